@@ -8,14 +8,18 @@
 //! bench       tables of speed and memory; measure: one program, timed
 //!             bench::{input, build, read, check, layout, lab, limits}: one kind of table each
 //! sheet       what is printed, and kept for a document
+//! crash       power cuts: the command of `extant_crash`
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
+//! kernel_journals                the test of that name in `engine`, on as many as asked for
 //! ```
 
 pub mod bench;
+pub mod crash;
 pub mod demo;
 pub mod diff_walk;
 pub mod fixtures;
+pub mod kernel_journals;
 pub mod licenses;
 pub mod measure;
 pub mod sheet;

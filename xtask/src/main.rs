@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use xtask::{bench, demo, diff_walk, fixtures, licenses, suites, tidy, tools};
+use xtask::{
+    bench, crash, demo, diff_walk, fixtures, kernel_journals, licenses, suites, tidy, tools,
+};
 
 /// One row a command: its words, what it does, and the function.
 struct Task {
@@ -23,6 +25,12 @@ const fn task(
 
 const TASKS: &[Task] = &[
     task("bench", "[--rounds N] ..", "the tables of speed and memory; see bench/run", bench::run),
+    task(
+        "crash",
+        "[--states N] [--seed S] ..",
+        "power cuts by the thousand: promises against what is recovered",
+        crash::run,
+    ),
     task("demo", "[TREE]", "a real tree becomes an image and comes out again", demo::run),
     task(
         "diff-walk",
@@ -36,6 +44,12 @@ const TASKS: &[Task] = &[
         "images made by mke2fs and the kernel, with their listings",
         fixtures::run,
     ),
+    task(
+        "kernel-journals",
+        "[--count N] [--seed S] ..",
+        "logs that the kernel wrote, and ours cut, replayed by all",
+        kernel_journals::run,
+    ),
     task("licenses", "", "every dependency has a licence that we may use", licenses::run),
     task("suites", "[WORD..]", "the tests, and the time of each crate's", suites::run),
     task("tidy", "[--debts]", "the house rules, read from the sources", tidy::run),
@@ -47,7 +61,7 @@ fn main() -> ExitCode {
     let Some(task) = words.first().and_then(|word| TASKS.iter().find(|task| task.name == word))
     else {
         for task in TASKS {
-            eprintln!("xtask {:<10} {:<28} {}", task.name, task.words, task.about);
+            eprintln!("xtask {:<15} {:<28} {}", task.name, task.words, task.about);
         }
         return ExitCode::from(2);
     };

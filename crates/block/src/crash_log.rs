@@ -186,14 +186,7 @@ impl Cut {
         sector_bytes: u32,
         seed: u64,
     ) -> io::Result<MemoryDevice> {
-        self.image(base, sector_bytes, |write, sector| {
-            let draw = mixed(seed ^ mixed(write as u64));
-            match draw % 3 {
-                0 => true,
-                1 => false,
-                _ => mixed(draw ^ sector).is_multiple_of(2),
-            }
-        })
+        self.image(base, sector_bytes, drawn_sectors(seed))
     }
 
     /// The medium if, of each loose write, those sectors are there for which `survives` returns
@@ -212,21 +205,50 @@ impl Cut {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a sector has to have bytes"));
         }
         let medium = base.snapshot();
+        let mut result = Ok(());
+        self.each_survivor(sector_bytes, &mut survives, |at, bytes| {
+            if result.is_ok() {
+                result = medium.write(at, bytes);
+            }
+        });
+        result.map(|()| medium)
+    }
+
+    /// Calls `each` with the place and the bytes of everything that reaches the medium, sector by
+    /// sector in the order of submission: what [`Cut::image`] is made of, for those who compare
+    /// media without making them. Nothing is called for a sector without bytes.
+    pub fn each_survivor<'a>(
+        &'a self,
+        sector_bytes: u32,
+        mut survives: impl FnMut(usize, u64) -> bool,
+        mut each: impl FnMut(u64, &'a [u8]),
+    ) {
         let sector_bytes = u64::from(sector_bytes);
         for (number, (write, fate)) in self.writes.iter().enumerate() {
             let end = write.offset + write.bytes.len() as u64;
             let mut at = write.offset;
-            while at < end {
+            while at < end && sector_bytes > 0 {
                 let next = (at / sector_bytes + 1).saturating_mul(sector_bytes).min(end);
                 if *fate == Fate::Durable || survives(number, at / sector_bytes) {
-                    let bytes =
-                        &write.bytes[(at - write.offset) as usize..(next - write.offset) as usize];
-                    medium.write(at, bytes)?;
+                    let range = (at - write.offset) as usize..(next - write.offset) as usize;
+                    each(at, &write.bytes[range]);
                 }
                 at = next;
             }
         }
-        Ok(medium)
+    }
+}
+
+/// Whether a sector of a loose write survives: each write is whole, missing or torn, by the seed.
+/// To be given to [`Cut::image`] and [`Cut::each_survivor`].
+pub fn drawn_sectors(seed: u64) -> impl Fn(usize, u64) -> bool {
+    move |write, sector| {
+        let draw = mixed(seed ^ mixed(write as u64));
+        match draw % 3 {
+            0 => true,
+            1 => false,
+            _ => mixed(draw ^ sector).is_multiple_of(2),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a device is: requests go in, completions come out.
 use crate::clock::{Clock, Waker};
+use crate::edge::{self, Edge};
 use crate::lock::ShortLock;
 use std::io;
 use std::ops::Range;
@@ -249,6 +250,7 @@ impl Pending {
         offset: u64,
         segments: Vec<Segment>,
     ) -> Pending {
+        edge::meet(Edge::Device);
         let slot = Arc::new(ShortLock::new(Slot::default()));
         let answer = Answer(Arc::clone(&slot));
         submit(Request {

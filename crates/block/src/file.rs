@@ -1,5 +1,8 @@
 //! A file or a block special file as a device: pread and pwrite.
 //!
+//! While it is open no other opening may write it, here or in another process, and none may read
+//! it if this one writes ([`in_use`](crate::in_use) says how).
+//!
 //! The blocking methods go straight to the file on the caller's thread. Submitted requests wait in
 //! a queue for a few worker threads, which are started with the first of them.
 //!
@@ -13,12 +16,14 @@ use crate::clock::{Clock, Task};
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
 use crate::error::DeviceError;
+use crate::in_use;
+pub use crate::in_use::Access;
 use crate::lock::{ShortLock, WaitQueue};
 use crate::order::assert_no_short_lock;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::fs::{File, FileType, OpenOptions};
+use std::fs::{File, FileType};
 use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt};
@@ -31,15 +36,6 @@ use std::thread::ThreadId;
 const WORKERS: usize = 2;
 /// The most pieces that one pwritev accepts (IOV_MAX of Linux).
 const PIECES_MAX: usize = 1024;
-
-/// What may be done with a device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    /// Reads only.
-    ReadOnly,
-    /// Reads and writes.
-    ReadWrite,
-}
 
 /// What is between the end of the file and the end of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,7 +83,9 @@ impl FileDevice {
     /// 0 of the device, such as the start of a partition.
     ///
     /// # Errors
-    /// Those of the host; `InvalidInput` for other kinds of files or an `origin` past the end.
+    /// Those of the host; `ResourceBusy` if it is open elsewhere and one of the two writes, or if
+    /// it is to be written and is mounted or attached to a loop device; `InvalidInput` for other
+    /// kinds of files or an `origin` past the end.
     pub fn open(
         clock: Arc<dyn Clock>,
         path: &Path,
@@ -98,8 +96,7 @@ impl FileDevice {
         let open = || {
             // Checked before it is opened too: opening a fifo waits for its other end.
             check_type(std::fs::metadata(path)?.file_type())?;
-            let file =
-                OpenOptions::new().read(true).write(access == Access::ReadWrite).open(path)?;
+            let file = in_use::open(path, access)?;
             let whole = size(&file)?;
             let past_end = || invalid(format!("byte {origin} lies past its end at byte {whole}"));
             let bytes = whole.checked_sub(origin).ok_or_else(past_end)?;
@@ -113,8 +110,9 @@ impl FileDevice {
     /// Writes past `bytes` make the device larger, unless it is a block special file.
     ///
     /// # Errors
-    /// Those of the host; `InvalidInput` for other kinds of files, a file not open for reading,
-    /// impossible sizes, and a block special file that is too small.
+    /// Those of the host; `ResourceBusy` as for [`FileDevice::open`]; `InvalidInput` for other
+    /// kinds of files, a file not open for reading, impossible sizes, and a block special file that
+    /// is too small.
     pub fn from_file(
         clock: Arc<dyn Clock>,
         file: File,
@@ -146,7 +144,9 @@ impl FileDevice {
             if origin.checked_add(bytes).is_none_or(|end| end > i64::MAX as u64) {
                 return Err(invalid(format!("no file has {bytes} bytes from byte {origin} on")));
             }
-            Ok((access_of(&file)?, sector_bytes(&file)?))
+            let access = access_of(&file)?;
+            in_use::claim(&*clock, &file, access)?;
+            Ok((access, sector_bytes(&file)?))
         };
         let (access, sector_bytes) = facts().map_err(|error| opening(&name, error))?;
         let shared = Shared {

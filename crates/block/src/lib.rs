@@ -10,7 +10,8 @@
 //! neighbours  read-ahead in front of a device     traced      keeps a trace of a device's requests
 //! faulty      fails as it is told                 crash_log   power cuts at any moment
 //! overlay     changes a device in memory only     holes       where a device holds data
-//! order       which locks a thread holds
+//! order       which locks a thread holds          in_use      locks, loop devices and mounts
+//! edge        where a clock may let other threads go first, in tests
 //! queue       the host's request queue: host, choice, stream, waiting; its elevators are
 //!             noop, linus, deadline, anticipatory, cfq and c_look
 //! ```
@@ -18,10 +19,12 @@
 pub mod clock;
 pub mod crash_log;
 pub mod device;
+pub mod edge;
 pub mod error;
 pub mod faulty;
 pub mod file;
 pub mod holes;
+pub mod in_use;
 pub mod lock;
 pub mod memory;
 pub mod neighbours;

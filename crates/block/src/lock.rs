@@ -10,6 +10,7 @@
 //! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or
 //! `Turnstile::state`. Wakers are called with neither of the last two held.
 use crate::clock::{Clock, Unparked, Waker};
+use crate::edge::{self, Edge};
 use crate::order::{CountedShort, Rank, RankCount, assert_no_short_lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
@@ -43,6 +44,7 @@ impl<T> ShortLock<T> {
     /// Takes it. In debug builds panics when the thread holds a lock that comes later.
     #[track_caller]
     pub fn lock(&self) -> ShortGuard<'_, T> {
+        edge::meet(Edge::ShortLock);
         let ranked = RankCount::new(self.rank);
         let value = self.value.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         ShortGuard { value, _counted: CountedShort::new(), _ranked: ranked }
@@ -274,6 +276,7 @@ impl Turnstile {
         // Also when nobody is in the way: the mistake should show in every run, not only in the
         // unlucky one.
         assert_no_short_lock();
+        edge::meet(Edge::SleepLock);
         self.try_enter(hold).unwrap_or_else(|| self.wait(hold))
     }
 

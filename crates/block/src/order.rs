@@ -134,6 +134,11 @@ impl HeldRank {
     }
 }
 
+/// Whether the calling thread holds a short lock; known in debug builds only.
+pub(crate) fn holds_short_lock() -> bool {
+    SHORT_LOCKS_HELD.try_with(Cell::get).unwrap_or(0) > 0
+}
+
 /// In debug builds panics when the calling thread holds a short lock; every `Clock::park` calls it.
 /// A thread that is panicking already is left in peace.
 #[track_caller]

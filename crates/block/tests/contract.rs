@@ -192,6 +192,52 @@ fn what_cannot_be_a_device_is_refused_by_name() {
 }
 
 #[test]
+fn a_file_has_one_writer_or_many_readers() {
+    let scratch = Scratch::of_length(8192);
+    let open = |access| FileDevice::open(clock(), &scratch.0, access, 0);
+    let refused = |access, words: &str| match open(access) {
+        Ok(_) => panic!("it was opened twice"),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::ResourceBusy);
+            assert_eq!(error.to_string(), format!("{}: {words}", scratch.0.display()));
+        }
+    };
+    let writer = open(Access::ReadWrite).unwrap();
+    refused(Access::ReadWrite, "is open elsewhere");
+    refused(Access::ReadOnly, "is open for writing elsewhere");
+    // Another handle is another opening; a copy of the same one is not.
+    let other = FileDevice::from_file(clock(), scratch.open_file(), "x".to_owned(), 8192, 0);
+    assert_eq!(other.map(drop).unwrap_err().kind(), ErrorKind::ResourceBusy);
+    let copy = writer.file().try_clone().unwrap();
+    let again = FileDevice::from_file(clock(), copy, "x".to_owned(), 8192, 0).unwrap();
+    drop(writer);
+    refused(Access::ReadOnly, "is open for writing elsewhere");
+    drop(again);
+
+    let readers = [open(Access::ReadOnly).unwrap(), open(Access::ReadOnly).unwrap()];
+    refused(Access::ReadWrite, "is open elsewhere");
+    drop(readers);
+    open(Access::ReadWrite).unwrap().write(0, &[1]).unwrap();
+}
+
+#[test]
+fn an_image_is_waited_for_while_it_is_let_go() {
+    let scratch = Scratch::of_length(8192);
+    let clock = clock();
+    let writer = scratch.device(0);
+    let host = Arc::clone(&clock);
+    let other = clock.spawn(
+        "writer",
+        Box::new(move || {
+            host.park(Some(host.now() + 30_000_000));
+            drop(writer);
+        }),
+    );
+    FileDevice::open(Arc::clone(&clock), &scratch.0, Access::ReadWrite, 0).unwrap();
+    other.join();
+}
+
+#[test]
 fn a_full_host_is_recognised() {
     let full = DeviceError {
         device: "image".to_owned(),

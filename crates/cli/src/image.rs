@@ -11,6 +11,7 @@ use crate::recovery;
 use crate::size::Size;
 use crate::target;
 use extant_archive::{printable, reason};
+use extant_block::in_use::Mount;
 use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
@@ -106,9 +107,27 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
     let device = device.map_err(|error| {
         let head = format!("{shown}: ");
         let reason = reason(&error);
-        Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)))
+        let failure =
+            Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)));
+        match error.kind() {
+            io::ErrorKind::ResourceBusy => failure.hint(target::HINT_BUSY),
+            _ => failure,
+        }
     })?;
     Ok(Arc::new(device))
+}
+
+/// Warns of an image that the kernel has mounted and may write: it may change while it is read, and
+/// what it holds may be older than what is seen below the mount point.
+pub fn warn_if_mounted(image: &Path, console: &Console) {
+    let mount = target::mount(image).filter(|mount| mount.access == DeviceAccess::ReadWrite);
+    if let Some(Mount { folder, .. }) = mount {
+        console.warn(&format!(
+            "{}: is mounted on {}: what is read here may be old, or change meanwhile",
+            image.display(),
+            folder.display()
+        ));
+    }
 }
 
 fn missing(image: &Path, error: &io::Error) -> Error {
@@ -145,7 +164,9 @@ pub fn open(image: &Path, offset_bytes: u64, console: &Console) -> Result<Filesy
         cache_bytes: CACHE_BYTES,
         data: DataKeeping::Bytes,
     };
-    Filesystem::open(recovered, &options).map_err(failed)
+    let filesystem = Filesystem::open(recovered, &options).map_err(failed)?;
+    warn_if_mounted(image, console);
+    Ok(filesystem)
 }
 
 /// What is said of bytes that are no ext volume: what they are, where that is known, and what to do
@@ -236,8 +257,8 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
         ErrorKind::Unsupported(_) => {
             failure.hint(format!("extant info {shown} shows the volume nevertheless"))
         }
-        ErrorKind::NeedsRecovery => match target::mount_point(image) {
-            Some(folder) => {
+        ErrorKind::NeedsRecovery => match target::mount(image) {
+            Some(Mount { folder, .. }) => {
                 Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))
                     .hint("unmount it first, or read its files there")
             }

@@ -20,7 +20,7 @@ pub fn in_use(
     console: &Console,
 ) -> Result<Arc<dyn BlockDevice>, extant_engine::Error> {
     let needs = |volume: Superblock| volume.has(Feature::NEEDS_RECOVERY);
-    if read_superblock(&*device).is_ok_and(needs) && target::mount_point(image).is_some() {
+    if read_superblock(&*device).is_ok_and(needs) && target::mount(image).is_some() {
         return Err(ErrorKind::NeedsRecovery.into());
     }
     let recovered = recovered(device, Orphans::Finish)?;
@@ -37,7 +37,7 @@ pub fn judged(
     device: Arc<dyn BlockDevice>,
     console: &Console,
 ) -> Arc<dyn BlockDevice> {
-    if target::mount_point(image).is_some() {
+    if target::mount(image).is_some() {
         return device;
     }
     if let Ok(recovered) = recovered(Arc::clone(&device), Orphans::Leave) {

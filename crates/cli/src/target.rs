@@ -12,11 +12,12 @@
 
 use crate::cleanup::{PartialFile, Replace};
 use crate::error::Error;
-use rustix::fs::OFlags;
+use extant_block::in_use::{self, Mount};
+use extant_block::{Access, RealClock};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What to do with an image that is already there.
@@ -82,7 +83,14 @@ impl Target {
         }
         let resolved = path.canonicalize().map_err(|error| Error::io(shown, &error))?;
         match file_type.is_file() {
-            true => Target::beside(resolved, Replace::Existing, Some(metadata.mode() & 0o777)),
+            true => {
+                // It may be read meanwhile, even by what the new one is made of; but what another
+                // program writes to it would be lost. A file that we may not read is replaced.
+                if let Ok(old) = File::open(&resolved) {
+                    claim(&old, path, Access::ReadOnly)?;
+                }
+                Target::beside(resolved, Replace::Existing, Some(metadata.mode() & 0o777))
+            }
             false => Target::device(resolved),
         }
     }
@@ -100,9 +108,9 @@ impl Target {
         if !metadata.file_type().is_file() {
             return Target::device(resolved);
         }
-        let file = OpenOptions::new().read(true).write(true).open(&resolved);
+        let file = in_use::open(&resolved, Access::ReadWrite);
         let file = file.map_err(|error| Error::io(path.display(), &error))?;
-        lock(&file, path)?;
+        claim(&file, path, Access::ReadWrite)?;
         Ok(Target {
             file,
             path: resolved,
@@ -113,13 +121,9 @@ impl Target {
     }
 
     fn device(path: PathBuf) -> Result<Target, Error> {
-        let exclusive = OFlags::EXCL.bits().cast_signed();
-        let file = OpenOptions::new().read(true).write(true).custom_flags(exclusive).open(&path);
-        let file = file.map_err(|error| match error.kind() {
-            io::ErrorKind::ResourceBusy => Error::new(format!("{}: is in use", path.display()))
-                .hint("a file system, a volume or swap on it or on a partition of it is active"),
-            _ => Error::io(path.display(), &error),
-        })?;
+        let file =
+            in_use::open(&path, Access::ReadWrite).map_err(|error| unclaimed(&path, &error))?;
+        claim(&file, &path, Access::ReadWrite)?;
         let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
         let bytes = bytes.map_err(|error| Error::io(path.display(), &error.into()))?;
         Ok(Target {
@@ -211,21 +215,28 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
         return Err(Error::new(format!("{shown}: is neither a regular file nor a block device"))
             .hint("an image is not written from front to back: write it to a file first"));
     }
-    if let Some(user) = user(metadata) {
-        return Err(Error::new(format!("{shown}: {user}")).hint("unmount or detach it first"));
+    if let Some(used) = in_use::kernel_use(metadata) {
+        return Err(Error::new(format!("{shown}: {used}")).hint("unmount or detach it first"));
     }
     Ok(())
 }
 
-/// Takes the lock of a file that is written in place: two commands that do so at once would destroy
-/// it. It ends with the file's handle. A host file system without locks has none.
-fn lock(file: &File, path: &Path) -> Result<(), Error> {
-    match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err(Error::new(format!("{}: another command is writing it", path.display()))
-                .hint("wait until that one has ended"))
+/// Takes the lock of a file. It ends with the file's handle and the copies of it.
+fn claim(file: &File, path: &Path, access: Access) -> Result<(), Error> {
+    in_use::claim(&*RealClock::new(), file, access).map_err(|error| unclaimed(path, &error))
+}
+
+/// What can be done about an image that is in use.
+pub const HINT_BUSY: &str =
+    "unmount or detach it, or wait until the program that has it open has ended";
+
+/// What is said of a file or device that could not be opened, or not alone.
+fn unclaimed(path: &Path, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::ResourceBusy => {
+            Error::new(format!("{}: {error}", path.display())).hint(HINT_BUSY)
         }
-        _ => Ok(()),
+        _ => Error::io(path.display(), error),
     }
 }
 
@@ -253,110 +264,17 @@ fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
     Ok(made.into_parts().0)
 }
 
-/// What uses a file or block device, in words: "is mounted on /mnt", "is attached to loop3".
-fn user(metadata: &Metadata) -> Option<String> {
-    let block = metadata.file_type().is_block_device();
-    let number = if block { metadata.rdev() } else { loop_over(metadata)?.1 };
-    if let Some(folder) = mounted_on(number) {
-        return Some(format!("is mounted on {}", folder.display()));
-    }
-    match block {
-        true => None,
-        false => loop_over(metadata).map(|(name, _)| format!("is attached to {name}")),
-    }
-}
-
-/// Where a block device, or the loop device over a file, is mounted; `None` also where that cannot
-/// be found out.
-pub fn mount_point(path: &Path) -> Option<PathBuf> {
-    let metadata = std::fs::metadata(path).ok()?;
-    let number = match metadata.file_type().is_block_device() {
-        true => metadata.rdev(),
-        false => loop_over(&metadata)?.1,
-    };
-    mounted_on(number)
-}
-
-/// The loop device whose backing file this is, and its number.
-fn loop_over(file: &Metadata) -> Option<(String, u64)> {
-    for device in std::fs::read_dir("/sys/block").ok()?.flatten() {
-        let Ok(mut backing) = std::fs::read(device.path().join("loop/backing_file")) else {
-            continue;
-        };
-        if backing.last() == Some(&b'\n') {
-            backing.pop();
-        }
-        let Ok(metadata) = std::fs::metadata(Path::new(std::ffi::OsStr::from_bytes(&backing)))
-        else {
-            continue;
-        };
-        if (metadata.dev(), metadata.ino()) == (file.dev(), file.ino()) {
-            let name = device.file_name().to_string_lossy().into_owned();
-            let number = std::fs::read_to_string(device.path().join("dev")).ok()?;
-            return Some((name, device_number(number.trim())?));
-        }
-    }
-    None
-}
-
-fn device_number(text: &str) -> Option<u64> {
-    let (major, minor) = text.split_once(':')?;
-    Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
-}
-
-/// Where the block device of this number is mounted.
-fn mounted_on(number: u64) -> Option<PathBuf> {
-    mounts().into_iter().find(|mount| mount.device == number).map(|mount| mount.folder)
+/// The mount of a block device, or of the loop device over a file; `None` also where that cannot be
+/// found out.
+pub fn mount(path: &Path) -> Option<Mount> {
+    in_use::kernel_use(&std::fs::metadata(path).ok()?)?.mount
 }
 
 /// The mount point below which a folder is.
 fn mount_of(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
-    let below = mounts().into_iter().filter(|mount| folder.starts_with(&mount.folder));
+    let below = in_use::mounts().into_iter().filter(|mount| folder.starts_with(&mount.folder));
     below.map(|mount| mount.folder).max_by_key(|folder| folder.as_os_str().len())
-}
-
-struct Mount {
-    device: u64,
-    folder: PathBuf,
-}
-
-/// /proc/self/mountinfo: field 3 is the device's number, field 5 the mount point with octal
-/// escapes.
-fn mounts() -> Vec<Mount> {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let mount = |line: &[u8]| {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let device = device_number(std::str::from_utf8(fields.nth(2)?).ok()?)?;
-        let folder = unescape(fields.nth(1)?);
-        Some(Mount {
-            device,
-            folder: PathBuf::from(std::ffi::OsString::from(std::ffi::OsStr::from_bytes(&folder))),
-        })
-    };
-    table.split(|byte| *byte == b'\n').filter_map(mount).collect()
-}
-
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, tail)) = rest.split_first() {
-        let octal = tail
-            .get(..3)
-            .filter(|_| *first == b'\\')
-            .and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = tail.get(3..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]
@@ -400,10 +318,5 @@ mod tests {
             let error = Target::create(&path, Existing::Overwrite).unwrap_err();
             assert!(error.message.contains(words), "{error}");
         }
-    }
-
-    #[test]
-    fn mount_points_are_unescaped() {
-        assert_eq!(unescape(b"/a\\040b\\134"), b"/a b\\");
     }
 }

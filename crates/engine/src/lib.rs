@@ -95,6 +95,8 @@ mod recovery;
 mod runs;
 pub mod seeded;
 mod space;
+#[cfg(test)]
+mod steps;
 mod store;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
@@ -114,8 +116,8 @@ pub use name::directory::cookie::Entry;
 pub use name::namespace::LINKS_MAX;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
-pub use store::journal::JournalCounts;
 pub use recovery::{OrphanCounts, Orphans, Recovered, RecoveryReport, recover, recovered};
+pub use store::journal::JournalCounts;
 pub use store::superblock::read_superblock;
 pub use store::{Access, DataKeeping, Options};
 

@@ -77,10 +77,13 @@ pub fn overlay(
     device: Arc<dyn BlockDevice>,
     limit_bytes: u64,
 ) -> Result<(Arc<Overlay>, Report), Error> {
-    let volume = locate::read_volume(&*device)?;
-    let found = match volume.has(Feature::NEEDS_RECOVERY) {
-        true => Recovery::find(Arc::clone(&device), MapSource::Inode, 0)?,
-        false => Found::Nothing(Report::nothing(Outcome::Clean, volume.block_size())),
+    let found = match locate::read_volume(&*device) {
+        Ok(volume) if !volume.has(Feature::NEEDS_RECOVERY) => {
+            Found::Nothing(Report::nothing(Outcome::Clean, volume.block_size()))
+        }
+        // A superblock that is torn may be whole in the log.
+        Ok(_) | Err(Error::Volume(_)) => Recovery::find(Arc::clone(&device), MapSource::Inode, 0)?,
+        Err(error) => return Err(error),
     };
     match found {
         Found::Recovery(recovery) => {
@@ -143,6 +146,7 @@ impl Recovery {
             State::Stale => Outcome::Stale,
             State::Empty | State::Waiting => {
                 let scan = journal.scan(memory_bytes)?;
+                journal.check_sealed(scan.plan.iter().map(|replayed| replayed.target))?;
                 return Ok(Found::Recovery(Box::new(Recovery { journal, scan })));
             }
         };

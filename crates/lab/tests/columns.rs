@@ -8,7 +8,7 @@ use extant_engine::preset::{COLUMNS, Policies};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_lab::scenario::{self, RunOptions, Scenario};
 use extant_sim::clock::{Settings, VirtualClock};
-use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
 use extant_sim::drive::file::by_name;
 use std::ops::Range;
 use std::path::Path;
@@ -161,6 +161,7 @@ impl Machine {
                     name: "disk".to_owned(),
                     queue: Default::default(),
                     trace: TraceKeeping::None,
+                    power_cuts: PowerCuts::Excluded,
                 };
                 SimDevice::new(Arc::clone(&clock), by_name(name).unwrap().build(1), settings)
             }

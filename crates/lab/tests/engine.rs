@@ -5,7 +5,7 @@ use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_sim::clock::{Settings, VirtualClock};
-use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
 use extant_sim::drive::file::by_name;
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
@@ -38,6 +38,7 @@ fn users(policies: &str, data: DataKeeping) -> Arc<SimDevice> {
         name: "disk".to_owned(),
         queue: Default::default(),
         trace: TraceKeeping::None,
+        power_cuts: PowerCuts::Excluded,
     };
     let drive = by_name("ide-2001-7200").unwrap().build(1);
     let device = SimDevice::new(Arc::clone(&clock), drive, settings);

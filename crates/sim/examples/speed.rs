@@ -5,8 +5,8 @@
 use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, Clock, Operation, RealClock, Segment};
 use extant_sim::clock::{Settings, VirtualClock};
-use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
-use extant_sim::drive::{Command, Done, Drive, DriveInfo, Parts};
+use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
+use extant_sim::drive::{Command, Done, Drive, DriveInfo, Parts, Unflushed};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -56,6 +56,13 @@ impl Drive for Steady {
     fn head(&self) -> u64 {
         self.head
     }
+    fn unflushed(&mut self, _: u64) -> Vec<Unflushed> {
+        Vec::new()
+    }
+    fn power_cut(&mut self, _: u64) -> Vec<Unflushed> {
+        self.inside.clear();
+        Vec::new()
+    }
 }
 
 /// Reads blocks all over the device, and waits for each.
@@ -96,6 +103,7 @@ fn device(clock: &Arc<VirtualClock>) -> Arc<SimDevice> {
         name: "steady".to_owned(),
         queue: QueueSettings::default(),
         trace: TraceKeeping::None,
+        power_cuts: PowerCuts::Excluded,
     };
     SimDevice::new(Arc::clone(clock), Steady::boxed(), settings)
 }

@@ -14,17 +14,24 @@
 //! Ready processes come before events; both queues are total orders of what the processes and
 //! events themselves did, so that a run is the same each time.
 //!
+//! *Preemption*: [`VirtualClock::preempted`] holds a process up for a while at edges (locks and
+//! devices) that a seed draws, so that other processes come between; every seed is another order
+//! of events. Debug builds only, as edges are.
+//!
 //! *Poison*: after a panic or a deadlock every waiting process is made ready once more and unwinds
 //! from its wait, one after the other. What waits while it unwinds goes on in virtual time; a
 //! thread that would then wait for ever is left behind.
 //!
 //! *Locking*: `core` is the last lock: it is never held while an event fires, and wakers may be
 //! called with short locks held.
+use crate::random::splitmix64;
+use extant_block::edge::{self, Edge};
 use extant_block::order::assert_no_short_lock;
 use extant_block::{Clock, ShortLock, Task, Unparked, Waker, WallTime};
 use std::any::Any;
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, Thread};
@@ -98,6 +105,8 @@ struct Shared {
     unsettled: AtomicU64,
     /// The processor of the host on which the threads run.
     host_processor: AtomicUsize,
+    /// Draws the edges at which processes are held up. Used by the running process alone.
+    preemption: Option<AtomicU64>,
 }
 
 /// Where a thread waits for the baton.
@@ -134,6 +143,15 @@ struct Poisoned;
 impl VirtualClock {
     /// A clock at time 0, with no process.
     pub fn new(settings: Settings) -> Arc<VirtualClock> {
+        VirtualClock::with(settings, None)
+    }
+
+    /// A clock whose processes are held up now and then at their edges, by a seed.
+    pub fn preempted(settings: Settings, seed: u64) -> Arc<VirtualClock> {
+        VirtualClock::with(settings, Some(AtomicU64::new(seed)))
+    }
+
+    fn with(settings: Settings, preemption: Option<AtomicU64>) -> Arc<VirtualClock> {
         let shared = Shared {
             settings,
             core: ShortLock::new(Core::new(&settings)),
@@ -141,6 +159,7 @@ impl VirtualClock {
             running: AtomicU32::new(NOBODY),
             unsettled: AtomicU64::new(0),
             host_processor: AtomicUsize::new(usize::MAX),
+            preemption,
         };
         Arc::new(VirtualClock { shared: Arc::new(shared) })
     }
@@ -358,6 +377,32 @@ impl Shared {
         }
     }
 
+    /// The running process is at an edge: if the seed says so, it is held up for up to some hundred
+    /// microseconds, as if it had computed that long.
+    fn meet(&self, edge: Edge) {
+        let Some(seed) = &self.preemption else { return };
+        CURRENT.with(|current| {
+            let Some(current) = current.get() else { return };
+            if self.running.load(Ordering::Relaxed) != current.number {
+                return;
+            }
+            let mut state = seed.load(Ordering::Relaxed);
+            let draw = splitmix64(&mut state);
+            seed.store(state, Ordering::Relaxed);
+            let one_in = match edge {
+                Edge::ShortLock => 64,
+                Edge::SleepLock => 6,
+                Edge::Device => 4,
+            };
+            if draw.is_multiple_of(one_in) {
+                // Most are short: as long as a request takes at most.
+                let held_up_ns = (draw >> 16) % (1 << (4 + (draw >> 8) % 14));
+                self.unsettled.fetch_add(1 + held_up_ns, Ordering::Relaxed);
+                self.settle(current);
+            }
+        });
+    }
+
     fn set_now(&self, core: &mut Core, now: u64) {
         core.now = core.now.max(now);
         self.now.store(core.now, Ordering::Relaxed);
@@ -444,13 +489,18 @@ impl Shared {
         let shared = Arc::clone(&self);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             CURRENT.with(|current| {
+                let shared_here = Arc::clone(&shared);
                 let current = current.get_or_init(|| Current { shared, number, seat, waker });
+                if self.preemption.is_some() {
+                    edge::watch(Some(Rc::new(move |edge| shared_here.meet(edge))));
+                }
                 if !signal.poisoned {
                     body();
                     self.settle(current);
                 }
             })
         }));
+        edge::watch(None);
         self.unsettled.store(0, Ordering::Relaxed);
         let mut core = self.core.lock();
         if let Err(payload) = outcome

@@ -12,30 +12,37 @@
 //! is not aligned costs the sectors that it touches. A flush goes to the drive when all writes that
 //! were submitted before it have gone.
 //!
+//! At a power cut ([`SimDevice::power_cut`]) what the drive has not brought to its medium is as it
+//! was before, sector by sector, and requests under way end with an error. That needs the bytes
+//! that writes replaced, which are kept where it is asked for ([`PowerCuts`]).
+//!
 //! *Invariants*: a request is in `waiting` from its submission to its end, and `left` is what the
 //! drive has not yet answered of it. At most `queue_depth` commands are inside the drive. While
 //! anything is to happen, an event is scheduled for the earliest time of it. Completions of others
-//! are never called within `submit`.
+//! are never called within `submit`. Without power nothing waits, and nothing is inside the drive.
 //!
 //! *Locking*: one short lock, before the clock's; not held while a completion runs or bytes are
 //! copied.
+mod past;
 mod statistics;
 mod timeline;
 
 use crate::clock::{Event, VirtualClock};
-use crate::drive::{self, Done, Drive, DriveInfo};
+use crate::drive::{self, Done, Drive, DriveInfo, Unflushed};
 use crate::trace::TraceRecord;
 use extant_block::queue::{Command, HostQueue, Next, QueueSettings, Queued};
 use extant_block::{
     BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment,
-    ShortLock,
+    ShortLock, Waker,
 };
+use past::Past;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Weak};
 use timeline::Timeline;
 
+pub use past::{PowerLoss, Survivors};
 pub use statistics::{Histogram, Statistics};
 pub use timeline::{Activity, Field, INTERVALS, Interval, ROWS};
 
@@ -55,6 +62,16 @@ pub enum TraceKeeping {
     All,
 }
 
+/// Whether the power may be cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PowerCuts {
+    /// No: what writes replace is not kept.
+    #[default]
+    Excluded,
+    /// Yes: until a write is on the medium, the bytes that it replaces take memory.
+    Possible,
+}
+
 /// What a simulated device is like, its drive aside.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeviceSettings {
@@ -64,6 +81,8 @@ pub struct DeviceSettings {
     pub queue: QueueSettings,
     /// Whether commands are remembered.
     pub trace: TraceKeeping,
+    /// Whether its power may be cut.
+    pub power_cuts: PowerCuts,
 }
 
 /// A block device in virtual time.
@@ -74,6 +93,7 @@ pub struct SimDevice {
     drive_info: DriveInfo,
     contents: MemoryDevice,
     trace: TraceKeeping,
+    power_cuts: PowerCuts,
     port: Arc<Port>,
     state: ShortLock<Traffic>,
 }
@@ -82,6 +102,12 @@ pub struct SimDevice {
 struct Port {
     device: Weak<SimDevice>,
 }
+
+/// Stretches of bytes that a write replaces, each with its offset.
+type Replaced = Vec<(u64, Vec<u8>)>;
+
+/// What requests without power are told.
+const POWER_CUT: &str = "the power was cut";
 
 /// A request on its way.
 struct Pending {
@@ -124,8 +150,22 @@ struct Traffic {
     timeline: Timeline,
     hash: u64,
     records: Vec<TraceRecord>,
+    /// `None` where the power is never cut.
+    past: Option<Past>,
+    power: Power,
+    /// Commands that ended.
+    ended: u64,
+    /// Who waits for how many commands to have ended.
+    waiters: Vec<(u64, Waker)>,
     /// Kept for its memory.
     done: Vec<Done>,
+}
+
+/// Whether there is power.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Power {
+    On,
+    Off,
 }
 
 impl SimDevice {
@@ -170,8 +210,9 @@ impl SimDevice {
             drive_info: drive.info().clone(),
             contents: contents.named(&settings.name),
             trace: settings.trace,
+            power_cuts: settings.power_cuts,
             port: Arc::new(Port { device: Weak::clone(device) }),
-            state: ShortLock::new(Traffic::new(&settings.queue, drive)),
+            state: ShortLock::new(Traffic::new(&settings, drive)),
             name: settings.name,
             clock,
         })
@@ -216,6 +257,56 @@ impl SimDevice {
         self.state.lock().hash
     }
 
+    /// Cuts the power: requests under way end with an error, and what is not on the medium, as the
+    /// drive says, is as it was before. Every request is refused until [`SimDevice::power_on`].
+    /// Returns what was lost; nothing when there is no power. The same run gives the same medium.
+    ///
+    /// # Errors
+    /// `InvalidInput`: old contents were not kept ([`PowerCuts::Excluded`]).
+    pub fn power_cut(&self, survivors: Survivors) -> io::Result<PowerLoss> {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        let Some(mut past) = state.past.take() else {
+            let message = format!("{}: is not kept so that its power can be cut", self.name);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        };
+        let (lost, pending) = state.lose_power(now);
+        // What is refused from here on changes nothing.
+        drop(state);
+        let sector_bytes = u64::from(self.drive_info.sector_bytes.max(1));
+        let bytes = past.undo(&lost, survivors, sector_bytes, &self.contents);
+        self.state.lock().past = Some(past);
+        let requests = pending.len() as u64;
+        for pending in pending {
+            let error = self.error(&pending.request, io::Error::other(POWER_CUT));
+            pending.request.complete(Err(error));
+        }
+        Ok(PowerLoss { requests, bytes: bytes? })
+    }
+
+    /// Lets it work again, with empty caches.
+    pub fn power_on(&self) {
+        self.state.lock().power = Power::On;
+    }
+
+    /// Waits until that many more commands have ended, or the power is cut.
+    pub fn wait_for_commands(&self, count: u64) {
+        let waker = self.clock_seam.waker();
+        let target = {
+            let mut state = self.state.lock();
+            let target = state.ended.saturating_add(count);
+            state.waiters.push((target, waker));
+            target
+        };
+        let is_over = || {
+            let state = self.state.lock();
+            state.ended >= target || state.power == Power::Off
+        };
+        while !is_over() {
+            self.clock_seam.park(None);
+        }
+    }
+
     /// What was asked of the drive so far and what that costs, where requests cost money.
     pub fn bill(&self) -> Option<drive::object::Bill> {
         self.state.lock().drive.bill()
@@ -223,6 +314,9 @@ impl SimDevice {
 
     /// Refuses what cannot be done, before anything is done.
     fn check(&self, request: &Request) -> io::Result<()> {
+        if self.state.lock().power == Power::Off {
+            return Err(self.error(request, io::Error::other(POWER_CUT)));
+        }
         self.contents.check(request.operation, request.offset, request.bytes())?;
         let is_shared = |segment: &Segment| matches!(segment, Segment::Shared(_));
         if request.operation == Operation::Read && request.segments.iter().any(is_shared) {
@@ -289,6 +383,19 @@ impl SimDevice {
         ended.into_iter().for_each(|pending| self.complete(pending.request));
     }
 
+    /// Puts what a write brings onto the device; returns what it replaces, where that is kept.
+    fn store(&self, request: &mut Request) -> io::Result<Replaced> {
+        if request.operation != Operation::Write {
+            return Ok(Vec::new());
+        }
+        let old = match self.power_cuts {
+            PowerCuts::Excluded => Vec::new(),
+            PowerCuts::Possible => Past::before(&self.contents, request.offset, &request.segments)?,
+        };
+        self.contents.perform(Operation::Write, request.offset, &mut request.segments)?;
+        Ok(old)
+    }
+
     fn complete(&self, mut request: Request) {
         let result = match request.operation {
             Operation::Read => {
@@ -321,17 +428,15 @@ impl BlockDevice for SimDevice {
         if bytes == 0 && request.operation != Operation::Flush {
             return request.complete(Ok(()));
         }
-        if request.operation == Operation::Write
-            && let Err(error) =
-                self.contents.perform(Operation::Write, request.offset, &mut request.segments)
-        {
-            return request.complete(Err(error));
-        }
+        let replaced = match self.store(&mut request) {
+            Err(error) => return request.complete(Err(error)),
+            Ok(replaced) => replaced,
+        };
         let queued = self.queued(&request);
         let now = self.clock.now();
         let arrival = self.clock.local_now();
         let mut state = self.state.lock();
-        state.add(request, queued, arrival);
+        state.add(request, queued, arrival, replaced);
         // An answer that is due at this very moment comes first.
         if arrival <= now && state.drive.next_event().is_none_or(|due| due > now) {
             state.let_arrive(now);
@@ -352,10 +457,8 @@ impl Event for Port {
 /// What is under way when the device is no longer held ends with an error.
 impl Drop for SimDevice {
     fn drop(&mut self) {
-        let waiting = std::mem::take(&mut self.state.get_mut().waiting);
-        let mut lost: Vec<_> = waiting.into_iter().collect();
-        lost.sort_unstable_by_key(|(sequence, _)| *sequence);
-        for (_, pending) in lost {
+        let lost = self.state.get_mut().take_waiting();
+        for pending in lost {
             let source = io::Error::other("the device went away with requests under way");
             let error = self.error(&pending.request, source);
             pending.request.complete(Err(error));
@@ -364,9 +467,9 @@ impl Drop for SimDevice {
 }
 
 impl Traffic {
-    fn new(settings: &QueueSettings, drive: Box<dyn Drive>) -> Traffic {
+    fn new(settings: &DeviceSettings, drive: Box<dyn Drive>) -> Traffic {
         Traffic {
-            queue: HostQueue::new(settings),
+            queue: HostQueue::new(&settings.queue),
             drive,
             waiting: FxHashMap::default(),
             sequence: 0,
@@ -380,14 +483,21 @@ impl Traffic {
             timeline: Timeline::default(),
             hash: 0,
             records: Vec::new(),
+            past: (settings.power_cuts == PowerCuts::Possible).then(Past::new),
+            power: Power::On,
+            ended: 0,
+            waiters: Vec::new(),
             done: Vec::new(),
         }
     }
 
     /// A request will arrive.
-    fn add(&mut self, request: Request, queued: Queued, arrival: u64) {
+    fn add(&mut self, request: Request, queued: Queued, arrival: u64, replaced: Replaced) {
         let sequence = self.sequence;
         self.sequence += 1;
+        if let Some(past) = &mut self.past {
+            past.record(sequence, queued.bytes, replaced);
+        }
         let queued = Queued { sequence, ..queued };
         let pending = Pending { request, queued, left: queued.bytes, arrival, depth: 0 };
         self.waiting.insert(sequence, pending);
@@ -441,6 +551,9 @@ impl Traffic {
             bytes: command.bytes,
             force_unit_access: false,
         };
+        if let Some(past) = &mut self.past {
+            past.sent(&command);
+        }
         let dispatched = now;
         self.inside.insert(command.id, Inside { command, dispatched });
         self.drive.submit(sent, now);
@@ -458,6 +571,7 @@ impl Traffic {
             };
             debug_assert_eq!(answer.parts.total(), answer.at - inside.dispatched, "{answer:?}");
             self.queue.completed(answer.id, now);
+            self.ended += 1;
             if self.inside.is_empty() {
                 self.statistics.busy_ns += answer.at - self.busy_since;
             }
@@ -465,7 +579,47 @@ impl Traffic {
             self.end_parts(&inside.command, answer.at, &mut ended);
         }
         self.done = done;
+        if let Some(past) = &mut self.past
+            && past.is_crowded()
+        {
+            past.forget(&self.drive.unflushed(now));
+        }
+        self.wake_waiters();
         ended
+    }
+
+    /// Wakes those whose commands have ended; without power, all.
+    fn wake_waiters(&mut self) {
+        let (ended, power) = (self.ended, self.power);
+        self.waiters.retain(|(count, waker)| {
+            let waits = *count > ended && power == Power::On;
+            if !waits {
+                waker.wake();
+            }
+            waits
+        });
+    }
+
+    /// Empties queue and drive. Returns what the drive had not brought to the medium, and what was
+    /// under way, in the order of submission.
+    fn lose_power(&mut self, now: u64) -> (Vec<Unflushed>, Vec<Pending>) {
+        if !self.inside.is_empty() {
+            self.statistics.busy_ns += now.saturating_sub(self.busy_since);
+        }
+        self.power = Power::Off;
+        self.queue.clear();
+        self.inside.clear();
+        self.arriving.clear();
+        (self.idle_until, self.head) = (None, 0);
+        self.wake_waiters();
+        (self.drive.power_cut(now), self.take_waiting())
+    }
+
+    /// What was submitted and has not ended, in that order.
+    fn take_waiting(&mut self) -> Vec<Pending> {
+        let mut waiting: Vec<_> = std::mem::take(&mut self.waiting).into_iter().collect();
+        waiting.sort_unstable_by_key(|(sequence, _)| *sequence);
+        waiting.into_iter().map(|(_, pending)| pending).collect()
     }
 
     /// A command ended: so do the requests of which it was the last piece.

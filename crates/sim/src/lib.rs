@@ -8,6 +8,7 @@
 //! replay   a trace against a drive, command by command
 //! device   a simulated block device: host queue + drive + contents
 //!          statistics  what it counted          timeline  what it did, interval by interval
+//!          past  what writes replaced, for a power cut
 //! trace    what a device did, command by command; its formats: blktrace, disksim, iolog
 //! drive    the models: rotating, ssd, network (a volume), object (a store)
 //!          presets  those that are built in     file, section   the TOML file of a drive

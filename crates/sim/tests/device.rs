@@ -2,8 +2,10 @@
 use extant_block::queue::{ELEVATORS, ElevatorChoice, QueueSettings};
 use extant_block::*;
 use extant_sim::clock::{Event, Settings, VirtualClock};
-use extant_sim::device::{DeviceSettings, NO_STREAM, SimDevice, Statistics, TraceKeeping};
-use extant_sim::drive::{Command, Done, Drive, DriveInfo, Parts};
+use extant_sim::device::{
+    DeviceSettings, NO_STREAM, PowerCuts, SimDevice, Statistics, TraceKeeping,
+};
+use extant_sim::drive::{Command, Done, Drive, DriveInfo, Parts, Unflushed};
 use extant_sim::trace::TraceRecord;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -70,6 +72,13 @@ impl Drive for Jittery {
     fn head(&self) -> u64 {
         self.head
     }
+    fn unflushed(&mut self, _: u64) -> Vec<Unflushed> {
+        Vec::new()
+    }
+    fn power_cut(&mut self, _: u64) -> Vec<Unflushed> {
+        self.inside.clear();
+        Vec::new()
+    }
 }
 
 fn steady(_: &Command) -> u64 {
@@ -87,6 +96,7 @@ fn settings(elevator: &str, trace: TraceKeeping) -> DeviceSettings {
         name: "disk".to_owned(),
         queue: QueueSettings { elevator, ..QueueSettings::default() },
         trace,
+        power_cuts: PowerCuts::Excluded,
     }
 }
 

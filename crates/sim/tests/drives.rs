@@ -238,16 +238,16 @@ fn a_flush_leaves_nothing_and_forced_writes_pass() {
         assert!(done.hit);
         now = done.at;
     }
-    let lost = drive.unflushed();
+    let lost = unflushed(&mut drive, now);
     assert_eq!(lost.last(), Some(&(7 * 4096, 4096)));
     assert!(lost.contains(&(900_000 * 4096, 4096)), "in the order of the answers: {lost:?}");
     let mut forced = command(9, Operation::Write, 7 * 4096, 4096);
     forced.force_unit_access = true;
     let done = run(&mut drive, forced, now);
     assert!(done.at - now > 1_000_000, "the medium takes its time");
-    assert!(!drive.unflushed().contains(&(7 * 4096, 4096)));
+    assert!(!unflushed(&mut drive, done.at).contains(&(7 * 4096, 4096)));
     let done = run(&mut drive, command(10, Operation::Flush, 0, 0), done.at);
-    assert_eq!(drive.unflushed(), []);
+    assert_eq!(unflushed(&mut drive, done.at), []);
     let again = run(&mut drive, command(11, Operation::Flush, 0, 0), done.at);
     assert!(again.hit && again.at - done.at < 1_000_000);
 }
@@ -256,11 +256,16 @@ fn a_flush_leaves_nothing_and_forced_writes_pass() {
 fn idle_time_empties_the_write_buffer() {
     let spec = by_name("laptop-2008").expect("a preset");
     let mut drive = Rotating::new(&spec.name, facts(&spec));
-    run(&mut drive, command(0, Operation::Write, 1 << 30, 4096), 0);
-    assert_eq!(drive.unflushed(), [(1 << 30, 4096)]);
+    let done = run(&mut drive, command(0, Operation::Write, 1 << 30, 4096), 0);
+    assert_eq!(unflushed(&mut drive, done.at), [(1 << 30, 4096)]);
     assert_eq!(drive.next_event(), None);
     drive.advance(SECOND, &mut Vec::new());
-    assert_eq!(drive.unflushed(), []);
+    assert_eq!(unflushed(&mut drive, SECOND), []);
+}
+
+/// What is not on the medium: byte and bytes.
+fn unflushed(drive: &mut Rotating, now: u64) -> Vec<(u64, u64)> {
+    drive.unflushed(now).iter().map(|left| (left.offset, left.bytes)).collect()
 }
 
 /// Two streams, each in steps of 64 KiB, in turn.
@@ -488,7 +493,7 @@ proptest! {
         let mut again = Rotating::new(&spec.name, facts(spec));
         prop_assert_eq!(&play(&mut again, &steps), &done);
         let now = done.last().map_or(0, |done| done.at) + 100 * SECOND;
-        run(&mut drive, command(u64::MAX, Operation::Flush, 0, 0), now);
-        prop_assert_eq!(drive.unflushed(), vec![]);
+        let flushed = run(&mut drive, command(u64::MAX, Operation::Flush, 0, 0), now);
+        prop_assert_eq!(drive.unflushed(flushed.at), vec![]);
     }
 }

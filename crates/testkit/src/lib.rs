@@ -8,6 +8,7 @@
 //! oracle     e2fsck, dumpe2fs, debugfs and the mounts of the kernel
 //! fixtures   images made by mke2fs and the kernel, and what must be read from them;
 //!            fixtures::populate: what they hold
+//! content    bytes that say whose they are
 //! compare    two trees, field by field
 //! walk       a tree as the kernel shows it
 //! listing    what `extant ls -lR --json` prints, read and written
@@ -15,13 +16,19 @@
 //! scratch    folders that go when a test ends
 //! command    programs of the host; tools: which ones the tests call, and their packages
 //! lines      how wide text is
+//! journals   volumes whose log holds transactions: left by a kernel that was shut down under load,
+//!            or written by debugfs; and what e2fsck and the kernel make of them
+//! numbers    numbers without a pattern, from a seed
 //! ```
 pub mod archive;
 pub mod command;
 pub mod compare;
+pub mod content;
 pub mod fixtures;
+pub mod journals;
 pub mod lines;
 pub mod listing;
+pub mod numbers;
 pub mod oracle;
 pub mod scratch;
 pub mod tools;

@@ -80,6 +80,19 @@ const ARROWS: &[Arrow] = &[
         ],
         tests: &["extant-testkit"],
     },
+    Arrow {
+        name: "extant-crash",
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-engine",
+            "extant-inspect",
+            "extant-journal",
+            "extant-sim",
+            "extant-testkit",
+        ],
+        tests: &["extant-engine"],
+    },
     Arrow { name: "extant-testkit", links: &[], tests: &[] },
     Arrow {
         name: "xtask",

@@ -182,6 +182,13 @@ impl HostQueue {
         }
     }
 
+    /// Forgets all requests, those that were sent too: the device has lost its power. Counts go on,
+    /// and so do the numbers of commands.
+    pub fn clear(&mut self) {
+        let (id_next, statistics) = (self.id_next, self.statistics);
+        *self = HostQueue { id_next, statistics, ..HostQueue::new(&self.settings) };
+    }
+
     /// Adds a request. Ask [`next`](HostQueue::next) whether something can be sent now.
     pub fn add(&mut self, request: Queued, now: u64) {
         self.statistics.arrivals += 1;

@@ -2,7 +2,7 @@
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
-use crate::target::Target;
+use crate::target::{self, Target};
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::preset::Policies;
 use extant_engine::{ErrorKind, read_superblock};
@@ -209,6 +209,10 @@ fn into(word: &str) -> Result<String, Error> {
 /// Refuses what is no clean volume; when it was last written, in seconds since 1970.
 fn check(path: &Path, offset: u64) -> Result<u64, Error> {
     let device = image::device(path, offset)?;
+    target::check(
+        path,
+        &std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?,
+    )?;
     let superblock = read_superblock(&*device).map_err(|error| match error.kind {
         ErrorKind::NotExt => image::not_ext(path, &*device, offset),
         _ => image::failure(path, error),

@@ -70,6 +70,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         return list(console);
     };
     let device = image::device(image, arguments.place.offset_bytes())?;
+    image::warn_if_mounted(image, console);
     let device = recovery::judged(image, device, console);
     let options = CheckOptions {
         read_order: arguments.plan,

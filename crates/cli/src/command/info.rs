@@ -62,6 +62,7 @@ fn block_size(text: &str) -> Result<u32, String> {
 /// journal has to be replayed.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let Shown { volume, info, waiting } = open(&arguments, console)?;
+    image::warn_if_mounted(&arguments.image, console);
     let failed = |error: extant_inspect::Error| {
         Error::new(format!("{}: {error}", arguments.image.display()))
     };

@@ -64,6 +64,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     let failed = |error: extant_inspect::Error| Error::new(format!("{}: {error}", image.display()));
     let volume = open(&arguments, console)?;
+    image::warn_if_mounted(image, console);
     let options = SurveyOptions { worst_files: arguments.files.into(), paths: Paths::Found };
     let layout = extant_inspect::survey_with(&volume, &options).map_err(failed)?;
     let map = match arguments.map {

@@ -81,6 +81,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             out: &mut out,
             visited: FxHashSet::default(),
         };
+        image::warn_if_mounted(&place.image, console);
         match console.is_json() {
             true => lister.records(place.path_or_root())?,
             false => lister.text(&place, headings, number)?,

@@ -140,7 +140,7 @@ fn an_image_that_another_command_writes_is_left_alone() {
     let held = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let (code, said) = failure(&["age", &image, "--profile", "mail", "--days", "0"]);
-    assert!(code == 1 && said.contains("another command is writing it"), "{said}");
+    assert!(code == 1 && said.contains("is open for writing elsewhere"), "{said}");
     assert!(std::fs::read(&image).unwrap() == before, "it was changed");
     drop(held);
     assert_eq!(told(&["age", "-q", &image, "--profile", "mail", "--days", "0"]), "");

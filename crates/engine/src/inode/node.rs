@@ -26,7 +26,7 @@ use crate::runs::RunSet;
 use extant_block::SleepRwLock;
 use extant_format::inode::{FileType, Inode};
 use extant_format::journal::Sequence;
-use extant_format::{Ino, Run};
+use extant_format::{FileBlock, Ino, Run};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -261,7 +261,12 @@ impl NodeState {
         let block_size = u64::from(volume.store.block_size());
         let from = self.table_size / block_size;
         let dirty = self.dirty.next(from).map(|run| run.start);
-        let placed = u32::try_from(from).ok().and_then(|from| self.placed.next(from));
+        let placed =
+            u32::try_from(from).ok().and_then(|from| match self.placed.at(FileBlock(from)) {
+                // A run that begins before it.
+                Some(_) => Some(from),
+                None => self.placed.next(from),
+            });
         let first = dirty.into_iter().chain(placed.map(u64::from)).min();
         let submitted = first.map_or(self.inode.size, |first| first.saturating_mul(block_size));
         submitted.max(self.table_size).min(self.inode.size)

@@ -77,7 +77,12 @@ impl Nodes {
     /// Adds a node for an inode. If the inode already has one, that one stays and is returned:
     /// another thread read the inode from disk before the thread that made it came here.
     pub(crate) fn insert(&self, volume: &Volume, ino: Ino, inode: Inode) -> Arc<Node> {
-        self.insert_state(volume, NodeState::new(volume, ino, inode))
+        let mut state = NodeState::new(volume, ino, inode);
+        // A node that was made just now was changed, and one that was evicted may have been: a sync
+        // of it has to wait for what is running.
+        let running = volume.store.log().map(|log| log.running());
+        (state.changed_in, state.mapped_in) = (running, running);
+        self.insert_state(volume, state)
     }
 
     /// The same for an inode of which more is known than what its table says.

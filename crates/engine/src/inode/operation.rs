@@ -66,6 +66,16 @@ impl<'v> Operation<'v> {
         Ok(())
     }
 
+    /// Whether long work has to be cut into steps of a bounded number of blocks: it goes through a
+    /// journal.
+    pub(crate) fn works_in_steps(&self) -> bool {
+        #[cfg(test)]
+        if crate::store::handle::watch::is_watched() {
+            return true;
+        }
+        self.volume.store.journals()
+    }
+
     /// Ends the operation with this outcome.
     ///
     /// # Errors

@@ -10,13 +10,14 @@
 //!
 //! *Invariants*: whoever changes the list stores the inode in the same operation. After each step
 //! the map on the disk leads to no block that is free.
-//! *Locking*: the caller has locked the inode exclusively. The list's lock is not held while a table
-//! block is read; the orphan before it is changed in its table block, without its lock.
+//! *Locking*: the caller has locked the inode exclusively. The list's lock is not held while a
+//! table block is read; the orphan before it is changed in its table block, without its lock.
 use crate::error::{Error, Place, Result};
 use crate::inode::node::NodeState;
 use crate::inode::operation::Operation;
 use crate::inode::orphans::PointedTo;
 use crate::inode::table::table_frame;
+use crate::seeded::{Bug, bug};
 use crate::store::cache::Frame;
 use extant_format::Ino;
 use extant_format::inode::Inode;
@@ -24,6 +25,9 @@ use std::sync::Arc;
 
 /// Adds an inode to the list of orphans, if it is not there. The caller stores the inode.
 pub(crate) fn enlist(operation: &Operation<'_>, state: &NodeState) {
+    if bug(Bug::OrphanNotLinked) {
+        return;
+    }
     operation.volume().orphans.insert(state.ino, |head| {
         operation.change_superblock(|changes| changes.last_orphan = head);
     });

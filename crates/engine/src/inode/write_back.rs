@@ -16,6 +16,7 @@ use crate::inode::placed::{Before, Placement};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::policy::preset::Journal;
+use crate::seeded::{Bug, bug};
 use crate::space::Reservation;
 use extant_block::Segment;
 use extant_format::extent::State;
@@ -258,6 +259,7 @@ pub(crate) fn enter_map(
     }
     let mut ranges = state.placed.ranges();
     match wait {
+        _ if bug(Bug::DataNotWaitedFor) => {}
         Wait::ForAll => ranges.iter().for_each(|range| pages.under_way.wait_for(range)),
         Wait::ForNone => ranges.retain(|range| pages.under_way.is_idle(range)),
         Wait::AtCommit => {}

@@ -7,6 +7,7 @@
 //!
 //! Until the commit block is durable the log has no full commit N, so whoever recovers the volume
 //! next finds the fast commits of N again. With it, the fast commits are of no account.
+// tidy: writers because the volume is not open: there is no cache that could be passed by
 use crate::error::{Error, ErrorKind, Result};
 use extant_block::BlockDevice;
 use extant_format::BlockNo;
@@ -64,10 +65,8 @@ pub(super) fn write(
     let end = put(device, journal, journal.superblock().first, &logged)?;
     device.flush().map_err(Error::from)?;
     let wall = device.clock().wall();
-    let time = CommitTime {
-        seconds: wall.seconds.max(0).cast_unsigned(),
-        nanoseconds: wall.nanoseconds,
-    };
+    let time =
+        CommitTime { seconds: wall.seconds.max(0).cast_unsigned(), nanoseconds: wall.nanoseconds };
     let commit = Arc::new(commit::encode(&format, sequence, time, sum));
     put(device, journal, end, &[commit])?;
     device.flush().map_err(Error::from)

@@ -5,6 +5,7 @@ use super::windows::Bits;
 use super::{Reservation, Reuse, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::policy::allocation::{AllocationPlan, Route, Search};
+use crate::seeded::{Bug, bug};
 use crate::store::handle::Handle;
 use extant_format::bitmap::{clear_run, clear_runs, next_clear, next_set, set_run};
 use extant_format::{BlockNo, GroupNo, Ino, Run};
@@ -318,7 +319,7 @@ impl Space {
         let mut from = goal.bit;
         for group in self.cyclic(goal.group).chain([goal.group]) {
             let start = self.store.superblock.group_start(group).0;
-            let is_roomy = self.state(group).lock().descriptor.free_blocks > blocks / 2;
+            let is_roomy = self.state(group).lock().free_to_give() > blocks / 2;
             let in_new_window = |bytes: &[u8], limit| {
                 let bits = Bits { start, bytes, limit };
                 let window = self.windows.lock().open(owner, bits, from, blocks)?;
@@ -485,7 +486,7 @@ impl Space {
         clusters: Clusters,
         search: impl FnOnce(&[u8], u32) -> Option<FreeRun>,
     ) -> Result<Option<Run>> {
-        if self.state(group).lock().descriptor.free_blocks == 0 {
+        if self.state(group).lock().free_to_give() == 0 {
             return Ok(None);
         }
         let (mut state, frame) = self.lock_to_change(taker.handle, group, BitmapKind::Blocks)?;
@@ -560,12 +561,21 @@ impl Space {
         for part in &parts {
             self.check_in_use(*part)?;
         }
-        let reuse = if self.store.keeps_order() { reuse } else { Reuse::AtOnce };
+        let reuse = if self.store.keeps_order() && !bug(Bug::FreedBlockGivenEarly) {
+            reuse
+        } else {
+            Reuse::AtOnce
+        };
         if reuse == Reuse::AtOnce {
             // Before the bits change: afterwards the blocks may belong to another file.
             self.store.forget_run(run);
         }
         parts.into_iter().try_for_each(|part| self.give_back(handle, part, reuse))
+    }
+
+    /// How many groups a run touches, at most.
+    pub(crate) fn groups_of(&self, run: Run) -> u32 {
+        run.length / self.store.superblock.blocks_per_group.max(1) + 2
     }
 
     /// Marks a run that was placed as in use.

@@ -51,6 +51,11 @@ impl HeldBits {
         self.count = self.count.saturating_add(length);
     }
 
+    /// How many bits are held.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
     /// Whether all of these are held.
     pub(super) fn holds(&self, first: u32, length: u32) -> bool {
         next_clear(&self.bits, first, first.saturating_add(length)).is_none()

@@ -131,6 +131,11 @@ impl GroupState {
         }
     }
 
+    /// Free blocks that are not held back.
+    fn free_to_give(&self) -> u32 {
+        self.descriptor.free_blocks.saturating_sub(self.held_blocks.count())
+    }
+
     /// Raises the bounds after `length` blocks became free: at worst they joined two of the longest
     /// runs. The next search finds the true length.
     fn may_have_joined(&mut self, length: u32) {
@@ -269,7 +274,7 @@ impl Space {
     /// blocks than its cluster, and the search goes around it.
     fn room(&self, group: GroupNo, clusters: Clusters) -> u32 {
         let mut state = self.state(group).lock();
-        let free = state.descriptor.free_blocks;
+        let free = state.free_to_give();
         let cluster = self.cluster(group).filter(|_| clusters == Clusters::Closed);
         if cluster.is_some_and(|cluster| free <= cluster.end - cluster.start) {
             return 0;

@@ -2,6 +2,7 @@
 use super::bitmaps::BitmapKind;
 use super::{Freed, GroupState, Space};
 use crate::error::Result;
+use crate::seeded::{Bug, bug};
 use crate::store::cache::BlockKind;
 use crate::store::handle::Handle;
 use crate::store::superblock::FreeCounts;
@@ -17,7 +18,7 @@ impl Space {
     /// The first write error, which closes the latch; what closed the latch before.
     pub(crate) fn sync(&self) -> Result<()> {
         let freed = self.sweep()?;
-        if !self.store.journals() {
+        if !self.logs_superblock() {
             self.store.write_superblock_if_changed(self.free_counts())?;
         }
         self.store.barrier.pass()?;
@@ -54,12 +55,17 @@ impl Space {
         Ok(())
     }
 
+    /// Whether the superblock is a part of the transaction that changes it.
+    fn logs_superblock(&self) -> bool {
+        self.store.journals() && !bug(Bug::SuperblockAroundLog)
+    }
+
     /// One sweep. Returns what may be reused once the sweep is durable.
     fn sweep(&self) -> Result<Freed> {
         let swept = self.store.sweep(|handle| {
             let freed = self.take_freed();
             let stored =
-                self.store_descriptors(handle).and_then(|()| match self.store.journals() {
+                self.store_descriptors(handle).and_then(|()| match self.logs_superblock() {
                     true => self.store.store_superblock(handle, self.free_counts()),
                     false => Ok(()),
                 });

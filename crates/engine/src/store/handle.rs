@@ -127,6 +127,11 @@ impl<'s> Handle<'s> {
         {
             self.store.latch.close(Some(error));
         }
+        #[cfg(test)]
+        {
+            drop(self.pass.take());
+            watch::ended(self.changed.borrow().count);
+        }
         outcome
     }
 
@@ -155,6 +160,8 @@ impl<'s> Handle<'s> {
     pub(crate) fn should_pause(&self) -> bool {
         let is_full = |log: &super::journal::Log| log.is_full(self.store.cache.dirty_frames());
         let is_wanted = self.store.gate.is_wanted() || self.store.log().is_some_and(is_full);
+        #[cfg(test)]
+        let is_wanted = is_wanted || watch::is_watched();
         is_wanted && self.pass.borrow().is_some()
     }
 
@@ -162,6 +169,8 @@ impl<'s> Handle<'s> {
     pub(crate) fn pause(&self) {
         drop(self.pass.take());
         self.grant(0);
+        #[cfg(test)]
+        watch::ended(self.changed.borrow().count);
     }
 
     /// Goes on, and may change `credits` blocks. Fails if the running transaction has no room.
@@ -257,6 +266,41 @@ impl<'s> Handle<'s> {
             log.note_change(&*self.store.clock);
         }
         self.store.record.change(change)
+    }
+}
+
+/// The ends of steps, as a test on the same thread sees them. While it watches, every step that may
+/// be followed by a pause is.
+#[cfg(test)]
+pub(crate) mod watch {
+    use std::cell::RefCell;
+
+    /// Called with the number of blocks that a step changed.
+    type Watcher = Box<dyn FnMut(usize)>;
+
+    thread_local! {
+        static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
+    }
+
+    /// Calls `watcher` at the end of each step on this thread, with no operation open.
+    pub(crate) fn steps(watcher: impl FnMut(usize) + 'static) {
+        WATCHER.set(Some(Box::new(watcher)));
+    }
+
+    /// Ends it.
+    pub(crate) fn no_more() {
+        WATCHER.set(None);
+    }
+
+    pub(crate) fn is_watched() -> bool {
+        WATCHER.with_borrow(Option::is_some)
+    }
+
+    /// A step has ended. What the watcher does itself is not watched.
+    pub(super) fn ended(changed: usize) {
+        let Some(mut watcher) = WATCHER.take() else { return };
+        watcher(changed);
+        WATCHER.set(Some(watcher));
     }
 }
 

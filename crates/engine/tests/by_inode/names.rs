@@ -336,3 +336,26 @@ fn a_volume_that_is_only_read_opens_what_is_there_and_makes_nothing() {
         assert_eq!(error.expect("is refused").errno(), 30);
     }
 }
+
+#[test]
+fn a_number_that_is_used_again_leads_to_the_inode_that_has_it() {
+    let specification = specification(KINDS[0], BYTES);
+    let (device, volume) = fresh(&specification);
+    let inodes = volume.inodes();
+    let root = inodes.root().expect("a root");
+    let old = inodes.create(&root, b"old", &New::default()).expect("makes it");
+    inodes.unlink(&root, b"old").expect("removes it");
+    volume.sync().expect("syncs");
+    let new = inodes.create(&root, b"new", &New::default()).expect("makes it");
+    assert_eq!(new.number(), old.number());
+    let remembered = Remembered::new();
+    remembered.remember(&old);
+    remembered.remember(&new);
+    // A look-up that found the old one before it was removed, and comes to be counted now.
+    remembered.remember(&old);
+    let found = remembered.get(new.number()).expect("is remembered");
+    assert_eq!(found.generation(), new.generation());
+    remembered.forget(new.number(), 3);
+    assert!(remembered.is_empty());
+    finish(&device, volume);
+}

@@ -1,8 +1,8 @@
 //! What happens on a volume: changes of a few names, drawn by a seed, and a memory of everything
 //! that was ever written.
-use crate::content;
 use crate::volume::Random;
 use extant_engine::{Change, File, Filesystem, Rename, SetAttribute, Size};
+use extant_testkit::content;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

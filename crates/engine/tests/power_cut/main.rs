@@ -4,7 +4,6 @@
 #[path = "../volume/mod.rs"]
 mod volume;
 
-mod content;
 mod life;
 mod ranges;
 mod verdict;
@@ -14,8 +13,8 @@ use extant_block::{
 };
 use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, Options, Rename};
-use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::{content, oracle};
 use life::Life;
 use std::sync::Arc;
 use verdict::Verdict;

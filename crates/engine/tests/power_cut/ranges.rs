@@ -1,12 +1,11 @@
 //! Ranges that are zeroed, taken out and pushed in: after a cut at any moment the file is as it was
 //! before or as it is afterwards, with no block of it lost, moved alone or another file's.
-use crate::content;
 use crate::volume::{Random, Specification};
 use crate::{log_of, mended, soiled, specification};
 use extant_block::BlockDevice;
 use extant_engine::mkfs::Profile;
 use extant_engine::{File, Filesystem, Options, Result, Size};
-use extant_testkit::oracle;
+use extant_testkit::{content, oracle};
 use std::sync::Arc;
 
 /// What is done to the file, and what its bytes are afterwards.

@@ -1,9 +1,9 @@
 //! What a volume may show after a cut.
-use crate::content::{self, RECORD};
 use crate::life::Life;
 use extant_block::{BlockDevice, MemoryDevice};
 use extant_engine::{Filesystem, Metadata, Options};
 use extant_format::inode::FileType;
+use extant_testkit::content::{self, RECORD};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

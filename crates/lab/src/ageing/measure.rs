@@ -12,7 +12,7 @@ use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
 use extant_format::inode::FileType;
 use extant_inspect::{CheckOptions, check};
 use extant_sim::clock::{Settings, VirtualClock};
-use extant_sim::device::{DeviceSettings, SimDevice, TraceKeeping};
+use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
 use extant_sim::drive::file::DriveSpec;
 use extant_sim::random::Random;
 use extant_sim::trace::TraceRecord;
@@ -157,7 +157,12 @@ impl Bench {
             requests_max: self.policies.requests,
             ..QueueSettings::default()
         };
-        let settings = DeviceSettings { name: "drive".to_owned(), queue, trace };
+        let settings = DeviceSettings {
+            name: "drive".to_owned(),
+            queue,
+            trace,
+            power_cuts: PowerCuts::Excluded,
+        };
         let drive = self.drive.build(self.seed);
         let device =
             SimDevice::with_contents(Arc::clone(&clock), drive, settings, contents.snapshot());

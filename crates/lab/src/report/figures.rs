@@ -142,6 +142,48 @@ pub struct Work {
     pub bytes_written: u64,
     /// Files that a comparison found different, or on one side only.
     pub differences: u64,
+    /// Problems that a check found and that did not fail its step; 0 is not in the JSON.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub problems: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What went through a journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct JournalFigures {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Blocks written to the log, descriptors and commit blocks included.
+    pub log_blocks: u64,
+    /// The same in bytes.
+    pub log_bytes: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Blocks that they wrote to their places.
+    pub checkpoint_blocks: u64,
+}
+
+/// What power cuts lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PowerCutFigures {
+    /// Requests that were under way.
+    pub requests_lost: u64,
+    /// Bytes that were written and are as they were before. Phantom data is not among them.
+    pub bytes_lost: u64,
+}
+
+impl PowerCutFigures {
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &PowerCutFigures) -> PowerCutFigures {
+        PowerCutFigures {
+            requests_lost: self.requests_lost + other.requests_lost,
+            bytes_lost: self.bytes_lost + other.bytes_lost,
+        }
+    }
 }
 
 impl Work {
@@ -154,6 +196,7 @@ impl Work {
             bytes_read: self.bytes_read + other.bytes_read,
             bytes_written: self.bytes_written + other.bytes_written,
             differences: self.differences + other.differences,
+            problems: self.problems + other.problems,
         }
     }
 }

@@ -28,7 +28,7 @@ mod figures;
 mod text;
 
 pub use distribution::Distribution;
-pub use figures::{LayoutFigures, Traffic, Work};
+pub use figures::{JournalFigures, LayoutFigures, PowerCutFigures, Traffic, Work};
 
 use extant_chart::{Figure, Table};
 use extant_sim::device::Activity;
@@ -163,6 +163,8 @@ pub struct FilesystemReport {
     pub memory_bytes: u64,
     /// Whether file data was kept.
     pub data: String,
+    /// What went through its journal; `None` where nothing did.
+    pub journal: Option<JournalFigures>,
     /// Free blocks in the end.
     pub free_blocks: u64,
     /// Free inodes in the end.
@@ -268,6 +270,9 @@ pub struct StepReport {
     pub work: Work,
     /// Calls of getdents.
     pub calls: Vec<ListingCall>,
+    /// What a power cut lost, where the step was one; else not in the JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<PowerCutFigures>,
 }
 
 /// A call of getdents.

@@ -23,9 +23,11 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     let all = [
         drives(report),
         measures(report),
+        power_cuts(report),
         steps(report),
         listings(report),
         calls(report),
+        journals(report),
         layouts(report),
     ];
     all.into_iter().filter(|table| !table.is_empty()).collect()
@@ -174,6 +176,50 @@ fn measures(report: &Report) -> Table {
     table
 }
 
+/// How long a journal took to be replayed, against what a check of the whole volume took.
+fn power_cuts(report: &Report) -> Table {
+    let columns = [
+        ("process", Left),
+        ("requests lost", Right),
+        ("KiB lost", Right),
+        ("recover s", Right),
+        ("check s", Right),
+        ("check / recover", Right),
+        ("problems", Right),
+    ];
+    let mut table = Table::new("power cuts", &columns);
+    for process in report.processes.iter().filter(|process| process.copy == 0) {
+        let of = |kind: &str| {
+            let own = report.steps.iter().filter(|step| step.process == process.name);
+            let own: Vec<_> = own.filter(|step| step.copy == 0 && step.step == kind).collect();
+            let elapsed_ns: u64 = own.iter().map(|step| step.elapsed_ns).sum();
+            (own, elapsed_ns)
+        };
+        let ((cuts, _), (recoveries, recover_ns), (checks, check_ns)) =
+            (of("power-cut"), of("recover"), of("check"));
+        let lost = cuts.iter().filter_map(|step| step.lost).reduce(|all, lost| all.and(&lost));
+        let Some(lost) = lost else { continue };
+        let time = |steps: &[&StepReport], elapsed_ns| match steps.is_empty() {
+            true => "-".to_owned(),
+            false => seconds(elapsed_ns),
+        };
+        let tenths = u128::from(check_ns) * 10 / u128::from(recover_ns.max(1));
+        table.row([
+            process.name.clone(),
+            lost.requests_lost.to_string(),
+            (lost.bytes_lost / 1024).to_string(),
+            time(&recoveries, recover_ns),
+            time(&checks, check_ns),
+            match recoveries.is_empty() || checks.is_empty() {
+                true => "-".to_owned(),
+                false => format!("{}.{}", tenths / 10, tenths % 10),
+            },
+            checks.iter().map(|step| step.work.problems).sum::<u64>().to_string(),
+        ]);
+    }
+    table
+}
+
 fn steps(report: &Report) -> Table {
     let mut columns = vec![("process", Left), ("", Left), ("step", Left), ("runs", Right)];
     columns.extend(TRAFFIC);
@@ -235,6 +281,30 @@ fn calls(report: &Report) -> Table {
             let first = [crowd(report, &entry.name), call.to_owned(), latency.count.to_string()];
             table.row(first.into_iter().chain(times));
         }
+    }
+    table
+}
+
+fn journals(report: &Report) -> Table {
+    let columns = [
+        ("file system", Left),
+        ("commits", Right),
+        ("log blocks", Right),
+        ("MB", Right),
+        ("checkpoints", Right),
+        ("their blocks", Right),
+    ];
+    let mut table = Table::new("journals", &columns);
+    for entry in &report.filesystems {
+        let Some(journal) = &entry.journal else { continue };
+        table.row([
+            entry.name.clone(),
+            journal.commits.to_string(),
+            journal.log_blocks.to_string(),
+            megabytes(journal.log_bytes),
+            journal.checkpoints.to_string(),
+            journal.checkpoint_blocks.to_string(),
+        ]);
     }
     table
 }

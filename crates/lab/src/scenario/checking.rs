@@ -1,5 +1,6 @@
 //! fsck as a step: the check of `extant check` on the drive of the scenario, in its time.
 use super::process::{Outcome, Stop, Worker};
+use super::step::Problems;
 use extant_block::{BlockDevice, Clock, Completed, DeviceInfo, Operation, Request, Segment};
 use extant_inspect::{CheckOptions, ReadOrder, check};
 use std::num::NonZeroU32;
@@ -10,15 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const NAMED_MAX: usize = 5;
 
 impl Worker {
-    /// Checks the file system, closed meanwhile. Problems fail the step.
+    /// Checks the file system, closed meanwhile; one that is not open stays closed.
     pub(super) fn check(
         &mut self,
         plan: ReadOrder,
         threads: NonZeroU32,
         processor_ns_per_kib: u64,
+        problems: Problems,
     ) -> Outcome {
         let world = Arc::clone(&self.world);
         let mount = &world.mounts[self.mount()?];
+        let was_open = mount.is_open();
         mount.close()?;
         let read = Arc::new(Examined {
             device: Arc::clone(&mount.device),
@@ -30,12 +33,16 @@ impl Worker {
         self.work.bytes_read += read.bytes_read.load(Ordering::Relaxed);
         self.work.directories += report.summary.directories;
         self.work.files += report.summary.inodes_used.saturating_sub(report.summary.directories);
-        if !report.is_clean() {
+        self.work.problems += report.problems.len() as u64;
+        if !report.is_clean() && problems == Problems::Fail {
             let named = report.problems.iter().take(NAMED_MAX).map(ToString::to_string);
             let named: Vec<String> = named.collect();
             return Err(Stop::Failed(format!("problems: {}", named.join("; "))));
         }
-        Ok(mount.open()?)
+        match was_open {
+            true => Ok(mount.open()?),
+            false => Ok(()),
+        }
     }
 }
 

@@ -4,16 +4,18 @@ use super::mount::{Mount, Parts};
 use super::options::{Existing, Layouts, RunOptions};
 use super::partition::{Contents, Partition};
 use super::prepare::{refused, writes};
-use super::step::each_step;
+use super::step::{Action, each_step};
 use super::time::Time;
 use super::world::{Medium, World};
-use super::{DriveEntry, FilesystemEntry, Origin, Scenario, ScenarioError, Workplace};
+use super::{
+    DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, ScenarioError, Workplace,
+};
 use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::Access;
 use extant_engine::mkfs::{self, Contents as Before};
 use extant_engine::throttle::DirtyBudget;
-use extant_sim::device::{DeviceSettings, SimDevice};
+use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice};
 use extant_sim::drive::file::FileError;
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -36,6 +38,23 @@ pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
     settings
 }
 
+/// Whether any process cuts the power of the drive of that number.
+fn power_cuts(scenario: &Scenario, number: usize) -> PowerCuts {
+    let drive = |process: &ProcessEntry| match process.place {
+        Workplace::Filesystem(filesystem) => scenario.filesystems[filesystem].drive,
+        Workplace::Drive(drive) => drive,
+    };
+    let mut found = PowerCuts::Excluded;
+    for process in scenario.processes.iter().filter(|process| drive(process) == number) {
+        each_step(&process.steps, &mut |step| {
+            if matches!(step.action, Action::PowerCut { .. }) {
+                found = PowerCuts::Possible;
+            }
+        });
+    }
+    found
+}
+
 /// Simulated drives, blank.
 pub(super) fn drives(
     scenario: &Scenario,
@@ -50,6 +69,7 @@ pub(super) fn drives(
             name: entry.name.clone(),
             queue: queue(scenario, number),
             trace: options.trace,
+            power_cuts: power_cuts(scenario, number),
         };
         let (clock, drive) = (Arc::clone(clock), entry.spec.build(scenario.seed));
         let device = match options.prepared.as_ref().filter(|_| number == 0) {
@@ -129,7 +149,7 @@ fn raw_writes(scenario: &Scenario) -> bool {
 }
 
 fn is_raw_write(step: &super::step::Step) -> bool {
-    use super::step::{Action, Direction};
+    use super::step::Direction;
     matches!(&step.action, Action::Stream(stream) if stream.direction == Direction::Write)
 }
 

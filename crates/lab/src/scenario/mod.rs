@@ -47,7 +47,7 @@
 //! summary         the report of a run                 machine    drives, file systems
 //! prepare         a scenario as it is run: what cannot be is refused before it starts
 //! process         what a process does, step by step: making, filling, placing, placing_trees,
-//!                 walk, stream, checking
+//!                 walk, stream, checking, power
 //! world           what the processes of a run share   mount      a file system that is open
 //! time            virtual or real                     partition  parts of a device
 //! image           an image as the contents of a drive
@@ -75,6 +75,7 @@ mod options;
 mod partition;
 mod placing;
 mod placing_trees;
+mod power;
 mod prepare;
 mod process;
 pub mod quantity;

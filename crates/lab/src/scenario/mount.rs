@@ -1,15 +1,17 @@
 //! A file system of a run: opened, used by processes step by step, closed and opened again.
 //!
 //! *Invariants*: `users` counts the steps that hold a clone of the file system; it is closed only
-//! when there is no other than the one that closes it.
-//! *Locking*: `state` is short; nothing is called with it held.
+//! when there is no other than the one that closes it, but for a power cut, which waits for them.
+//! What was opened before a power cut reaches the drive no more.
+//! *Locking*: `state` is short, and waited for with `left`; nothing is called with it held.
 use super::Data;
+use super::partition::Cable;
 use crate::figures::layout;
 use crate::report::{LayoutFigures, LayoutRecord};
-use extant_block::{BlockDevice, FileDevice, ShortLock};
-use extant_engine::preset::Policies;
+use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
+use extant_engine::preset::{Journal, Policies};
 use extant_engine::throttle::DirtyBudget;
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, JournalCounts, Options};
 use extant_inspect::{LayoutMap, SuperblockPlace};
 use std::sync::Arc;
 
@@ -29,12 +31,18 @@ pub(super) struct Mount {
     /// What is dirty on all file systems of the run.
     budget: Option<Arc<DirtyBudget>>,
     state: ShortLock<MountState>,
+    /// A step has ended that used it.
+    left: WaitQueue,
 }
 
 struct MountState {
     filesystem: Option<Filesystem>,
+    /// How the open file system reaches the drive.
+    cable: Option<Arc<Cable>>,
     policies: Policies,
     users: u32,
+    /// What went through its journal before it was closed last.
+    journal: Option<JournalCounts>,
     layouts: Vec<LayoutRecord>,
     /// A map of each, under its name; `None` when they are not drawn.
     maps: Option<Vec<(String, LayoutMap)>>,
@@ -49,6 +57,7 @@ pub(super) struct InUse<'a> {
 impl Drop for InUse<'_> {
     fn drop(&mut self) {
         self.mount.state.lock().users -= 1;
+        self.mount.left.wake_all();
     }
 }
 
@@ -70,12 +79,15 @@ impl Mount {
     pub(super) fn new(parts: Parts) -> Mount {
         let state = MountState {
             filesystem: None,
+            cable: None,
             policies: parts.policies,
             users: 0,
+            journal: None,
             layouts: Vec::new(),
             maps: None,
         };
         Mount {
+            left: WaitQueue::new(Arc::clone(parts.device.clock())),
             drive: parts.drive,
             device: parts.device,
             contents: parts.contents,
@@ -90,9 +102,32 @@ impl Mount {
 
     /// Opens it.
     pub(super) fn open(&self) -> Result<(), String> {
-        let filesystem = self.open_on(&self.device, self.budget.as_ref())?;
-        self.state.lock().filesystem = Some(filesystem);
+        let cable = Arc::new(Cable::new(Arc::clone(&self.device)));
+        let device = Arc::clone(&cable) as Arc<dyn BlockDevice>;
+        let policies = self.state.lock().policies.clone();
+        let filesystem = self.open_on(&device, policies, self.budget.as_ref())?;
+        let mut state = self.state.lock();
+        (state.filesystem, state.cable) = (Some(filesystem), Some(cable));
         Ok(())
+    }
+
+    /// Whether it is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.state.lock().filesystem.is_some()
+    }
+
+    /// Its drive has no power: waits until no step uses it, and closes it with nothing written.
+    pub(super) fn lose_power(&self) {
+        let (filesystem, cable) = {
+            let mut state = self.state.lock();
+            (state.filesystem.take(), state.cable.take())
+        };
+        if let Some(cable) = cable {
+            cable.pull();
+        }
+        self.left.wait_until(&self.state, |state| (state.users == 0).then_some(()));
+        // That it cannot be closed is what a cut means.
+        drop(filesystem.map(|filesystem| self.end(filesystem)));
     }
 
     /// Does something with it, mounted where it takes no time of the drive; closed before and
@@ -102,8 +137,11 @@ impl Mount {
         work: impl FnOnce(&Filesystem) -> Result<T, String>,
     ) -> Result<T, String> {
         self.close()?;
-        // What is written at no cost says nothing of how fast a drive is: it counts by itself.
-        let filesystem = self.open_on(&self.contents, None)?;
+        // What is written at no cost says nothing of how fast a drive is: it counts by itself, and
+        // nothing of it goes through a journal.
+        let mut policies = self.state.lock().policies.clone();
+        policies.journal = Journal::None;
+        let filesystem = self.open_on(&self.contents, policies, None)?;
         let done = work(&filesystem);
         filesystem.close().map_err(|error| error.to_string())?;
         let done = done?;
@@ -114,9 +152,9 @@ impl Mount {
     fn open_on(
         &self,
         device: &Arc<dyn BlockDevice>,
+        policies: Policies,
         budget: Option<&Arc<DirtyBudget>>,
     ) -> Result<Filesystem, String> {
-        let policies = self.state.lock().policies.clone();
         let options = Options {
             access: self.access,
             policies,
@@ -154,9 +192,31 @@ impl Mount {
         let filesystem = state.filesystem.take();
         drop(state);
         match filesystem {
-            Some(filesystem) => filesystem.close().map_err(|error| error.to_string()),
+            Some(filesystem) => self.end(filesystem).map_err(|error| error.to_string()),
             None => Ok(()),
         }
+    }
+
+    /// Closes what was open, and adds up what its journal did.
+    fn end(&self, filesystem: Filesystem) -> extant_engine::Result<()> {
+        let closed = filesystem.clone().close();
+        if let Some(counts) = filesystem.journal_counts() {
+            let mut state = self.state.lock();
+            let before = state.journal.unwrap_or_default();
+            state.journal = Some(JournalCounts {
+                commits: before.commits + counts.commits,
+                log_blocks: before.log_blocks + counts.log_blocks,
+                checkpoints: before.checkpoints + counts.checkpoints,
+                checkpoint_blocks: before.checkpoint_blocks + counts.checkpoint_blocks,
+            });
+        }
+        closed
+    }
+
+    /// What went through its journal, each time that it was open; `None` when it had none. The
+    /// file system is closed.
+    pub(super) fn journal(&self) -> Option<JournalCounts> {
+        self.state.lock().journal
     }
 
     /// Has the host forget what it remembers of its own file. It is asked, not made to; a device's

@@ -1,11 +1,12 @@
-//! Ways to look at a device: a part of it, and what is on a simulated one without waiting for its
-//! drive.
+//! Ways to look at a device: a part of it, a way to it that can be cut, and what is on a simulated
+//! one without waiting for its drive.
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment,
 };
 use extant_sim::device::SimDevice;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The bytes of a device from one on.
 pub(super) struct Partition {
@@ -62,6 +63,56 @@ impl BlockDevice for Partition {
         match self.check(operation, offset, bytes) {
             Err(error) => Completed { segments, result: Err(error) },
             Ok(()) => self.device.transfer(operation, self.offset + offset, segments),
+        }
+    }
+}
+
+/// A way to a device, until it is pulled: what used it before a power cut must not reach the drive
+/// after it.
+pub(super) struct Cable {
+    device: Arc<dyn BlockDevice>,
+    is_pulled: AtomicBool,
+}
+
+impl Cable {
+    /// To this device.
+    pub(super) fn new(device: Arc<dyn BlockDevice>) -> Cable {
+        Cable { device, is_pulled: AtomicBool::new(false) }
+    }
+
+    /// From now on every request fails.
+    pub(super) fn pull(&self) {
+        self.is_pulled.store(true, Ordering::Relaxed);
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match self.is_pulled.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("the power was cut")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl BlockDevice for Cable {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.device.clock()
+    }
+
+    fn submit(&self, request: Request) {
+        match self.check() {
+            Err(error) => request.complete(Err(error)),
+            Ok(()) => self.device.submit(request),
+        }
+    }
+
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        match self.check() {
+            Err(error) => Completed { segments, result: Err(error) },
+            Ok(()) => self.device.transfer(operation, offset, segments),
         }
     }
 }

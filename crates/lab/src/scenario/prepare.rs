@@ -113,7 +113,7 @@ fn leave_out(scenario: &mut Scenario, options: &RunOptions) -> Result<(), Scenar
 /// Whether a step changes the file system.
 pub(super) fn writes(step: &Step) -> bool {
     match &step.action {
-        Action::Make { .. } | Action::Remove { .. } => true,
+        Action::Make { .. } | Action::Remove { .. } | Action::Recover => true,
         Action::Place { .. } | Action::PlaceTrees { .. } | Action::Fill { .. } => true,
         Action::Stream(stream) => stream.path.is_some() && stream.direction == Direction::Write,
         _ => false,

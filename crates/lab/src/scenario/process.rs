@@ -8,7 +8,8 @@ use super::tree::{Tree, TreeSpec};
 use super::world::{World, tree_key};
 use super::{ProcessEntry, Samples, ScenarioError, Start, Workplace};
 use crate::report::{
-    CallLatency, Distribution, ListingCall, Measure, ProcessReport, StepReport, Traffic, Work,
+    CallLatency, Distribution, ListingCall, Measure, PowerCutFigures, ProcessReport, StepReport,
+    Traffic, Work,
 };
 use extant_sim::device::Histogram;
 use extant_sim::random::Random;
@@ -77,6 +78,10 @@ pub(super) struct Worker {
     pub(super) work: Work,
     /// Calls of getdents of the step at hand.
     pub(super) listings: Vec<ListingCall>,
+    /// What a power cut lost, in the step at hand.
+    pub(super) lost: Option<PowerCutFigures>,
+    /// How often the drive below had lost its power when the process began, or cut it last.
+    pub(super) cuts: u32,
     latencies: BTreeMap<Call, Histogram>,
     /// The time of each call, where they are kept.
     samples: BTreeMap<Call, Vec<u64>>,
@@ -128,6 +133,8 @@ impl Worker {
             copy,
             work: Work::default(),
             listings: Vec::new(),
+            lost: None,
+            cuts: 0,
             latencies: BTreeMap::new(),
             samples: BTreeMap::new(),
             steps: BTreeMap::new(),
@@ -144,10 +151,11 @@ impl Worker {
             Start::At(after) => world.time.sleep_until(origin_ns.saturating_add(after)),
             Start::After(process) => world.join(process),
         }
+        self.cuts = world.cuts(self.drive());
         let started_ns = world.time.now();
         let error = self.run_all(entry).err();
         let ended_ns = world.time.settled();
-        if error.is_some() {
+        if error.is_some() && !self.is_cut() {
             world.stop();
         }
         world.end(self.process);
@@ -171,7 +179,17 @@ impl Worker {
         }
     }
 
-    /// The error of a step that failed; `None` when another process did.
+    /// Whether the drive has lost its power under this process: it ends, and that is no failure.
+    fn is_cut(&self) -> bool {
+        self.world.cuts(self.drive()) != self.cuts
+    }
+
+    /// Whether the process has to end.
+    pub(super) fn is_halted(&self) -> bool {
+        self.world.is_stopped() || self.is_cut()
+    }
+
+    /// The error of a step that failed; `None` when another process did, or the power was cut.
     fn run_all(&mut self, entry: &ProcessEntry) -> Result<(), Option<ScenarioError>> {
         let mut last: Option<&str> = None;
         for (number, step) in entry.steps.iter().enumerate() {
@@ -200,6 +218,9 @@ impl Worker {
 
     /// Does a step, and records it.
     fn step(&mut self, step: &Step, path: &[u32]) -> Result<(), Option<ScenarioError>> {
+        if self.is_halted() {
+            return Err(None);
+        }
         let world = Arc::clone(&self.world);
         let drive = self.drive();
         let (started_ns, before) = (world.time.settled(), world.drives[drive].traffic());
@@ -220,6 +241,7 @@ impl Worker {
     fn explain(&self, step: &Step, stop: Stop) -> Option<ScenarioError> {
         match stop {
             Stop::Halted | Stop::Over => None,
+            Stop::Failed(_) if self.is_cut() => None,
             Stop::Failed(reason) => Some(ScenarioError::Step {
                 file: self.world.scenario.file.clone(),
                 line: step.line,
@@ -254,12 +276,17 @@ impl Worker {
             traffic: Traffic::default(),
             work: Work::default(),
             calls: Vec::new(),
+            lost: None,
         });
         report.runs += 1;
         report.elapsed_ns += elapsed_ns;
         report.traffic = report.traffic.and(&traffic);
         report.work = report.work.and(&self.work);
         report.calls.extend(listings);
+        report.lost = match (report.lost, self.lost.take()) {
+            (Some(before), Some(lost)) => Some(before.and(&lost)),
+            (before, lost) => before.or(lost),
+        };
     }
 
     fn all(&mut self, steps: &[Step], path: &[u32]) -> Result<(), Option<ScenarioError>> {
@@ -278,7 +305,7 @@ impl Worker {
         path: &[u32],
     ) -> Result<(), Option<ScenarioError>> {
         for _ in 0..count {
-            if self.world.is_stopped() {
+            if self.is_halted() {
                 return Err(None);
             }
             self.all(steps, path)?;
@@ -294,7 +321,7 @@ impl Worker {
     ) -> Result<(), Option<ScenarioError>> {
         let started = self.world.time.settled();
         while !self.is_over(end, started) {
-            if self.world.is_stopped() {
+            if self.is_halted() {
                 return Err(None);
             }
             let before = self.world.time.settled();
@@ -324,9 +351,11 @@ impl Worker {
             Action::Make { at, tree, style } => self.make(&self.path(at), tree, *style),
             Action::Place { files } => self.place(files),
             Action::Fill { at, filling } => self.fill(&self.path(at), *filling),
-            Action::Check { plan, threads, processor_ns_per_kib } => {
-                self.check(*plan, *threads, *processor_ns_per_kib)
+            Action::Check { plan, threads, processor_ns_per_kib, problems } => {
+                self.check(*plan, *threads, *processor_ns_per_kib, *problems)
             }
+            Action::PowerCut { moment, survival } => self.power_cut(*moment, *survival),
+            Action::Recover => self.recover(),
             Action::Walk { at, task, order, chunk, end } => {
                 self.walk(&self.path(at), *task, *order, *chunk, *end)
             }
@@ -392,7 +421,7 @@ impl Worker {
         call: Call,
         work: impl FnOnce() -> Result<T, E>,
     ) -> Outcome<T> {
-        if self.world.is_stopped() {
+        if self.is_halted() {
             return Err(Stop::Halted);
         }
         let before = self.world.time.now();

@@ -70,7 +70,7 @@ pub enum Action {
         /// How full, with what.
         filling: Filling,
     },
-    /// Checks the file system as fsck does, closed meanwhile. What is found fails the step.
+    /// Checks the file system as fsck does, closed meanwhile.
     Check {
         /// In which order the disk is read.
         plan: ReadOrder,
@@ -78,7 +78,19 @@ pub enum Action {
         threads: NonZeroU32,
         /// What the processor takes for each KiB that was read, in nanoseconds.
         processor_ns_per_kib: u64,
+        /// What becomes of problems.
+        problems: Problems,
     },
+    /// Cuts the power of the drive, and lets it come back: other processes on it end, and its file
+    /// systems are closed with nothing written.
+    PowerCut {
+        /// When.
+        moment: CutMoment,
+        /// What is on the medium then.
+        survival: Survival,
+    },
+    /// Opens the file system after a power cut: what its journal holds is replayed.
+    Recover,
     /// Walks a tree, and does something with everything in it.
     Walk {
         /// Where.
@@ -159,6 +171,37 @@ pub enum Action {
         /// What is done.
         steps: Vec<Step>,
     },
+}
+
+/// What becomes of problems that a check finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Problems {
+    /// They fail the step.
+    Fail,
+    /// They are counted.
+    Count,
+}
+
+/// When the power is cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CutMoment {
+    /// When the step begins.
+    AtOnce,
+    /// This many nanoseconds after the step began.
+    After(u64),
+    /// When the process of that number (and its copies) ended.
+    Ended(usize),
+    /// When the drive has answered this many commands since the step began.
+    Commands(u64),
+}
+
+/// Which sectors that the drive was given are on its medium after a cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Survival {
+    /// Those that the drive's model has brought there.
+    AsModelled,
+    /// Of the others each or not, as the seed has it.
+    AnySector,
 }
 
 /// A tree at the top of a file system.

@@ -10,7 +10,7 @@ use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
 use extant_sim::device::SimDevice;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A drive of a run.
 #[derive(Clone)]
@@ -70,6 +70,8 @@ pub(super) struct World {
     alive: ShortLock<Vec<u32>>,
     ended: WaitQueue,
     stopped: AtomicBool,
+    /// How often each drive has lost its power.
+    cuts: Vec<AtomicU32>,
 }
 
 impl World {
@@ -86,6 +88,7 @@ impl World {
             ended: WaitQueue::new(time.clock()),
             alive: ShortLock::new(alive),
             stopped: AtomicBool::new(false),
+            cuts: drives.iter().map(|_| AtomicU32::new(0)).collect(),
             scenario,
             scale,
             time,
@@ -118,6 +121,17 @@ impl World {
     pub(super) fn end(&self, process: usize) {
         self.alive.lock()[process] -= 1;
         self.ended.wake_all();
+    }
+
+    /// How often the drive of that number has lost its power.
+    pub(super) fn cuts(&self, drive: usize) -> u32 {
+        self.cuts[drive].load(Ordering::Relaxed)
+    }
+
+    /// The drive of that number loses its power: processes on it end at their next call. Returns
+    /// how often it has.
+    pub(super) fn cut(&self, drive: usize) -> u32 {
+        self.cuts[drive].fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// A process failed: the others end at their next call.

@@ -1,6 +1,6 @@
 //! What models without moving parts are made of: answers in order of time, and buckets of tokens.
 //! Integers only.
-use super::Done;
+use super::{Done, Unflushed};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
@@ -15,6 +15,35 @@ pub const LONGEST: u64 = 365 * 86_400 * SECOND;
 pub fn transfer_time(bytes: u64, per_second: u64) -> u64 {
     let time = (u128::from(bytes) * u128::from(SECOND)).div_ceil(u128::from(per_second.max(1)));
     u64::try_from(time).unwrap_or(LONGEST).min(LONGEST)
+}
+
+/// A write on its way: its bytes go over one after the other, from one time to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passage {
+    /// The command.
+    pub id: u64,
+    /// First byte on the drive.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// When the first of them goes.
+    pub begin: u64,
+    /// When all have gone.
+    pub end: u64,
+}
+
+impl Passage {
+    /// What has not gone over at `now`, in whole units; `None` when all has.
+    pub fn left(&self, unit: u64, now: u64) -> Option<Unflushed> {
+        if now >= self.end {
+            return None;
+        }
+        let (passed, whole) = (now.saturating_sub(self.begin), self.end - self.begin);
+        let bytes = u128::from(self.bytes) * u128::from(passed) / u128::from(whole.max(1));
+        let bytes = u64::try_from(bytes).unwrap_or(self.bytes);
+        let bytes = (bytes - bytes % unit.max(1)).min(self.bytes);
+        Some(Unflushed { id: self.id, offset: self.offset + bytes, bytes: self.bytes - bytes })
+    }
 }
 
 /// Things with a time, taken out in order of time, and of arrival where times are equal.
@@ -153,6 +182,21 @@ mod tests {
         assert_eq!(bucket.take(10, SECOND), SECOND, "full again, and no more than full");
         assert_eq!(bucket.take(1, SECOND), SECOND + 1_000_000);
         assert_eq!(bucket.take(u64::MAX, SECOND), SECOND + LONGEST, "for ever, and no overflow");
+    }
+
+    #[test]
+    fn of_a_passage_whole_units_have_gone() {
+        let passage = Passage { id: 7, offset: 4096, bytes: 2048, begin: 100, end: 200 };
+        let left = |now| passage.left(512, now).map(|left| (left.offset, left.bytes));
+        assert_eq!(left(0), Some((4096, 2048)));
+        assert_eq!(left(149), Some((4096 + 512, 1536)));
+        assert_eq!(left(199), Some((4096 + 1536, 512)));
+        assert_eq!(left(200), None);
+        let at_once = Passage { begin: 200, ..passage };
+        assert_eq!(
+            (at_once.left(512, 199).map(|left| left.bytes), at_once.left(512, 200)),
+            (Some(2048), None)
+        );
     }
 
     #[test]

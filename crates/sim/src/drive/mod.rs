@@ -87,6 +87,17 @@ pub(crate) enum AnsweredBy {
     Medium,
 }
 
+/// A stretch of a write that is not on the medium.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Unflushed {
+    /// The command that brought it.
+    pub id: u64,
+    /// First byte; a multiple of the drive's sector.
+    pub offset: u64,
+    /// How many bytes; a multiple of the drive's sector.
+    pub bytes: u64,
+}
+
 /// What a drive says of itself.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DriveInfo {
@@ -119,12 +130,13 @@ pub trait Drive: Send {
     fn advance(&mut self, now: u64, done: &mut Vec<Done>);
     /// The byte after the last one transferred: where elevators take the head to be.
     fn head(&self) -> u64;
-    /// What was answered and is not on the medium: byte offset and bytes, in the order of the
-    /// answers. At a power cut any part of it, sector by sector, may be on the medium and the rest
-    /// not. Nothing for drives whose answers are durable.
-    fn unflushed(&self) -> Vec<(u64, u64)> {
-        Vec::new()
-    }
+    /// What is not on the medium at `now`, of all writes that it was given: what waits in volatile
+    /// memory, answered or not, and what of the write at hand the medium has not taken yet. What is
+    /// not named is there. In the order of arrival, as far as one is kept.
+    fn unflushed(&mut self, now: u64) -> Vec<Unflushed>;
+    /// The power fails at `now` and comes back: what was inside is gone and is never answered, what
+    /// was in volatile memory is lost. Returns that, as [`Drive::unflushed`] does.
+    fn power_cut(&mut self, now: u64) -> Vec<Unflushed>;
     /// What was asked of it so far and what that costs, where requests cost money.
     fn bill(&self) -> Option<object::Bill> {
         None

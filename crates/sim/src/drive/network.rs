@@ -13,14 +13,17 @@
 //! the transfer is not contended. Latencies vary log-normally from the median to the 99th
 //! percentile.
 //!
+//! A power cut is that of the machine: of a write under way the volume keeps the sectors that have
+//! come over the link, in order. The volume and its buckets go on.
+//!
 //! *Invariants*: the buckets are taken from in order of arrival; a command that is inside is in
-//! `ends`, once.
+//! `ends`, once; `passages` has every write that is not on the volume whole.
 //!
 //! *Locking*: none; the owner of a drive serialises.
-use super::booking::{Bucket, Timeline, transfer_time};
+use super::booking::{Bucket, Passage, Timeline, transfer_time};
 use super::medium::{Latency, MOST_BYTES, Medium, RATES, Unit};
 use super::section::{FileError, Section};
-use super::{Command, Done, Drive, DriveInfo, Parts};
+use super::{Command, Done, Drive, DriveInfo, Parts, Unflushed};
 use crate::random::{Quantiles, Random};
 use extant_block::Operation;
 use serde::Serialize;
@@ -131,6 +134,7 @@ pub struct NetworkVolume {
     operations: Gate,
     bytes: Gate,
     ends: Timeline<Done>,
+    passages: Vec<Passage>,
     head: u64,
 }
 
@@ -147,6 +151,7 @@ impl NetworkVolume {
             operations: Gate::new(spec.operations, 1),
             bytes: Gate::new(spec.bytes, spec.operation_bytes),
             ends: Timeline::new(),
+            passages: Vec::new(),
             head: 0,
         }
     }
@@ -159,12 +164,18 @@ impl NetworkVolume {
             _ => &self.read,
         };
         self.head = command.offset.saturating_add(command.bytes);
-        Parts {
+        let parts = Parts {
             queued: begin - now,
             media: latency.draw(&mut self.random),
             bus: transfer_time(command.bytes, self.spec.link_bytes_per_s),
             ..Parts::default()
+        };
+        if command.operation == Operation::Write {
+            let Command { id, offset, bytes, .. } = command;
+            self.passages.retain(|passage| passage.end > now);
+            self.passages.push(Passage { id, offset, bytes, begin, end: begin + parts.bus });
         }
+        parts
     }
 }
 
@@ -194,5 +205,16 @@ impl Drive for NetworkVolume {
 
     fn head(&self) -> u64 {
         self.head
+    }
+
+    fn unflushed(&mut self, now: u64) -> Vec<Unflushed> {
+        let sector = u64::from(self.spec.medium.sector_bytes);
+        self.passages.iter().filter_map(|passage| passage.left(sector, now)).collect()
+    }
+
+    fn power_cut(&mut self, now: u64) -> Vec<Unflushed> {
+        let lost = self.unflushed(now);
+        (self.ends, self.passages) = (Timeline::new(), Vec::new());
+        lost
     }
 }

@@ -18,14 +18,17 @@
 //!
 //! Requests are counted, and what they cost, in millionths of a dollar: [`Drive::bill`].
 //!
+//! A power cut is that of the machine: an object is there whole or as it was before, and a write
+//! over several of them may be there in part. The store and its bill go on.
+//!
 //! *Invariants*: a connection carries one request at a time; a command that is inside is in `ends`,
 //! once; `written` holds no more than the objects of writes under way when the last write came.
 //!
 //! *Locking*: none; the owner of a drive serialises.
-use super::booking::{Timeline, transfer_time};
+use super::booking::{Passage, Timeline, transfer_time};
 use super::medium::{Latency, Medium, RATES, Unit, whole_u32};
 use super::section::{FileError, Section};
-use super::{Command, Done, Drive, DriveInfo, Parts};
+use super::{Command, Done, Drive, DriveInfo, Parts, Unflushed};
 use crate::random::{Quantiles, Random};
 use extant_block::Operation;
 use serde::Serialize;
@@ -130,6 +133,8 @@ pub struct ObjectStore {
     connections: BinaryHeap<Reverse<u64>>,
     /// Objects that are being written, and until when.
     written: BTreeMap<u64, u64>,
+    /// What of each object under way its command covers; it is there at the end.
+    puts: Vec<Passage>,
     bill: Bill,
     ends: Timeline<Done>,
     head: u64,
@@ -147,6 +152,7 @@ impl ObjectStore {
             random: Random::for_part(seed, "object"),
             connections: (0..spec.connections.max(1)).map(|_| Reverse(0)).collect(),
             written: BTreeMap::new(),
+            puts: Vec::new(),
             bill: Bill::default(),
             ends: Timeline::new(),
             head: 0,
@@ -226,6 +232,8 @@ impl ObjectStore {
         self.connections.push(Reverse(end));
         if writes {
             self.written.insert(object, end);
+            let offset = command.offset.max(object * self.spec.object_bytes);
+            self.puts.push(Passage { id: command.id, offset, bytes: covered, begin: end, end });
         }
         Parts { queued: begin - now, ..work }
     }
@@ -233,6 +241,7 @@ impl ObjectStore {
     fn transfer(&mut self, command: &Command, now: u64) -> Parts {
         if command.operation == Operation::Write {
             self.written.retain(|_, end| *end > now);
+            self.puts.retain(|put| put.end > now);
         }
         self.head = command.offset.saturating_add(command.bytes);
         let mut last = Parts::default();
@@ -271,6 +280,17 @@ impl Drive for ObjectStore {
 
     fn head(&self) -> u64 {
         self.head
+    }
+
+    fn unflushed(&mut self, now: u64) -> Vec<Unflushed> {
+        self.puts.iter().filter_map(|put| put.left(1, now)).collect()
+    }
+
+    fn power_cut(&mut self, now: u64) -> Vec<Unflushed> {
+        let lost = self.unflushed(now);
+        (self.ends, self.puts, self.written) = (Timeline::new(), Vec::new(), BTreeMap::new());
+        self.connections = self.connections.drain().map(|_| Reverse(now)).collect();
+        lost
     }
 
     fn bill(&self) -> Option<Bill> {

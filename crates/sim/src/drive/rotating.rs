@@ -5,6 +5,10 @@
 //! reaches first (with ageing). What was answered out of the write buffer is brought to the medium
 //! when nothing else wants the arm, or when there is no room left.
 //!
+//! At a power cut the write buffer is lost, and of the sectors under the head those that have
+//! passed are on the platter; a sector is written whole or not at all. The time in which the
+//! platter comes up to speed is not modelled.
+//!
 //! *Invariants*: `now` never goes back; the arm does one thing at a time, and `arm.at` is when it
 //! is free; a command is in exactly one of `waiting`, `filling`, `flushing` and `finished`, or is
 //! the `arriving` part of a write; the parts of a finished command add up to its time.
@@ -17,7 +21,7 @@ mod spec;
 mod write_buffer;
 mod writing;
 
-use super::{AnsweredBy, Command, Done, Drive, DriveInfo, Parts};
+use super::{AnsweredBy, Command, Done, Drive, DriveInfo, Parts, Unflushed};
 use extant_block::Operation;
 use layout::{Arm, Layout};
 use segments::Segments;
@@ -39,6 +43,8 @@ pub struct Rotating {
     buffer: WriteBuffer,
     /// The piece of the write buffer that is being written until `arm.at`, and where its time goes.
     piece: Option<(Piece, Parts)>,
+    /// The sectors that the arm writes, or last wrote.
+    passing: Option<Passing>,
     /// Commands for the arm.
     waiting: Vec<Waiting>,
     /// Writes that wait for room in the buffer, in order.
@@ -72,8 +78,21 @@ struct Filling {
     parts: Parts,
 }
 
+/// Sectors that pass under the writing head until `until`.
+#[derive(Clone, Copy)]
+struct Passing {
+    /// The command, of a write that the buffer does not hold.
+    id: Option<u64>,
+    first: u64,
+    end: u64,
+    /// The arm before the first of them.
+    start: Arm,
+    until: u64,
+}
+
 struct Arriving {
     at: u64,
+    id: u64,
     first: u64,
     end: u64,
     /// The command whose last sectors these are, and its parts so far.
@@ -111,6 +130,7 @@ impl Rotating {
             segments: Segments::new(spec.cache.segments, spec.cache.segment_sectors),
             buffer: WriteBuffer::new(if spec.cache.write_back { room } else { 0 }),
             piece: None,
+            passing: None,
             waiting: Vec::new(),
             filling: VecDeque::new(),
             arriving: VecDeque::new(),
@@ -252,10 +272,17 @@ impl Drive for Rotating {
         }
     }
 
-    fn unflushed(&self) -> Vec<(u64, u64)> {
-        let bytes = u64::from(self.spec.sector_bytes);
-        let runs = self.buffer.unflushed();
-        runs.into_iter().map(|(first, sectors)| (first * bytes, sectors * bytes)).collect()
+    fn unflushed(&mut self, now: u64) -> Vec<Unflushed> {
+        self.run_to(now);
+        self.not_on_medium()
+    }
+
+    fn power_cut(&mut self, now: u64) -> Vec<Unflushed> {
+        let lost = self.unflushed(now);
+        let mut anew = Rotating::new(&self.info.name, &self.spec);
+        (anew.now, anew.arm.at, anew.bus_free_at) = (self.now, self.now, self.now);
+        *self = anew;
+        lost
     }
 
     fn head(&self) -> u64 {

@@ -14,17 +14,22 @@
 //! channel does is computed from them. Times vary log-normally from the median to the 99th
 //! percentile. A write that forces the medium costs its latency and `force_unit_access_us`.
 //!
+//! At a power cut the write cache is lost: what came first has drained first, at the medium's rate,
+//! and is there; the rest is not, unless a flush or a forced write was answered for it. There is no
+//! capacitor.
+//!
 //! Not modelled: reads that wait behind programs and erases of the medium (but for the tail), wear,
 //! discard, read-ahead.
 //!
 //! *Invariants*: `channels`, `link` and the cache are booked in order of arrival at each, and never
-//! in the past; a command is in `reading` or in `ends`, once.
+//! in the past; a command is in `reading` or in `ends`, once; `draining` has every write that is
+//! not on the medium whole, in order of arrival.
 //!
 //! *Locking*: none; the owner of a drive serialises.
-use super::booking::{Bucket, Timeline, transfer_time};
+use super::booking::{Bucket, Passage, Timeline, transfer_time};
 use super::medium::{Latency, MOST_BYTES, Medium, RATES, Unit, whole_u32};
 use super::section::{FileError, Section};
-use super::{AnsweredBy, Command, Done, Drive, DriveInfo, Parts};
+use super::{AnsweredBy, Command, Done, Drive, DriveInfo, Parts, Unflushed};
 use crate::random::{Quantiles, Random, mix};
 use extant_block::Operation;
 use serde::Serialize;
@@ -146,10 +151,25 @@ pub struct Ssd {
     /// Whether something was written since the last flush began, and when that one ends.
     written: bool,
     flushed: u64,
+    /// Writes on their way from the cache to the medium.
+    draining: Vec<Draining>,
+    /// When the medium has taken all of them.
+    drained: u64,
     /// Reads by the time at which their channels are done.
     reading: Timeline<Reading>,
     ends: Timeline<Done>,
     head: u64,
+}
+
+/// A write in the cache.
+#[derive(Clone, Copy, Debug)]
+struct Draining {
+    /// When the medium takes it.
+    passage: Passage,
+    /// When the command is answered: a flush that comes later covers it.
+    answered: u64,
+    /// When a flush, or its own force, has brought it to the medium at the latest.
+    forced: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -176,6 +196,8 @@ impl Ssd {
             cache: Bucket::full(spec.write_cache_bytes, spec.medium_write_bytes_per_s),
             written: false,
             flushed: 0,
+            draining: Vec::new(),
+            drained: 0,
             reading: Timeline::new(),
             ends: Timeline::new(),
             head: 0,
@@ -246,7 +268,19 @@ impl Ssd {
             true => AnsweredBy::Cache,
             false => AnsweredBy::Medium,
         };
+        self.drain(command, arrived, now + parts.total(), now);
         self.end(command, now + parts.total(), parts, by);
+    }
+
+    /// The medium takes the write after those before it.
+    fn drain(&mut self, command: Command, arrived: u64, answered: u64, now: u64) {
+        self.draining.retain(|draining| draining.end() > now);
+        let begin = self.drained.max(arrived);
+        self.drained = begin + transfer_time(command.bytes, self.spec.medium_write_bytes_per_s);
+        let Command { id, offset, bytes, .. } = command;
+        let passage = Passage { id, offset, bytes, begin, end: self.drained };
+        let forced = command.force_unit_access.then_some(answered);
+        self.draining.push(Draining { passage, answered, forced });
     }
 
     fn start_flush(&mut self, command: Command, now: u64) {
@@ -257,6 +291,11 @@ impl Ssd {
         // What an earlier flush is still making durable is this one's business too.
         parts.queued = self.flushed.saturating_sub(now + parts.total());
         self.flushed = now + parts.total();
+        for draining in &mut self.draining {
+            if draining.answered <= now && draining.forced.is_none() {
+                draining.forced = Some(self.flushed);
+            }
+        }
         self.end(command, self.flushed, parts, AnsweredBy::Medium);
     }
 
@@ -265,6 +304,13 @@ impl Ssd {
             self.head = command.offset.saturating_add(command.bytes);
         }
         self.ends.push(at, Done { id: command.id, at, parts, hit: by == AnsweredBy::Cache });
+    }
+}
+
+impl Draining {
+    /// When it is on the medium whole.
+    fn end(&self) -> u64 {
+        self.forced.map_or(self.passage.end, |forced| forced.min(self.passage.end))
     }
 }
 
@@ -298,5 +344,22 @@ impl Drive for Ssd {
 
     fn head(&self) -> u64 {
         self.head
+    }
+
+    fn unflushed(&mut self, now: u64) -> Vec<Unflushed> {
+        let sector = u64::from(self.spec.medium.sector_bytes);
+        let left = self.draining.iter().filter(|draining| draining.end() > now);
+        left.filter_map(|draining| draining.passage.left(sector, now)).collect()
+    }
+
+    fn power_cut(&mut self, now: u64) -> Vec<Unflushed> {
+        let lost = self.unflushed(now);
+        let rate = self.spec.medium_write_bytes_per_s;
+        self.cache = Bucket::full(self.spec.write_cache_bytes, rate);
+        self.channels.fill(now);
+        (self.link_free, self.drained, self.flushed) = ([now; 2], now, now);
+        (self.written, self.draining) = (false, Vec::new());
+        (self.reading, self.ends) = (Timeline::new(), Timeline::new());
+        lost
     }
 }

@@ -1,4 +1,5 @@
 //! The kit sees what it is there to see.
 
 mod fixtures;
+mod journals;
 mod walk;

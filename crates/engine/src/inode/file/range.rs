@@ -10,7 +10,7 @@ use super::{
     note_change, size_max, zero_part,
 };
 use crate::error::{ErrorKind, Result};
-use crate::inode::mapping::rewrite::Rewrite;
+use crate::inode::mapping::rewrite::{self, Rewrite, Shift};
 use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
@@ -132,10 +132,7 @@ pub(crate) fn collapse(volume: &Volume, node: &Node, offset: u64, length: u64) -
         return Err(ErrorKind::InvalidArgument("the range reaches the end of the file").into());
     }
     let size = state.inode.size - length;
-    rearrange(volume, node, state, (offset, size), |map| {
-        map.collapse(blocks);
-        Ok(())
-    })
+    rearrange(volume, node, state, (offset, size), &Shift::Collapse(blocks))
 }
 
 /// Inserts a hole: what is at the offset and after it moves up, and the file becomes longer.
@@ -152,33 +149,37 @@ pub(crate) fn insert(volume: &Volume, node: &Node, offset: u64, length: u64) -> 
     if offset >= state.inode.size {
         return Err(ErrorKind::InvalidArgument("the range begins after the file").into());
     }
-    rearrange(volume, node, state, (offset, size), |map| {
-        map.insert(blocks.start, blocks.end - blocks.start)
-    })
+    rearrange(volume, node, state, (offset, size), &Shift::Insert(blocks))
 }
 
-/// Changes the map after an offset, and the size, with one write of the inode.
+/// Changes the map after an offset, and the size, with one write of the inode; in steps, if a
+/// journal has no room for that.
 fn rearrange(
     volume: &Volume,
     node: &Node,
     state: &mut NodeState,
     (offset, size): (u64, u64),
-    change: impl FnOnce(&mut Rewrite) -> Result<()>,
+    shift: &Shift,
 ) -> Result<()> {
     write_out(volume, &node.pages, state)?;
     volume.change(WRITE, |operation| {
         rights::remove_capability(operation, state)?;
         let mut map = Rewrite::read(volume, state)?;
-        change(&mut map)?;
-        let mut reservation = volume.space.reserve(map.need(volume, state))?;
+        map.shift(shift)?;
+        let is_long = operation.works_in_steps() && map.is_long(volume, state);
+        let need = if is_long { 0 } else { map.need(volume, state) };
+        let mut reservation = volume.space.reserve(need)?;
         // Everything is written back: what is dropped here is on the device.
         let moved = offset / u64::from(volume.store.block_size());
         forget_range(volume, &node.pages, state, moved..u64::MAX);
         volume.space.close_window(state.ino);
-        operation.need(credits::RUN + WRITE);
+        pause(operation, state, credits::STEP)?;
         mapping::window::discard(operation, state)?;
-        map.apply(operation, &mut reservation, state)?;
-        operation.need(WRITE);
+        match is_long {
+            true => rewrite::shift_in_steps(operation, state, (shift, size))?,
+            false => map.apply(operation, &mut reservation, state)?,
+        }
+        pause(operation, state, credits::STEP)?;
         state.inode.size = size;
         operation.note_size(size);
         note_change(volume, state);

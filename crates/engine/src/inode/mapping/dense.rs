@@ -1,15 +1,19 @@
 //! How full an extent tree has to be, and how it is made so.
 //!
 //! Splits in the middle leave nodes half full, and removals leave fewer entries. e2fsck reports a
-//! level as too wide if its entries would fit into one node less with one entry of each to spare
-//! (found by experiment), and a tree as too deep if the entries at its top would fit into the
+//! level as too wide if its entries would fit into one node less with one entry of each to spare,
+//! and counts a full node as if it had that one to spare too (found by experiment), and a tree as
+//! too deep if the entries at its top would fit into the
 //! inode. A map is made dense once no one has the file open, and when the volume is closed.
 //!
-//! *Invariants*: with data first, a dense tree is made of new blocks, and the old one stays on disk
-//! until the inode points to the new one. Otherwise, or without room for that, the dense tree
-//! reuses the first blocks of the old one and frees the rest.
+//! *Invariants*: with a journal, a tree is made dense in place, in steps (`extents/compact.rs`).
+//! Else, with data first, a dense tree is made of new blocks, and the old one stays on disk until
+//! the inode points to the new one. Otherwise, or without room for that, the dense tree reuses the
+//! first blocks of the old one and frees the rest; both need credits for all of their nodes.
 //! *Locking*: the caller has locked the inode exclusively.
-use super::extents::{Covered, depth as depth_of, first_key, new_node, read_child, with_node};
+use super::extents::{
+    Covered, comfortable, compact, depth as depth_of, first_key, new_node, read_child, with_node,
+};
 use super::{Grant, change_map, free_map_block};
 use crate::error::Result;
 use crate::inode::credits;
@@ -25,12 +29,8 @@ use extant_format::{BlockNo, FileBlock};
 #[derive(Default)]
 pub(super) struct Level {
     pub(super) blocks: Vec<BlockNo>,
+    /// Entries of all nodes, of each at most what is comfortable.
     entries: usize,
-}
-
-/// How many entries of a node a level should use at least on average: all but one.
-pub(super) fn comfortable(volume: &Volume) -> usize {
-    extent::capacity(volume.store.block_size() as usize).saturating_sub(1).max(1)
 }
 
 /// Makes the tree dense if it is not.
@@ -45,12 +45,23 @@ pub(super) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Res
     let is_wide = |level: &Level| level.entries <= (level.blocks.len() - 1) * capacity;
     let root = extent::capacity(node.inode.block.len());
     let is_deep = levels.last().is_some_and(|top| top.blocks.len() == 1 && top.entries <= root);
+    let to_spare = |entries: usize, nodes: usize| {
+        entries.saturating_sub(nodes.saturating_sub(1) * capacity).saturating_sub(1)
+    };
+    let mut allowed =
+        levels.first().map_or(0, |leaves| to_spare(leaves.entries, leaves.blocks.len()));
     if is_deep || levels.iter().any(is_wide) {
-        rebuild(operation, node, levels, &extents)?;
+        allowed = match operation.works_in_steps() {
+            true => {
+                compact(operation, node)?;
+                0
+            }
+            false => {
+                rebuild(operation, node, levels, &extents)?;
+                to_spare(extents.len(), extents.len().div_ceil(capacity))
+            }
+        };
     }
-    let leaves = extents.len().div_ceil(capacity);
-    let allowed =
-        extents.len().saturating_sub(leaves.saturating_sub(1) * capacity).saturating_sub(1);
     node.looseness = Looseness { nodes_changed: false, removed: 0, allowed: allowed as u64 };
     Ok(())
 }
@@ -68,7 +79,7 @@ pub(super) fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, 
             let frame = read_child(volume, node, covered.child)?;
             with_node(volume, node, Some(&frame), Some(level as u16), |here| {
                 covered.check(node, &here)?;
-                filled.entries += here.len();
+                filled.entries += here.len().min(comfortable(volume));
                 match level {
                     0 => extents.extend((0..here.len()).map(|at| here.extent(at))),
                     _ => below.extend(Covered::children(&here, covered.next)),
@@ -103,7 +114,7 @@ fn rebuild(
     let mut above: Vec<Index> = Vec::new();
     let mut depth = 0;
     for (level, Level { blocks, .. }) in levels.into_iter().enumerate() {
-        operation.need(2 * blocks.len() as u32 + credits::RUN);
+        operation.need(3 * blocks.len() as u32 + credits::STEP);
         let count = if level == 0 { extents.len() } else { above.len() };
         let wanted =
             if count <= root { 0 } else { count.div_ceil(comfortable(volume)).min(blocks.len()) };

@@ -1,8 +1,12 @@
 //! Extent trees over their nodes: look-up, insertion with splits, removal with merges.
+mod compact;
 mod merge;
+mod shift;
 mod unwritten;
 
-pub(super) use unwritten::set_unwritten;
+pub(super) use compact::compact;
+pub(super) use shift::{shift_down, shift_up};
+pub(super) use unwritten::{set_unwritten, set_written};
 
 use super::{
     Grant, Piece, Wish, change_map, free_at_once_max, free_map_block, free_run, too_large,
@@ -69,6 +73,11 @@ pub(super) fn depth(volume: &Volume, node: &NodeState) -> Result<u16> {
         return Err(Error::field(place, "extent tree", "depth", depth.into(), "more than five"));
     }
     Ok(depth)
+}
+
+/// How many entries of a node a level should use at least on average: all but one.
+pub(super) fn comfortable(volume: &Volume) -> usize {
+    extent::capacity(volume.store.block_size() as usize).saturating_sub(1).max(1)
 }
 
 /// The file block of a node's first entry.
@@ -737,19 +746,30 @@ fn remove_entry(
     way: &Way,
     leads: Leads,
 ) -> Result<()> {
+    remove_entry_of(operation, node, &way.steps, (0, leads))
+}
+
+/// As [`remove_entry`], of a node on this level, with which the path ends.
+fn remove_entry_of(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    steps: &[Step],
+    (lowest, leads): (u16, Leads),
+) -> Result<()> {
     let volume = operation.volume();
-    for (level, step) in way.steps.iter().rev().enumerate() {
+    for (above, step) in steps.iter().rev().enumerate() {
+        let level = lowest + above as u16;
         let at = step.at.unwrap_or(0);
         let frame = step.frame.as_ref();
-        let length = with_node(volume, node, frame, Some(level as u16), |here| here.len())?;
+        let length = with_node(volume, node, frame, Some(level), |here| here.len())?;
         node.looseness.removed += u64::from(level == 0);
         node.looseness.nodes_changed |= level > 0;
         if length > 1 {
             modify(operation, node, frame, leads, |bytes| extent::remove(bytes, at));
-            let key = with_node(volume, node, frame, Some(level as u16), |here| first_key(&here))?;
+            let key = with_node(volume, node, frame, Some(level), |here| first_key(&here))?;
             if let Some(key) = key.filter(|_| at == 0) {
-                let steps = &way.steps[..way.steps.len() - level];
-                set_keys(operation, node, steps, (level as u16, leads), key)?;
+                let steps = &steps[..steps.len() - above];
+                set_keys(operation, node, steps, (level, leads), key)?;
             }
             return Ok(());
         }
@@ -757,32 +777,6 @@ fn remove_entry(
             Some(frame) => free_map_block(operation, node, frame.block())?,
             None => extent::initialize(&mut node.inode.block, 0),
         }
-    }
-    Ok(())
-}
-
-pub(super) fn set_written(
-    grant: &mut Grant<'_, '_, '_>,
-    node: &mut NodeState,
-    block: FileBlock,
-    length: u32,
-) -> Result<()> {
-    let volume = grant.volume();
-    let (mut at, end) = (block.0, block.0.saturating_add(length));
-    while at < end {
-        let piece = find(volume, node, FileBlock(at), end - at)?;
-        if let Piece::Run(run, State::Unwritten) = piece {
-            let range = u64::from(at)..u64::from(at) + u64::from(run.length);
-            unmap(grant, node, range, Fate::Keep)?;
-            let extent = Extent {
-                file_block: FileBlock(at),
-                length: run.length,
-                start: run.start,
-                state: State::Written,
-            };
-            insert(grant, node, extent)?;
-        }
-        at += piece.length();
     }
     Ok(())
 }

@@ -220,6 +220,30 @@ pub(super) fn wish(
     Ok(Wish { purpose: grant.purpose, file_block: block, want, previous, map_block })
 }
 
+/// How many blocks of the file, from this one on, the same map block leads to.
+pub(super) fn left_in_leaf(volume: &Volume, block: FileBlock) -> u32 {
+    path(block, volume.store.superblock.block_size_log2).map_or(1, |path| {
+        let end = if path.depth == 1 { DIRECT } else { 1 << pointers_log2(volume) };
+        end - path.index[path.depth - 1]
+    })
+}
+
+/// How many map blocks will be made for this block and lead to no block before it.
+pub(super) fn maps_before(volume: &Volume, node: &NodeState, block: FileBlock) -> Result<u32> {
+    let path = path(block, volume.store.superblock.block_size_log2).ok_or_else(too_large)?;
+    let mut next = pointer(&node.inode.block, path.index[0]);
+    let mut made = 0;
+    for step in 1..path.depth {
+        let is_first = path.index[step..path.depth].iter().all(|index| *index == 0);
+        if next == 0 {
+            made += u32::from(is_first);
+            continue;
+        }
+        next = pointer(&read_map(volume, node, next)?.bytes(), path.index[step]);
+    }
+    Ok(made)
+}
+
 /// Maps a run that was placed.
 pub(super) fn enter(
     grant: &mut Grant<'_, '_, '_>,
@@ -307,8 +331,8 @@ fn descend(
 
 /// A removal in progress, which frees blocks in runs.
 ///
-/// Pointers to what is freed are cleared late: a map block that loses all of them is not changed but
-/// freed. Where the removal pauses, those that are left are cleared first.
+/// Pointers to what is freed are cleared late: a map block that loses all of them is not changed
+/// but freed. Where the removal pauses, those that are left are cleared first.
 struct Removal<'a, 'v> {
     operation: &'a Operation<'v>,
     /// Blocks to be freed. What pointed to them is in `levels`, or cleared.

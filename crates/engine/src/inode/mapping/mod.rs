@@ -14,7 +14,7 @@ use crate::inode::credits;
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
-use crate::policy::allocation::{AllocationFacts, Purpose};
+use crate::policy::allocation::{AllocationFacts, Purpose, Route};
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{Frame, Stage};
 use extant_format::extent::State;
@@ -132,7 +132,13 @@ pub(crate) fn place(
     {
         wish.previous = Some((before, run.start));
     }
-    let run = grant.place(node, wish)?;
+    let mut gap = 0;
+    if !node.inode.has_extents() {
+        let left = indirect::left_in_leaf(operation.volume(), block);
+        wish.want = wish.want.min(left.max(1));
+        gap = indirect::maps_before(operation.volume(), node, block)?;
+    }
+    let run = grant.place(node, wish, gap)?;
     if !node.inode.has_extents() && !indirect::reaches(run) {
         operation.volume().space.unplace(run);
         return Err(operation.volume().space.no_space(run.length.into()));
@@ -154,10 +160,15 @@ pub(crate) fn enter(
     node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
     let (purpose, state) = (Purpose::Data, State::Written);
     let mut grant = Grant { operation, reservation, purpose, state };
-    match node.inode.has_extents() {
+    // Map blocks go where this run is, not where the file has been continued since.
+    let stream = node.stream;
+    node.stream.next_goal = run.start;
+    let entered = match node.inode.has_extents() {
         true => extents::enter(&mut grant, node, block, run),
         false => indirect::enter(&mut grant, node, block, run),
-    }
+    };
+    node.stream = stream;
+    entered
 }
 
 /// Unmaps and frees the file blocks of `range`, which may extend beyond the file, and map blocks
@@ -339,8 +350,9 @@ impl<'v> Grant<'_, 'v, '_> {
         Ok(run)
     }
 
-    /// Asks the policy for a place, and holds it back, without marking it as in use.
-    fn place(&mut self, node: &mut NodeState, wish: Wish) -> Result<Run> {
+    /// Asks the policy for a place, and holds it back, without marking it as in use. `gap` blocks
+    /// before it are left for map blocks that will lead to it, where these go beside the data.
+    fn place(&mut self, node: &mut NodeState, wish: Wish, gap: u32) -> Result<Run> {
         let volume = self.volume();
         let facts = facts(volume, node, wish);
         let mut plan = volume.store.policies.allocation.plan(&facts);
@@ -350,6 +362,9 @@ impl<'v> Grant<'_, 'v, '_> {
             None => {
                 plan.length = plan.length.min(wish.want).max(1);
                 let route = volume.store.policies.map_blocks.route(&facts, &plan);
+                if route == Route::Anywhere {
+                    plan.goal.0 = plan.goal.0.saturating_add(gap.into());
+                }
                 let run = volume.space.place(self.operation, &plan, route)?;
                 window::keep_after(volume, node, &wish, run);
                 run

@@ -1,13 +1,14 @@
 //! A whole extent tree written anew from a list of extents, when the blocks of a file move within
-//! it.
+//! it. Where a journal has no room for that, the extents move leaf by leaf.
 //!
-//! *Invariants*: the new tree is made of new blocks, and the old one stays on disk until the inode
+//! *Invariants*: a new tree is made of new blocks, and the old one stays on disk until the inode
 //! points to the new one. So a change of any number of extents is one change of the inode: after a
-//! power cut the file has its old map or its new one.
+//! power cut the file has its old map or its new one. Leaf by leaf, the map is valid after each
+//! step, and after a power cut what comes after the range is moved in part.
 //! *Locking*: the caller has locked the inode exclusively.
-use super::dense::{collect, comfortable};
-use super::extents::{depth as depth_of, first_key, new_node, with_node};
-use super::{Grant, check_data, free_map_block, free_run};
+use super::dense::collect;
+use super::extents::{comfortable, depth as depth_of, first_key, new_node, with_node};
+use super::{Grant, check_data, extents, free_at_once_max, free_map_block, free_run};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
 use crate::inode::node::{Looseness, NodeState};
@@ -18,6 +19,48 @@ use crate::space::Reservation;
 use extant_format::extent::{self, Extent, Index, State};
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
+
+/// How a part of a file moves, in blocks of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Shift {
+    /// This range goes, and what comes after it moves to its start.
+    Collapse(Range<u64>),
+    /// A hole comes to be here: what begins at its start, and all after it, moves to its end.
+    Insert(Range<u64>),
+}
+
+/// Moves a part of a file leaf by leaf, in steps. What Linux does, and what a power cut leaves, is
+/// the same: a collapsed range is first a hole, and then leaves move down one by one until the size
+/// changes; for an inserted one the size changes first, and then leaves move up from the last one
+/// on. The caller has found the move possible, and sets and stores the size of a collapsed file.
+///
+/// # Errors
+/// `NoSpace`, with nothing changed, if an extent has to be split; `Corrupt`; what the device
+/// returns.
+pub(crate) fn shift_in_steps(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    (shift, size): (&Shift, u64),
+) -> Result<()> {
+    let volume = operation.volume();
+    let narrow = |at: u64| u32::try_from(at).map_err(|_| super::too_large());
+    match shift {
+        Shift::Collapse(range) => {
+            let by = narrow(range.end - range.start)?;
+            super::remove(operation, node, range.clone(), Purpose::Data)?;
+            extents::shift_down(operation, node, range.end, by)
+        }
+        Shift::Insert(range) => {
+            let (from, by) = (narrow(range.start)?, narrow(range.end - range.start)?);
+            let mut reservation = volume.space.reserve(extents::map_need(volume, node, &[], 1))?;
+            node.inode.size = size;
+            let (purpose, state) = (Purpose::Data, State::Written);
+            let reservation = &mut reservation;
+            let mut grant = Grant { operation, reservation, purpose, state };
+            extents::shift_up(&mut grant, node, from, by)
+        }
+    }
+}
 
 /// The map of a file as a list, while it is changed.
 pub(crate) struct Rewrite {
@@ -96,8 +139,33 @@ impl Rewrite {
         Ok(())
     }
 
+    /// Applies a move to the list.
+    ///
+    /// # Errors
+    /// As [`Rewrite::insert`].
+    pub(crate) fn shift(&mut self, shift: &Shift) -> Result<()> {
+        match shift {
+            Shift::Collapse(range) => {
+                self.collapse(range.clone());
+                Ok(())
+            }
+            Shift::Insert(range) => self.insert(range.start, range.end - range.start),
+        }
+    }
+
+    /// Whether writing the tree anew, and freeing the old one, is more than one step of an
+    /// operation may change.
+    pub(crate) fn is_long(&self, volume: &Volume, node: &NodeState) -> bool {
+        let nodes = self.need(volume, node).saturating_mul(2) + self.nodes.len() as u64;
+        let groups = self.freed.iter().map(|run| {
+            let whole = u64::from(run.length) / free_at_once_max(volume);
+            (whole + 1) * u64::from(credits::GROUPS)
+        });
+        nodes.saturating_add(groups.sum()) > u64::from(credits::RUN)
+    }
+
     /// Removes a range and moves what comes after it to its start.
-    pub(crate) fn collapse(&mut self, range: Range<u64>) {
+    fn collapse(&mut self, range: Range<u64>) {
         let gone = range.end - range.start;
         let mut extents = Vec::with_capacity(self.extents.len() + 1);
         for extent in &self.extents {
@@ -117,7 +185,7 @@ impl Rewrite {
     ///
     /// # Errors
     /// `InvalidArgument` if something would pass the last block that a map can have.
-    pub(crate) fn insert(&mut self, at: u64, blocks: u64) -> Result<()> {
+    fn insert(&mut self, at: u64, blocks: u64) -> Result<()> {
         let last = self.extents.last().map_or(0, end_of);
         if last > at && last.saturating_add(blocks) > u64::from(u32::MAX) {
             let reason = "what is moved would pass the largest file";
@@ -158,6 +226,7 @@ impl Rewrite {
         reservation: &mut Reservation<'_>,
         node: &mut NodeState,
     ) -> Result<()> {
+        let volume = operation.volume();
         let near = self.nodes.first().copied().unwrap_or(node.stream.next_goal);
         let (purpose, state) = (Purpose::Map, State::Written);
         let mut tree = Tree {
@@ -167,9 +236,11 @@ impl Rewrite {
         };
         tree.build(node, &self.extents)?;
         for block in self.nodes {
+            operation.need(credits::STEP);
             free_map_block(operation, node, block)?;
         }
         for run in self.freed {
+            operation.need(credits::STEP + volume.space.groups_of(run));
             free_run(operation, node, run)?;
         }
         node.looseness = Looseness::default();

@@ -55,8 +55,7 @@ pub(super) struct Files<'v> {
 }
 
 /// Blocks of metadata that the end of one file changes, apart from those of single runs.
-const FILE: u32 =
-    credits::INODE + credits::ORPHAN + credits::ATTRIBUTES + credits::NEW_INODE;
+const FILE: u32 = credits::INODE + credits::ORPHAN + credits::ATTRIBUTES + credits::NEW_INODE;
 
 impl<'v> Files<'v> {
     pub(super) fn new(volume: &'v Volume) -> Files<'v> {
@@ -263,7 +262,9 @@ impl<'v> Files<'v> {
         }
         for block in std::mem::take(&mut self.nodes) {
             let run = Run { start: block, length: 1 };
-            volume.change(credits::RUN, |work| volume.space.free_metadata(work, run, Reuse::AtOnce))?;
+            volume.change(credits::RUN, |work| {
+                volume.space.free_metadata(work, run, Reuse::AtOnce)
+            })?;
         }
         for (ino, draft) in std::mem::take(&mut self.drafts) {
             if draft.stays() {
@@ -358,8 +359,8 @@ fn free(work: &Operation<'_>, ino: Ino, mut draft: Draft) -> Result<()> {
     volume.space.free_inode(work, ino, InodeKind::Other)
 }
 
-/// Frees the blocks of a file that has indirect blocks. Fast commits do not change its map, so it is
-/// the one on disk.
+/// Frees the blocks of a file that has indirect blocks. Fast commits do not change its map, so it
+/// is the one on disk.
 fn release_indirect(work: &Operation<'_>, draft: &mut Draft) -> Result<()> {
     let superblock = &work.volume().store.superblock;
     let has_blocks = match draft.state.file_type()? {

@@ -4,6 +4,7 @@
 //! *Locking*: one checkpoint at a time holds `checkpointing`. Commits go on meanwhile.
 use super::Log;
 use crate::error::Result;
+use crate::seeded::{Bug, bug};
 use crate::store::Store;
 use extant_block::Segment;
 use extant_format::BlockNo;
@@ -32,6 +33,13 @@ impl Log {
                 .collect();
             (last, blocks)
         };
+        let blocks = match bug(Bug::CheckpointOfUncommitted) {
+            true => self.newest(),
+            false => blocks,
+        };
+        if bug(Bug::TailBeforeCheckpoint) {
+            self.move_tail(store, last)?;
+        }
         let written = self.write_in_place(store, &blocks).and_then(|()| store.barrier.pass());
         let moved = written.and_then(|()| self.move_tail(store, last));
         let mut done = Vec::new();
@@ -56,6 +64,13 @@ impl Log {
         counts.checkpoints += 1;
         counts.checkpoint_blocks += blocks.len() as u64;
         Ok(())
+    }
+
+    /// A mistake for tests: what is pending, with changes that are not committed.
+    fn newest(&self) -> Vec<(BlockNo, Arc<Vec<u8>>)> {
+        let state = self.state.lock();
+        let pending = state.pending.iter();
+        pending.map(|(block, pending)| (*block, pending.frame.bytes())).collect()
     }
 
     /// Writes blocks to their place, adjacent ones together, and waits for them. What reads ahead

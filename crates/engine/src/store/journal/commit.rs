@@ -5,6 +5,7 @@ use super::transaction::Transaction;
 use super::{Log, Logged, Pending};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::preset::Journal;
+use crate::seeded::{Bug, bug};
 use crate::store::Store;
 use crate::store::cache::Sealed;
 use crate::store::handle::Handle;
@@ -42,7 +43,9 @@ impl Store {
             // Twice, as for a sweep in stages.
             Journal::OrderedJbd => self.writes.wait().and_then(|()| self.writes.wait()),
             _ => {
-                awaited.into_iter().for_each(|wait| wait());
+                if !bug(Bug::DataNotWaitedFor) {
+                    awaited.into_iter().for_each(|wait| wait());
+                }
                 self.latch.check()
             }
         };
@@ -112,9 +115,14 @@ impl Log {
         if free <= total {
             return Err(too_large(total, free));
         }
-        let commit_at = self.submit(head, &blocks)?;
-        self.writes.wait()?;
-        store.barrier.pass()?;
+        let commit_at = self.after(head, blocks.len() as u32);
+        if !bug(Bug::CommitBeforeLog) {
+            self.submit(head, &blocks)?;
+            self.writes.wait()?;
+        }
+        if !bug(Bug::NoFlushBeforeCommit) {
+            store.barrier.pass()?;
+        }
         let wall = store.clock.wall();
         let time = CommitTime {
             seconds: wall.seconds.max(0).cast_unsigned(),
@@ -123,6 +131,11 @@ impl Log {
         let sum = TransactionChecksum::default();
         let bytes = commit::encode(&self.format, transaction.sequence, time, sum);
         store.write_forced(self.offset_of(commit_at)?, &bytes)?;
+        if bug(Bug::CommitBeforeLog) {
+            self.submit(head, &blocks)?;
+            self.writes.wait()?;
+            store.barrier.pass()?;
+        }
         Ok(Some(Written { end: self.after(commit_at, 1), blocks: total }))
     }
 

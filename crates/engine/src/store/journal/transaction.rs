@@ -6,6 +6,7 @@
 //! ```
 use super::Log;
 use crate::error::{Error, Result};
+use crate::seeded::{Bug, bug};
 use crate::store::cache::Sealed;
 use extant_block::Segment;
 use extant_format::BlockNo;
@@ -38,11 +39,22 @@ impl Transaction<'_> {
                     None => Arc::clone(bytes),
                 })
                 .collect();
-            blocks.push(Arc::new(descriptor.finish()));
+            blocks.push(Arc::new(match bug(Bug::DescriptorSealedEarly) {
+                true => sealed_early(descriptor),
+                false => descriptor.finish(),
+            }));
             blocks.extend(copies);
         }
         blocks
     }
+}
+
+/// A mistake for tests: a descriptor whose last tag was changed after it was sealed.
+fn sealed_early(descriptor: Writer) -> Vec<u8> {
+    let mut bytes = descriptor.finish();
+    // The number of the first block, after the header of 12 bytes.
+    bytes[15] ^= 1;
+    bytes
 }
 
 impl Log {

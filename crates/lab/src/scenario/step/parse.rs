@@ -2,10 +2,9 @@
 mod volumes;
 
 use super::{
-    Action, Detail, Direction, Durability, End, InodeOrder, MakeStyle, OnImage, Order, Pattern,
-    PlacedTree, Step,
+    Action, CutMoment, Detail, Direction, Durability, End, InodeOrder, MakeStyle, OnImage, Order,
+    Pattern, PlacedTree, Step, StreamAction, Survival, Task,
 };
-use super::{StreamAction, Task};
 use crate::scenario::Workplace;
 use crate::scenario::fields::{self, Result};
 use crate::scenario::quantity::SIZE_MAX;
@@ -133,10 +132,21 @@ pub static KINDS: &[StepKind] = &[
     ),
     on_filesystem(
         "check",
-        &[&["plan", "threads", "processor_per_kib"]],
-        "check the file system, closed meanwhile: plan (vanilla, ours), threads, processor_per_kib",
+        &[&["plan", "threads", "processor_per_kib", "problems"]],
+        "check the file system, closed meanwhile: plan (vanilla, ours), threads, \
+         processor_per_kib, problems (fail, count)",
         volumes::check,
     ),
+    on_filesystem(
+        "power-cut",
+        &[&["operations", "survivors"], END],
+        "cut the drive's power, which ends what others do on it: operations, for or process (none: \
+         at once), survivors (as-modelled, any-sector)",
+        power_cut,
+    ),
+    on_filesystem("recover", &[], "open the file system after a power cut", |_, _| {
+        Ok(Action::Recover)
+    }),
     on_filesystem(
         "find",
         &[&["at", "order"], END],
@@ -548,6 +558,22 @@ fn wait(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Ac
         End::After(nanoseconds) => Action::Wait(nanoseconds),
         End::Process(process) => Action::Join(process),
     })
+}
+
+fn power_cut(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+    let commands = fields::count(section, "operations", 1..=COUNT_MAX)?;
+    let moment = match (commands, end(section, surroundings)?) {
+        (Some(_), Some(_)) => {
+            return Err(section.error("operations", "cannot be with for or process"));
+        }
+        (Some(commands), None) => CutMoment::Commands(commands),
+        (None, Some(End::After(nanoseconds))) => CutMoment::After(nanoseconds),
+        (None, Some(End::Process(process))) => CutMoment::Ended(process),
+        (None, None) => CutMoment::AtOnce,
+    };
+    let survivors = [("as-modelled", Survival::AsModelled), ("any-sector", Survival::AnySector)];
+    let survival = section.choice("survivors", &survivors, Survival::AsModelled)?;
+    Ok(Action::PowerCut { moment, survival })
 }
 
 fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Option<End>> {

@@ -126,7 +126,7 @@ impl Rotating {
         };
         let mut parts = Parts::default();
         let (first, sectors) = (piece.first, piece.end - piece.first);
-        self.layout.transfer(&mut self.arm, first, sectors, Transfer::Write, &mut parts);
+        self.pass(first, sectors, None, &mut parts);
         self.piece = Some((piece, parts));
     }
 

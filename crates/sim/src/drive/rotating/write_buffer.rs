@@ -3,10 +3,19 @@
 //! *Invariants*: `runs` do not touch or overlap; `used` is the sectors in `runs`, in `in_flight`
 //! and those that [`WriteBuffer::reserve`] set aside; every entry of `log` belongs to one run or to
 //! `in_flight`, and what is left of it lies within.
+use crate::drive::Unflushed;
 use std::collections::BTreeMap;
 
 /// How many runs the choice of the next one looks at on each side of the arm.
 const NEIGHBOURS: usize = 4;
+
+/// What of a write is not on the medium.
+struct Logged {
+    /// The command that brought it.
+    id: u64,
+    first: u64,
+    end: u64,
+}
 
 struct Run {
     end: u64,
@@ -27,7 +36,7 @@ pub struct WriteBuffer {
     capacity: u64,
     used: u64,
     runs: BTreeMap<u64, Run>,
-    log: BTreeMap<u64, (u64, u64)>,
+    log: BTreeMap<u64, Logged>,
     next_entry: u64,
     in_flight: Option<(u64, u64)>,
 }
@@ -51,13 +60,13 @@ impl WriteBuffer {
         self.used += sectors;
     }
 
-    /// The sectors of a reservation have come. Answers the write's number: numbers rise in the
-    /// order of arrival.
-    pub fn add(&mut self, first: u64, end: u64) -> u64 {
+    /// The sectors of a reservation have come, with that command. Returns the write's number:
+    /// numbers rise in the order of arrival.
+    pub fn add(&mut self, id: u64, first: u64, end: u64) -> u64 {
         self.used -= (end - first).min(self.used);
         let entry = self.next_entry;
         self.next_entry += 1;
-        self.log.insert(entry, (first, end));
+        self.log.insert(entry, Logged { id, first, end });
         let (mut start, mut stop, mut entries) = (first, end, Vec::new());
         while let Some((at, _)) =
             self.runs.range(..=stop).next_back().filter(|(_, run)| run.end >= start)
@@ -107,9 +116,9 @@ impl WriteBuffer {
 
     /// The first sector of the run with the oldest write.
     pub fn run_of_oldest(&self) -> Option<u64> {
-        self.log.values().find_map(|(first, _)| {
-            let (start, run) = self.runs.range(..=*first).next_back()?;
-            (*first < run.end).then_some(*start)
+        self.log.values().find_map(|logged| {
+            let (start, run) = self.runs.range(..=logged.first).next_back()?;
+            (logged.first < run.end).then_some(*start)
         })
     }
 
@@ -118,7 +127,7 @@ impl WriteBuffer {
         let run = self.runs.remove(&start)?;
         let end = run.end.min(start + most.max(1));
         let touches = |entry: &u64, from: u64, to: u64| {
-            self.log.get(entry).is_some_and(|(first, stop)| *first < to && from < *stop)
+            self.log.get(entry).is_some_and(|logged| logged.first < to && from < logged.end)
         };
         let inside =
             run.entries.iter().filter(|entry| touches(entry, start, end)).copied().collect();
@@ -136,20 +145,32 @@ impl WriteBuffer {
         self.in_flight = None;
         self.used -= (piece.end - piece.first).min(self.used);
         for entry in &piece.entries {
-            let Some((first, end)) = self.log.get_mut(entry) else {
+            let Some(logged) = self.log.get_mut(entry) else {
                 continue;
             };
             // Pieces are taken from the start of a run: what is left of a write is its end.
-            match *end <= piece.end {
+            match logged.end <= piece.end {
                 true => drop(self.log.remove(entry)),
-                false => *first = (*first).max(piece.end),
+                false => logged.first = logged.first.max(piece.end),
             }
         }
     }
 
-    /// What is not on the medium, in the order of its acknowledgement: first sector and sectors.
-    pub fn unflushed(&self) -> Vec<(u64, u64)> {
-        self.log.values().map(|(first, end)| (*first, end - first)).collect()
+    /// What is not on the medium, in the order of arrival, in bytes. Of the piece that is being
+    /// written, the sectors before `passed` are there.
+    pub fn unflushed(&self, piece: Option<(&Piece, u64)>, sector_bytes: u64) -> Vec<Unflushed> {
+        let first_of = |entry: &u64, logged: &Logged| match piece {
+            Some((piece, passed)) if piece.entries.contains(entry) => logged.first.max(passed),
+            _ => logged.first,
+        };
+        let left = self.log.iter().map(|(entry, logged)| (first_of(entry, logged), logged));
+        left.filter(|(first, logged)| *first < logged.end)
+            .map(|(first, logged)| Unflushed {
+                id: logged.id,
+                offset: first * sector_bytes,
+                bytes: (logged.end - first) * sector_bytes,
+            })
+            .collect()
     }
 }
 
@@ -159,7 +180,12 @@ mod tests {
 
     fn add(buffer: &mut WriteBuffer, first: u64, end: u64) {
         buffer.reserve(end - first);
-        buffer.add(first, end);
+        buffer.add(first, first, end);
+    }
+
+    /// What is not on the medium: first sector and sectors.
+    fn unflushed(buffer: &WriteBuffer) -> Vec<(u64, u64)> {
+        buffer.unflushed(None, 1).iter().map(|left| (left.offset, left.bytes)).collect()
     }
 
     #[test]
@@ -168,13 +194,16 @@ mod tests {
         add(&mut buffer, 20, 30);
         add(&mut buffer, 40, 50);
         add(&mut buffer, 28, 40);
-        assert_eq!(buffer.unflushed(), [(20, 10), (40, 10), (28, 12)]);
+        assert_eq!(unflushed(&buffer), [(20, 10), (40, 10), (28, 12)]);
         assert_eq!(buffer.room(), 70, "an overlap takes its room once");
         assert!(buffer.holds(20, 50) && !buffer.holds(20, 51));
         let piece = buffer.take(20, 100).expect("the run");
         assert_eq!((piece.first, piece.end), (20, 50));
+        let half = buffer.unflushed(Some((&piece, 35)), 512);
+        let half: Vec<_> = half.iter().map(|left| (left.id, left.offset, left.bytes)).collect();
+        assert_eq!(half, [(40, 40 * 512, 10 * 512), (28, 35 * 512, 5 * 512)]);
         buffer.written(&piece);
-        assert_eq!((buffer.room(), buffer.unflushed()), (100, vec![]));
+        assert_eq!((buffer.room(), unflushed(&buffer)), (100, vec![]));
     }
 
     #[test]
@@ -185,7 +214,7 @@ mod tests {
         assert_eq!(buffer.room(), 60, "what is on its way still takes room");
         add(&mut buffer, 5, 8);
         buffer.written(&piece);
-        assert_eq!(buffer.unflushed(), [(10, 30), (5, 3)]);
+        assert_eq!(unflushed(&buffer), [(10, 30), (5, 3)]);
         assert_eq!(buffer.run_of_oldest(), Some(10));
         for start in [5, 10] {
             let piece = buffer.take(start, 100).expect("a run");

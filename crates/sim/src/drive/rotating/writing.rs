@@ -2,8 +2,9 @@
 //! that have to be on the medium.
 use super::layout::{Arm, Transfer};
 use super::spec::LookAhead;
-use super::{Arriving, Filling, Flushing, Rotating, Waiting};
-use crate::drive::{AnsweredBy, Parts};
+use super::{Arriving, Filling, Flushing, Passing, Rotating, Waiting};
+use crate::drive::{AnsweredBy, Parts, Unflushed};
+use extant_block::Operation;
 
 impl Rotating {
     pub(super) fn submit_write(&mut self, waiting: Waiting) {
@@ -41,9 +42,64 @@ impl Rotating {
         parts.seek = arrival.seek;
         parts.settle = arrival.settle;
         self.arm = Arm { cylinder: place.cylinder, head: place.head, at: moved + parts.bus };
-        self.layout.transfer(&mut self.arm, waiting.first, sectors, Transfer::Write, &mut parts);
+        self.pass(waiting.first, sectors, Some(waiting.command.id), &mut parts);
         self.head = waiting.end;
         self.finish(&waiting, self.arm.at, parts, AnsweredBy::Medium);
+    }
+
+    /// Has the arm write these sectors from where it is; of a write that did not come through the
+    /// buffer, with its command.
+    pub(super) fn pass(&mut self, first: u64, sectors: u64, id: Option<u64>, parts: &mut Parts) {
+        let start = self.arm;
+        self.layout.transfer(&mut self.arm, first, sectors, Transfer::Write, parts);
+        self.passing = Some(Passing { id, first, end: first + sectors, start, until: self.arm.at });
+    }
+
+    /// The sectors that are being written now: those before the returned one have passed the head.
+    fn passed(&self) -> Option<(Passing, u64)> {
+        let passing = self.passing.filter(|passing| self.now < passing.until)?;
+        let is_written = |sectors: u64| {
+            let mut arm = passing.start;
+            let mut parts = Parts::default();
+            self.layout.transfer(&mut arm, passing.first, sectors, Transfer::Write, &mut parts);
+            arm.at <= self.now
+        };
+        // How many have passed: at least `least`, and fewer than `most`.
+        let (mut least, mut most) = (0, passing.end - passing.first);
+        while least + 1 < most {
+            let middle = least.midpoint(most);
+            match is_written(middle) {
+                true => least = middle,
+                false => most = middle,
+            }
+        }
+        Some((passing, passing.first + least))
+    }
+
+    /// What is not on the medium now.
+    pub(super) fn not_on_medium(&self) -> Vec<Unflushed> {
+        let sector_bytes = u64::from(self.spec.sector_bytes);
+        let left = |id: u64, first: u64, end: u64| Unflushed {
+            id,
+            offset: first * sector_bytes,
+            bytes: (end - first) * sector_bytes,
+        };
+        let passed = self.passed();
+        let piece = self.piece.as_ref().zip(passed).map(|((piece, _), (_, first))| (piece, first));
+        let mut found = self.buffer.unflushed(piece, sector_bytes);
+        if let Some((Passing { id: Some(id), end, .. }, first)) = passed {
+            found.push(left(id, first, end));
+        }
+        found.extend(self.arriving.iter().map(|part| left(part.id, part.first, part.end)));
+        let filling = self.filling.iter();
+        found
+            .extend(filling.map(|filling| {
+                left(filling.waiting.command.id, filling.next, filling.waiting.end)
+            }));
+        let waiting =
+            self.waiting.iter().filter(|waiting| waiting.command.operation == Operation::Write);
+        found.extend(waiting.map(|waiting| left(waiting.command.id, waiting.first, waiting.end)));
+        found
     }
 
     /// Lets waiting writes into the buffer as far as there is room.
@@ -67,18 +123,19 @@ impl Rotating {
             filling.parts.queued += start - filling.ready;
             filling.parts.bus += bus;
             filling.ready = self.bus_free_at;
+            let id = filling.waiting.command.id;
             let mut last_of = None;
             if is_last {
                 last_of = self.filling.pop_front().map(|filling| (filling.waiting, filling.parts));
             }
             let at = self.bus_free_at;
-            self.arriving.push_back(Arriving { at, first, end: first + count, last_of });
+            self.arriving.push_back(Arriving { at, id, first, end: first + count, last_of });
         }
     }
 
     pub(super) fn arrived(&mut self, arriving: Arriving) {
         self.forget(arriving.first, arriving.end);
-        self.buffer.add(arriving.first, arriving.end);
+        self.buffer.add(arriving.id, arriving.first, arriving.end);
         let Some((waiting, parts)) = arriving.last_of else {
             return;
         };

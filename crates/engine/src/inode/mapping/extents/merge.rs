@@ -104,7 +104,7 @@ fn append_node(
 }
 
 /// Moves the entries of an only child into the root, if they fit.
-fn collapse_root(operation: &Operation<'_>, node: &mut NodeState) -> Result<bool> {
+pub(super) fn collapse_root(operation: &Operation<'_>, node: &mut NodeState) -> Result<bool> {
     let volume = operation.volume();
     let (depth, only) = with_node(volume, node, None, None, |root| {
         (root.depth(), (root.depth() > 0 && root.len() == 1).then(|| root.index(0).child))

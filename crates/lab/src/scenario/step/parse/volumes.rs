@@ -2,7 +2,7 @@
 //! checked.
 use super::{ENTRIES_MAX, SIZE_MAX, Surroundings, name_pattern, required_count};
 use crate::scenario::fields::{self, Result};
-use crate::scenario::step::{Action, Filling, PlacedFiles};
+use crate::scenario::step::{Action, Filling, PlacedFiles, Problems};
 use extant_inspect::ReadOrder;
 use extant_sim::drive::file::Section;
 use std::num::NonZeroU32;
@@ -27,10 +27,12 @@ pub(super) fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Re
 pub(super) fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
     let plans = [("vanilla", ReadOrder::Vanilla), ("ours", ReadOrder::DiskOrder)];
     let threads = section.whole_within("threads", 1..=64, Some(1))? as u32;
+    let problems = [("fail", Problems::Fail), ("count", Problems::Count)];
     Ok(Action::Check {
         plan: section.choice("plan", &plans, ReadOrder::DiskOrder)?,
         threads: NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN),
         processor_ns_per_kib: fields::time(section, "processor_per_kib")?.unwrap_or(0),
+        problems: section.choice("problems", &problems, Problems::Fail)?,
     })
 }
 

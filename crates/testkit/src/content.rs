@@ -1,6 +1,7 @@
 //! Bytes that say whose they are: records of 16 bytes with a mark, the file, the write, and the
 //! place in the file.
 
+/// Bytes of a record.
 pub const RECORD: usize = 16;
 /// Owner of the records that free blocks hold at the beginning.
 pub const SECRET: u32 = u32::MAX;
@@ -9,8 +10,11 @@ const MARK: u32 = 0x7e57_da7a;
 /// What a record says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
+    /// The number of the file.
     pub owner: u32,
+    /// The number of the write.
     pub write: u32,
+    /// Where in the file it was written, in bytes.
     pub offset: u64,
 }
 
@@ -21,6 +25,9 @@ pub fn record(owner: u32, write: u32, offset: u64, length: u64) -> Vec<u8> {
 }
 
 /// A record; `None` where there are only zeros.
+///
+/// # Errors
+/// The bytes, where they are neither.
 pub fn parse(bytes: &[u8]) -> Result<Option<Record>, String> {
     if bytes.iter().all(|byte| *byte == 0) {
         return Ok(None);

@@ -1,0 +1,57 @@
+//! Mistakes made on purpose: each is found by the share of the cuts that every commit runs. A
+//! program of its own, because a mistake is made in the whole process.
+
+use extant_crash::campaign::{Journal, Plan, Progress, processes};
+use extant_crash::examine::Judges;
+use extant_crash::random::Pace;
+use extant_crash::verdict::Bytes;
+use extant_engine::seeded::{Bug, plant};
+
+/// States at most until a mistake is found: as many as `promises` examines.
+const STATES: u64 = 3000;
+
+/// What shows one of them: the seed of the histories, and what processes do. Any seed would do; one
+/// that shows it soon saves time.
+fn plan(bug: Bug) -> Plan {
+    let (journal, pace) = match bug {
+        Bug::TailBeforeCheckpoint | Bug::CheckpointOfUncommitted | Bug::RevokeMissing => {
+            (Journal::Ordered, Pace::Busy)
+        }
+        _ => (Journal::Ordered, Pace::Mixed),
+    };
+    Plan {
+        seed: 1,
+        states: STATES,
+        states_each: 60,
+        steps: [12, 80],
+        pace,
+        journal,
+        judges: Judges { e2fsck_one_in: 0, second_cut_one_in: 8, bytes: Bytes::Own },
+    }
+}
+
+#[test]
+fn each_mistake_is_found() {
+    let mut unseen = Vec::new();
+    for bug in Bug::ALL {
+        let mut first = None;
+        // Made while processes live, not by the recovery that is to show it.
+        let report = processes(&plan(bug), |progress| match progress {
+            Progress::Begins => plant(Some(bug)),
+            Progress::Lived => plant(None),
+            Progress::Examined(report) if report.wrong_states() > 0 => {
+                first.get_or_insert(report.states());
+            }
+            Progress::Examined(_) => {}
+        });
+        let report = report.expect("volumes are made");
+        println!("{bug:?}: {first:?} of {} states", report.states());
+        if let Some(wrong) = report.wrong.first() {
+            println!("  {}: {}", wrong.place, wrong.reason.lines().next().unwrap_or_default());
+        }
+        if first.is_none() {
+            unseen.push(bug);
+        }
+    }
+    assert!(unseen.is_empty(), "{unseen:?} are not found");
+}
