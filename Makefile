@@ -16,6 +16,7 @@ test-all: export EXTANT_CUTS = 3000
 test-all: export EXTANT_MODEL_SEEDS = 4
 test-all: export EXTANT_THREAD_ROUNDS = 3
 test-all: export EXTANT_HOSTILE_ROUNDS = 200
+test-all: export EXTANT_FAST_COMMIT_SEEDS = 30
 test-all: export EXTANT_CLAIMS_ROUNDS = 60
 test-all: export EXTANT_KERNEL_JOURNALS = 100
 test-all: export EXTANT_JOURNAL_LIVES = 60
