@@ -17,6 +17,8 @@ test-all: export EXTANT_MODEL_SEEDS = 4
 test-all: export EXTANT_THREAD_ROUNDS = 3
 test-all: export EXTANT_HOSTILE_ROUNDS = 200
 test-all: export EXTANT_CLAIMS_ROUNDS = 60
+test-all: export EXTANT_KERNEL_JOURNALS = 100
+test-all: export EXTANT_JOURNAL_LIVES = 60
 test-all: test
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing

@@ -1,6 +1,5 @@
-//! `xtask kernel-journals`: many volumes with logs that others wrote, and logs of ours that are cut.
-//!
-//! It runs the test `journals` of the crate `engine` with other numbers; `make test` runs it with few.
+//! `xtask kernel-journals`: many volumes with logs that others wrote, and logs of ours that were
+//! cut. It runs the test `journals` of the crate `engine` with the numbers that it is given.
 
 use crate::command::program;
 

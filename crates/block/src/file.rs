@@ -17,6 +17,7 @@ use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segm
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
 use crate::error::DeviceError;
 use crate::in_use;
+pub use crate::in_use::Access;
 use crate::lock::{ShortLock, WaitQueue};
 use crate::order::assert_no_short_lock;
 use rustix::fs::OFlags;
@@ -35,15 +36,6 @@ use std::thread::ThreadId;
 const WORKERS: usize = 2;
 /// The most pieces that one pwritev accepts (IOV_MAX of Linux).
 const PIECES_MAX: usize = 1024;
-
-/// What may be done with a device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    /// Reads only.
-    ReadOnly,
-    /// Reads and writes.
-    ReadWrite,
-}
 
 /// What is between the end of the file and the end of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]

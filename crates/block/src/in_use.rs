@@ -8,7 +8,6 @@
 //! therefore not written while a loop device is attached to it, and a block device is opened
 //! exclusively, which fails while it is mounted. Host file systems without locks have none.
 use crate::clock::Clock;
-use crate::file::Access;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,6 +16,15 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// What may be done with a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Reads only.
+    ReadOnly,
+    /// Reads and writes.
+    ReadWrite,
+}
 
 /// How long a claim waits for others to let go, in nanoseconds. A loop device is detached a moment
 /// after its file system was unmounted, udev looks at a device that was just written, and a child

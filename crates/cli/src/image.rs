@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::held;
 use crate::partitions::{self, Partition};
 use crate::recognise;
+use crate::recovery;
 use crate::size::Size;
 use crate::target;
 use extant_archive::{printable, reason};
@@ -144,12 +145,18 @@ fn missing(image: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// The file system in an image.
+/// The file system in an image. If its journal holds changes, they are replayed in memory, which is
+/// said.
 ///
 /// # Errors
 /// As [`device`], and what [`failure`] says of the volume.
-pub fn open(image: &Path, offset_bytes: u64) -> Result<Filesystem, Error> {
+pub fn open(image: &Path, offset_bytes: u64, console: &Console) -> Result<Filesystem, Error> {
     let device = device(image, offset_bytes)?;
+    let failed = |error: extant_engine::Error| match error.kind {
+        ErrorKind::NotExt => not_ext(image, &*device, offset_bytes),
+        _ => failure(image, error),
+    };
+    let recovered = recovery::in_use(image, Arc::clone(&device), console).map_err(failed)?;
     let policies = "modern".parse().map_err(|error| Error::new(format!("policies: {error}")))?;
     let options = Options {
         access: Access::ReadOnly,
@@ -157,10 +164,9 @@ pub fn open(image: &Path, offset_bytes: u64) -> Result<Filesystem, Error> {
         cache_bytes: CACHE_BYTES,
         data: DataKeeping::Bytes,
     };
-    Filesystem::open(Arc::clone(&device), &options).map_err(|error| match error.kind {
-        ErrorKind::NotExt => not_ext(image, &*device, offset_bytes),
-        _ => failure(image, error),
-    })
+    let filesystem = Filesystem::open(recovered, &options).map_err(failed)?;
+    warn_if_mounted(image, console);
+    Ok(filesystem)
 }
 
 /// What is said of bytes that are no ext volume: what they are, where that is known, and what to do
@@ -256,8 +262,7 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
                 Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))
                     .hint("unmount it first, or read its files there")
             }
-            None => failure
-                .hint(format!("replay it: e2fsck -p {shown}, or mount it once and unmount it")),
+            None => failure.hint(format!("replay it: extant replay {shown}")),
         },
         ErrorKind::Corrupt(corrupt) if is_cut_short(corrupt) => {
             Error::new(format!("{subject}: is cut short: {}", error.kind))

@@ -7,6 +7,7 @@
 //! source_options   what an image is built from, and how it is read
 //! advice           what can be done about a failure to build or export
 //! image            an image that is looked at: IMAGE:/path, and why it cannot be opened
+//! recovery         a volume whose journal has to be replayed, as it is after that
 //! recognise        what a file is that is no ext volume; partitions: where the volumes of a disk
 //!                  begin; held: what a new file system would destroy
 //! listing          an object of an image as a record and as a line
@@ -35,6 +36,7 @@ pub mod output;
 pub mod partitions;
 pub mod progress;
 pub mod recognise;
+pub mod recovery;
 pub mod size;
 pub mod source_options;
 pub mod target;

@@ -202,8 +202,8 @@ impl Feature {
         SUPPORTED.has(self)
     }
 
-    /// Whether this project makes volumes that have it: those that are supported, but not those that
-    /// only Linux writes, or that mark a volume in use.
+    /// Whether this project makes volumes that have it: those that are supported, but not those
+    /// that only Linux writes, or that mark a volume in use.
     pub fn is_made(self) -> bool {
         let only_found = [Feature::FAST_COMMIT, Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT]
             .contains(&self);

@@ -5,6 +5,7 @@
 //! fsync ours IMAGE POLICIES THREADS SECONDS     a volume, such as mke2fs makes it
 //! fsync host FOLDER THREADS SECONDS             what the kernel has mounted there
 //! ```
+// tidy: print because a measurement is for a script
 use extant_block::{Clock, FileDevice, RealClock, file};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
@@ -84,6 +85,7 @@ fn measure(
     let clock = RealClock::new();
     let start = clock.now();
     let ended = || clock.now() - start >= amount.seconds * SECOND_NS;
+    // tidy: thread because the threads end before this function does
     let done = std::thread::scope(|scope| -> Outcome<u64> {
         let threads: Vec<_> = (0..amount.threads)
             .map(|number| {

@@ -5,6 +5,7 @@
 //! ```text
 //! untar ARCHIVE IMAGE POLICIES
 //! ```
+// tidy: print because a measurement is for a script
 use extant_archive::{Bodies, Content, Reader};
 use extant_block::{Clock, FileDevice, RealClock, file};
 use extant_engine::preset::Policies;

@@ -9,7 +9,7 @@ use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::{JournalSuperblock, SUPERBLOCK_BYTES};
 use extant_format::superblock::{
     Feature, JOURNAL_BACKUP_BLOCKS, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, StoredSuperblock,
-    Superblock,
+    Superblock, SuperblockError,
 };
 use extant_format::{BlockNo, Ino, Run, indirect};
 use rustc_hash::FxHashSet;
@@ -44,6 +44,8 @@ pub enum State {
 pub struct Journal {
     pub(crate) device: Arc<dyn BlockDevice>,
     volume: Superblock,
+    /// The volume's superblock does not fit its checksum: replay has to bring a whole one.
+    is_unsealed: bool,
     superblock: JournalSuperblock,
     /// The blocks of the journal, in its order: which of them first, and where they are.
     runs: Vec<(u32, Run)>,
@@ -55,12 +57,21 @@ impl Journal {
     /// Finds the journal of the volume on a device; `None` when it has none.
     ///
     /// A superblock whose checksum fits only with another `needs_recovery` or error flag was torn
-    /// when recovery stored it: it is taken for one that needs recovery.
+    /// when recovery stored it: it is taken for one that needs recovery. One that needs recovery
+    /// and whose checksum does not fit at all may have been torn when a copy of it was written to
+    /// its place: the journal is found by it, and the volume is good if that copy is still in the
+    /// log ([`Recovery::find`](crate::Recovery::find)).
     ///
     /// # Errors
     /// A volume or a journal that cannot be, a journal on another device, or a device that fails.
     pub fn find(device: Arc<dyn BlockDevice>, map: MapSource) -> Result<Option<Journal>, Error> {
-        let volume = read_volume(&*device)?;
+        let (volume, is_unsealed) = match read_volume(&*device) {
+            Ok(volume) => (volume, false),
+            Err(Error::Volume(error)) => {
+                (read_unsealed(&*device)?.ok_or(Error::Volume(error))?, true)
+            }
+            Err(error) => return Err(error),
+        };
         if !volume.has(Feature::HAS_JOURNAL) {
             return Ok(None);
         }
@@ -88,7 +99,8 @@ impl Journal {
         check_superblock(&superblock, &volume, blocks)?;
         let mapped = map_blocks(&*device, &volume, &inode, superblock.blocks)?;
         let taken = disjoint(&mapped)?;
-        Ok(Some(Journal { device, volume, superblock, runs: mapped.runs, taken }))
+        let runs = mapped.runs;
+        Ok(Some(Journal { device, volume, is_unsealed, superblock, runs, taken }))
     }
 
     /// The volume's superblock, as it was before replay.
@@ -137,6 +149,19 @@ impl Journal {
         is_taken.then_some("in the journal itself")
     }
 
+    /// Fails if the volume's superblock does not fit its checksum, and none of these blocks of the
+    /// volume, which replay writes, holds another one.
+    pub(crate) fn check_sealed(
+        &self,
+        mut targets: impl Iterator<Item = BlockNo>,
+    ) -> Result<(), Error> {
+        let block = BlockNo(SUPERBLOCK_OFFSET / u64::from(self.volume.block_size()));
+        match self.is_unsealed && !targets.any(|target| target == block) {
+            true => read_volume(&*self.device).map(drop),
+            false => Ok(()),
+        }
+    }
+
     /// First byte of a block of the journal on the device.
     pub(crate) fn offset(&self, block: u32) -> u64 {
         self.place(block..block + 1).start.0 * u64::from(self.volume.block_size())
@@ -148,19 +173,27 @@ pub(crate) fn read_volume(device: &dyn BlockDevice) -> Result<Superblock, Error>
     let mut bytes = [0; SUPERBLOCK_SIZE];
     match device.read(SUPERBLOCK_OFFSET, &mut bytes) {
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            return Err(Error::Volume(extant_format::superblock::SuperblockError::NotExt));
+            return Err(Error::Volume(SuperblockError::NotExt));
         }
         outcome => outcome?,
     }
-    // Little else is in such a superblock.
-    if StoredSuperblock::new(&bytes).features().has(Feature::JOURNAL_DEV) {
-        return Err(Error::JournalDevice);
+    match (Superblock::parse_any(&bytes), Superblock::parse_torn(&bytes)) {
+        (Ok(volume), _) => Ok(volume),
+        (Err(SuperblockError::NotExt), _) => Err(Error::Volume(SuperblockError::NotExt)),
+        // Little else is in the superblock of such a device.
+        _ if StoredSuperblock::new(&bytes).features().has(Feature::JOURNAL_DEV) => {
+            Err(Error::JournalDevice)
+        }
+        (Err(_), Some(torn)) => Ok(torn),
+        (Err(error), None) => Err(Error::Volume(error)),
     }
-    let parsed = Superblock::parse_any(&bytes);
-    match Superblock::parse_torn(&bytes) {
-        Some(torn) if parsed.is_err() => Ok(torn),
-        _ => parsed.map_err(Error::Volume),
-    }
+}
+
+/// Reads a superblock that needs recovery and does not fit its checksum.
+fn read_unsealed(device: &dyn BlockDevice) -> Result<Option<Superblock>, Error> {
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
+    Ok(Superblock::parse_unsealed(&bytes))
 }
 
 fn read_inode(device: &dyn BlockDevice, volume: &Superblock, ino: Ino) -> Result<Inode, Error> {

@@ -68,7 +68,8 @@ pub struct Recovery {
 
 /// The volume on `device` as it is after the full commits of its journal were replayed, its log
 /// empty and its flag `needs_recovery` cleared, in an overlay of at most `limit_bytes`. Writes
-/// nothing. Without anything to replay the overlay has no changes.
+/// nothing. The journal of a volume that needs no recovery is not looked at: [`Outcome::Clean`],
+/// and an overlay without changes.
 ///
 /// # Errors
 /// As [`Recovery::find`]; `StorageFull` of the overlay.
@@ -76,7 +77,12 @@ pub fn overlay(
     device: Arc<dyn BlockDevice>,
     limit_bytes: u64,
 ) -> Result<(Arc<Overlay>, Report), Error> {
-    match Recovery::find(Arc::clone(&device), MapSource::Inode, limit_bytes)? {
+    let volume = locate::read_volume(&*device)?;
+    let found = match volume.has(Feature::NEEDS_RECOVERY) {
+        true => Recovery::find(Arc::clone(&device), MapSource::Inode, limit_bytes)?,
+        false => Found::Nothing(Report::nothing(Outcome::Clean, volume.block_size())),
+    };
+    match found {
         Found::Recovery(recovery) => {
             Ok((Arc::new(recovery.overlay(limit_bytes)?), recovery.report()))
         }
@@ -137,6 +143,7 @@ impl Recovery {
             State::Stale => Outcome::Stale,
             State::Empty | State::Waiting => {
                 let scan = journal.scan(memory_bytes)?;
+                journal.check_sealed(scan.plan.iter().map(|replayed| replayed.target))?;
                 return Ok(Found::Recovery(Box::new(Recovery { journal, scan })));
             }
         };

@@ -35,6 +35,9 @@ fn cut(filesystem: &str, load: &str, cutter: &str) -> String {
 }
 
 const EXT2: &str = "profile = \"ext2\"\ndata = \"bytes\"";
+const EXT3: &str =
+    "profile = \"ext3\"\npreset = \"linux-2.6,journal=ordered-jbd\"\ndata = \"bytes\"";
+const EXT4: &str = "profile = \"ext4\"\ndata = \"bytes\"";
 /// Metadata without end.
 const CHURN: &str = "
     { step = \"sequential\", direction = \"write\", path = \"/synced\", bytes = \"64K\", synced = true },
@@ -87,6 +90,38 @@ fn a_cut_ends_the_others_and_what_was_synced_is_there() {
         let text = report.to_text(100);
         assert!(text.contains("check / recover"), "{text}");
     }
+}
+
+#[test]
+fn a_journal_leaves_nothing_to_mend() {
+    let mut problems_without = 0;
+    for filesystem in [EXT3, EXT4] {
+        for (number, moment) in [
+            "for = \"3s\"",
+            "for = \"7s\"",
+            "for = \"12s\", survivors = \"any-sector\"",
+            "operations = 900, survivors = \"any-sector\"",
+        ]
+        .iter()
+        .enumerate()
+        {
+            let cutter = format!(
+                "{{ step = \"power-cut\", {moment} }}, {{ step = \"recover\" }}, {{ step = \
+                 \"check\" }},"
+            );
+            let options = RunOptions { seed: Some(number as u64), ..RunOptions::default() };
+            let outcome = run_with(&cut(filesystem, CHURN, &cutter), &options);
+            assert_eq!(synced(&outcome), vec![b'e'; 64 << 10], "{filesystem} {moment}");
+            let scratch = tempfile::tempdir().unwrap();
+            let found = outcome.filesystems[0].check(&scratch.path().join("image")).unwrap();
+            assert_eq!(found, "", "{filesystem} {moment}");
+            let unjournalled = format!("{filesystem}\npolicies = {{ journal = \"none\" }}");
+            let cutter = format!("{{ step = \"power-cut\", {moment} }}, {COUNTED}");
+            let outcome = run_with(&cut(&unjournalled, CHURN, &cutter), &options);
+            problems_without += steps(&outcome.report, "cutter", "check")[0].work.problems;
+        }
+    }
+    assert!(problems_without > 0, "the same cuts without a journal leave something to mend");
 }
 
 #[test]

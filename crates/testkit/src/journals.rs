@@ -5,6 +5,11 @@
 //! a file system: flag 0 after everything was written, flag 1 after the log was written, flag 2 at
 //! once. The same seed makes the same operations; where the shutdown meets them differs from run
 //! to run.
+//!
+//! ```text
+//! load     what is done on the volume meanwhile
+//! judge    what e2fsck, tune2fs and the kernel make of a log; volumes compared block by block
+//! ```
 
 mod judge;
 mod load;
@@ -221,6 +226,7 @@ fn under_load(image: &Path, seed: u64, options: &str) -> Result<(), String> {
     let ended = AtomicBool::new(false);
     let (left, right) = (mounted.path().join("left"), mounted.path().join("right"));
     let seeds = [numbers.draw(), numbers.draw()];
+    // tidy: thread because the load is the kernel's, and ends before this function does
     let result = std::thread::scope(|scope| {
         scope.spawn(|| load::run(&right, seeds[1], u64::MAX, &ended));
         let files = load::run(&left, seeds[0], operations, &ended);

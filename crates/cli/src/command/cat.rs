@@ -43,11 +43,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         };
         let filesystem = match opened.take() {
             Some((image, filesystem)) if image == place.image => filesystem,
-            _ => {
-                let filesystem = image::open(&place.image, offset)?;
-                image::warn_if_mounted(&place.image, console);
-                filesystem
-            }
+            _ => image::open(&place.image, offset, console)?,
         };
         let file = filesystem.open_file(path).map_err(|error| failure(&place.image, error))?;
         copy(&file, &mut buffer, &place.image, path)?;

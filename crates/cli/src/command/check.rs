@@ -3,6 +3,7 @@ use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
 use crate::progress::{ProgressLine, Unit};
+use crate::recovery;
 use extant_image::Progress;
 use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, ReadOrder};
 use std::io::{BufWriter, Write};
@@ -15,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// Nothing is written, and nothing has to be mounted: it is `e2fsck -fn`, in parallel and in the
 /// order of the disk. Each problem is one line; what is only advice does not change the exit code.
-/// An image that is mounted and written meanwhile looks damaged.
+/// An image that is mounted and written meanwhile looks damaged. A volume whose journal holds
+/// changes is judged as it is after replay, which is done in memory.
 ///
 /// Exit codes are those of fsck: 0 clean; 4 problems were found, and left; 8 it could not be
 /// checked (not a file system, or it cannot be read); 12 problems were found that hide others; 16
@@ -69,6 +71,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let device = image::device(image, arguments.place.offset_bytes())?;
     image::warn_if_mounted(image, console);
+    let device = recovery::judged(image, device, console);
     let options = CheckOptions {
         read_order: arguments.plan,
         threads: arguments.threads.unwrap_or_else(machine_threads),

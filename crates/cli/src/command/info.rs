@@ -2,12 +2,16 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
+use crate::recovery;
+use extant_block::BlockDevice;
 use extant_chart::wrapped;
 use extant_format::BlockNo;
-use extant_format::superblock::SuperblockError;
-use extant_inspect::{SuperblockPlace, Volume};
+use extant_format::superblock::{Feature, SuperblockError};
+use extant_inspect::{SuperblockPlace, Volume, VolumeInfo};
+use extant_journal::{Found, MapSource, Recovery, Report};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Show what a volume says of itself: superblock, features, journal; groups with their free blocks
 /// and inodes.
@@ -15,7 +19,8 @@ use std::path::PathBuf;
 /// In the shape of dumpe2fs, but that long lines are folded to the terminal's width, or to 100
 /// columns; programs read --json. Volumes with features that nothing else here supports are shown
 /// too, and damaged ones as far as they can be understood; what is wrong with them is said in lines
-/// that begin with "Problem".
+/// that begin with "Problem". A volume whose journal holds changes is shown as it is after replay,
+/// which is done in memory; but for its journal, which is shown as it is.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 #[command(after_help = "Examples:
@@ -53,9 +58,10 @@ fn block_size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| "it must be a power of two from 1024 to 65536".to_owned())
 }
 
-/// Shows it. With `--json`: `{"volume": .., "groups": [..]}`.
+/// Shows it. With `--json`: `{"volume": .., "groups": [..]}`, and a `"log"` where the
+/// journal has to be replayed.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    let volume = open(&arguments)?;
+    let Shown { volume, info, waiting } = open(&arguments, console)?;
     image::warn_if_mounted(&arguments.image, console);
     let failed = |error: extant_inspect::Error| {
         Error::new(format!("{}: {error}", arguments.image.display()))
@@ -63,8 +69,11 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let detail = if arguments.header { Detail::Superblock } else { Detail::Groups };
     let written = match console.is_json() {
-        true => print_json(&volume, detail, &mut out),
-        false => print_text(&volume, detail, console.width(), &mut out),
+        true => print_json(&volume, &info, waiting.as_ref(), detail, &mut out),
+        false => {
+            let text = format!("{info}{}", waiting.as_ref().map(waiting_text).unwrap_or_default());
+            print_text(&volume, &text, detail, console.width(), &mut out)
+        }
     };
     match written {
         Ok(()) => out.flush().map_err(|error| Error::stdout(&error))?,
@@ -78,10 +87,49 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-fn open(arguments: &Arguments) -> Result<Volume, Error> {
+/// What is shown.
+struct Shown {
+    /// The volume as it is after replay.
+    volume: Volume,
+    /// Its facts, but those of the journal as they are on the disk.
+    info: VolumeInfo,
+    /// What its log holds.
+    waiting: Option<Report>,
+}
+
+/// The volume as it is after replay, with a journal as it is before.
+fn open(arguments: &Arguments, console: &Console) -> Result<Shown, Error> {
+    let image = &arguments.image;
+    let device = image::device(image, arguments.place.offset_bytes())?;
+    let volume = open_on(arguments, &device)?;
+    let mut info = volume.info();
+    let is_primary = arguments.superblock.is_none();
+    if !is_primary || !volume.superblock().has(Feature::NEEDS_RECOVERY) {
+        return Ok(Shown { volume, info, waiting: None });
+    }
+    let found = Recovery::find(Arc::clone(&device), MapSource::Inode, 0);
+    let waiting = match found {
+        Ok(Found::Recovery(recovery)) => Some(recovery.report()),
+        Ok(Found::Nothing(_)) | Err(_) => None,
+    };
+    let (features, journal) = (info.features, info.journal);
+    let volume = open_on(arguments, &recovery::judged(image, device, console))?;
+    info = VolumeInfo { features, journal, ..volume.info() };
+    Ok(Shown { volume, info, waiting })
+}
+
+/// As dumpe2fs says the rest of the journal.
+fn waiting_text(report: &Report) -> String {
+    let mut text = format!("{:<VALUES_AT$}{}\n", "Journal holds:", recovery::held(report));
+    if let Some(end) = recovery::end(report) {
+        text += &format!("{:<VALUES_AT$}{end}\n", "Journal ends:");
+    }
+    text
+}
+
+fn open_on(arguments: &Arguments, device: &Arc<dyn BlockDevice>) -> Result<Volume, Error> {
     let image = &arguments.image;
     let offset = arguments.place.offset_bytes();
-    let device = image::device(image, offset)?;
     let place = match (arguments.superblock, arguments.block_size) {
         (Some(block), Some(block_size)) => {
             SuperblockPlace::Copy { block: BlockNo(block), block_size }
@@ -96,7 +144,7 @@ fn open(arguments: &Arguments) -> Result<Volume, Error> {
                 .hint("extant mkfs -n with the options of the volume prints where copies are")
         }
         extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. } => {
-            image::not_ext(image, &*device, offset)
+            image::not_ext(image, &**device, offset)
         }
         extant_inspect::Error::Superblock { error, .. } => {
             Error::new(format!("{}: {error}", image.display())).hint(
@@ -134,11 +182,12 @@ impl From<std::io::Error> for Stop {
 
 fn print_text(
     volume: &Volume,
+    info: &str,
     detail: Detail,
     width: usize,
     out: &mut impl Write,
 ) -> Result<(), Stop> {
-    write!(out, "{}", wrapped(&volume.info().to_string(), width, VALUES_AT))?;
+    write!(out, "{}", wrapped(info, width, VALUES_AT))?;
     if detail == Detail::Superblock {
         return Ok(());
     }
@@ -151,10 +200,20 @@ fn print_text(
 }
 
 /// Group by group: a volume may have millions.
-fn print_json(volume: &Volume, detail: Detail, out: &mut impl Write) -> Result<(), Stop> {
+fn print_json(
+    volume: &Volume,
+    info: &VolumeInfo,
+    waiting: Option<&Report>,
+    detail: Detail,
+    out: &mut impl Write,
+) -> Result<(), Stop> {
     let json = |error: serde_json::Error| Stop::Out(error.into());
     out.write_all(b"{\"volume\":")?;
-    serde_json::to_writer(&mut *out, &volume.info()).map_err(json)?;
+    serde_json::to_writer(&mut *out, info).map_err(json)?;
+    if let Some(report) = waiting {
+        out.write_all(b",\"log\":")?;
+        serde_json::to_writer(&mut *out, &recovery::record(report)).map_err(json)?;
+    }
     if detail == Detail::Groups {
         out.write_all(b",\"groups\":[")?;
         for (number, group) in volume.groups().enumerate() {

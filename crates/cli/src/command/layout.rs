@@ -2,6 +2,7 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
+use crate::recovery;
 use extant_chart::wrapped;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{
@@ -62,7 +63,7 @@ struct Report<'a> {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     let failed = |error: extant_inspect::Error| Error::new(format!("{}: {error}", image.display()));
-    let volume = open(&arguments)?;
+    let volume = open(&arguments, console)?;
     image::warn_if_mounted(image, console);
     let options = SurveyOptions { worst_files: arguments.files.into(), paths: Paths::Found };
     let layout = extant_inspect::survey_with(&volume, &options).map_err(failed)?;
@@ -95,10 +96,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Complete)
 }
 
-fn open(arguments: &Arguments) -> Result<Volume, Error> {
+fn open(arguments: &Arguments, console: &Console) -> Result<Volume, Error> {
     let image = &arguments.image;
     let offset = arguments.place.offset_bytes();
-    let device = image::device(image, offset)?;
+    let device = recovery::judged(image, image::device(image, offset)?, console);
     Volume::open(device.clone(), SuperblockPlace::Primary).map_err(|error| match error {
         extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. } => {
             image::not_ext(image, &*device, offset)

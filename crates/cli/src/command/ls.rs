@@ -74,7 +74,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     for (number, word) in arguments.places.iter().enumerate() {
         let place = ImagePath::of(word);
         let mut lister = Lister {
-            filesystem: image::open(&place.image, offset)?,
+            filesystem: image::open(&place.image, offset, console)?,
             image: &place.image,
             arguments: &arguments,
             names: if terminal { Names::Escaped } else { Names::Raw },

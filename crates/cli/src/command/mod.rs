@@ -9,6 +9,7 @@
 //! ls, stat, cat      what is in an image
 //! info, layout       what a volume is like, and what is where in it
 //! check              whether it is sound
+//! replay             the journal of a volume that was not unmounted
 //! lab                the engine in virtual time
 //! man, completions   the manual, and words for shells
 //! elsewhere          commands of other tools
@@ -29,6 +30,7 @@ pub mod layout;
 pub mod ls;
 pub mod man;
 pub mod mkfs;
+pub mod replay;
 pub mod stat;
 pub mod tar;
 
@@ -70,6 +72,7 @@ commands! {
     ls          Ls          "ls",
     man         Man         "man",
     mkfs        Mkfs        "mkfs",
+    replay      Replay      "replay",
     stat        Stat        "stat",
     tar         Tar         "tar",
 }

@@ -63,8 +63,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let offset = arguments.image.offset_bytes();
     for word in &arguments.places {
         let place = ImagePath::of(word);
-        let filesystem = image::open(&place.image, offset)?;
-        image::warn_if_mounted(&place.image, console);
+        let filesystem = image::open(&place.image, offset, console)?;
         let failed =
             |error: extant_engine::Error| failure(&place.image, error.at(place.path_or_root()));
         let object = filesystem.object(place.path_or_root()).map_err(failed)?;

@@ -75,8 +75,7 @@ struct Report {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     check_words(&arguments)?;
-    let filesystem = image::open(image, arguments.place.offset_bytes())?;
-    image::warn_if_mounted(image, console);
+    let filesystem = image::open(image, arguments.place.offset_bytes(), console)?;
     check_output(&arguments)?;
     let survey =
         filesystem.survey().map_err(|error| Error::new(format!("{}: {error}", image.display())))?;

@@ -9,6 +9,7 @@
 //! layout       layout, and --metacluster
 //! age          age and lab age
 //! lab          the laboratory; page: what it writes with --html
+//! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! words        words and files that mean something to other tools; how wide text is
 //! targets      images in use, and signals
 //! claims       images that claim much and hold little
@@ -22,6 +23,7 @@ mod layout;
 mod mkfs_words;
 mod page;
 mod reading;
+mod replay;
 mod tar_export;
 mod targets;
 mod words;

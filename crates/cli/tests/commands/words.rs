@@ -395,6 +395,7 @@ fn usage_lines_name_what_is_wanted() {
         (&["ls"], "extant ls [OPTIONS] <IMAGE[:/PATH]>..."),
         (&["man"], "extant man [OPTIONS] [COMMAND]..."),
         (&["mkfs"], "extant mkfs [OPTIONS] <IMAGE> [SIZE]"),
+        (&["replay"], "extant replay [OPTIONS] <IMAGE>"),
         (&["stat"], "extant stat [OPTIONS] <IMAGE:/PATH>..."),
         (&["tar"], "extant tar [OPTIONS] <IMAGE> [PATH]..."),
         (&["lab", "age"], "extant lab age [OPTIONS] [WHAT]"),
@@ -417,7 +418,7 @@ fn usage_lines_name_what_is_wanted() {
 fn no_help_is_wider_than_100_columns() {
     let folder = Scratch::new("words-help");
     let commands = ["age", "build", "cat", "check", "completions", "info", "layout", "ls", "man"];
-    let more = ["mkfs", "stat", "tar", "lab"];
+    let more = ["mkfs", "replay", "stat", "tar", "lab"];
     let lab = ["age", "list", "policies", "posts", "replay", "run", "show"].map(|it| ["lab", it]);
     let single = commands.iter().chain(&more).map(|command| vec![*command]);
     let nested = lab.iter().map(|words| words.to_vec());

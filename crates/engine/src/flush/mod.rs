@@ -79,6 +79,7 @@ impl Core {
                 true => {
                     core.store_state(core.volume().store.record.now().state)?;
                     core.volume().store.barrier.pass()?;
+                    core.volume().store.begin_log()?;
                 }
                 false => core.store_state(state_found & !CLEAN)?,
             }

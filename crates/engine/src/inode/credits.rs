@@ -34,9 +34,9 @@ const LEVELS: u32 = 5;
 /// Groups that a run touches which one step allocates or frees, at most.
 pub(crate) const GROUPS: u32 = 8;
 
-/// Adding or removing a run in a map: the nodes on the path to it; two new ones beside each, because
-/// with data first a node that splits moves to new blocks; a bitmap for each node that is new or
-/// freed; the bitmaps of the run, and of a window that is given back.
+/// Adding or removing a run in a map: the nodes on the path to it; two new ones beside each,
+/// because with data first a node that splits moves to new blocks; a bitmap for each node that is
+/// new or freed; the bitmaps of the run, and of a window that is given back.
 pub(crate) const RUN: u32 = LEVELS + 2 * LEVELS + 3 * LEVELS + GROUPS + 2;
 
 /// One step of long work on a map, with the store of the inode at its end.

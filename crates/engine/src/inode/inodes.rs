@@ -1,8 +1,8 @@
 //! The inodes of an open volume: those in memory, those without a name, and the lock that orders
 //! renames.
 //!
-//! *Invariants*: an inode without a name that is open is in `nameless`, and an orphan. One whose last name was
-//! replaced, and whose old name may still be on disk, is in `replaced`.
+//! *Invariants*: an inode without a name that is open is in `nameless`, and an orphan. One
+//! whose last name was replaced, and whose old name may still be on disk, is in `replaced`.
 //! *Locking*: `renaming` comes before any inode. `nameless` and `replaced` are short locks under
 //! which no other is taken.
 use crate::error::{ErrorKind, Result};

@@ -16,8 +16,8 @@
 //! inodes             all inodes of an open volume
 //! nodes              the inodes in memory           node       one inode in memory
 //! pages              blocks of a file in memory     arrivals   blocks being read into it
-//! mapping            file blocks to blocks: extents (merge, unwritten, dense, rewrite) or indirect
-//!                    blocks
+//! mapping            file blocks to blocks: extents (merge, unwritten, compact, shift; dense,
+//!                    rewrite) or indirect blocks
 //! window             blocks in hand for a growing file or directory
 //! table              the inode table                unstored   changed inodes not in it yet
 //! operation          a handle with its volume       credits    how many blocks it changes

@@ -2,8 +2,8 @@
 //! have no name, or to cut to their size, because that had begun. On disk they are a list: from
 //! `last_orphan` of the superblock through the field of each inode's deletion time.
 //!
-//! *Invariants*: this is the list as the operations so far have left it on the disk. An inode enters
-//! at the head and leaves from anywhere; the operation that adds or removes it changes the
+//! *Invariants*: this is the list as the operations so far have left it on the disk. An inode
+//! enters at the head and leaves from anywhere; the operation that adds or removes it changes the
 //! superblock, or the table entry of the orphan before it, and stores the inode itself.
 //! *Locking*: `chain` is a short lock, taken with an operation open. Under it only the frame of a
 //! table block, `unstored.inodes` and the record of the superblock are taken.

@@ -10,8 +10,8 @@
 //!
 //! *Invariants*: whoever changes the list stores the inode in the same operation. After each step
 //! the map on the disk leads to no block that is free.
-//! *Locking*: the caller has locked the inode exclusively. The list's lock is not held while a table
-//! block is read; the orphan before it is changed in its table block, without its lock.
+//! *Locking*: the caller has locked the inode exclusively. The list's lock is not held while a
+//! table block is read; the orphan before it is changed in its table block, without its lock.
 use crate::error::{Error, Place, Result};
 use crate::inode::node::NodeState;
 use crate::inode::operation::Operation;

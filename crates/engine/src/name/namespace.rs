@@ -394,18 +394,23 @@ impl Inodes {
             }
             Ok(()) => {}
             Err(_) => {
-                state.inode.links -= 1;
                 state.inode.change_time = before;
                 // The error is that of the link, whether this can be stored or not.
-                let _ = volume.change(credits::INODE, |operation| {
-                    if was_nameless {
-                        enlist(operation, &state);
-                    }
-                    state.store(operation)
-                });
+                let _ = self.take_link_back(&mut state);
             }
         }
         linked
+    }
+
+    /// Takes back the link that an inode was given for a name that could not be made.
+    fn take_link_back(&self, state: &mut NodeState) -> Result<()> {
+        state.inode.links -= 1;
+        self.volume.change(credits::INODE, |operation| {
+            if state.inode.links == 0 {
+                enlist(operation, state);
+            }
+            state.store(operation)
+        })
     }
 
     /// Removes a name of anything but a directory.

@@ -156,6 +156,7 @@ pub(crate) fn open(
         );
     }
     recover(&device)?;
+    check_orphans(&device, options)?;
     let core = Core::open(device, options, shared)?;
     orphans::finish(&core.inodes)?;
     Ok(core)
@@ -213,6 +214,17 @@ fn finish_orphans(device: Arc<dyn BlockDevice>) -> Result<OrphanCounts> {
     Ok(counts)
 }
 
+/// Fails if the orphans of a volume are damaged, before it is changed in any way.
+fn check_orphans(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<()> {
+    let superblock = read_superblock(&**device)?;
+    if superblock.last_orphan == 0 && !superblock.has(Feature::ORPHAN_PRESENT) {
+        return Ok(());
+    }
+    let options = Options { access: Access::ReadOnly, ..options.clone() };
+    let core = Core::open(Arc::clone(device), &options, None)?;
+    orphans::check(&core.inodes)
+}
+
 /// Marks a volume as one that needs recovery: its superblock becomes part of a full commit, and
 /// until that is in its place the log has to be replayed.
 fn ask_for_recovery(device: &dyn BlockDevice) -> Result<()> {
@@ -220,5 +232,6 @@ fn ask_for_recovery(device: &dyn BlockDevice) -> Result<()> {
     device.read(SUPERBLOCK_OFFSET, &mut bytes).map_err(Error::from)?;
     let mut superblock = Superblock::parse(&bytes)?;
     superblock.features.set(Feature::NEEDS_RECOVERY);
+    // tidy: writers because the volume on the overlay was closed before
     device.write(SUPERBLOCK_OFFSET, &superblock.encode()).map_err(Error::from)
 }

@@ -29,7 +29,21 @@ pub struct OrphanCounts {
 /// # Errors
 /// `Corrupt` if the list leads to what is no orphan, or to one twice; what the device returns.
 pub(crate) fn adopt(inodes: &Inodes) -> Result<Vec<Ino>> {
-    let volume = &inodes.volume;
+    let list = read_list(&inodes.volume)?;
+    inodes.volume.orphans.adopt(&list);
+    Ok(list)
+}
+
+/// Reads the list and the file of orphans, and changes nothing.
+///
+/// # Errors
+/// As [`finish`].
+pub(crate) fn check(inodes: &Inodes) -> Result<()> {
+    let listed = read_list(&inodes.volume)?;
+    read_file(&inodes.volume, &listed).map(drop)
+}
+
+fn read_list(volume: &Volume) -> Result<Vec<Ino>> {
     let mut seen = FxHashSet::default();
     let mut list = Vec::new();
     let mut next = volume.store.superblock.last_orphan;
@@ -41,8 +55,15 @@ pub(crate) fn adopt(inodes: &Inodes) -> Result<Vec<Ino>> {
         next = inode.deletion_time;
         list.push(ino);
     }
-    volume.orphans.adopt(&list);
     Ok(list)
+}
+
+/// The file of orphans, if the volume says that there are some in it.
+fn read_file(volume: &Volume, listed: &[Ino]) -> Result<Option<OrphanFile>> {
+    match volume.store.superblock.has(Feature::ORPHAN_PRESENT) {
+        true => OrphanFile::read(volume, listed).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// Frees and truncates all orphans of a volume that was just opened, and empties the list and the
@@ -54,10 +75,7 @@ pub(crate) fn finish(inodes: &Inodes) -> Result<OrphanCounts> {
     let volume = &inodes.volume;
     let superblock = &volume.store.superblock;
     let listed = adopt(inodes)?;
-    let file = match superblock.has(Feature::ORPHAN_PRESENT) {
-        true => Some(OrphanFile::read(volume, &listed)?),
-        false => None,
-    };
+    let file = read_file(volume, &listed)?;
     let mut counts = OrphanCounts::default();
     let filed = file.iter().flat_map(|file| file.orphans.iter());
     for ino in listed.iter().chain(filed) {

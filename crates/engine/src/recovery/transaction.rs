@@ -7,6 +7,7 @@
 //!
 //! Until the commit block is durable the log has no full commit N, so whoever recovers the volume
 //! next finds the fast commits of N again. With it, the fast commits are of no account.
+// tidy: writers because the volume is not open: there is no cache that could be passed by
 use crate::error::{Error, ErrorKind, Result};
 use extant_block::BlockDevice;
 use extant_format::BlockNo;

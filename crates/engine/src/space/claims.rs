@@ -52,8 +52,8 @@ impl Space {
         Ok(claimed)
     }
 
-    /// Marks an inode number as in use, unless it is. Its slot in the table keeps what it holds, or is zeroed
-    /// where the table was never written.
+    /// Marks an inode number as in use, unless it is. Its slot in the table keeps what it holds, or
+    /// is zeroed where the table was never written.
     ///
     /// # Errors
     /// `NotFound` if the volume has no such inode; `Corrupt`; what the device returns.

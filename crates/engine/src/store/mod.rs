@@ -217,8 +217,8 @@ impl Store {
     }
 
     /// Has all changes go through the journal from now on, whose blocks are in these runs. Nothing
-    /// was changed so far. The journal is empty. Nothing else is asked of the device but to make
-    /// durable that the journal is in use.
+    /// was changed so far. The journal is empty. Nothing is written: the caller makes durable that
+    /// the volume asks for recovery, then calls [`begin_log`](Store::begin_log).
     ///
     /// # Errors
     /// `Corrupt` for a journal that is damaged; what the device returns.
@@ -233,13 +233,21 @@ impl Store {
             barrier: &self.barrier,
         };
         let log = Log::open(parts)?;
-        let had_error = log.begin(self)?;
         self.record.needs_recovery.store(true, Ordering::Release);
-        if had_error {
+        if log.has_error() {
             self.record.change(|changes| changes.state |= STATE_ERRORS);
         }
         let _ = self.log.set(log);
         Ok(())
+    }
+
+    /// Makes the log begin, after the volume's superblock asks for recovery: a log that begins in a
+    /// volume which does not ask for it is one that e2fsck asks about.
+    ///
+    /// # Errors
+    /// What the device returns; it closes the latch.
+    pub(crate) fn begin_log(&self) -> Result<()> {
+        self.log().map_or(Ok(()), |log| log.begin(self))
     }
 
     /// Empties the journal: everything is in its place. Nothing may be changed any more.

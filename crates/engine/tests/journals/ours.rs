@@ -107,6 +107,7 @@ fn judge(image: &Path) -> Result<(), String> {
         ["applied", "ours", "kernel", "e2fsck"].map(|name| journals::copy(image, name));
     let (applied, ours, kernels, e2fscks) = (applied?, ours?, kernels?, e2fscks?);
     let expected = journals::after_kernel(&kernels).map_err(|said| format!("kernel: {said}"))?;
+    journals::clean(&kernels).map_err(|said| format!("kernel: {said}"))?;
     journals::after_e2fsck(&e2fscks)?;
     let theirs = journals::after_preen(&e2fscks).map_err(|said| format!("e2fsck: {said}"))?;
     same("e2fsck's against the kernel's", &theirs, &expected)?;

@@ -23,4 +23,16 @@ impl Superblock {
             },
         )
     }
+
+    /// Reads a superblock that needs recovery whatever its checksum says: a store of it may have
+    /// been torn anywhere. What a journal is found by never changes, and is in both of its sectors
+    /// as before; the rest is only good once a copy in the journal has taken its place. `None` for
+    /// any other.
+    pub fn parse_unsealed(bytes: &[u8; SUPERBLOCK_SIZE]) -> Option<Superblock> {
+        let mut raw = RawSuperblock::read_from_bytes(bytes).ok()?;
+        raw.checksum = raw.computed_checksum().into();
+        let sealed: [u8; SUPERBLOCK_SIZE] = raw.as_bytes().try_into().ok()?;
+        let superblock = Superblock::parse_any(&sealed).ok()?;
+        superblock.has(Feature::NEEDS_RECOVERY).then_some(superblock)
+    }
 }

@@ -151,6 +151,21 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// What went through a journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct JournalFigures {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Blocks written to the log, descriptors and commit blocks included.
+    pub log_blocks: u64,
+    /// The same in bytes.
+    pub log_bytes: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Blocks that they wrote to their places.
+    pub checkpoint_blocks: u64,
+}
+
 /// What power cuts lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PowerCutFigures {

@@ -28,7 +28,7 @@ mod figures;
 mod text;
 
 pub use distribution::Distribution;
-pub use figures::{LayoutFigures, PowerCutFigures, Traffic, Work};
+pub use figures::{JournalFigures, LayoutFigures, PowerCutFigures, Traffic, Work};
 
 use extant_chart::{Figure, Table};
 use extant_sim::device::Activity;
@@ -163,6 +163,8 @@ pub struct FilesystemReport {
     pub memory_bytes: u64,
     /// Whether file data was kept.
     pub data: String,
+    /// What went through its journal; `None` where nothing did.
+    pub journal: Option<JournalFigures>,
     /// Free blocks in the end.
     pub free_blocks: u64,
     /// Free inodes in the end.

@@ -27,6 +27,7 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
         steps(report),
         listings(report),
         calls(report),
+        journals(report),
         layouts(report),
     ];
     all.into_iter().filter(|table| !table.is_empty()).collect()
@@ -280,6 +281,30 @@ fn calls(report: &Report) -> Table {
             let first = [crowd(report, &entry.name), call.to_owned(), latency.count.to_string()];
             table.row(first.into_iter().chain(times));
         }
+    }
+    table
+}
+
+fn journals(report: &Report) -> Table {
+    let columns = [
+        ("file system", Left),
+        ("commits", Right),
+        ("log blocks", Right),
+        ("MB", Right),
+        ("checkpoints", Right),
+        ("their blocks", Right),
+    ];
+    let mut table = Table::new("journals", &columns);
+    for entry in &report.filesystems {
+        let Some(journal) = &entry.journal else { continue };
+        table.row([
+            entry.name.clone(),
+            journal.commits.to_string(),
+            journal.log_blocks.to_string(),
+            megabytes(journal.log_bytes),
+            journal.checkpoints.to_string(),
+            journal.checkpoint_blocks.to_string(),
+        ]);
     }
     table
 }

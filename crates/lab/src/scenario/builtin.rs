@@ -34,6 +34,7 @@ pub static BUILTINS: &[Builtin] = &[
     builtin!("reader-beside-writer"),
     builtin!("two-drives"),
     builtin!("drive-patterns"),
+    builtin!("fsync-beside-writer"),
 ];
 
 /// What the posts run, each a scenario like the others.

@@ -11,7 +11,7 @@ use crate::report::{LayoutFigures, LayoutRecord};
 use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
 use extant_engine::preset::{Journal, Policies};
 use extant_engine::throttle::DirtyBudget;
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, JournalCounts, Options};
 use extant_inspect::{LayoutMap, SuperblockPlace};
 use std::sync::Arc;
 
@@ -41,6 +41,8 @@ struct MountState {
     cable: Option<Arc<Cable>>,
     policies: Policies,
     users: u32,
+    /// What went through its journal before it was closed last.
+    journal: Option<JournalCounts>,
     layouts: Vec<LayoutRecord>,
     /// A map of each, under its name; `None` when they are not drawn.
     maps: Option<Vec<(String, LayoutMap)>>,
@@ -80,6 +82,7 @@ impl Mount {
             cable: None,
             policies: parts.policies,
             users: 0,
+            journal: None,
             layouts: Vec::new(),
             maps: None,
         };
@@ -124,7 +127,7 @@ impl Mount {
         }
         self.left.wait_until(&self.state, |state| (state.users == 0).then_some(()));
         // That it cannot be closed is what a cut means.
-        drop(filesystem.map(Filesystem::close));
+        drop(filesystem.map(|filesystem| self.end(filesystem)));
     }
 
     /// Does something with it, mounted where it takes no time of the drive; closed before and
@@ -189,9 +192,31 @@ impl Mount {
         let filesystem = state.filesystem.take();
         drop(state);
         match filesystem {
-            Some(filesystem) => filesystem.close().map_err(|error| error.to_string()),
+            Some(filesystem) => self.end(filesystem).map_err(|error| error.to_string()),
             None => Ok(()),
         }
+    }
+
+    /// Closes what was open, and adds up what its journal did.
+    fn end(&self, filesystem: Filesystem) -> extant_engine::Result<()> {
+        let closed = filesystem.clone().close();
+        if let Some(counts) = filesystem.journal_counts() {
+            let mut state = self.state.lock();
+            let before = state.journal.unwrap_or_default();
+            state.journal = Some(JournalCounts {
+                commits: before.commits + counts.commits,
+                log_blocks: before.log_blocks + counts.log_blocks,
+                checkpoints: before.checkpoints + counts.checkpoints,
+                checkpoint_blocks: before.checkpoint_blocks + counts.checkpoint_blocks,
+            });
+        }
+        closed
+    }
+
+    /// What went through its journal, each time that it was open; `None` when it had none. The
+    /// file system is closed.
+    pub(super) fn journal(&self) -> Option<JournalCounts> {
+        self.state.lock().journal
     }
 
     /// Has the host forget what it remembers of its own file. It is asked, not made to; a device's

@@ -6,8 +6,8 @@ use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
 use crate::figures::layout;
 use crate::report::{
-    Column, Distribution, DriveReport, FilesystemReport, MODEL_VERSION, Measure, Report, SCHEMA,
-    TimeKind,
+    Column, Distribution, DriveReport, FilesystemReport, JournalFigures, MODEL_VERSION, Measure,
+    Report, SCHEMA, TimeKind,
 };
 use extant_chart::Figure;
 use extant_engine::read_superblock;
@@ -170,6 +170,15 @@ fn filesystem(world: &World, number: usize, entry: &FilesystemEntry) -> Filesyst
             Data::Bytes => "bytes",
         }
         .to_owned(),
+        journal: mount.journal().map(|counts| JournalFigures {
+            commits: counts.commits,
+            log_blocks: counts.log_blocks,
+            log_bytes: counts
+                .log_blocks
+                .saturating_mul(superblock.map_or(0, |superblock| superblock.block_size().into())),
+            checkpoints: counts.checkpoints,
+            checkpoint_blocks: counts.checkpoint_blocks,
+        }),
         free_blocks: superblock.map_or(0, |superblock| superblock.free_blocks),
         free_inodes: superblock.map_or(0, |superblock| superblock.free_inodes),
         layouts: mount.layouts(),

@@ -26,6 +26,7 @@ fn e2fsck_and_the_kernel_agree_on_what_a_log_says() {
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let replayed =
             journals::after_kernel(&mounted).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(journals::clean(&mounted), Ok(()), "{name}");
         let mut options = Options::same_image();
         options.fields.remove(&Field::Holes);
         let found = compare::entries(&repaired, &replayed, &options);

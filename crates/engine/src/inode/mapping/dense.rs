@@ -1,8 +1,9 @@
 //! How full an extent tree has to be, and how it is made so.
 //!
 //! Splits in the middle leave nodes half full, and removals leave fewer entries. e2fsck reports a
-//! level as too wide if its entries would fit into one node less with one entry of each to spare
-//! (found by experiment), and a tree as too deep if the entries at its top would fit into the
+//! level as too wide if its entries would fit into one node less with one entry of each to spare,
+//! and counts a full node as if it had that one to spare too (found by experiment), and a tree as
+//! too deep if the entries at its top would fit into the
 //! inode. A map is made dense once no one has the file open, and when the volume is closed.
 //!
 //! *Invariants*: with a journal, a tree is made dense in place, in steps (`extents/compact.rs`).
@@ -28,6 +29,7 @@ use extant_format::{BlockNo, FileBlock};
 #[derive(Default)]
 pub(super) struct Level {
     pub(super) blocks: Vec<BlockNo>,
+    /// Entries of all nodes, of each at most what is comfortable.
     entries: usize,
 }
 
@@ -43,12 +45,23 @@ pub(super) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Res
     let is_wide = |level: &Level| level.entries <= (level.blocks.len() - 1) * capacity;
     let root = extent::capacity(node.inode.block.len());
     let is_deep = levels.last().is_some_and(|top| top.blocks.len() == 1 && top.entries <= root);
+    let to_spare = |entries: usize, nodes: usize| {
+        entries.saturating_sub(nodes.saturating_sub(1) * capacity).saturating_sub(1)
+    };
+    let mut allowed =
+        levels.first().map_or(0, |leaves| to_spare(leaves.entries, leaves.blocks.len()));
     if is_deep || levels.iter().any(is_wide) {
-        rebuild(operation, node, levels, &extents)?;
+        allowed = match operation.works_in_steps() {
+            true => {
+                compact(operation, node)?;
+                0
+            }
+            false => {
+                rebuild(operation, node, levels, &extents)?;
+                to_spare(extents.len(), extents.len().div_ceil(capacity))
+            }
+        };
     }
-    let leaves = extents.len().div_ceil(capacity);
-    let allowed =
-        extents.len().saturating_sub(leaves.saturating_sub(1) * capacity).saturating_sub(1);
     node.looseness = Looseness { nodes_changed: false, removed: 0, allowed: allowed as u64 };
     Ok(())
 }
@@ -66,7 +79,7 @@ pub(super) fn collect(volume: &Volume, node: &NodeState) -> Result<(Vec<Level>, 
             let frame = read_child(volume, node, covered.child)?;
             with_node(volume, node, Some(&frame), Some(level as u16), |here| {
                 covered.check(node, &here)?;
-                filled.entries += here.len();
+                filled.entries += here.len().min(comfortable(volume));
                 match level {
                     0 => extents.extend((0..here.len()).map(|at| here.extent(at))),
                     _ => below.extend(Covered::children(&here, covered.next)),
@@ -95,9 +108,6 @@ fn rebuild(
     levels: Vec<Level>,
     extents: &[Extent],
 ) -> Result<()> {
-    if operation.works_in_steps() {
-        return compact(operation, node);
-    }
     let volume = operation.volume();
     let root = extent::capacity(node.inode.block.len());
     let mut fresh = FreshNodes::promise(volume, &levels);

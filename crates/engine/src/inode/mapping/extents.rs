@@ -6,7 +6,7 @@ mod unwritten;
 
 pub(super) use compact::compact;
 pub(super) use shift::{shift_down, shift_up};
-pub(super) use unwritten::set_unwritten;
+pub(super) use unwritten::{set_unwritten, set_written};
 
 use super::{
     Grant, Piece, Wish, change_map, free_at_once_max, free_map_block, free_run, too_large,
@@ -777,32 +777,6 @@ fn remove_entry_of(
             Some(frame) => free_map_block(operation, node, frame.block())?,
             None => extent::initialize(&mut node.inode.block, 0),
         }
-    }
-    Ok(())
-}
-
-pub(super) fn set_written(
-    grant: &mut Grant<'_, '_, '_>,
-    node: &mut NodeState,
-    block: FileBlock,
-    length: u32,
-) -> Result<()> {
-    let volume = grant.volume();
-    let (mut at, end) = (block.0, block.0.saturating_add(length));
-    while at < end {
-        let piece = find(volume, node, FileBlock(at), end - at)?;
-        if let Piece::Run(run, State::Unwritten) = piece {
-            let range = u64::from(at)..u64::from(at) + u64::from(run.length);
-            unmap(grant, node, range, Fate::Keep)?;
-            let extent = Extent {
-                file_block: FileBlock(at),
-                length: run.length,
-                start: run.start,
-                state: State::Written,
-            };
-            insert(grant, node, extent)?;
-        }
-        at += piece.length();
     }
     Ok(())
 }

@@ -331,8 +331,8 @@ fn descend(
 
 /// A removal in progress, which frees blocks in runs.
 ///
-/// Pointers to what is freed are cleared late: a map block that loses all of them is not changed but
-/// freed. Where the removal pauses, those that are left are cleared first.
+/// Pointers to what is freed are cleared late: a map block that loses all of them is not changed
+/// but freed. Where the removal pauses, those that are left are cleared first.
 struct Removal<'a, 'v> {
     operation: &'a Operation<'v>,
     /// Blocks to be freed. What pointed to them is in `levels`, or cleared.

@@ -35,7 +35,8 @@ pub(crate) enum Shift {
 /// on. The caller has found the move possible, and sets and stores the size of a collapsed file.
 ///
 /// # Errors
-/// `NoSpace`, with nothing changed, if an extent has to be split; `Corrupt`; what the device returns.
+/// `NoSpace`, with nothing changed, if an extent has to be split; `Corrupt`; what the device
+/// returns.
 pub(crate) fn shift_in_steps(
     operation: &Operation<'_>,
     node: &mut NodeState,

@@ -359,8 +359,8 @@ fn free(work: &Operation<'_>, ino: Ino, mut draft: Draft) -> Result<()> {
     volume.space.free_inode(work, ino, InodeKind::Other)
 }
 
-/// Frees the blocks of a file that has indirect blocks. Fast commits do not change its map, so it is
-/// the one on disk.
+/// Frees the blocks of a file that has indirect blocks. Fast commits do not change its map, so it
+/// is the one on disk.
 fn release_indirect(work: &Operation<'_>, draft: &mut Draft) -> Result<()> {
     let superblock = &work.volume().store.superblock;
     let has_blocks = match draft.state.file_type()? {

@@ -98,18 +98,21 @@ impl Log {
         })
     }
 
-    /// Makes the log begin at the next transaction, durably. Called once, before the volume's
-    /// superblock asks for recovery. Returns whether the log had an error noted.
+    /// Whether an error is noted in the log.
+    pub(crate) fn has_error(&self) -> bool {
+        self.superblock.lock().0.error != 0
+    }
+
+    /// Makes the log begin at the next transaction, durably, and forgets the error that was noted.
+    /// Called once, after the volume's superblock asks for recovery and has that error.
     ///
     /// # Errors
     /// What the device returns; it closes the latch.
-    pub(crate) fn begin(&self, store: &Store) -> Result<bool> {
-        let had_error = self.superblock.lock().0.error != 0;
+    pub(crate) fn begin(&self, store: &Store) -> Result<()> {
         self.store_superblock(store, |superblock| {
             superblock.start = superblock.first;
             superblock.error = 0;
-        })?;
-        Ok(had_error)
+        })
     }
 
     /// Empties the log: everything is in its place. Nothing may be changed any more.

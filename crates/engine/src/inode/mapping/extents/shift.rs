@@ -1,4 +1,5 @@
-//! Moving extents within a file, leaf by leaf, for maps that are too long to be written anew at once.
+//! Moving extents within a file, leaf by leaf, for maps that are too long to be written anew at
+//! once.
 //!
 //! *Invariants*: after each step the map is valid: extents rise and do not overlap. A power cut
 //! between two steps leaves some of them moved and the others not, as in Linux.

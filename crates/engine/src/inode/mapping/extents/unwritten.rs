@@ -1,4 +1,4 @@
-//! Marking written blocks as unwritten, so that they read as zeros again.
+//! Marking blocks as written, once they are, and as unwritten, so that they read as zeros again.
 use super::{Fate, find, insert, unmap};
 use crate::error::Result;
 use crate::inode::NodeState;
@@ -36,6 +36,33 @@ pub(in crate::inode::mapping) fn set_unwritten(
             insert(grant, node, extent)?;
         }
         at = at.saturating_add(piece.length());
+    }
+    Ok(())
+}
+
+/// Marks the unwritten blocks of a range as written.
+pub(in crate::inode::mapping) fn set_written(
+    grant: &mut Grant<'_, '_, '_>,
+    node: &mut NodeState,
+    block: FileBlock,
+    length: u32,
+) -> Result<()> {
+    let volume = grant.volume();
+    let (mut at, end) = (block.0, block.0.saturating_add(length));
+    while at < end {
+        let piece = find(volume, node, FileBlock(at), end - at)?;
+        if let Piece::Run(run, State::Unwritten) = piece {
+            let range = u64::from(at)..u64::from(at) + u64::from(run.length);
+            unmap(grant, node, range, Fate::Keep)?;
+            let extent = Extent {
+                file_block: FileBlock(at),
+                length: run.length,
+                start: run.start,
+                state: State::Written,
+            };
+            insert(grant, node, extent)?;
+        }
+        at += piece.length();
     }
     Ok(())
 }

@@ -1,0 +1,145 @@
+//! `extant replay`: what the journal holds is put in its place.
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use crate::image::{self, ImageArguments};
+use crate::recovery::{self, Record, counted};
+use crate::target::Target;
+use extant_block::{BlockDevice, FileDevice, RealClock};
+use extant_engine::{Orphans, recover, recovered};
+use extant_journal::{End, Found, MapSource, Outcome, Recovery, Report};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Replay the journal of a volume that was not unmounted: what it holds is written to its places,
+/// and the journal is emptied.
+///
+/// As `e2fsck -E journal_only`. Transactions that are whole are replayed, in order, up to the first
+/// one that is not; a journal that is damaged ends before the damage, which is said. Nothing is
+/// written when the journal names blocks that are not the volume's. What is interrupted can be
+/// begun again. Files that were deleted while they were open are freed when the volume is next
+/// opened to be written, or mounted.
+///
+/// Other commands that only read (ls, cat, stat, tar, info, layout, check) do the same in memory,
+/// and leave the image as it is.
+///
+/// Exit codes: 0 replayed, or there was nothing to replay; 1 failed: it is no volume, it is in use,
+/// or its journal cannot be; 2 wrong usage.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant replay disk.img
+  extant replay --dry-run disk.img      say what would be replayed, write nothing
+  extant replay --json disk.img | jq .transactions
+  extant replay --offset 1M whole-disk.img && extant check --offset 1M whole-disk.img")]
+pub struct Arguments {
+    /// The image: a file or a block device
+    #[arg(value_name = "IMAGE")]
+    pub image: PathBuf,
+    /// Only say what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub place: ImageArguments,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    image: String,
+    dry_run: bool,
+    #[serde(flatten)]
+    record: Record,
+}
+
+/// Replays it, and says what that was.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    let image = &arguments.image;
+    let offset = arguments.place.offset_bytes();
+    let looked_at = image::device(image, offset)?;
+    let failed = |error: extant_engine::Error| match error.kind {
+        extant_engine::ErrorKind::NotExt => image::not_ext(image, &*looked_at, offset),
+        _ => image::failure(image, error),
+    };
+    let report = if arguments.dry_run {
+        let recovered = recovered(Arc::clone(&looked_at), Orphans::Leave).map_err(failed)?;
+        recovered.report.map(|report| report.journal)
+    } else {
+        let target = Target::in_place(image)?;
+        let report = recover(&device(&target, offset)?).map_err(failed)?;
+        target.finish()?;
+        report
+    };
+    let report = match report {
+        Some(report) => report,
+        None => nothing(&arguments, &looked_at)?,
+    };
+    if matches!(report.end, End::Damaged { .. }) {
+        let end = recovery::end(&report).unwrap_or_default();
+        console.warn(&format!("{}: {end}", image.display()));
+    }
+    if console.is_json() {
+        console.print_json(&Document {
+            schema: "extant-replay/1",
+            image: image.display().to_string(),
+            dry_run: arguments.dry_run,
+            record: recovery::record(&report),
+        })?;
+    } else {
+        console.print(&format!("{}: {}\n", image.display(), sentence(&arguments, &report)))?;
+    }
+    Ok(Exit::Complete)
+}
+
+/// The image, to be written where it is.
+fn device(target: &Target, offset: u64) -> Result<Arc<dyn BlockDevice>, Error> {
+    let shown = target.path.display().to_string();
+    let failed = |error: std::io::Error| Error::io(&shown, &error);
+    let length = match target.device_bytes {
+        Some(bytes) => bytes,
+        None => target.file.metadata().map_err(failed)?.len(),
+    };
+    let file = target.file.try_clone().map_err(failed)?;
+    let bytes = length.saturating_sub(offset);
+    let device = FileDevice::from_file(RealClock::new(), file, shown.clone(), bytes, offset);
+    Ok(Arc::new(device.map_err(failed)?))
+}
+
+/// Why nothing is to be recovered.
+fn nothing(arguments: &Arguments, device: &Arc<dyn BlockDevice>) -> Result<Report, Error> {
+    match Recovery::find(Arc::clone(device), MapSource::Inode, 0) {
+        Ok(Found::Nothing(report)) => Ok(report),
+        Ok(Found::Recovery(recovery)) => Ok(recovery.report()),
+        Err(error) => Err(Error::new(format!("{}: {error}", arguments.image.display()))),
+    }
+}
+
+fn sentence(arguments: &Arguments, report: &Report) -> String {
+    let (did, emptied) = match arguments.dry_run {
+        true => ("would replay", "would be emptied"),
+        false => ("replayed", "is empty now"),
+    };
+    match report.outcome {
+        Outcome::NoJournal => "it has no journal".to_owned(),
+        Outcome::Clean => "its journal is empty: there is nothing to replay".to_owned(),
+        Outcome::Empty => "its journal was empty: the volume needs no recovery any more".to_owned(),
+        Outcome::Stale => "its journal holds transactions, but the volume needs no recovery: they \
+                           are left alone"
+            .to_owned(),
+        Outcome::Replayed | Outcome::FastCommitsFollow => {
+            let mut text = format!("{did} {}", recovery::held(report));
+            if report.revoked > 0 {
+                text += &format!("; {} revoked", counted(report.revoked, "block"));
+            }
+            if report.journal_error != 0 {
+                text += &format!("; Linux stopped it with error {}", report.journal_error);
+            }
+            if let (Some(end), false) =
+                (recovery::end(report), matches!(report.end, End::Damaged { .. }))
+            {
+                text += &format!("; {end}");
+            }
+            format!("{text}; the journal {emptied}")
+        }
+    }
+}

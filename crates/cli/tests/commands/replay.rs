@@ -1,0 +1,149 @@
+//! Volumes that were not unmounted: read as they are after replay, and replayed.
+use crate::command::{extant, printed};
+use extant_testkit::oracle::{self, Access};
+use extant_testkit::scratch::Scratch;
+use extant_testkit::{command, compare};
+use std::path::{Path, PathBuf};
+
+/// Standard output of a command that ends with 0, and what it says besides.
+fn said(words: &[&str]) -> (String, String) {
+    let output = extant(words);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{words:?}: {errors}");
+    (String::from_utf8_lossy(&output.stdout).into_owned(), errors)
+}
+
+/// An image as a power cut leaves it: the kernel has committed to its journal, and has written
+/// little in place.
+fn cut(folder: &Scratch, features: &str) -> PathBuf {
+    let (image, cut) = (folder.join("mounted.img"), folder.join("cut.img"));
+    let mut mke2fs = command::program("mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-O", features]).arg(&image).arg("32M");
+    command::output(&mut mke2fs).expect("mke2fs makes it");
+    let mounted = oracle::mount_loop(&image, Access::ReadWrite, "commit=1000").expect("mounted");
+    let root = mounted.path();
+    std::fs::create_dir(root.join("folder")).expect("a folder");
+    for number in 0..40 {
+        std::fs::write(root.join(format!("folder/{number}")), vec![7; 5000]).expect("a file");
+    }
+    command::run("sync", &["-f".as_ref(), root.as_os_str()]).expect("synced");
+    std::fs::write(root.join("fast"), "a file that is synced alone\n").expect("a file");
+    let fast = std::fs::File::open(root.join("fast")).expect("a file");
+    fast.sync_all().expect("synced");
+    drop(fast);
+    // The loop device writes to the page cache of the image, so that a copy has it all.
+    std::fs::copy(&image, &cut).expect("a copy");
+    mounted.unmount().expect("unmounted");
+    cut
+}
+
+fn compare_with_kernel(image: &Path, folder: &Scratch) {
+    let theirs = folder.join("theirs.img");
+    std::fs::copy(folder.join("cut.img"), &theirs).expect("a copy");
+    let ours = oracle::mount_loop(image, Access::ReadOnly, "").expect("mounted");
+    let theirs = oracle::mount_loop(&theirs, Access::ReadWrite, "").expect("mounted");
+    let differences = compare::trees(theirs.path(), ours.path(), &compare::Options::same_image());
+    // Fast commits do not say when a directory changed: Linux takes the time of the replay.
+    let is_time = |sentence: &str| sentence.starts_with("mtime") || sentence.starts_with("ctime");
+    let mut differences = differences.expect("compared");
+    differences.retain(|it| !it.path.as_os_str().is_empty() || !is_time(&it.sentence));
+    assert!(differences.is_empty(), "{differences:?}");
+}
+
+#[test]
+fn a_volume_that_was_cut_is_read_and_judged_as_after_replay_and_nothing_is_written() {
+    if !oracle::require("mke2fs") || !oracle::can_mount() {
+        return;
+    }
+    for features in ["metadata_csum,64bit", "^metadata_csum,^64bit", "fast_commit"] {
+        let folder = Scratch::new("replay-read");
+        let image = cut(&folder, features);
+        let before = std::fs::read(&image).expect("the image");
+        let name = image.display().to_string();
+        let inside = |path: &str| format!("{name}:{path}");
+        let archive = folder.join("out.tar").display().to_string();
+        let (fast, listed) = (inside("/fast"), inside("/folder"));
+        for (words, word) in [
+            (&["ls", "-l", &listed][..], "39"),
+            (&["cat", &fast], "synced alone"),
+            (&["stat", &fast], "Size: 28"),
+            (&["tar", "-o", &archive, &name], ""),
+            (&["check", &name], "clean"),
+            (&["layout", &name], "files"),
+            (&["info", &name], "Journal holds:"),
+        ] {
+            let (out, errors) = said(words);
+            assert!(out.contains(word), "{features}, {words:?}: {out}");
+            let line = errors.lines().next().unwrap_or_default();
+            let is_told = line.contains("its journal was replayed in memory: ");
+            assert!(is_told && errors.lines().count() == 1, "{features}, {words:?}: {errors}");
+            assert!(std::fs::read(&image).expect("the image") == before, "{words:?} wrote");
+        }
+        let (out, errors) = said(&["check", "-q", &name]);
+        assert!(errors.is_empty(), "{out}{errors}");
+        let (info, _) = said(&["info", "-h", "--json", &name]);
+        let info: serde_json::Value = serde_json::from_str(&info).expect("JSON");
+        assert!(info["log"]["transactions"].as_u64() > Some(0), "{info}");
+        assert!(info["volume"]["journal"]["start"].as_u64() > Some(0), "{info}");
+        let has_fast = info["log"]["fast_commits"].as_u64() > Some(0);
+        assert_eq!(has_fast, features == "fast_commit", "{info}");
+    }
+}
+
+#[test]
+fn a_journal_is_replayed_once_and_the_kernel_sees_the_same() {
+    if !oracle::require("mke2fs") || !oracle::can_mount() {
+        return;
+    }
+    for features in ["metadata_csum,64bit", "fast_commit"] {
+        let folder = Scratch::new("replay-write");
+        let image = folder.join("image");
+        std::fs::copy(cut(&folder, features), &image).expect("a copy");
+        let before = std::fs::read(&image).expect("the image");
+        let name = image.display().to_string();
+        let (dry, _) = said(&["replay", "--dry-run", &name]);
+        assert!(dry.contains("would replay ") && dry.contains("would be emptied"), "{dry}");
+        assert!(std::fs::read(&image).expect("the image") == before, "a dry run wrote");
+        let (record, errors) = said(&["replay", "--json", &name]);
+        let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+        assert_eq!((&record["outcome"], errors.as_str()), (&"replayed".into(), ""), "{record}");
+        assert_eq!((&record["end"], &record["dry_run"]), (&"clean".into(), &false.into()));
+        assert!(record["blocks"].as_u64() > Some(10), "{record}");
+        let (again, _) = said(&["replay", &name]);
+        assert!(again.contains("there is nothing to replay"), "{again}");
+        let words = ["check", &name];
+        let clean = printed(&words, extant(&words));
+        assert!(String::from_utf8_lossy(&clean).contains("clean"));
+        compare_with_kernel(&image, &folder);
+    }
+}
+
+#[test]
+fn what_cannot_be_replayed_is_said_in_a_line() {
+    if !oracle::require("mke2fs") || !oracle::can_mount() {
+        return;
+    }
+    let folder = Scratch::new("replay-refused");
+    let image = cut(&folder, "^metadata_csum,^64bit,^extent");
+    let name = image.display().to_string();
+    let place = oracle::debugfs(&image, "bmap <8> 0").expect("debugfs");
+    let place = place.trim().parse::<usize>().expect("a block") * 1024;
+    let mut bytes = std::fs::read(&image).expect("the image");
+    // The length of the journal, in its superblock.
+    bytes[place + 16..place + 20].fill(0xff);
+    std::fs::write(&image, &bytes).expect("written");
+    for words in [&["replay", &name][..], &["ls", &name], &["replay", "-n", &name]] {
+        let output = extant(words);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {errors}");
+        assert!(errors.contains("number of blocks 4294967295"), "{words:?}: {errors}");
+        assert!(std::fs::read(&image).expect("the image") == bytes, "{words:?} wrote");
+    }
+    // It is shown nevertheless, as it is.
+    let (_, errors) = said(&["info", "-h", &name]);
+    assert!(errors.contains("is not replayed: "), "{errors}");
+    std::fs::write(&image, vec![0; 1 << 20]).expect("written");
+    let output = extant(&["replay", &name]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not an ext2, ext3 or ext4 volume"));
+}
