@@ -17,6 +17,9 @@ test-all: export EXTANT_MODEL_SEEDS = 4
 test-all: export EXTANT_THREAD_ROUNDS = 3
 test-all: export EXTANT_HOSTILE_ROUNDS = 200
 test-all: export EXTANT_CLAIMS_ROUNDS = 60
+test-all: export EXTANT_CRASH_STATES = 20000
+test-all: export EXTANT_CRASH_SEQUENCES = 100
+test-all: export EXTANT_CRASH_SCHEDULES = 1000
 test-all: export EXTANT_KERNEL_JOURNALS = 100
 test-all: export EXTANT_JOURNAL_LIVES = 60
 test-all: test
