@@ -5,6 +5,8 @@
 //!
 //! Run it with `bench/recovery`, which builds it with optimisation. What is read is not in the page
 //! cache, as after a power cut; a second row says what it takes when it is.
+// tidy: print because it is a program, whose result this is
+// tidy: writers because it makes the volume that is recovered
 use extant_block::file::Access;
 use extant_block::{BlockDevice, FileDevice, Operation, RealClock, Segment};
 use extant_format::BlockNo;

@@ -26,7 +26,13 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-engine",
         links: &["extant-format", "extant-block", "extant-journal"],
-        tests: &["extant-format", "extant-block", "extant-inspect", "extant-testkit"],
+        tests: &[
+            "extant-format",
+            "extant-block",
+            "extant-journal",
+            "extant-inspect",
+            "extant-testkit",
+        ],
     },
     Arrow {
         name: "extant-inspect",

@@ -56,23 +56,27 @@ struct Document {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     let offset = arguments.place.offset_bytes();
-    let looked_at = image::device(image, offset)?;
-    let failed = |error: extant_engine::Error| match error.kind {
-        extant_engine::ErrorKind::NotExt => image::not_ext(image, &*looked_at, offset),
-        _ => image::failure(image, error),
-    };
     let report = if arguments.dry_run {
-        let recovered = recovered(Arc::clone(&looked_at), Orphans::Leave).map_err(failed)?;
-        recovered.report.map(|report| report.journal)
+        let device = image::device(image, offset)?;
+        let recovered = recovered(Arc::clone(&device), Orphans::Leave);
+        recovered.map(|recovered| recovered.report.map(|report| report.journal))
     } else {
+        // One that is read is not opened to be written: it is open only once.
         let target = Target::in_place(image)?;
-        let report = recover(&device(&target, offset)?).map_err(failed)?;
+        let report = recover(&device(&target, offset)?);
         target.finish()?;
         report
     };
+    let report = report.map_err(|error| match error.kind {
+        extant_engine::ErrorKind::NotExt => match image::device(image, offset) {
+            Ok(device) => image::not_ext(image, &*device, offset),
+            Err(error) => error,
+        },
+        _ => image::failure(image, error),
+    })?;
     let report = match report {
         Some(report) => report,
-        None => nothing(&arguments, &looked_at)?,
+        None => nothing(&arguments, &image::device(image, offset)?)?,
     };
     if matches!(report.end, End::Damaged { .. }) {
         let end = recovery::end(&report).unwrap_or_default();

@@ -73,7 +73,8 @@ pub enum Orphans {
 /// `Journal` for a journal that cannot be replayed; `Corrupt` for fast commits that are not
 /// possible, or metadata that they need; `NotExt`, `Unsupported`; what the device returns.
 pub fn recovered(device: Arc<dyn BlockDevice>, orphans: Orphans) -> Result<Recovered> {
-    let Some(recovery) = find(&device)? else {
+    // Copies are read from the log when they are wanted.
+    let Some(recovery) = find(&device, 0)? else {
         return Ok(Recovered { device, report: None });
     };
     let mut journal = recovery.report();
@@ -109,7 +110,7 @@ pub fn recovered(device: Arc<dyn BlockDevice>, orphans: Orphans) -> Result<Recov
 /// As [`recovered`], before anything was written; `OperationUnsupported` for fast commits that
 /// change more than the log can hold.
 pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
-    let Some(recovery) = find(device)? else { return Ok(None) };
+    let Some(recovery) = find(device, MEMORY_BYTES_MAX)? else { return Ok(None) };
     let mut report = recovery.report();
     let found = recovery.scan();
     if found.fast_commits.changes.is_empty() {
@@ -127,7 +128,7 @@ pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
         transaction::check_room(recovery.journal(), &blocks)?;
         recovery.replay_in_place()?;
         transaction::write(&**device, recovery.journal(), found.next, &blocks)?;
-        if let Some(again) = find(device)? {
+        if let Some(again) = find(device, MEMORY_BYTES_MAX)? {
             again.replay_in_place()?;
             again.reset()?;
         }
@@ -162,14 +163,15 @@ pub(crate) fn open(
     Ok(core)
 }
 
-/// Reads the journal of a volume that needs recovery; `None` if it needs none.
-fn find(device: &Arc<dyn BlockDevice>) -> Result<Option<Box<Recovery>>> {
+/// Reads the journal of a volume that needs recovery, keeping copies of at most `memory_bytes`;
+/// `None` if it needs none.
+fn find(device: &Arc<dyn BlockDevice>, memory_bytes: u64) -> Result<Option<Box<Recovery>>> {
     let superblock = read_superblock(&**device);
     if superblock.as_ref().is_ok_and(|superblock| !superblock.has(Feature::NEEDS_RECOVERY)) {
         return Ok(None);
     }
     // One that is damaged may have been torn when a recovery stored it.
-    let found = Recovery::find(Arc::clone(device), MapSource::Inode, MEMORY_BYTES_MAX);
+    let found = Recovery::find(Arc::clone(device), MapSource::Inode, memory_bytes);
     match (found, superblock) {
         (Ok(Found::Recovery(recovery)), _) => Ok(Some(recovery)),
         (_, Err(error)) => Err(error),
