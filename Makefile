@@ -18,6 +18,9 @@ test-all: export EXTANT_THREAD_ROUNDS = 3
 test-all: export EXTANT_HOSTILE_ROUNDS = 200
 test-all: export EXTANT_FAST_COMMIT_SEEDS = 30
 test-all: export EXTANT_CLAIMS_ROUNDS = 60
+test-all: export EXTANT_CRASH_STATES = 20000
+test-all: export EXTANT_CRASH_SEQUENCES = 100
+test-all: export EXTANT_CRASH_SCHEDULES = 1000
 test-all: export EXTANT_KERNEL_JOURNALS = 100
 test-all: export EXTANT_JOURNAL_LIVES = 60
 test-all: test

@@ -222,30 +222,65 @@ pub(crate) fn wait_for(
     offset: u64,
     segments: Vec<Segment>,
 ) -> Completed {
-    edge::meet(Edge::Device);
-    let slot = Arc::new(ShortLock::new(Slot::default()));
-    let answer = Answer(Arc::clone(&slot));
-    submit(Request {
-        operation,
-        offset,
-        segments,
-        urgency: Urgency::Awaited,
-        completion: Box::new(move |completed| answer.give(completed)),
-    });
-    // The clock is used only if the thread has to wait: memory completes at once, even outside of a
-    // run in virtual time.
-    if let Some(completed) = slot.lock().completed.take() {
-        return completed;
+    Pending::start(clock, submit, operation, offset, segments).wait()
+}
+
+/// A request under way whose result a thread takes later: to work while the device does.
+pub struct Pending {
+    clock: Arc<dyn Clock>,
+    slot: Arc<ShortLock<Slot>>,
+}
+
+impl Pending {
+    /// Submits a request to a device.
+    pub fn submit(
+        device: &dyn BlockDevice,
+        operation: Operation,
+        offset: u64,
+        segments: Vec<Segment>,
+    ) -> Pending {
+        let submit = |request| device.submit(request);
+        Pending::start(device.clock(), submit, operation, offset, segments)
     }
-    let waker = clock.waker();
-    loop {
-        let mut answered = slot.lock();
-        if let Some(completed) = answered.completed.take() {
+
+    fn start(
+        clock: &Arc<dyn Clock>,
+        submit: impl FnOnce(Request),
+        operation: Operation,
+        offset: u64,
+        segments: Vec<Segment>,
+    ) -> Pending {
+        edge::meet(Edge::Device);
+        let slot = Arc::new(ShortLock::new(Slot::default()));
+        let answer = Answer(Arc::clone(&slot));
+        submit(Request {
+            operation,
+            offset,
+            segments,
+            urgency: Urgency::Awaited,
+            completion: Box::new(move |completed| answer.give(completed)),
+        });
+        Pending { clock: Arc::clone(clock), slot }
+    }
+
+    /// Waits until it is done. To be called with no short lock held.
+    pub fn wait(self) -> Completed {
+        let Pending { clock, slot } = self;
+        // The clock is used only if the thread has to wait: memory completes at once, even outside
+        // of a run in virtual time.
+        if let Some(completed) = slot.lock().completed.take() {
             return completed;
         }
-        answered.waker.get_or_insert_with(|| waker.clone());
-        drop(answered);
-        clock.park(None);
+        let waker = clock.waker();
+        loop {
+            let mut answered = slot.lock();
+            if let Some(completed) = answered.completed.take() {
+                return completed;
+            }
+            answered.waker.get_or_insert_with(|| waker.clone());
+            drop(answered);
+            clock.park(None);
+        }
     }
 }
 

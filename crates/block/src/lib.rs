@@ -36,7 +36,7 @@ pub mod traced;
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
 pub use crash_log::{CrashLog, Cut, LoggedWrite};
 pub use device::{
-    BlockDevice, Completed, Completion, DeviceInfo, Operation, Request, Segment, Urgency,
+    BlockDevice, Completed, Completion, DeviceInfo, Operation, Pending, Request, Segment, Urgency,
 };
 pub use error::{DeviceError, raw_os_error};
 pub use faulty::{Fault, Faulty};

@@ -96,6 +96,12 @@ impl MemoryDevice {
 
     /// Writes its contents to a sparse file. An existing file is replaced.
     pub fn save(&self, path: &Path) -> io::Result<()> {
+        self.save_start(path, self.bytes)
+    }
+
+    /// As `save`, of the first `bytes` alone: a host's files may be smaller than a device.
+    pub fn save_start(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let bytes = bytes.min(self.bytes);
         let failed = |offset| {
             move |source| DeviceError {
                 device: path.display().to_string(),
@@ -105,10 +111,10 @@ impl MemoryDevice {
             }
         };
         let file = File::create(path).map_err(failed(0))?;
-        file.set_len(self.bytes).map_err(failed(0))?;
+        file.set_len(bytes).map_err(failed(0))?;
         for (number, chunk) in self.chunks() {
             let offset = number * self.chunk_bytes as u64;
-            let length = (self.bytes - offset).min(self.chunk_bytes as u64) as usize;
+            let length = bytes.saturating_sub(offset).min(self.chunk_bytes as u64) as usize;
             if !is_zero(&chunk[..length]) {
                 file.write_all_at(&chunk[..length], offset).map_err(failed(offset))?;
             }

@@ -1,14 +1,16 @@
 //! A device whose changes stay in memory: the device below is only read.
 //!
 //! ```text
-//! read    changed? ---- yes --> memory
-//!            +--------- no ---> the device below
+//! read    changed? ---- written ------> memory
+//!            +--------- redirected ---> another place of the device below
+//!            +--------- no -----------> the device below
 //! write   ----------------> memory, up to a limit
 //! ```
 //!
 //! *Invariants*: a block is in memory whole or not at all. The device below gets reads alone.
 //!
 //! *Locking*: the changed blocks are under one short lock, not held while the device below works.
+//! A read that is gathered from several places has a short lock of its own.
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, read_into_shared, segments_bytes};
@@ -20,8 +22,43 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of blocks, by number. The last block of a device may be shorter on it than here.
-type Blocks = BTreeMap<u64, Arc<Vec<u8>>>;
+/// Where a block is that is not in its place on the device below.
+#[derive(Clone)]
+enum Kept {
+    /// Its bytes: a whole block, also where the device ends within its last one.
+    Memory(Arc<Vec<u8>>),
+    /// From this byte of the device below on.
+    Elsewhere(u64),
+}
+
+impl Kept {
+    fn memory(&self) -> Option<&Arc<Vec<u8>>> {
+        match self {
+            Kept::Memory(bytes) => Some(bytes),
+            Kept::Elsewhere(_) => None,
+        }
+    }
+}
+
+/// The changed blocks, by number.
+#[derive(Default)]
+struct Changed {
+    blocks: BTreeMap<u64, Kept>,
+    /// How many of them are in memory.
+    in_memory: u64,
+}
+
+impl Changed {
+    fn in_memory(&self, block: u64) -> Option<&Arc<Vec<u8>>> {
+        self.blocks.get(&block).and_then(Kept::memory)
+    }
+
+    fn put(&mut self, block: u64, kept: Kept) {
+        self.in_memory += u64::from(kept.memory().is_some());
+        let before = self.blocks.insert(block, kept);
+        self.in_memory -= u64::from(before.is_some_and(|kept| kept.memory().is_some()));
+    }
+}
 
 /// A device that is read below and changed in memory.
 pub struct Overlay {
@@ -29,7 +66,7 @@ pub struct Overlay {
     info: DeviceInfo,
     block_bytes: usize,
     blocks_max: u64,
-    changed: Arc<ShortLock<Blocks>>,
+    changed: Arc<ShortLock<Changed>>,
 }
 
 impl Overlay {
@@ -57,10 +94,11 @@ impl Overlay {
     }
 
     /// The blocks that were written, by rising number, with their bytes: whole blocks, also where
-    /// the device ends within its last one.
+    /// the device ends within its last one. Those that are only redirected are not among them.
     pub fn changed(&self) -> Vec<(u64, Arc<Vec<u8>>)> {
         let changed = self.changed.lock();
-        changed.iter().map(|(block, bytes)| (*block, Arc::clone(bytes))).collect()
+        let blocks = changed.blocks.iter();
+        blocks.filter_map(|(block, kept)| Some((*block, Arc::clone(kept.memory()?)))).collect()
     }
 
     /// Puts a whole block in memory, shared with the caller until one of them changes it.
@@ -68,22 +106,34 @@ impl Overlay {
     /// # Errors
     /// A block that the device does not have, bytes that are not one block, or the limit.
     pub fn put(&self, block: u64, bytes: Arc<Vec<u8>>) -> io::Result<()> {
-        let offset = block.saturating_mul(self.block_bytes as u64);
+        let offset = block.saturating_mul(self.size());
         if bytes.len() != self.block_bytes || offset >= self.info.bytes {
             let wrong = io::Error::new(io::ErrorKind::InvalidInput, "no block of the device");
             return Err(self.error(Operation::Write, offset, wrong));
         }
         let mut changed = self.changed.lock();
-        self.make_room(&changed, u64::from(!changed.contains_key(&block)), offset)?;
-        changed.insert(block, bytes);
+        self.make_room(&changed, u64::from(changed.in_memory(block).is_none()), offset)?;
+        changed.put(block, Kept::Memory(bytes));
         Ok(())
     }
 
-    fn make_room(&self, changed: &Blocks, more: u64, offset: u64) -> io::Result<()> {
-        if changed.len() as u64 + more <= self.blocks_max {
+    /// Lets a whole block be read from another place of the device below, from a byte on, until it
+    /// is written. What is there must not change meanwhile. Takes nothing of the limit.
+    ///
+    /// # Errors
+    /// A block or a place that the device does not have whole.
+    pub fn redirect(&self, block: u64, offset: u64) -> io::Result<()> {
+        self.check(Operation::Read, block.saturating_mul(self.size()), self.size())?;
+        self.check(Operation::Read, offset, self.size())?;
+        self.changed.lock().put(block, Kept::Elsewhere(offset));
+        Ok(())
+    }
+
+    fn make_room(&self, changed: &Changed, more: u64, offset: u64) -> io::Result<()> {
+        if changed.in_memory.saturating_add(more) <= self.blocks_max {
             return Ok(());
         }
-        let limit = self.blocks_max * self.block_bytes as u64;
+        let limit = self.blocks_max * self.size();
         let full = io::Error::new(
             io::ErrorKind::StorageFull,
             format!("changes need more than {limit} bytes of memory"),
@@ -100,90 +150,117 @@ impl Overlay {
             .map_err(|source| self.error(operation, offset, source))
     }
 
+    fn size(&self) -> u64 {
+        self.block_bytes as u64
+    }
+
     /// Numbers of the blocks that a range of bytes touches.
     fn blocks_of(&self, offset: u64, bytes: u64) -> Range<u64> {
-        let size = self.block_bytes as u64;
         if bytes == 0 {
             return 0..0;
         }
-        offset / size..(offset + bytes).div_ceil(size)
+        offset / self.size()..(offset + bytes).div_ceil(self.size())
     }
 
     /// The changed blocks in a range.
-    fn changed_in(&self, offset: u64, bytes: u64) -> Vec<(u64, Arc<Vec<u8>>)> {
+    fn changed_in(&self, offset: u64, bytes: u64) -> Vec<(u64, Kept)> {
         let changed = self.changed.lock();
-        let range = changed.range(self.blocks_of(offset, bytes));
-        range.map(|(block, bytes)| (*block, Arc::clone(bytes))).collect()
+        let range = changed.blocks.range(self.blocks_of(offset, bytes));
+        range.map(|(block, kept)| (*block, kept.clone())).collect()
     }
 
-    /// Whether a write has to know what a block holds on the device: one that no piece covers whole
-    /// and that is not in memory.
+    /// The stretches of the device below that hold a range in which the blocks given are changed;
+    /// none when all of it is in memory. Otherwise blocks in memory are among them, in their old
+    /// place.
+    fn stretches(&self, offset: u64, bytes: u64, changed: &[(u64, Kept)]) -> Vec<Stretch> {
+        let touched = self.blocks_of(offset, bytes);
+        let in_memory = changed.iter().filter(|(_, kept)| kept.memory().is_some()).count() as u64;
+        let mut stretches: Vec<Stretch> = Vec::new();
+        if in_memory == touched.end - touched.start {
+            return stretches;
+        }
+        let mut changed = changed.iter().peekable();
+        for block in touched {
+            let kept = changed.next_if(|(number, _)| *number == block).map(|(_, kept)| kept);
+            let place = block * self.size();
+            let start = place.max(offset);
+            let length = (place + self.size()).min(offset + bytes) - start;
+            let from = match kept {
+                Some(Kept::Elsewhere(elsewhere)) => elsewhere + (start - place),
+                _ => start,
+            };
+            match stretches.last_mut() {
+                Some(last) if last.from + last.length == from => last.length += length,
+                _ => stretches.push(Stretch { at: start, from, length }),
+            }
+        }
+        stretches
+    }
+
+    /// Whether a write has to know what a block held: one that no piece covers whole and that is
+    /// not in memory.
     fn needs_device(&self, offset: u64, segments: &[Segment]) -> bool {
         let changed = self.changed.lock();
         let mut at = offset;
         segments.iter().any(|segment| {
             let (start, bytes) = (at, segment.bytes() as u64);
             at += bytes;
-            let size = self.block_bytes as u64;
+            let size = self.size();
             let is_cut = |block: u64| block * size < start || (block + 1) * size > start + bytes;
             let mut ends = edges(self.blocks_of(start, bytes));
             let is_kept = !matches!(segment, Segment::Phantom(_));
-            is_kept && ends.any(|block| is_cut(block) && !changed.contains_key(&block))
+            is_kept && ends.any(|block| is_cut(block) && changed.in_memory(block).is_none())
         })
     }
 
-    /// Stores the pieces of a write. `below` is what the device holds from the byte `from` on,
-    /// where a block is covered in part.
+    /// Stores the pieces of a write. `below` is what was there from the byte `from` on, where a
+    /// block is covered in part.
     fn store(&self, offset: u64, segments: &[Segment], from: u64, below: &[u8]) -> io::Result<()> {
         let mut changed = self.changed.lock();
         let touched = self.blocks_of(offset, segments_bytes(segments));
-        let known = changed.range(touched.clone()).count() as u64;
+        let known = changed.blocks.range(touched.clone());
+        let known = known.filter(|(_, kept)| kept.memory().is_some()).count() as u64;
         self.make_room(&changed, touched.end - touched.start - known, offset)?;
         let mut at = offset;
         for segment in segments {
-            let bytes = match segment {
-                Segment::Owned(bytes) => bytes,
-                Segment::Shared(bytes) => {
-                    let is_block = bytes.len() == self.block_bytes;
-                    if is_block && at.is_multiple_of(self.block_bytes as u64) {
-                        changed.insert(at / self.block_bytes as u64, Arc::clone(bytes));
-                        at += bytes.len() as u64;
-                        continue;
-                    }
-                    bytes.as_ref()
+            match segment {
+                Segment::Shared(bytes)
+                    if bytes.len() == self.block_bytes && at.is_multiple_of(self.size()) =>
+                {
+                    changed.put(at / self.size(), Kept::Memory(Arc::clone(bytes)));
                 }
-                Segment::Phantom(length) => {
-                    at += *length as u64;
-                    continue;
-                }
-            };
-            for block in self.blocks_of(at, bytes.len() as u64) {
-                let to = changed
-                    .entry(block)
-                    .or_insert_with(|| Arc::new(self.block_below(block, from, below)));
-                let to: &mut Vec<u8> = Arc::make_mut(to);
-                overlay_bytes(to, block * self.block_bytes as u64, bytes, at);
+                Segment::Owned(bytes) => self.store_piece(&mut changed, at, bytes, from, below),
+                Segment::Shared(bytes) => self.store_piece(&mut changed, at, bytes, from, below),
+                Segment::Phantom(_) => {}
             }
-            at += bytes.len() as u64;
+            at += segment.bytes() as u64;
         }
         Ok(())
     }
 
-    /// A block as the device has it, as far as `below` (from the byte `from` on) holds it.
-    fn block_below(&self, block: u64, from: u64, below: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![0; self.block_bytes];
-        overlay_bytes(&mut bytes, block * self.block_bytes as u64, below, from);
-        bytes
+    fn store_piece(&self, changed: &mut Changed, at: u64, piece: &[u8], from: u64, below: &[u8]) {
+        for block in self.blocks_of(at, piece.len() as u64) {
+            let place = block * self.size();
+            let mut bytes = match changed.blocks.get_mut(&block) {
+                Some(Kept::Memory(bytes)) => {
+                    overlay_bytes(Arc::make_mut(bytes).as_mut_slice(), place, piece, at);
+                    continue;
+                }
+                _ => vec![0; self.block_bytes],
+            };
+            overlay_bytes(&mut bytes, place, below, from);
+            overlay_bytes(&mut bytes, place, piece, at);
+            changed.put(block, Kept::Memory(Arc::new(bytes)));
+        }
     }
 
-    /// Ends a write whose blocks are covered in part once the device has given what it holds.
+    /// Ends a write whose blocks are covered in part once what they hold has been read.
     fn write_after_read(&self, request: Request) {
-        let size = self.block_bytes as u64;
         let touched = self.blocks_of(request.offset, request.bytes());
-        let from = touched.start * size;
-        let length = (touched.end * size).min(self.info.bytes) - from;
+        let from = touched.start * self.size();
+        let length = (touched.end * self.size()).min(self.info.bytes) - from;
         let this = self.handle();
-        self.device.submit(Request {
+        self.submit(Request {
             operation: Operation::Read,
             offset: from,
             segments: vec![Segment::Owned(vec![0; length as usize])],
@@ -193,42 +270,36 @@ impl Overlay {
                     Some(Segment::Owned(below)) => {
                         this.store(request.offset, &request.segments, from, below)
                     }
-                    _ => Err(io::Error::other("the device gave other memory back")),
+                    _ => Err(other_memory()),
                 });
                 request.complete(result);
             }),
         });
     }
 
-    /// Reads from the device, and puts what is changed over it.
-    fn read_through(&self, mut request: Request, changed: Vec<(u64, Arc<Vec<u8>>)>) {
-        let (offset, size) = (request.offset, self.block_bytes as u64);
-        let patch = move |segments: &mut [Segment]| patch(segments, offset, size, &changed);
-        if self.is_all_changed(offset, request.bytes()) {
-            let result = patch(&mut request.segments)
+    /// Reads from the device below, and puts what is in memory over it.
+    fn read_through(&self, mut request: Request, changed: Vec<(u64, Kept)>) {
+        let offset = request.offset;
+        let stretches = self.stretches(offset, request.bytes(), &changed);
+        if stretches.is_empty() {
+            let result = patch(&mut request.segments, offset, self.size(), &changed)
                 .map_err(|source| self.error(Operation::Read, offset, source));
             return request.complete(result);
         }
-        let Request { operation, segments, urgency, completion, .. } = request;
-        self.device.submit(Request {
-            operation,
-            offset,
-            segments,
-            urgency,
-            completion: Box::new(move |mut read: Completed| {
-                if read.result.is_ok() {
-                    read.result = patch(&mut read.segments);
-                }
-                completion(read);
-            }),
-        });
-    }
-
-    /// Whether no byte of a range is to be read from the device.
-    fn is_all_changed(&self, offset: u64, bytes: u64) -> bool {
-        let touched = self.blocks_of(offset, bytes);
-        let changed = self.changed.lock().range(touched.clone()).count() as u64;
-        changed == touched.end - touched.start
+        let (urgency, left, size) = (request.urgency, stretches.len(), self.size());
+        let parts = Vec::with_capacity(left);
+        let gathering = Gathering { request, changed, size, parts, left, error: None };
+        let gathering = Arc::new(ShortLock::new(Some(gathering)));
+        for Stretch { at, from, length } in stretches {
+            let gathering = Arc::clone(&gathering);
+            self.device.submit(Request {
+                operation: Operation::Read,
+                offset: from,
+                segments: vec![Segment::Owned(vec![0; length as usize])],
+                urgency,
+                completion: Box::new(move |read| gather(&gathering, at, read)),
+            });
+        }
     }
 
     /// The same overlay, for a completion that outlives a borrow.
@@ -241,6 +312,55 @@ impl Overlay {
             changed: Arc::clone(&self.changed),
         }
     }
+}
+
+/// A part of a read, for the byte `at`: `length` bytes that are at `from` on the device below.
+struct Stretch {
+    at: u64,
+    from: u64,
+    length: u64,
+}
+
+/// A read of which parts are under way.
+struct Gathering {
+    request: Request,
+    changed: Vec<(u64, Kept)>,
+    /// Bytes of a block.
+    size: u64,
+    /// What has come, and for which byte.
+    parts: Vec<(u64, Vec<u8>)>,
+    left: usize,
+    error: Option<io::Error>,
+}
+
+/// Takes a part of a read; the last one ends it.
+fn gather(gathering: &ShortLock<Option<Gathering>>, at: u64, read: Completed) {
+    let mut slot = gathering.lock();
+    let Some(state) = slot.as_mut() else { return };
+    state.left -= 1;
+    match (read.result, read.segments.into_iter().next()) {
+        (Ok(()), Some(Segment::Owned(bytes))) => state.parts.push((at, bytes)),
+        (Ok(()), _) => state.error = Some(other_memory()),
+        (Err(error), _) => state.error = Some(error),
+    }
+    let whole = if state.left == 0 { slot.take() } else { None };
+    drop(slot);
+    let Some(Gathering { mut request, changed, size, parts, error, .. }) = whole else { return };
+    let mut position = request.offset;
+    for segment in &mut request.segments {
+        if let Segment::Owned(bytes) = segment {
+            parts.iter().for_each(|(at, part)| overlay_bytes(bytes, position, part, *at));
+        }
+        position += segment.bytes() as u64;
+    }
+    let offset = request.offset;
+    let result = error.map_or(Ok(()), Err);
+    let result = result.and_then(|()| patch(&mut request.segments, offset, size, &changed));
+    request.complete(result);
+}
+
+fn other_memory() -> io::Error {
+    io::Error::other("the device gave other memory back")
 }
 
 /// The first and the last number of a range.
@@ -261,12 +381,12 @@ fn overlay_bytes(to: &mut [u8], to_at: u64, from: &[u8], from_at: u64) {
     }
 }
 
-/// Puts changed blocks over the memory of a read at a byte offset.
+/// Puts blocks that are in memory over the memory of a read at a byte offset.
 fn patch(
     segments: &mut [Segment],
     offset: u64,
     block_bytes: u64,
-    changed: &[(u64, Arc<Vec<u8>>)],
+    changed: &[(u64, Kept)],
 ) -> io::Result<()> {
     let mut at = offset;
     for segment in segments {
@@ -275,8 +395,10 @@ fn patch(
             Segment::Owned(bytes) => {
                 let first = changed.partition_point(|(block, _)| (block + 1) * block_bytes <= at);
                 let rest = changed[first..].iter();
-                for (block, from) in rest.take_while(|it| it.0 * block_bytes < at + length) {
-                    overlay_bytes(bytes, at, from, block * block_bytes);
+                for (block, kept) in rest.take_while(|it| it.0 * block_bytes < at + length) {
+                    if let Kept::Memory(from) = kept {
+                        overlay_bytes(bytes, at, from, block * block_bytes);
+                    }
                 }
             }
             Segment::Shared(_) => return Err(read_into_shared()),
@@ -316,14 +438,16 @@ impl BlockDevice for Overlay {
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         assert_no_short_lock();
-        self.check(Operation::Read, offset, bytes.len() as u64)?;
-        let changed = self.changed_in(offset, bytes.len() as u64);
-        let touched = self.blocks_of(offset, bytes.len() as u64);
-        if (changed.len() as u64) < touched.end - touched.start {
-            self.device.read(offset, bytes)?;
+        let length = bytes.len() as u64;
+        self.check(Operation::Read, offset, length)?;
+        let changed = self.changed_in(offset, length);
+        for Stretch { at, from, length } in self.stretches(offset, length, &changed) {
+            self.device.read(from, &mut bytes[(at - offset) as usize..][..length as usize])?;
         }
-        for (block, from) in &changed {
-            overlay_bytes(bytes, offset, from, block * self.block_bytes as u64);
+        for (block, kept) in &changed {
+            if let Kept::Memory(from) = kept {
+                overlay_bytes(bytes, offset, from, block * self.size());
+            }
         }
         Ok(())
     }
@@ -336,11 +460,11 @@ impl BlockDevice for Overlay {
         if offset >= self.info.bytes {
             return Ok(None);
         }
-        let size = self.block_bytes as u64;
+        let size = self.size();
         let below = self.device.next_data(offset)?;
         let changed = self.changed.lock();
-        let first = changed.range(offset / size..).next().map(|(block, _)| block * size);
-        let Some(start) = first else { return Ok(below) };
+        let first = changed.blocks.range(offset / size..).next();
+        let Some(start) = first.map(|(block, _)| block * size) else { return Ok(below) };
         let memory = start.max(offset)..(start + size).min(self.info.bytes);
         Ok(match below {
             Some(below) if below.start <= memory.start => Some(below),
@@ -393,6 +517,47 @@ mod tests {
         assert_eq!((block[0], overlay.changed()[0].1[0]), (7, 8));
         assert!(overlay.put(4, Arc::clone(&block)).is_err(), "there is no block 4");
         assert!(overlay.put(0, Arc::new(vec![7; 1023])).is_err(), "it is too short");
+    }
+
+    #[test]
+    fn a_redirected_block_is_read_elsewhere_until_it_is_written() {
+        let (device, overlay) = overlay(10 * 1024, 2 * 1024);
+        for block in 0..10_u8 {
+            device.write(u64::from(block) * 1024, &[block; 1024]).expect("it is inside");
+        }
+        overlay.redirect(1, 5 * 1024).expect("both are there");
+        overlay.redirect(2, 6 * 1024).expect("both are there");
+        overlay.redirect(8, 0).expect("both are there");
+        overlay.write(3 * 1024, &[33; 1024]).expect("one block of memory");
+        let expect = |expected: [u8; 10]| {
+            let mut bytes = vec![0; 9 * 1024];
+            overlay.read(512, &mut bytes).expect("it is inside");
+            let segments = vec![Segment::Owned(vec![0; 1000]), Segment::Owned(vec![0; 8216])];
+            let read = overlay.transfer(Operation::Read, 512, segments);
+            read.result.expect("it is inside");
+            let mut same = Vec::new();
+            for segment in &read.segments {
+                let Segment::Owned(part) = segment else { panic!("other memory") };
+                same.extend_from_slice(part);
+            }
+            assert!(same == bytes);
+            for (block, value) in expected.iter().enumerate() {
+                let at = (block * 1024).saturating_sub(512);
+                assert_eq!(bytes[at], *value, "block {block}");
+            }
+        };
+        expect([0, 5, 6, 33, 4, 5, 6, 7, 0, 9]);
+        assert_eq!(overlay.changed().len(), 1);
+        overlay.write(2 * 1024 + 512, &[22; 512]).expect("a part of a redirected block");
+        expect([0, 5, 6, 33, 4, 5, 6, 7, 0, 9]);
+        let changed = overlay.changed();
+        assert_eq!((changed[0].0, changed[0].1[0], changed[0].1[512]), (2, 6, 22));
+        let full = overlay.write(1024, &[1]).expect_err("the limit");
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+        assert!(overlay.redirect(10, 0).is_err() && overlay.redirect(0, 10 * 1024).is_err());
+        overlay.redirect(2, 9 * 1024).expect("both are there");
+        expect([0, 5, 9, 33, 4, 5, 6, 7, 0, 9]);
+        overlay.write(1024, &[1; 1024]).expect("there is room again");
     }
 
     #[test]

@@ -225,7 +225,7 @@ impl Draw<'_> {
         if self.one_in(3) {
             return Operation::RemoveAttribute { path, name };
         }
-        let most = if self.one_in(2) { 20 } else { 500 };
+        let most = if self.one_in(2) { 20 } else { 250 };
         let byte = b'a' + self.random.below(26) as u8;
         let value = vec![byte; 1 + self.random.below(most) as usize];
         Operation::SetAttribute { path, name, value }

@@ -1,5 +1,6 @@
 //! A share of the cuts, for every commit; `cargo run --bin xtask -- crash` has the rest. More by
-//! hand: `EXTANT_CRASH_STATES=100000`, `EXTANT_CRASH_SEQUENCES=500`, `EXTANT_CRASH_SCHEDULES=10000`.
+//! hand: `EXTANT_CRASH_STATES=100000`, `EXTANT_CRASH_SEQUENCES=500`,
+//! `EXTANT_CRASH_SCHEDULES=10000`.
 
 use extant_crash::campaign::{Journal, Plan, Report, SequencePlan, processes, sequences};
 use extant_crash::examine::Judges;

@@ -3,8 +3,8 @@
 //! - scanning and an overlay with reading the log,
 //! - replay in place with writing the same blocks in the order of the disk and a flush.
 //!
-//! Run it with `bench/recovery`, which builds it with optimisation. The image is in the page cache:
-//! a disk would hide what the processor takes.
+//! Run it with `bench/recovery`, which builds it with optimisation. What is read is not in the page
+//! cache, as after a power cut; a second row says what it takes when it is.
 use extant_block::file::Access;
 use extant_block::{BlockDevice, FileDevice, Operation, RealClock, Segment};
 use extant_format::BlockNo;
@@ -40,7 +40,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let device: Arc<dyn BlockDevice> =
         Arc::new(FileDevice::open(RealClock::new(), &image, Access::ReadWrite, 0)?);
     let journal = fill(&device)?;
-    let pairs = [measure_reading(&device, &journal)?, measure_writing(&device)?];
+    let pairs = [
+        measure_reading(&device, &journal, Cache::Cold(&image))?,
+        measure_reading(&device, &journal, Cache::Warm)?,
+        measure_writing(&device)?,
+    ];
     std::fs::remove_file(&image)?;
     for (what, ours, least) in pairs {
         let ratio = ours.as_secs_f64() / least.as_secs_f64();
@@ -93,10 +97,32 @@ fn fill(device: &Arc<dyn BlockDevice>) -> Result<Journal, Box<dyn Error>> {
     Ok(find()?.ok_or("no journal")?)
 }
 
-fn recovery(device: &Arc<dyn BlockDevice>) -> Result<Box<Recovery>, Box<dyn Error>> {
-    match Recovery::find(Arc::clone(device), MapSource::Inode, MEMORY_BYTES_MAX)? {
+fn recovery(
+    device: &Arc<dyn BlockDevice>,
+    memory_bytes: u64,
+) -> Result<Box<Recovery>, Box<dyn Error>> {
+    match Recovery::find(Arc::clone(device), MapSource::Inode, memory_bytes)? {
         Found::Recovery(recovery) => Ok(recovery),
         Found::Nothing(report) => Err(format!("nothing to recover: {report:?}").into()),
+    }
+}
+
+/// Whether what is read is in the page cache.
+#[derive(Clone, Copy)]
+enum Cache<'a> {
+    /// Not: it is dropped before each round.
+    Cold(&'a Path),
+    Warm,
+}
+
+impl Cache<'_> {
+    fn prepare(self) -> Result<(), Box<dyn Error>> {
+        let Cache::Cold(image) = self else { return Ok(()) };
+        let dropped = Command::new("dd")
+            .arg(format!("of={}", image.display()))
+            .args(["oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"])
+            .status()?;
+        if dropped.success() { Ok(()) } else { Err("dd failed".into()) }
     }
 }
 
@@ -105,6 +131,7 @@ type Compared = (&'static str, Duration, Duration);
 fn measure_reading(
     device: &Arc<dyn BlockDevice>,
     journal: &Journal,
+    cache: Cache<'_>,
 ) -> Result<Compared, Box<dyn Error>> {
     let end = journal.superblock().log_end();
     let read = || -> Result<(), Box<dyn Error>> {
@@ -119,32 +146,44 @@ fn measure_reading(
         Ok(())
     };
     let overlay = || -> Result<(), Box<dyn Error>> {
-        black_box(recovery(device)?.overlay(MEMORY_BYTES_MAX)?);
+        black_box(recovery(device, 0)?.overlay(MEMORY_BYTES_MAX)?);
         Ok(())
     };
-    Ok(("scan and overlay, against reading the log", median(overlay)?, median(read)?))
+    let what = match cache {
+        Cache::Cold(_) => "scan and overlay, against reading the log",
+        Cache::Warm => "the same from the page cache",
+    };
+    Ok((what, median(cache, overlay)?, median(cache, read)?))
 }
 
 fn measure_writing(device: &Arc<dyn BlockDevice>) -> Result<Compared, Box<dyn Error>> {
-    let recovery = recovery(device)?;
+    let recovery = recovery(device, MEMORY_BYTES_MAX)?;
     let plan: Vec<BlockNo> = recovery.scan().plan.iter().map(|one| one.target).collect();
+    let bytes = vec![7; plan.len() * 4096];
     let write = || -> Result<(), Box<dyn Error>> {
-        for run in plan.chunks(256) {
-            let bytes = vec![7; run.len() * 4096];
-            device.write(run.first().map_or(0, |block| block.0) * 4096, &bytes)?;
+        for (run, bytes) in plan.chunks(256).zip(bytes.chunks(256 * 4096)) {
+            device.write(run.first().map_or(0, |block| block.0) * 4096, bytes)?;
         }
         Ok(device.flush()?)
     };
     let apply = || Ok(recovery.replay_in_place()?);
-    Ok(("replay in place, against writing the blocks", median(apply)?, median(write)?))
+    Ok((
+        "replay in place, against writing the blocks",
+        median(Cache::Warm, apply)?,
+        median(Cache::Warm, write)?,
+    ))
 }
 
 /// The middle one of several times.
-fn median(run: impl Fn() -> Result<(), Box<dyn Error>>) -> Result<Duration, Box<dyn Error>> {
+fn median(
+    cache: Cache<'_>,
+    run: impl Fn() -> Result<(), Box<dyn Error>>,
+) -> Result<Duration, Box<dyn Error>> {
     let clock = RealClock::new();
     let mut times = Vec::new();
     run()?;
     for _ in 0..ROUNDS {
+        cache.prepare()?;
         let begun = extant_block::Clock::now(&*clock);
         run()?;
         times.push(extant_block::Clock::now(&*clock).saturating_sub(begun));

@@ -9,8 +9,8 @@ use extant_format::journal::{SUPERBLOCK_BYTES, Sequence};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
 use std::sync::Arc;
 
-/// Bytes of copies that [`apply`] and [`overlay`] keep in memory at most. `apply` reads others
-/// again; an overlay of more is refused.
+/// Bytes of copies that [`apply`] keeps in memory at most: others it reads again. A good limit for
+/// overlays too.
 pub const MEMORY_BYTES_MAX: u64 = 2 << 30;
 /// Bytes that are written at once.
 const WRITE_BYTES: u64 = 1 << 20;
@@ -77,10 +77,13 @@ pub fn overlay(
     device: Arc<dyn BlockDevice>,
     limit_bytes: u64,
 ) -> Result<(Arc<Overlay>, Report), Error> {
-    let volume = locate::read_volume(&*device)?;
-    let found = match volume.has(Feature::NEEDS_RECOVERY) {
-        true => Recovery::find(Arc::clone(&device), MapSource::Inode, limit_bytes)?,
-        false => Found::Nothing(Report::nothing(Outcome::Clean, volume.block_size())),
+    let found = match locate::read_volume(&*device) {
+        Ok(volume) if !volume.has(Feature::NEEDS_RECOVERY) => {
+            Found::Nothing(Report::nothing(Outcome::Clean, volume.block_size()))
+        }
+        // A superblock that is torn may be whole in the log.
+        Ok(_) | Err(Error::Volume(_)) => Recovery::find(Arc::clone(&device), MapSource::Inode, 0)?,
+        Err(error) => return Err(error),
     };
     match found {
         Found::Recovery(recovery) => {
@@ -185,8 +188,9 @@ impl Recovery {
         }
     }
 
-    /// The volume as it is after replay of the full commits and [`reset`](Self::reset), in memory;
-    /// the superblock's counters are the sums of those of the groups.
+    /// The volume as it is after replay of the full commits and [`reset`](Self::reset), over the
+    /// device; the superblock's counters are the sums of those of the groups. Copies are read from
+    /// the log: the overlay is of use as long as that is not written.
     ///
     /// # Errors
     /// Those of the device; `StorageFull` beyond `limit_bytes`; a superblock that replay would
@@ -195,8 +199,17 @@ impl Recovery {
         let block_size = self.journal.volume().block_size();
         let overlay = Overlay::new(Arc::clone(&self.journal.device), block_size, limit_bytes);
         for replayed in &self.scan.plan {
-            let bytes = self.scan.bytes(&self.journal, replayed)?;
-            overlay.put(replayed.target.0, bytes)?;
+            // A copy is read from the log, which stays as it is, unless its first bytes changed.
+            match replayed.is_escaped {
+                false => {
+                    let copy = self.journal.offset(replayed.source);
+                    overlay.redirect(replayed.target.0, copy)?;
+                }
+                true => {
+                    let bytes = self.scan.bytes(&self.journal, replayed)?;
+                    overlay.put(replayed.target.0, bytes)?;
+                }
+            }
         }
         self.reset_on(&overlay)?;
         recount(&overlay)?;

@@ -324,7 +324,10 @@ fn journals_elsewhere_are_named_and_refused() {
     extant_testkit::command::output(mke2fs).expect("mke2fs");
     refuse(&volumes::load(&image), "the journal of another volume");
     let device = fresh(PLAIN, 1024);
-    change_superblock(&*device, |volume| volume.journal_inode = 0);
+    change_superblock(&*device, |volume| {
+        volume.journal_inode = 0;
+        volume.features.set(Feature::NEEDS_RECOVERY);
+    });
     refuse(&device, "names no inode");
     let mut bytes = [0; 1024];
     device.read(1024, &mut bytes).expect("read");

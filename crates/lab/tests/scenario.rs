@@ -108,6 +108,18 @@ fn every_built_in_scenario_runs_leaves_sound_volumes_and_loses_no_time() {
     }
 }
 
+/// Where the policies take more blocks than a file needs yet, what is left of them is given back.
+#[test]
+fn trees_that_are_placed_keep_no_blocks_in_hand() {
+    for preset in ["linux-2.4", "linux-2.6", "modern"] {
+        let volume = format!("{SMALL}\npreset = \"{preset}\"");
+        let steps = "{ step = \"place-trees\", trees = [ { at = \"/home\", inodes = \"scattered\", \
+                     tree = { rule = \"source\", files = 400, bytes = \"8M\" } } ] },\n{ step = \
+                     \"check\" }";
+        run(&parse(&simple(&volume, steps)), &scaled(1)).filesystems.iter().for_each(sound);
+    }
+}
+
 #[test]
 fn the_same_command_gives_the_same_bytes_and_another_seed_others() {
     for name in ["clients", "writer-and-reader", "open-program"] {

@@ -693,6 +693,7 @@ impl File {
         let core = &self.core;
         let sync = || {
             core.inodes.free_replaced()?;
+            core.write_for_commit()?;
             file::sync(&core.inodes.volume, &self.node, what)
         };
         core.report(sync())

@@ -391,7 +391,8 @@ impl Import {
     fn store(&self, state: &mut NodeState) -> Result<()> {
         let volume = &self.core.inodes.volume;
         volume.space.close_window(state.ino);
-        volume.change(credits::INODE, |operation| {
+        volume.change(credits::STEP, |operation| {
+            mapping::window::discard(operation, state)?;
             operation.note_size(state.inode.size);
             state.store_now(operation)
         })

@@ -7,6 +7,7 @@
 use super::Core;
 use crate::error::Result;
 use crate::inode::write_back::Wait;
+use crate::policy::preset::Journal;
 use crate::ranks;
 use crate::store::Store;
 use extant_block::{ShortLock, Task};
@@ -84,6 +85,18 @@ fn run(core: &Weak<Core>, shared: &Shared) {
 }
 
 impl Core {
+    /// With `journal=ordered-jbd` a commit writes all data that is dirty, whoever asked for the
+    /// commit.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(crate) fn write_for_commit(&self) -> Result<()> {
+        match self.volume().store.journal() {
+            Journal::OrderedJbd => self.submit_dirty(),
+            _ => Ok(()),
+        }
+    }
+
     /// Commits what has been changed for long enough, and checkpoints if it is time. Returns when
     /// to look again, in nanoseconds of the clock.
     fn commit_in_time(&self) -> Result<Option<u64>> {
@@ -98,6 +111,7 @@ impl Core {
         if store.clock.now() < due {
             return Ok(Some(due));
         }
+        self.write_for_commit()?;
         self.inodes.enter_maps(Wait::ForNone)?;
         self.volume().space.write_metadata()?;
         if self.inodes.nodes.all().iter().any(|node| node.pages.has_placed()) {

@@ -139,7 +139,7 @@ impl Core {
 
     /// Allocates and submits all dirty blocks, and takes back what inodes have in hand. Afterwards
     /// nothing is promised, and all writes are under way.
-    fn submit_dirty(&self) -> Result<()> {
+    pub(super) fn submit_dirty(&self) -> Result<()> {
         self.write_changes(&mut self.changes(), u64::MAX)?;
         if self.volume().space.inodes_in_hand() > 0 {
             for node in self.inodes.nodes.all() {

@@ -11,7 +11,7 @@ use crate::inode::node::{Node, NodeState};
 use crate::inode::nodes::Nodes;
 use crate::inode::table::place;
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{Wait, enter_map};
+use crate::inode::write_back::{Wait, enter_map, write_out};
 use crate::policy::preset::Journal;
 use crate::ranks;
 use crate::store::cache::BlockKind;
@@ -95,7 +95,13 @@ impl Inodes {
         }
         nodes.iter().try_for_each(|node| {
             let mut state = node.state.write();
-            enter_map(&self.volume, &node.pages, &mut state, wait)
+            match wait {
+                // What another thread has written meanwhile would keep later blocks out of the map.
+                Wait::ForAll => write_out(&self.volume, &node.pages, &mut state),
+                Wait::ForNone | Wait::AtCommit => {
+                    enter_map(&self.volume, &node.pages, &mut state, wait)
+                }
+            }
         })
     }
 

@@ -272,6 +272,13 @@ impl NodeState {
         submitted.max(self.table_size).min(self.inode.size)
     }
 
+    /// Whether a run of its blocks holds bytes that the size in the table does not count yet.
+    pub(crate) fn grows_into(&self, volume: &Volume, block: FileBlock, run: Run) -> bool {
+        let end = u64::from(block.0) + u64::from(run.length);
+        let end = end.saturating_mul(u64::from(volume.store.block_size()));
+        self.table_size < self.inode.size && end > self.table_size
+    }
+
     /// Notes that blocks of this inode were freed. They are published once the inode, which pointed
     /// to them, is stored.
     pub(crate) fn note_freed(&mut self, volume: &Volume, run: Run) {

@@ -66,6 +66,24 @@ impl<'v> Operation<'v> {
         Ok(())
     }
 
+    /// As [`Operation::breathe`], where a journal records one step after the other. Otherwise the
+    /// steps stay together: a sweep in stages may write an inode that is half freed before the
+    /// directory that has lost its name.
+    ///
+    /// # Errors
+    /// As for `breathe`.
+    pub(crate) fn next_step(
+        &self,
+        credits: u32,
+        consistent: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if self.works_in_steps() {
+            return self.breathe(credits, consistent);
+        }
+        self.handle.need(credits);
+        Ok(())
+    }
+
     /// Whether long work has to be cut into steps of a bounded number of blocks: it goes through a
     /// journal.
     pub(crate) fn works_in_steps(&self) -> bool {

@@ -24,6 +24,8 @@ pub(crate) enum Before {
     Hole,
     /// The same blocks, which read as zeros.
     Unwritten,
+    /// The same blocks. The size grows into them once they are written.
+    Written,
 }
 
 /// A run of blocks with data.

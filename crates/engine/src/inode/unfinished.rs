@@ -87,7 +87,7 @@ fn point_to(
 /// # Errors
 /// Those of storing the inode.
 pub(crate) fn pause(operation: &Operation<'_>, state: &mut NodeState, credits: u32) -> Result<()> {
-    operation.breathe(credits, || record(operation, state))
+    operation.next_step(credits, || record(operation, state))
 }
 
 /// Stores an inode in the middle of long work.

@@ -213,6 +213,13 @@ fn place(
         }
         Piece::Run(placed, State::Written) => {
             mapping::check_data(volume, state, placed)?;
+            if enters_later
+                && state.placed.at(block).is_none()
+                && state.grows_into(volume, block, placed)
+            {
+                state.placed.insert(block, Placement { run: placed, before: Before::Written });
+                note_placed(volume);
+            }
             Ok(placed)
         }
         Piece::Run(placed, State::Unwritten) => {
@@ -257,13 +264,7 @@ pub(crate) fn enter_map(
     if state.placed.is_empty() {
         return Ok(());
     }
-    let mut ranges = state.placed.ranges();
-    match wait {
-        _ if bug(Bug::DataNotWaitedFor) => {}
-        Wait::ForAll => ranges.iter().for_each(|range| pages.under_way.wait_for(range)),
-        Wait::ForNone => ranges.retain(|range| pages.under_way.is_idle(range)),
-        Wait::AtCommit => {}
-    }
+    let ranges = ranges_to_enter(volume, pages, state, wait);
     // A write that has failed has closed it.
     volume.store.check_writable()?;
     if ranges.is_empty() {
@@ -283,6 +284,36 @@ pub(crate) fn enter_map(
             state.store(operation)
         })
     })
+}
+
+/// What of the blocks that were placed may enter the map. After the size in the table it grows in
+/// the order of the file: no block enters before those between it and that size.
+fn ranges_to_enter(
+    volume: &Volume,
+    pages: &Pages,
+    state: &NodeState,
+    wait: Wait,
+) -> Vec<Range<u64>> {
+    let mut ranges = state.placed.ranges();
+    if bug(Bug::DataNotWaitedFor) {
+        return ranges;
+    }
+    let from = state.table_size() / u64::from(volume.store.block_size());
+    let mut limit = state.dirty.next(from).map_or(u64::MAX, |run| run.start);
+    match wait {
+        Wait::ForAll => ranges.iter().for_each(|range| pages.under_way.wait_for(range)),
+        Wait::ForNone => ranges.retain(|range| {
+            let is_idle = pages.under_way.is_idle(range);
+            if !is_idle && range.end > from {
+                limit = limit.min(range.start.max(from));
+            }
+            is_idle
+        }),
+        Wait::AtCommit => {}
+    }
+    ranges.iter_mut().for_each(|range| range.end = range.end.min(limit));
+    ranges.retain(|range| !range.is_empty());
+    ranges
 }
 
 /// Maps what was placed in a range, step by step.
@@ -317,6 +348,7 @@ fn enter_range(
                 Before::Unwritten => {
                     mapping::set_written(operation, &mut reservation, state, block, run.length)
                 }
+                Before::Written => Ok(()),
             };
             state.promised_map = reservation.remaining();
             reservation.take(state.promised_map);

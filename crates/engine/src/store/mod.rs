@@ -307,10 +307,10 @@ impl Store {
         }
     }
 
-    /// Whether a file's new blocks are allocated at write-back. With data first they always are: a
-    /// map must not point to a block whose data was not submitted.
+    /// Whether a file's new blocks are allocated at write-back. With data first and with a journal
+    /// they always are: a map must not point to a block whose data was not submitted.
     pub(crate) fn delays_allocation(&self) -> bool {
-        self.writes_data_first() || self.policies.allocation.delayed() == Delay::AtWriteBack
+        self.keeps_order() || self.policies.allocation.delayed() == Delay::AtWriteBack
     }
 
     /// Whether inodes reach their table blocks only at write-back. With data first they do not: a

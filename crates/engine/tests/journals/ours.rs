@@ -37,8 +37,8 @@ const CASES: &[Case] = &[
 
 /// Cuts of one life.
 const CUTS: u64 = 4;
-/// Things that are done in one life, at most.
-const STEPS: u64 = 150;
+/// Things that are done in one life, at most: the log goes round more than once.
+const STEPS: u64 = 1500;
 
 /// `EXTANT_JOURNAL_LIVES=100` lives more lives, of four cuts each.
 #[test]

@@ -34,6 +34,7 @@ pub static BUILTINS: &[Builtin] = &[
     builtin!("reader-beside-writer"),
     builtin!("two-drives"),
     builtin!("drive-patterns"),
+    builtin!("power-cut"),
     builtin!("fsync-beside-writer"),
 ];
 

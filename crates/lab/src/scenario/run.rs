@@ -52,9 +52,7 @@ impl Left {
         use std::os::unix::fs::FileExt;
         if let Some((device, Begins::AtFirstByte)) = &self.drive {
             // Quicker: only what was ever written is looked at.
-            device.contents().save(path)?;
-            let file = std::fs::OpenOptions::new().write(true).open(path)?;
-            return file.set_len(self.contents.info().bytes);
+            return device.contents().save_start(path, self.contents.info().bytes);
         }
         let file = std::fs::File::create(path)?;
         let bytes = self.contents.info().bytes;

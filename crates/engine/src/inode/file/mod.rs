@@ -20,7 +20,7 @@ use crate::inode::placed::Before;
 use crate::inode::rights;
 use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{Wait, enter_map, write_back, write_out};
+use crate::inode::write_back::{write_back, write_out};
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
 use crate::store::DataKeeping;
@@ -571,7 +571,8 @@ pub(crate) fn sync(volume: &Volume, node: &Node, what: Durable) -> Result<()> {
         node.pages.under_way.wait_for(&(0..u64::MAX));
         volume.store.latch.check()?;
         let mut state = node.state.write();
-        enter_map(volume, &node.pages, &mut state, Wait::ForAll)?;
+        // What another thread has written meanwhile would keep later blocks out of the map.
+        write_out(volume, &node.pages, &mut state)?;
         let transaction = match what {
             Durable::Data => state.mapped_in,
             Durable::All => state.changed_in,

@@ -179,8 +179,9 @@ fn rearrange(
             true => rewrite::shift_in_steps(operation, state, (shift, size))?,
             false => map.apply(operation, &mut reservation, state)?,
         }
-        pause(operation, state, credits::STEP)?;
+        // With the map: a step that stored one without the other would be a file that never was.
         state.inode.size = size;
+        pause(operation, state, credits::STEP)?;
         operation.note_size(size);
         note_change(volume, state);
         state.store(operation)

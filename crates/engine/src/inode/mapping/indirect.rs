@@ -387,7 +387,7 @@ impl Removal<'_, '_> {
     /// Ends a step, after a flush.
     fn pause(&mut self, node: &mut NodeState) -> Result<()> {
         let operation = self.operation;
-        operation.breathe(STEP, || {
+        operation.next_step(STEP, || {
             self.clear_pointers(node);
             record(operation, node)
         })
