@@ -4,7 +4,7 @@
 //! They are on a list (from the superblock through the deletion time of each) or in the file of
 //! orphans (feature orphan_file), which has a place for each that is not 0. Both are read and
 //! checked before anything changes: what is damaged is left to e2fsck.
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::unfinished::strike;
 use crate::inode::{Inodes, NodeState, Volume, credits, file, mapping, table};
 use crate::store::cache::{BlockKind, Frame};
@@ -104,8 +104,14 @@ fn end(inodes: &Inodes, ino: Ino, counts: &mut OrphanCounts) -> Result<()> {
         return inodes.free(&node);
     }
     if file_type == Some(FileType::Regular) {
-        counts.truncated += 1;
-        return file::set_size(&inodes.volume, &node, size);
+        match file::set_size(&inodes.volume, &node, size) {
+            // It was made immutable, or is larger than a file can be: its blocks stay as they are.
+            Err(Error { kind: ErrorKind::NotPermitted(_) | ErrorKind::FileTooLarge, .. }) => {}
+            outcome => {
+                counts.truncated += 1;
+                return outcome;
+            }
+        }
     }
     let mut state = node.state.write();
     inodes.volume.change(credits::INODE + credits::ORPHAN, |operation| {

@@ -3,7 +3,7 @@ use crate::kernel::{Shutdown, Wish, is_possible, judge, leave};
 use crate::{copy_recovered, device, recover_by_writing};
 use extant_engine::{OrphanCounts, Orphans, recovered};
 use extant_testkit::command::{self, program};
-use extant_testkit::oracle::{Access, dumpe2fs, mount_loop};
+use extant_testkit::oracle::{Access, debugfs, dumpe2fs, mount_loop};
 use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -84,8 +84,21 @@ fn a_truncation_that_had_begun_is_completed() {
     let (_folder, image) = crafted(&commands);
     recover_by_writing(&image).expect("it is recovered");
     judge(&image, "a file with blocks after its size");
-    let stat = extant_testkit::oracle::debugfs(&image, "stat one").expect("debugfs runs");
+    let stat = debugfs(&image, "stat one").expect("debugfs runs");
     assert!(stat.contains("Blockcount: 10"), "{stat}");
+}
+
+#[test]
+fn an_immutable_file_leaves_the_list_as_it_is() {
+    if !is_possible() {
+        return;
+    }
+    let commands = ["sif one flags 0x80010", "ssv last_orphan 12"].map(String::from);
+    let (_folder, image) = crafted(&commands);
+    recover_by_writing(&image).expect("it is recovered");
+    judge(&image, "an immutable file on the list");
+    let stat = debugfs(&image, "stat one").expect("debugfs runs");
+    assert!(stat.contains("Size: 50000"), "{stat}");
 }
 
 #[test]
