@@ -56,23 +56,34 @@ struct Document {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     let offset = arguments.place.offset_bytes();
+    // An image that is open for reading is not opened for writing: what it is is found out first.
     let looked_at = image::device(image, offset)?;
+    let (opened, target) = match arguments.dry_run {
+        true => (looked_at, None),
+        false => {
+            drop(looked_at);
+            let target = Target::in_place(image)?;
+            (device(&target, offset)?, Some(target))
+        }
+    };
     let failed = |error: extant_engine::Error| match error.kind {
-        extant_engine::ErrorKind::NotExt => image::not_ext(image, &*looked_at, offset),
+        extant_engine::ErrorKind::NotExt => image::not_ext(image, &*opened, offset),
         _ => image::failure(image, error),
     };
-    let report = if arguments.dry_run {
-        let recovered = recovered(Arc::clone(&looked_at), Orphans::Leave).map_err(failed)?;
-        recovered.report.map(|report| report.journal)
-    } else {
-        let target = Target::in_place(image)?;
-        let report = recover(&device(&target, offset)?).map_err(failed)?;
-        target.finish()?;
-        report
+    let report = match target {
+        None => {
+            let recovered = recovered(Arc::clone(&opened), Orphans::Leave).map_err(failed)?;
+            recovered.report.map(|report| report.journal)
+        }
+        Some(target) => {
+            let report = recover(&opened).map_err(failed)?;
+            target.finish()?;
+            report
+        }
     };
     let report = match report {
         Some(report) => report,
-        None => nothing(&arguments, &looked_at)?,
+        None => nothing(&arguments, &opened)?,
     };
     if matches!(report.end, End::Damaged { .. }) {
         let end = recovery::end(&report).unwrap_or_default();
