@@ -56,27 +56,34 @@ struct Document {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     let offset = arguments.place.offset_bytes();
-    let report = if arguments.dry_run {
-        let device = image::device(image, offset)?;
-        let recovered = recovered(Arc::clone(&device), Orphans::Leave);
-        recovered.map(|recovered| recovered.report.map(|report| report.journal))
-    } else {
-        // One that is read is not opened to be written: it is open only once.
-        let target = Target::in_place(image)?;
-        let report = recover(&device(&target, offset)?);
-        target.finish()?;
-        report
+    // An image that is open for reading is not opened for writing: what it is is found out first.
+    let looked_at = image::device(image, offset)?;
+    let (opened, target) = match arguments.dry_run {
+        true => (looked_at, None),
+        false => {
+            drop(looked_at);
+            let target = Target::in_place(image)?;
+            (device(&target, offset)?, Some(target))
+        }
     };
-    let report = report.map_err(|error| match error.kind {
-        extant_engine::ErrorKind::NotExt => match image::device(image, offset) {
-            Ok(device) => image::not_ext(image, &*device, offset),
-            Err(error) => error,
-        },
+    let failed = |error: extant_engine::Error| match error.kind {
+        extant_engine::ErrorKind::NotExt => image::not_ext(image, &*opened, offset),
         _ => image::failure(image, error),
-    })?;
+    };
+    let report = match target {
+        None => {
+            let recovered = recovered(Arc::clone(&opened), Orphans::Leave).map_err(failed)?;
+            recovered.report.map(|report| report.journal)
+        }
+        Some(target) => {
+            let report = recover(&opened).map_err(failed)?;
+            target.finish()?;
+            report
+        }
+    };
     let report = match report {
         Some(report) => report,
-        None => nothing(&arguments, &image::device(image, offset)?)?,
+        None => nothing(&arguments, &opened)?,
     };
     if matches!(report.end, End::Damaged { .. }) {
         let end = recovery::end(&report).unwrap_or_default();
