@@ -40,7 +40,8 @@ const EXT3: &str =
 const EXT4: &str = "profile = \"ext4\"\ndata = \"bytes\"";
 /// Metadata without end.
 const CHURN: &str = "
-    { step = \"sequential\", direction = \"write\", path = \"/synced\", bytes = \"64K\", synced = true },
+    { step = \"sequential\", direction = \"write\", path = \"/synced\", bytes = \"64K\", \
+                       synced = true },
     { step = \"until\", for = \"1h\", steps = [
         { step = \"create-files\", at = \"/new\", count = 300, directories = 20, size = \"6K\" },
         { step = \"remove\", at = \"/new\" },
