@@ -227,7 +227,7 @@ pub fn processes(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Result<
     while report.states() < plan.states && report.wrong_states() < plan.enough {
         let base = &bases[(seed % bases.len() as u64) as usize];
         let asked = plan.states_each.min(plan.states - report.states()).max(1);
-        history(plan, base, seed, asked, (&mut judged, &mut report, &mut progress));
+        history((plan, base, seed), asked, (&mut judged, &mut report), &mut progress);
         progress(Progress::Examined(&report));
         seed += 1;
     }
@@ -236,11 +236,10 @@ pub fn processes(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Result<
 
 /// One history of a seed.
 fn history(
-    plan: &Plan,
-    base: &Base,
-    seed: u64,
+    (plan, base, seed): (&Plan, &Base, u64),
     asked: u64,
-    (judged, report, progress): (&mut Judged, &mut Report, &mut dyn FnMut(Progress<'_>)),
+    (judged, report): (&mut Judged, &mut Report),
+    progress: &mut dyn FnMut(Progress<'_>),
 ) {
     let setting = &base.setting;
     let steps = plan.steps[usize::from((seed / 4) % 4 == 3)];
