@@ -20,6 +20,8 @@ pub struct Plan {
     pub states: u64,
     /// How many of one history.
     pub states_each: u64,
+    /// After how many wrong states it ends, at the end of a history.
+    pub enough: u64,
     /// Steps of each process: of most histories, and of every fourth one.
     pub steps: [usize; 2],
     /// What the processes do most.
@@ -222,10 +224,10 @@ pub fn processes(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Result<
     let mut report = Report::default();
     let mut judged = Judged::default();
     let mut seed = plan.seed;
-    while report.states() < plan.states && !report.is_enough() {
+    while report.states() < plan.states && report.wrong_states() < plan.enough {
         let base = &bases[(seed % bases.len() as u64) as usize];
         let asked = plan.states_each.min(plan.states - report.states()).max(1);
-        history(plan, base, seed, asked, (&mut judged, &mut report, &mut progress));
+        history((plan, base, seed), asked, (&mut judged, &mut report), &mut progress);
         progress(Progress::Examined(&report));
         seed += 1;
     }
@@ -234,11 +236,10 @@ pub fn processes(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Result<
 
 /// One history of a seed.
 fn history(
-    plan: &Plan,
-    base: &Base,
-    seed: u64,
+    (plan, base, seed): (&Plan, &Base, u64),
     asked: u64,
-    (judged, report, progress): (&mut Judged, &mut Report, &mut dyn FnMut(Progress<'_>)),
+    (judged, report): (&mut Judged, &mut Report),
+    progress: &mut dyn FnMut(Progress<'_>),
 ) {
     let setting = &base.setting;
     let steps = plan.steps[usize::from((seed / 4) % 4 == 3)];

@@ -110,8 +110,8 @@ impl Asked {
         while left > 0 {
             let states = left.min(most);
             let (states_each, steps, pace) = (self.each, self.steps, self.pace);
-            let journal = self.journal;
-            let plan = Plan { seed, states, states_each, steps, pace, journal, judges };
+            let (journal, enough) = (self.journal, 20);
+            let plan = Plan { seed, states, states_each, enough, steps, pace, journal, judges };
             let histories = states.div_ceil(self.each);
             let name = format!("seeds {seed}..{}", seed + histories);
             pieces.push((name, Box::new(move |progress| campaign::processes(&plan, progress))));

@@ -22,6 +22,7 @@ fn plan(seed: u64, states: u64) -> Plan {
         seed,
         states,
         states_each: 60,
+        enough: 20,
         steps: [12, 80],
         pace: Pace::Mixed,
         journal: Journal::Ordered,
@@ -72,7 +73,7 @@ fn schedules_of_commits_and_checkpoints_end_and_hold() {
     let plan = Plan {
         states_each: 3,
         pace: Pace::Busy,
-        steps: [12, 120],
+        steps: [12, 300],
         ..plan(2_000_001, schedules * 3)
     };
     holds(&processes(&plan, |_| ()).expect("volumes are made"));

@@ -19,11 +19,16 @@ fn plan(bug: Bug) -> Plan {
         }
         _ => (Journal::Ordered, Pace::Mixed),
     };
+    // Data that is not waited for shows only where a commit comes before the write's end.
+    let seed = if bug == Bug::DataNotWaitedFor { 29 } else { 1 };
+    // Before a volume is closed, a checkpoint comes only where the log is nearly full.
+    let steps = if bug == Bug::CheckpointOfUncommitted { [400, 400] } else { [12, 80] };
     Plan {
-        seed: 1,
+        seed,
+        steps,
+        enough: 1,
         states: STATES,
         states_each: 60,
-        steps: [12, 80],
         pace,
         journal,
         judges: Judges { e2fsck_one_in: 0, second_cut_one_in: 8, bytes: Bytes::Own },

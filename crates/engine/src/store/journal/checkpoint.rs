@@ -70,7 +70,11 @@ impl Log {
     fn newest(&self) -> Vec<(BlockNo, Arc<Vec<u8>>)> {
         let state = self.state.lock();
         let pending = state.pending.iter();
-        pending.map(|(block, pending)| (*block, pending.frame.bytes())).collect()
+        let frames: Vec<_> =
+            pending.map(|(block, pending)| (*block, Arc::clone(&pending.frame))).collect();
+        // A frame is locked before the log.
+        drop(state);
+        frames.into_iter().map(|(block, frame)| (block, frame.bytes())).collect()
     }
 
     /// Writes blocks to their place, adjacent ones together, and waits for them. What reads ahead
