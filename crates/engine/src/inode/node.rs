@@ -309,6 +309,11 @@ impl NodeState {
             && (self.grown_before == sweeps || self.shrunk_before == sweeps)
     }
 
+    /// Notes that data of the file is a part of the running transaction.
+    pub(crate) fn note_logged_data(&mut self, volume: &Volume) {
+        self.mapped_in = volume.store.log().map(|log| log.running());
+    }
+
     /// Called before an operation that changes the map, with no operation open. Sweeps if a change
     /// of the other kind is not in any sweep yet.
     ///

@@ -8,6 +8,7 @@ use super::pages::PageCounts;
 use super::table;
 use super::unstored::Unstored;
 use crate::error::{Error, Place, Result};
+use crate::policy::preset::Journal;
 use crate::space::Space;
 use crate::store::budget::DirtyBudget;
 use crate::store::{self, Options, Store};
@@ -78,6 +79,19 @@ impl Volume {
             }
         }
         Ok(runs)
+    }
+
+    /// Before blocks of a file are read from the device: with `journal=data` they may be newer in the
+    /// journal than in their place, and are brought there.
+    ///
+    /// # Errors
+    /// Those of writing, which close the latch.
+    pub(crate) fn bring_in_place(&self, run: Run) -> Result<()> {
+        if self.store.journal() != Journal::Data || !self.store.cache.is_newer(run) {
+            return Ok(());
+        }
+        self.space.write_metadata()?;
+        self.store.checkpoint()
     }
 
     /// How much of files and metadata is dirty, in bytes.

@@ -20,7 +20,7 @@ use crate::seeded::{Bug, bug};
 use crate::space::Reservation;
 use extant_block::Segment;
 use extant_format::extent::State;
-use extant_format::{FileBlock, Run};
+use extant_format::{BlockNo, FileBlock, Run};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,8 +96,6 @@ fn write_blocks(
         return Ok(from);
     }
     state.before_map_change(volume, Leads::More)?;
-    // Before the map changes: a sweep that contains the change waits for these writes.
-    let _begun = volume.store.writes_data_first().then(|| volume.store.writes.announce());
     volume.change(STEP, |operation| {
         let submitted = submit_some(operation, pages, state, from, most)
             .inspect_err(|error| volume.store.latch.close(Some(error)));
@@ -112,6 +110,34 @@ fn write_blocks(
 
 /// Blocks of metadata that allocating one run and storing the inode change.
 const STEP: u32 = credits::RUN + credits::INODE;
+
+/// Blocks of data that one step of an operation puts into the journal, at most.
+const LOGGED_AT_ONCE: u32 = 32;
+
+/// Puts blocks of a file into the running transaction, with `journal=data`: from here on they are
+/// frames like those of metadata.
+fn log_run(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    block: FileBlock,
+    run: Run,
+) {
+    let volume = operation.volume();
+    for at in 0..run.length {
+        let bytes = match pages.get(block.0 + at) {
+            Some(Payload::Bytes(bytes)) => bytes,
+            Some(Payload::Phantom) | None => Arc::default(),
+        };
+        operation.overwrite(BlockNo(run.start.0 + u64::from(at)), |target| {
+            target.iter_mut().zip(bytes.iter()).for_each(|(to, from)| *to = *from);
+        });
+    }
+    let bytes = u64::from(run.length) * u64::from(volume.store.block_size());
+    volume.store.seat.write_begins(bytes);
+    volume.store.seat.write_ended(bytes);
+    state.note_logged_data(volume);
+}
 
 /// Submits dirty blocks. Those submitted are neither dirty nor promised any more, even if an error
 /// follows.
@@ -156,10 +182,17 @@ fn submit_runs(
         while at < end {
             let block = FileBlock(at as u32);
             let want = (end - at).min(u64::from(u32::MAX)) as u32;
-            operation.breathe(STEP, || state.store(operation))?;
-            operation.need(STEP);
+            let (credits, want) = match operation.volume().store.journal() {
+                Journal::Data => (STEP + LOGGED_AT_ONCE, want.min(LOGGED_AT_ONCE)),
+                _ => (STEP, want),
+            };
+            operation.breathe(credits, || state.store(operation))?;
+            operation.need(credits);
             let placed = place(operation, reservation, state, block, want)?;
-            submit_run(operation.volume(), pages, block, placed);
+            match operation.volume().store.journal() {
+                Journal::Data => log_run(operation, pages, state, block, placed),
+                _ => submit_run(operation.volume(), pages, block, placed),
+            }
             at += u64::from(placed.length);
             if let Some(range) = submitted.last_mut() {
                 range.end = at;

@@ -262,6 +262,14 @@ impl Store {
         Ok(())
     }
 
+    /// Writes all committed blocks to their place.
+    ///
+    /// # Errors
+    /// The first write error, which closes the latch.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.log().map_or(Ok(()), |log| log.checkpoint(self))
+    }
+
     /// After a failure: notes in the journal that an error stopped it, for the next program that
     /// opens the volume.
     pub(crate) fn note_error_in_journal(&self) {

@@ -11,6 +11,7 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::pages::{Failure, PageRead, Pages, Payload};
 use crate::inode::volume::Volume;
 use crate::inode::{Node, NodeState};
+use crate::policy::preset::Journal;
 use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, ReadStream};
 use crate::store::DataKeeping;
 use crate::store::cache::BlockKind;
@@ -233,6 +234,8 @@ impl Reader<'_> {
     /// Starts to read a run, except for blocks that another thread has begun to read meanwhile.
     fn submit_gathered(&self, gathered: Option<(u32, Run)>, failure: Option<&Failure>) {
         let Some((block, run)) = gathered else { return };
+        // An error closes the latch, and what is read then is as the disk has it.
+        let _ = self.volume.bring_in_place(run);
         let range = block..block.saturating_add(run.length);
         let most = (REQUEST_BYTES_MAX / self.block_size).max(1) as u32;
         let arrivals = &self.pages.arrivals;
@@ -353,6 +356,8 @@ impl Reader<'_> {
 
     fn read_straight(&self, start: BlockNo, buffer: &mut [u8]) -> Result<()> {
         let offset = start.0 * self.block_size as u64;
+        let length = (buffer.len() / self.block_size) as u32;
+        self.volume.bring_in_place(Run { start, length })?;
         match self.volume.pages.data {
             DataKeeping::Bytes => self.volume.store.traffic.read(offset, buffer)?,
             DataKeeping::Phantom => {
@@ -366,6 +371,14 @@ impl Reader<'_> {
 
     /// Reads one block into a page, and waits for it.
     fn load(&self, block: u32, start: BlockNo) -> Result<Payload> {
+        let run = Run { start, length: 1 };
+        if self.volume.store.journal() == Journal::Data && self.volume.store.cache.is_newer(run) {
+            // An operation may be open here, which a commit would wait for.
+            let frame = self.volume.store.cache.read(start, BlockKind::Plain)?;
+            let page = Payload::Bytes(frame.bytes());
+            self.pages.insert(block, page.clone());
+            return Ok(page);
+        }
         let (range, failure) = (block..block.saturating_add(1), Failure::default());
         for reading in self.pages.arrivals.claim(self.pages.map(), range, 1, Some(&failure)) {
             self.volume.pages.count(1);

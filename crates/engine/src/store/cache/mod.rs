@@ -544,6 +544,17 @@ impl Cache {
         }
     }
 
+    /// Whether any block of a run is newer in memory than in its place on the disk.
+    pub(crate) fn is_newer(&self, run: Run) -> bool {
+        let is_newer = |block: BlockNo| {
+            let frame = self.shard(block).frames.lock().by_block.get(&block).cloned();
+            let status = frame.map(|frame| frame.state.lock().status);
+            use FrameStatus::{Dirty, Logged, Writing};
+            status.is_some_and(|status| matches!(status, Dirty | Writing | Logged))
+        };
+        (run.start.0..).take(run.length as usize).map(BlockNo).any(is_newer)
+    }
+
     /// How many frames are dirty.
     pub(crate) fn dirty_frames(&self) -> u64 {
         self.dirty_count.load(Ordering::Relaxed) as u64

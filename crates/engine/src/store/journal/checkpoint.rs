@@ -86,10 +86,10 @@ impl Log {
             for part in run.chunks(per_request) {
                 let offset = part[0].0.0.saturating_mul(self.block_size.into());
                 let segments = part.iter().map(|(_, bytes)| Segment::Shared(Arc::clone(bytes)));
-                self.writes.write(&*store.traffic, offset, segments.collect(), |_| {});
+                self.in_place.write(&*store.traffic, offset, segments.collect(), |_| {});
             }
         }
-        self.writes.wait()
+        self.in_place.wait()
     }
 
     /// Makes the log begin after a transaction whose blocks are durable in their place.

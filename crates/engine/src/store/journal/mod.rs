@@ -125,8 +125,10 @@ pub(crate) struct Log {
     /// Its superblock, and the bytes that it was read from.
     superblock: ShortLock<(JournalSuperblock, Vec<u8>)>,
     format: LogFormat,
-    /// Writes of the log and of checkpoints under way.
+    /// Writes of the log under way.
     writes: Writes,
+    /// Writes of a checkpoint under way: no commit waits for them.
+    in_place: Writes,
     /// Blocks of metadata that one transaction may change.
     transaction_max: u64,
     /// Committed blocks that may wait for a checkpoint before one is made.

@@ -85,6 +85,7 @@ impl Log {
             geometry: journal,
             superblock: ShortLock::ranked(ranks::LAST, (journal, bytes)),
             writes: Writes::new(clock, latch, barrier),
+            in_place: Writes::new(clock, latch, barrier),
             transaction_max: u64::from(log_blocks / 4).min(frames_max as u64 / 2).max(1),
             pending_max: frames_max / 4,
             state: ShortLock::ranked(ranks::LAST, state),
