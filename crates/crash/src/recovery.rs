@@ -4,7 +4,7 @@ use crate::base::Setting;
 use crate::found::{self, FoundTree};
 use crate::state::{Image, Manner};
 use extant_block::{BlockDevice, CrashLog, MemoryDevice};
-use extant_engine::{Access, Error, ErrorKind, Filesystem};
+use extant_engine::{Access, Filesystem};
 use extant_inspect::{CheckOptions, check};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
@@ -42,14 +42,7 @@ pub fn recover(setting: &Setting, medium: MemoryDevice) -> Result<Recovered, Str
     let writing = setting.recovery_options(Access::ReadWrite)?;
     let reading = setting.recovery_options(Access::ReadOnly)?;
     let device = || Arc::clone(&log) as Arc<dyn BlockDevice>;
-    let volume = match Filesystem::open(device(), &writing) {
-        Err(Error { kind: ErrorKind::NeedsRecovery, .. }) => {
-            extant_journal::apply(device()).map_err(|error| format!("replay: {error}"))?;
-            Filesystem::open(device(), &writing)
-        }
-        opened => opened,
-    };
-    let volume = volume.map_err(|error| format!("open: {error}"))?;
+    let volume = Filesystem::open(device(), &writing).map_err(|error| format!("open: {error}"))?;
     volume.close().map_err(|error| format!("close after recovery: {error}"))?;
     let report = check(device(), &CheckOptions::default()).map_err(|error| error.to_string())?;
     if let Some(problem) = report.problems.first() {
