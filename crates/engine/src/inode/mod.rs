@@ -23,6 +23,7 @@
 //! operation          a handle with its volume       credits    how many blocks it changes
 //! volume             store, space, pages, orphans and unstored inodes of one open volume
 //! orphans            the list of orphans, as it is on the disk
+//! journal            the journal's own inode: the map of the log
 //! ```
 pub(crate) mod access;
 pub(crate) mod access_list;
@@ -34,6 +35,7 @@ pub(crate) mod change;
 pub(crate) mod credits;
 pub(crate) mod file;
 pub(crate) mod inodes;
+pub(crate) mod journal;
 pub(crate) mod mapping;
 mod nameless;
 pub(crate) mod node;

@@ -66,7 +66,7 @@ impl Space {
             let freed = self.take_freed();
             let stored =
                 self.store_descriptors(handle).and_then(|()| match self.logs_superblock() {
-                    true => self.store.store_superblock(handle, self.free_counts()),
+                    true => handle.store_superblock(self.free_counts()),
                     false => Ok(()),
                 });
             match stored {
