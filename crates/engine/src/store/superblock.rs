@@ -8,8 +8,8 @@ use super::Store;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_format::GroupNo;
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The fields that change, apart from the free counts, which the groups keep.
