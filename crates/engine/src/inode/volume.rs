@@ -49,8 +49,8 @@ impl Volume {
         })
     }
 
-    /// Before blocks of a file are read from the device: with `journal=data` they may be newer in the
-    /// journal than in their place, and are brought there.
+    /// Before blocks of a file are read from the device: with `journal=data` they may be newer in
+    /// the journal than in their place, and are brought there.
     ///
     /// # Errors
     /// Those of writing, which close the latch.

@@ -26,8 +26,8 @@ impl Space {
         Ok(())
     }
 
-    /// Makes a transaction durable, and everything before it. Afterwards, what had been freed before
-    /// may be reused.
+    /// Makes a transaction durable, and everything before it. Afterwards, what had been freed
+    /// before may be reused.
     ///
     /// # Errors
     /// As [`Space::sync`].
