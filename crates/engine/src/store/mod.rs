@@ -53,6 +53,7 @@ use extant_format::{BlockNo, Ino, Run};
 use gate::Gate;
 use journal::Log;
 use latch::Latch;
+use std::io::IoSlice;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use superblock::Record;
@@ -361,6 +362,21 @@ impl Store {
             return self.latch.check();
         }
         let outcome = self.device.write(offset, bytes).map_err(Error::from);
+        match &outcome {
+            Ok(()) => self.barrier.note_written(),
+            Err(error) => self.latch.close(Some(error)),
+        }
+        self.latch.leave();
+        outcome
+    }
+
+    /// Writes pieces end to end at an offset in bytes, and waits for them.
+    fn write_pieces_at(&self, offset: u64, pieces: &[Arc<Vec<u8>>]) -> Result<()> {
+        if !self.latch.enter() {
+            return self.latch.check();
+        }
+        let slices: Vec<IoSlice<'_>> = pieces.iter().map(|bytes| IoSlice::new(bytes)).collect();
+        let outcome = self.device.write_vectored(offset, &slices).map_err(Error::from);
         match &outcome {
             Ok(()) => self.barrier.note_written(),
             Err(error) => self.latch.close(Some(error)),

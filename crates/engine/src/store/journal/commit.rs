@@ -117,7 +117,7 @@ impl Log {
         }
         let commit_at = self.after(head, blocks.len() as u32);
         if !bug(Bug::CommitBeforeLog) {
-            self.submit(head, &blocks)?;
+            self.submit(store, head, &blocks)?;
             self.writes.wait()?;
         }
         if !bug(Bug::NoFlushBeforeCommit) {
@@ -132,7 +132,7 @@ impl Log {
         let bytes = commit::encode(&self.format, transaction.sequence, time, sum);
         store.write_forced(self.offset_of(commit_at)?, &bytes)?;
         if bug(Bug::CommitBeforeLog) {
-            self.submit(head, &blocks)?;
+            self.submit(store, head, &blocks)?;
             self.writes.wait()?;
             store.barrier.pass()?;
         }

@@ -7,6 +7,7 @@
 use super::Log;
 use crate::error::{Error, Result};
 use crate::seeded::{Bug, bug};
+use crate::store::Store;
 use crate::store::cache::Sealed;
 use extant_block::Segment;
 use extant_format::BlockNo;
@@ -16,6 +17,9 @@ use std::sync::Arc;
 
 /// Bytes of one request, at most.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
+/// Blocks of a transaction that the committing thread writes itself: handing them to another one
+/// would take longer.
+const WRITTEN_AT_ONCE: usize = 64;
 
 /// What a commit writes.
 pub(super) struct Transaction<'f> {
@@ -58,11 +62,12 @@ fn sealed_early(descriptor: Writer) -> Vec<u8> {
 }
 
 impl Log {
-    /// Starts to write blocks of the log from `at` on. Returns the block of the log after them.
+    /// Starts to write blocks of the log from `at` on; few are written at once, in this thread.
     ///
     /// # Errors
-    /// `Corrupt` if the log has no such block.
-    pub(super) fn submit(&self, mut at: u32, blocks: &[Arc<Vec<u8>>]) -> Result<u32> {
+    /// `Corrupt` if the log has no such block; what the device returns, which closes the latch.
+    pub(super) fn submit(&self, store: &Store, mut at: u32, blocks: &[Arc<Vec<u8>>]) -> Result<()> {
+        let is_short = blocks.len() <= WRITTEN_AT_ONCE;
         let mut rest = blocks;
         while !rest.is_empty() {
             let (place, adjacent) = self.place(at).ok_or_else(|| super::outside(at))?;
@@ -70,12 +75,16 @@ impl Log {
             let in_request = (REQUEST_BYTES_MAX / self.block_size as usize).max(1);
             let count = in_request.min(adjacent.min(to_end) as usize).min(rest.len());
             let (now, later) = rest.split_at(count);
-            let segments = now.iter().map(|bytes| Segment::Shared(Arc::clone(bytes))).collect();
-            self.writes.write(&*self.device, self.offset(place), segments, |_| {});
+            if is_short {
+                store.write_pieces_at(self.offset(place), now)?;
+            } else {
+                let segments = now.iter().map(|bytes| Segment::Shared(Arc::clone(bytes)));
+                self.writes.write(&*self.device, self.offset(place), segments.collect(), |_| {});
+            }
             at = self.after(at, count as u32);
             rest = later;
         }
-        Ok(at)
+        Ok(())
     }
 
     /// Where a block of the log is on the device, in bytes.
