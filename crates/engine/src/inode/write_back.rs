@@ -162,8 +162,8 @@ fn submit_some(
     outcome.and_then(|end| kept.map(|()| end))
 }
 
-/// Submits at most `most` dirty blocks from block `from` on. Those submitted are not dirty any more,
-/// so that the size that a step stores counts them. Returns the block at which it ended.
+/// Submits at most `most` dirty blocks from block `from` on. Those submitted are not dirty any
+/// more, so that the size that a step stores counts them. Returns the block at which it ended.
 fn submit_runs(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
