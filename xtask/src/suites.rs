@@ -23,7 +23,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("sim", 20),
     ("chart", 10),
     ("lab", 80),
-    ("crash", 80),
+    ("crash", 40),
     ("cli", 80),
     ("testkit", 20),
     ("xtask", 15),

@@ -21,14 +21,18 @@ fn plan(bug: Bug) -> Plan {
     };
     // Data that is not waited for shows only where a commit comes before the write's end.
     let seed = if bug == Bug::DataNotWaitedFor { 29 } else { 1 };
-    // Before a volume is closed, a checkpoint comes only where the log is nearly full.
-    let steps = if bug == Bug::CheckpointOfUncommitted { [400, 400] } else { [12, 80] };
+    // Before a volume is closed, a checkpoint comes only where the log is nearly full, and only the
+    // moments between it and the next commit show this one: long histories, cut often.
+    let (steps, states_each) = match bug {
+        Bug::CheckpointOfUncommitted => ([400, 400], 500),
+        _ => ([12, 80], 60),
+    };
     Plan {
         seed,
         steps,
         enough: 1,
         states: STATES,
-        states_each: 60,
+        states_each,
         pace,
         journal,
         judges: Judges { e2fsck_one_in: 0, second_cut_one_in: 8, bytes: Bytes::Own },

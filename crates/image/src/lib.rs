@@ -45,6 +45,7 @@
 //! # let destination = Destination { file: &file, name: "disk.img".into(), device_bytes: None };
 //! # let options = BuildOptions::new(extant_engine::mkfs::Profile::Ext2);
 //! # Job::new(&collected, &options, &destination)?.build(&())?;
+//! # drop(file); // which is claimed for writing as long as it is open
 //! let device = FileDevice::open(RealClock::new(), &image, file::Access::ReadOnly, 0)?;
 //! let options = Options {
 //!     access: Access::ReadOnly,

@@ -67,7 +67,7 @@ impl Journal {
     pub fn find(device: Arc<dyn BlockDevice>, map: MapSource) -> Result<Option<Journal>, Error> {
         let (volume, is_unsealed) = match read_volume(&*device) {
             Ok(volume) => (volume, false),
-            Err(Error::Volume(error)) => {
+            Err(Error::Volume(error)) if !matches!(error, SuperblockError::NotExt) => {
                 (read_unsealed(&*device)?.ok_or(Error::Volume(error))?, true)
             }
             Err(error) => return Err(error),

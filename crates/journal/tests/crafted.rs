@@ -2,7 +2,7 @@
 //! nothing is written.
 mod volumes;
 
-use extant_block::{BlockDevice, CrashLog, MemoryDevice};
+use extant_block::{BlockDevice, CrashLog, MemoryDevice, RealClock};
 use extant_format::journal::{JournalSuperblock, MAGIC, Sequence, compat, incompat};
 use extant_format::superblock::{Feature, state};
 use extant_journal::{End, Journal, MapSource, Outcome, Report, State, apply, overlay};
@@ -391,6 +391,15 @@ fn an_error_in_the_journal_is_handed_to_the_volume() {
     assert_eq!(recover(&device).journal_error, -5);
     assert!(superblock(&*device).state & state::ERRORS != 0);
     assert_eq!(volumes::journal(&device).superblock().error, 0);
+}
+
+/// Other files, and such as end before a superblock would.
+#[test]
+fn what_is_no_volume_is_said_to_be_none() {
+    for length in [0, 512, 1024, 1536, 2048, 1 << 20] {
+        let device = MemoryDevice::from_bytes(RealClock::new(), &vec![0x1f; length]);
+        refuse(&Arc::new(device), "no ext2, ext3 or ext4 superblock");
+    }
 }
 
 /// The superblock that replay writes is the one that is used from then on.

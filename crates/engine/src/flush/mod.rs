@@ -17,7 +17,7 @@ mod memory;
 
 use crate::error::Result;
 use crate::inode::write_back::{Wait, make_map_dense};
-use crate::inode::{Inodes, Volume, credits, mapping};
+use crate::inode::{Inodes, Volume, credits, journal, mapping};
 use crate::policy::preset::Mount;
 use crate::ranks;
 use crate::store::Options;
@@ -61,6 +61,7 @@ impl Core {
         shared: Option<(&Arc<DirtyBudget>, u32)>,
     ) -> Result<Core> {
         let volume = Volume::open(device, options, shared)?;
+        journal::start(&volume)?;
         let changes = volume.store.check_writable().is_ok();
         let state_found = volume.store.superblock.state;
         let core = Core {

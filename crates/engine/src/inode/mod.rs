@@ -16,6 +16,7 @@
 //! inodes             all inodes of an open volume
 //! nodes              the inodes in memory           node       one inode in memory
 //! pages              blocks of a file in memory     arrivals   blocks being read into it
+//! placed             blocks with a place on the volume and data on their way, in no map yet
 //! mapping            file blocks to blocks: extents (merge, unwritten, compact, shift; dense,
 //!                    rewrite) or indirect blocks
 //! window             blocks in hand for a growing file or directory
@@ -23,6 +24,7 @@
 //! operation          a handle with its volume       credits    how many blocks it changes
 //! volume             store, space, pages, orphans and unstored inodes of one open volume
 //! orphans            the list of orphans, as it is on the disk
+//! journal            the journal's own inode: the map of the log
 //! ```
 pub(crate) mod access;
 pub(crate) mod access_list;
@@ -34,6 +36,7 @@ pub(crate) mod change;
 pub(crate) mod credits;
 pub(crate) mod file;
 pub(crate) mod inodes;
+pub(crate) mod journal;
 pub(crate) mod mapping;
 mod nameless;
 pub(crate) mod node;

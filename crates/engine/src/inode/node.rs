@@ -9,8 +9,8 @@
 //!
 //! *Invariants*: a thread that changes a node's inode stores it, or notes it as unstored, before it
 //! unlocks the node. `delayed` is a subset of `dirty`; as many blocks are promised as `delayed`
-//! and `placed` have, and `promised_map` more. With data first, `table_size` never counts data that was not
-//! submitted.
+//! and `placed` have, and `promised_map` more. With data first, `table_size` never counts data that
+//! was not submitted.
 //! *Locking*: `state` is a sleeping lock: parent before child, then by rising inode number. The
 //! other fields that change are atomic, or have locks of their own.
 use crate::error::{Error, ErrorKind, Place, Result};

@@ -1,20 +1,16 @@
 //! What the inode layer, and those above it, share of an open volume.
 //!
 //! *Invariants* and *Locking* are those of the parts.
-use super::mapping::{self, Piece};
-use super::node::NodeState;
 use super::orphans::Orphans;
 use super::pages::PageCounts;
-use super::table;
 use super::unstored::Unstored;
-use crate::error::{Error, Place, Result};
+use crate::error::Result;
 use crate::policy::preset::Journal;
 use crate::space::Space;
 use crate::store::budget::DirtyBudget;
 use crate::store::{self, Options, Store};
 use extant_block::BlockDevice;
-use extant_format::extent::State;
-use extant_format::{FileBlock, Ino, Run};
+use extant_format::Run;
 use std::sync::Arc;
 
 /// An open volume, without its inodes and names.
@@ -44,45 +40,17 @@ impl Volume {
     ) -> Result<Volume> {
         let store = Arc::new(Store::open(device, options, shared)?);
         let pages_max = store::pages_max(options, &store.superblock);
-        let volume = Volume {
+        Ok(Volume {
             space: Space::open(&store)?,
             orphans: Orphans::default(),
             unstored: Unstored::default(),
             pages: PageCounts::new(options.data, pages_max),
             store,
-        };
-        if volume.store.wants_journal() {
-            volume.store.start_journal(volume.journal_runs()?)?;
-        }
-        Ok(volume)
+        })
     }
 
-    /// Where the blocks of the journal are, in their order.
-    fn journal_runs(&self) -> Result<Vec<Run>> {
-        let ino = Ino(self.store.superblock.journal_inode);
-        let inode = table::load(self, ino)?;
-        let blocks = inode.size / u64::from(self.store.block_size());
-        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-        let state = NodeState::new(self, ino, inode);
-        let mut runs: Vec<Run> = Vec::new();
-        let mut at = 0;
-        while at < blocks {
-            match mapping::find(self, &state, FileBlock(at), blocks - at)? {
-                Piece::Run(run, State::Written) => {
-                    at += run.length;
-                    runs.push(run);
-                }
-                _ => {
-                    let (place, block) = (Place::Inode(ino), at.into());
-                    return Err(Error::field(place, "journal", "block", block, "not mapped"));
-                }
-            }
-        }
-        Ok(runs)
-    }
-
-    /// Before blocks of a file are read from the device: with `journal=data` they may be newer in the
-    /// journal than in their place, and are brought there.
+    /// Before blocks of a file are read from the device: with `journal=data` they may be newer in
+    /// the journal than in their place, and are brought there.
     ///
     /// # Errors
     /// Those of writing, which close the latch.

@@ -72,7 +72,11 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
     volume.store.writes.wait_for_room(bytes as usize);
     let block_size = u64::from(volume.store.block_size());
     let mut state = node.state.write();
-    let from = node.pages.piece_at.load(Ordering::Acquire);
+    // With a journal in the order of the file, so that no map reaches beyond the size.
+    let from = match volume.store.journals() {
+        true => 0,
+        false => node.pages.piece_at.load(Ordering::Acquire),
+    };
     let from = state.dirty.next(from).map_or(0, |_| from);
     let before = state.dirty.len();
     let end = write_blocks(volume, &node.pages, &mut state, from, (bytes / block_size).max(1))?;
@@ -152,33 +156,25 @@ fn submit_some(
     let promised = state.delayed.len() + state.promised_map;
     let mut reservation = volume.space.adopt(promised);
     state.promised_map = 0;
-    let mut submitted = Vec::new();
-    let outcome =
-        submit_runs(operation, &mut reservation, pages, state, (from, most), &mut submitted);
-    for range in submitted.into_iter().filter(|range| !range.is_empty()) {
-        state.dirty.remove(range.clone());
-        state.delayed.remove(range);
-    }
+    let outcome = submit_runs(operation, &mut reservation, pages, state, (from, most));
     state.assert_consistent();
     let kept = keep_promises(&mut reservation, state);
     outcome.and_then(|end| kept.map(|()| end))
 }
 
-/// Submits at most `most` dirty blocks from block `from` on, and adds them to `submitted`. Returns
-/// the block at which it ended.
+/// Submits at most `most` dirty blocks from block `from` on. Those submitted are not dirty from then
+/// on, so that the size that a step stores counts them. Returns the block at which it ended.
 fn submit_runs(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     pages: &Pages,
     state: &mut NodeState,
     (from, most): (u64, u64),
-    submitted: &mut Vec<Range<u64>>,
 ) -> Result<u64> {
     let (mut at, mut left) = (from, most);
     while let Some(run) = state.dirty.next(at).filter(|_| left > 0) {
         at = run.start;
         let end = run.end.min(at.saturating_add(left));
-        submitted.push(at..at);
         while at < end {
             let block = FileBlock(at as u32);
             let want = (end - at).min(u64::from(u32::MAX)) as u32;
@@ -193,10 +189,10 @@ fn submit_runs(
                 Journal::Data => log_run(operation, pages, state, block, placed),
                 _ => submit_run(operation.volume(), pages, block, placed),
             }
-            at += u64::from(placed.length);
-            if let Some(range) = submitted.last_mut() {
-                range.end = at;
-            }
+            let range = at..at + u64::from(placed.length);
+            state.dirty.remove(range.clone());
+            state.delayed.remove(range.clone());
+            at = range.end;
         }
         left = left.saturating_sub(at - run.start);
     }

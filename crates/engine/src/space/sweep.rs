@@ -26,8 +26,8 @@ impl Space {
         Ok(())
     }
 
-    /// Makes a transaction durable, and everything before it. Afterwards, what had been freed before
-    /// may be reused.
+    /// Makes a transaction durable, and everything before it. Afterwards, what had been freed
+    /// before may be reused.
     ///
     /// # Errors
     /// As [`Space::sync`].
@@ -66,7 +66,7 @@ impl Space {
             let freed = self.take_freed();
             let stored =
                 self.store_descriptors(handle).and_then(|()| match self.logs_superblock() {
-                    true => self.store.store_superblock(handle, self.free_counts()),
+                    true => handle.store_superblock(self.free_counts()),
                     false => Ok(()),
                 });
             match stored {

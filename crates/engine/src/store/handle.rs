@@ -18,9 +18,10 @@
 use super::Store;
 use super::cache::{BlockKind, Frame, Stage};
 use super::gate::Pass;
-use super::superblock::Changes;
+use super::superblock::{Changes, FreeCounts};
 use crate::error::{Error, ErrorKind, Result};
 use extant_format::BlockNo;
+use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
 use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -266,6 +267,24 @@ impl<'s> Handle<'s> {
             log.note_change(&*self.store.clock);
         }
         self.store.record.change(change)
+    }
+
+    /// Stores the superblock in its frame, for a commit, unless only its time would change.
+    ///
+    /// # Errors
+    /// Those of reading its block.
+    pub(crate) fn store_superblock(&self, free: FreeCounts) -> Result<()> {
+        let Some(superblock) = self.store.changed_superblock(free) else { return Ok(()) };
+        let block_size = u64::from(self.store.block_size());
+        let block = BlockNo(SUPERBLOCK_OFFSET / block_size);
+        let offset = (SUPERBLOCK_OFFSET % block_size) as usize;
+        let frame = self.store.cache.read(block, BlockKind::Plain)?;
+        self.modify(&frame, |bytes| {
+            let bytes = bytes.get_mut(offset..offset + SUPERBLOCK_SIZE);
+            bytes.unwrap_or_default().copy_from_slice(&superblock.encode());
+        });
+        self.store.record.note_written(&superblock);
+        Ok(())
     }
 }
 

@@ -19,10 +19,10 @@
 //! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features
 //! that decide layouts, seeds); fields that change are in `record`. Frames are changed only through
 //! a [`Handle`](handle::Handle). Nothing is written once the latch is closed.
-//! *Locking*: `cache.sweep`, then `journal.checkpointing`, then `gate`, then `barrier.flushing`, all sleeping. A handle holds the
-//! gate shared; a sweep holds it exclusively while it freezes. The short locks: a cache shard or
-//! the list of dirty frames, then a frame, then the progress of writes, the budget or the spare
-//! buffers. Those of `record` and `latch` are taken on their own.
+//! *Locking*: `cache.sweep`, then `journal.checkpointing`, then `gate`, then `barrier.flushing`, all
+//! sleeping. A handle holds the gate shared; a sweep holds it exclusively while it freezes. The
+//! short locks: a cache shard or the list of dirty frames, then a frame, then the progress of
+//! writes, the budget or the spare buffers. Those of `record` and `latch` are taken on their own.
 pub(crate) mod barrier;
 pub(crate) mod budget;
 pub(crate) mod cache;

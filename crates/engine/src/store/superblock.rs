@@ -5,13 +5,11 @@
 //! it.
 //! *Locking*: both locks are short, and neither is held during I/O.
 use super::Store;
-use super::cache::BlockKind;
-use super::handle::Handle;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
+use extant_format::GroupNo;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
-use extant_format::{BlockNo, GroupNo};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The fields that change, apart from the free counts, which the groups keep.
@@ -77,6 +75,11 @@ impl Record {
     pub(super) fn change<R>(&self, change: impl FnOnce(&mut Changes) -> R) -> R {
         change(&mut self.changes.lock())
     }
+
+    /// The primary copy is this one now, on the disk or in its frame.
+    pub(super) fn note_written(&self, superblock: &Superblock) {
+        *self.written.lock() = encoded_without_time(superblock);
+    }
 }
 
 impl Store {
@@ -104,26 +107,11 @@ impl Store {
         superblock
     }
 
-    /// Stores the superblock in its frame, for a commit, unless only its time would change.
-    ///
-    /// # Errors
-    /// Those of reading its block.
-    pub(crate) fn store_superblock(&self, handle: &Handle<'_>, free: FreeCounts) -> Result<()> {
+    /// The superblock that a commit has to store; `None` if only its time would change.
+    pub(super) fn changed_superblock(&self, free: FreeCounts) -> Option<Superblock> {
         let superblock = self.current_superblock(free);
-        let encoded = encoded_without_time(&superblock);
-        if *self.record.written.lock() == encoded {
-            return Ok(());
-        }
-        let block_size = u64::from(self.block_size());
-        let block = BlockNo(SUPERBLOCK_OFFSET / block_size);
-        let offset = (SUPERBLOCK_OFFSET % block_size) as usize;
-        let frame = self.cache.read(block, BlockKind::Plain)?;
-        handle.modify(&frame, |bytes| {
-            let bytes = bytes.get_mut(offset..offset + SUPERBLOCK_SIZE);
-            bytes.unwrap_or_default().copy_from_slice(&superblock.encode());
-        });
-        *self.record.written.lock() = encoded;
-        Ok(())
+        let is_written = *self.record.written.lock() == encoded_without_time(&superblock);
+        (!is_written).then_some(superblock)
     }
 
     /// Writes the primary superblock, unless only its time would change and nothing else was
@@ -157,7 +145,7 @@ impl Store {
         };
         let outcome = self.write_at(offset, &superblock.encode());
         if group == GroupNo(0) {
-            *self.record.written.lock() = encoded_without_time(&superblock);
+            self.record.note_written(&superblock);
         }
         outcome
     }

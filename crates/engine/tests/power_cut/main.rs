@@ -175,20 +175,20 @@ fn holds(profile: Profile, block_size: u32, policies: &'static str, count: u64) 
 
 #[test]
 fn a_cut_shows_no_foreign_byte_on_ext4() {
-    holds(Profile::Ext4, 1024, "modern,throttle=inline", count());
+    holds(Profile::Ext4, 1024, "modern,journal=none,throttle=inline", count());
 }
 
 #[test]
 fn a_cut_shows_no_foreign_byte_on_ext2() {
-    holds(Profile::Ext2, 1024, "modern,throttle=inline", count());
+    holds(Profile::Ext2, 1024, "modern,journal=none,throttle=inline", count());
 }
 
 #[test]
 fn a_cut_shows_no_foreign_byte_with_other_policies() {
     for (profile, block_size, policies) in [
-        (Profile::Ext3, 4096, "modern,throttle=inline"),
+        (Profile::Ext3, 4096, "modern,journal=none,throttle=inline"),
         (Profile::Ext2, 1024, "linux-2.4,throttle=inline,data-order=data-first"),
-        (Profile::Ext4, 1024, "modern,throttle=inline,mount=sync"),
+        (Profile::Ext4, 1024, "modern,journal=none,throttle=inline,mount=sync"),
     ] {
         holds(profile, block_size, policies, count() / 5);
     }
@@ -198,7 +198,8 @@ fn a_cut_shows_no_foreign_byte_with_other_policies() {
 #[test]
 fn without_the_order_cuts_show_foreign_bytes() {
     for profile in [Profile::Ext2, Profile::Ext4] {
-        let wrong = cuts(profile, 1024, "modern,throttle=inline,data-order=unordered", 200);
+        let wrong =
+            cuts(profile, 1024, "modern,journal=none,throttle=inline,data-order=unordered", 200);
         assert!(wrong.len() > 10, "{profile:?}: only {} of 200: {wrong:#?}", wrong.len());
     }
 }
@@ -207,9 +208,10 @@ fn without_the_order_cuts_show_foreign_bytes() {
 /// and every one holds.
 #[test]
 fn a_cut_among_threads_shows_no_foreign_byte() {
-    for (profile, policies) in
-        [(Profile::Ext4, "modern"), (Profile::Ext2, "modern,throttle=global")]
-    {
+    for (profile, policies) in [
+        (Profile::Ext4, "modern,journal=none"),
+        (Profile::Ext2, "modern,journal=none,throttle=global"),
+    ] {
         let specification = specification(profile, 1024, policies);
         let base = soiled(&specification);
         let folder = Scratch::new("threads");
@@ -258,7 +260,7 @@ fn a_file_that_is_replaced_is_the_old_one_or_the_new_one() {
     let old = content::record(1, 1, 0, 20_000);
     let new = content::record(2, 2, 0, 20_000);
     for profile in [Profile::Ext2, Profile::Ext4] {
-        let specification = specification(profile, 1024, "modern,throttle=inline");
+        let specification = specification(profile, 1024, "modern,journal=none,throttle=inline");
         let base = soiled(&specification);
         let log = log_of(&base);
         let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
@@ -301,7 +303,7 @@ fn a_file_that_is_replaced_is_the_old_one_or_the_new_one() {
 #[test]
 fn a_file_that_is_rewritten_is_there_after_any_sync() {
     for profile in [Profile::Ext2, Profile::Ext4] {
-        let specification = specification(profile, 1024, "modern,throttle=inline");
+        let specification = specification(profile, 1024, "modern,journal=none,throttle=inline");
         let base = soiled(&specification);
         let log = log_of(&base);
         let device = Arc::clone(&log) as Arc<dyn BlockDevice>;
@@ -330,8 +332,10 @@ fn names_are_kept(
     if !oracle::require("e2fsck") {
         return;
     }
-    let specification =
-        Specification { features, ..specification(profile, 1024, "modern,throttle=inline") };
+    let specification = Specification {
+        features,
+        ..specification(profile, 1024, "modern,journal=none,throttle=inline")
+    };
     let base = soiled(&specification);
     let log = log_of(&base);
     let device = Arc::clone(&log) as Arc<dyn BlockDevice>;

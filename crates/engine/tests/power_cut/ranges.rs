@@ -132,7 +132,8 @@ fn a_range_that_was_changed_is_the_old_one_or_the_new_one() {
     for change in &CHANGES {
         // A map in the inode, one node, and several.
         for extents in [3 * 16, 80, 300] {
-            let specification = specification(Profile::Ext4, 1024, "modern,throttle=inline");
+            let specification =
+                specification(Profile::Ext4, 1024, "modern,journal=none,throttle=inline");
             cut(&specification, change, extents, extents as u64);
         }
     }

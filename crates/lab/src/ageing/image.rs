@@ -112,8 +112,8 @@ pub fn age_image(
     }
     let open = Options {
         access: Access::ReadWrite,
-        // A journal commits by the clock of the machine, and an image that is aged is to be the same
-        // each time.
+        // A journal commits by the clock of the machine, and an image that is aged is to be the
+        // same each time.
         policies: options.policies.clone().without_journal(),
         cache_bytes: options.cache_bytes,
         data: DataKeeping::Bytes,

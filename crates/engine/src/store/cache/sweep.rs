@@ -96,8 +96,8 @@ impl Cache {
         self.sweep.lock()
     }
 
-    /// Takes the bytes of all dirty frames, for a commit, by block number. Called while no operation
-    /// is open.
+    /// Takes the bytes of all dirty frames, for a commit, by block number. Called while no
+    /// operation is open.
     pub(in crate::store) fn freeze_all(&self) -> Vec<Sealed> {
         let mut frames = self.take_listed();
         frames.sort_unstable_by_key(|frame| frame.block);
