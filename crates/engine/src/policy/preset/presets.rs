@@ -108,6 +108,7 @@ const LINUX_2_6: Preset = Preset {
     bitmap_load: "outside",
     file_read_ahead: "2.6",
     directory_read_ahead: "physical",
+    journal: "ordered-jbd",
     elevator: "cfq-like",
     requests: "128",
     costs: COSTS_2007,
