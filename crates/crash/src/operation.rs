@@ -200,8 +200,9 @@ impl Sync {
         match self {
             Sync::File(path) => volume.open_file(path)?.sync(),
             Sync::Data(path) => volume.open_file(path)?.sync_data(),
-            // The engine has no narrower call for a directory.
-            Sync::Directory(_) | Sync::All => volume.sync(),
+            Sync::Directory(path) if path.is_empty() => volume.sync_path("/"),
+            Sync::Directory(path) => volume.sync_path(path),
+            Sync::All => volume.sync(),
         }
     }
 }

@@ -208,6 +208,15 @@ impl Filesystem {
         self.core.sync()
     }
 
+    /// Makes durable what a path leads to, and all that was done before: a file with its data, a
+    /// directory with its names. Symlinks are followed. Without a journal that is the metadata of
+    /// the whole volume.
+    pub fn sync_path(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let node = self.at(path, |core| core.inodes.resolve(bytes(path), Follow::Last))?;
+        self.core.sync_node(&node, Durable::All).map_err(|error| error.at(path))
+    }
+
     /// Writes everything, gives the volume the state (clean or not) that it was found in, and
     /// waits. Later changes through clones fail with `ReadOnly`.
     pub fn close(self) -> Result<()> {
@@ -690,13 +699,7 @@ impl File {
 
     /// The same; `what` says whether the inode's own attributes matter.
     pub(crate) fn sync_as(&self, what: Durable) -> Result<()> {
-        let core = &self.core;
-        let sync = || {
-            core.inodes.free_replaced()?;
-            core.write_for_commit()?;
-            file::sync(&core.inodes.volume, &self.node, what)
-        };
-        core.report(sync())
+        self.core.sync_node(&self.node, what)
     }
 
     /// Whether the bytes of files are kept at all (see [`DataKeeping`]).

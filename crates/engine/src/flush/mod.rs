@@ -16,8 +16,9 @@ pub(crate) mod flusher;
 mod memory;
 
 use crate::error::Result;
+use crate::inode::file::{self, Durable};
 use crate::inode::write_back::{Wait, make_map_dense};
-use crate::inode::{Inodes, Volume, credits, journal, mapping};
+use crate::inode::{Inodes, Node, Volume, credits, journal, mapping};
 use crate::policy::preset::Mount;
 use crate::ranks;
 use crate::store::Options;
@@ -113,6 +114,19 @@ impl Core {
     /// The first write error. Nothing is ever written after it.
     pub(crate) fn sync(&self) -> Result<()> {
         self.report(self.sync_all())
+    }
+
+    /// Makes one inode durable, with its data, and all that was done before.
+    ///
+    /// # Errors
+    /// The first write error. Nothing is ever written after it.
+    pub(crate) fn sync_node(&self, node: &Node, what: Durable) -> Result<()> {
+        let sync = || {
+            self.inodes.free_replaced()?;
+            self.write_for_commit()?;
+            file::sync(self.volume(), node, what)
+        };
+        self.report(sync())
     }
 
     /// Returns an outcome to the caller: a failure only once the writes started before it have

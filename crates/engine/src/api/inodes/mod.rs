@@ -63,6 +63,7 @@ use crate::flush::Core;
 use crate::inode::Node;
 use crate::inode::access;
 use crate::inode::caller::Caller;
+use crate::inode::file::Durable;
 use crate::name::namespace::Follow;
 use extant_format::Ino;
 use std::fmt;
@@ -216,6 +217,15 @@ impl Inodes<'_> {
     /// What the device returns; after that nothing more is written.
     pub fn sync(&self) -> Result<()> {
         self.core.sync()
+    }
+
+    /// Makes one inode durable, and all that was done before: a file with its data, a directory
+    /// with its names. Without a journal that is the metadata of the whole volume.
+    ///
+    /// # Errors
+    /// What the device returns; after that nothing more is written.
+    pub fn sync_inode(&self, inode: &Inode) -> Result<()> {
+        self.core.sync_node(self.node(inode)?, Durable::All)
     }
 
     fn of(&self, node: Arc<Node>) -> Inode {
