@@ -20,8 +20,8 @@
 //! that decide layouts, seeds); fields that change are in `record`. Frames are changed only through
 //! a [`Handle`](handle::Handle). Nothing is written once the latch is closed.
 //! *Locking*: `cache.sweep`, then `journal.checkpointing`, `gate` and `barrier.flushing`, all of
-//! them sleeping. A handle holds the gate shared; a sweep holds it exclusively while it freezes. The
-//! short locks: a cache shard or the list of dirty frames, then a frame, then the progress of
+//! them sleeping. A handle holds the gate shared; a sweep holds it exclusively while it freezes.
+//! The short locks: a cache shard or the list of dirty frames, then a frame, then the progress of
 //! writes, the budget or the spare buffers. Those of `record` and `latch` are taken on their own.
 pub(crate) mod barrier;
 pub(crate) mod budget;
