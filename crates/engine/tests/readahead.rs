@@ -439,7 +439,7 @@ fn the_posts_directory_comes_in_eleven_calls() {
     expected.extend([102; 8]);
     expected.extend([83, 0]);
     for (features, block_count) in [("", 8..=15), ("^dir_index", 7..=7)] {
-        let device = posts_directory(features, "linux-2.6");
+        let device = posts_directory(features, "linux-2.6,journal=none");
         for ahead in ["none", "physical", "logical"] {
             let policies = format!("linux-2.6,directory-read-ahead={ahead}");
             let volume = open(&device, &policies, DataKeeping::Bytes);

@@ -61,11 +61,12 @@ fn clusters_answer(table: &PostTable) {
     }
 }
 
-/// Files without indirect blocks gain nothing, and lose nothing; large ones gain.
+/// Files without indirect blocks gain nothing, and lose nothing (to 2 %: with a journal these
+/// two volumes are not laid out quite alike). Large ones gain.
 fn sizes_answer(table: &PostTable) {
     assert_eq!(all(table, "4KiB: indirect blocks"), [0, 0]);
     let small = all(table, "4KiB: fsck");
-    assert!(small[0].abs_diff(small[1]) * 100 <= small[0], "{small:?}");
+    assert!(small[0].abs_diff(small[1]) * 50 <= small[0], "{small:?}");
     let large = all(table, "1MiB: fsck");
     assert!(2 * large[1] < large[0], "{large:?}");
 }
