@@ -12,17 +12,17 @@ use crate::measure::seconds_now;
 
 /// Seconds that compiling and the tests of each crate may take, on two quiet cores.
 pub const BUDGETS: &[(&str, u32)] = &[
-    ("compiling", 280),
+    ("compiling", 300),
     ("format", 15),
     ("block", 10),
     ("journal", 20),
-    ("engine", 110),
-    ("inspect", 50),
+    ("engine", 160),
+    ("inspect", 65),
     ("archive", 10),
     ("image", 20),
     ("sim", 20),
     ("chart", 10),
-    ("lab", 80),
+    ("lab", 160),
     ("crash", 40),
     ("cli", 80),
     ("testkit", 20),
