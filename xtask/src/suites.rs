@@ -12,21 +12,21 @@ use crate::measure::seconds_now;
 
 /// Seconds that compiling and the tests of each crate may take, on two quiet cores.
 pub const BUDGETS: &[(&str, u32)] = &[
-    ("compiling", 300),
+    ("compiling", 295),
     ("format", 15),
     ("block", 10),
-    ("journal", 20),
-    ("engine", 160),
+    ("journal", 15),
+    ("engine", 150),
     ("inspect", 65),
     ("archive", 10),
-    ("image", 20),
-    ("sim", 20),
+    ("image", 10),
+    ("sim", 15),
     ("chart", 10),
-    ("lab", 160),
-    ("crash", 40),
-    ("cli", 80),
-    ("testkit", 20),
-    ("xtask", 15),
+    ("lab", 145),
+    ("crash", 50),
+    ("cli", 70),
+    ("testkit", 10),
+    ("xtask", 10),
 ];
 
 /// What a crate without a row may take.
