@@ -357,7 +357,7 @@ pub fn sequences(
     Ok(report)
 }
 
-/// Draws so many of them, in their order.
+/// Draws this many of them, in their order.
 fn sample(
     from: impl IntoIterator<Item = Sequence>,
     count: usize,

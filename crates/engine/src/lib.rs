@@ -53,7 +53,7 @@
 //! store    everything between the engine and the device: cache, handles, sweeps, requests
 //! policy   pure functions of facts, used by all layers      error, runs   used by all layers
 //! ranks    the order of the locks, which debug builds judge
-//! seeded   mistakes that tests make on purpose, behind the feature `seeded-bugs`
+//! seeded   mistakes that tests make on purpose, under the feature `seeded-bugs`
 //! ```
 //!
 //! # Locks

@@ -53,7 +53,7 @@ fn content(write: u64) -> Vec<u8> {
     write.to_le_bytes().repeat(BLOCK as usize / 8)
 }
 
-/// What a life before a cut left behind.
+/// What a life before a cut left.
 struct Life {
     /// The last write of each block, of those that a flush covers that was answered.
     durable: Vec<u64>,

@@ -85,7 +85,7 @@ fn run(core: &Weak<Core>, shared: &Shared) {
 }
 
 impl Core {
-    /// With `journal=ordered-jbd` a commit writes all data that is dirty, whoever asked for the
+    /// With `journal=ordered-jbd` a commit writes all dirty data, whichever caller asked for the
     /// commit.
     ///
     /// # Errors

@@ -6,9 +6,9 @@
 //! (dirty) -------> placed, under way ---------------------------> (in the map)
 //! ```
 //!
-//! With `journal=ordered` a map changes only after the data that it leads to is written, so no
-//! commit ever waits for the data of files that nobody asked to sync. Until then the place is known
-//! in memory alone: a power cut forgets it.
+//! With `journal=ordered` a map changes only after the data that it leads to is written, so a
+//! commit waits for no file's data but that of a file that replaces another, or was emptied and
+//! written anew. Until then the place is known in memory alone: a power cut forgets it.
 //!
 //! *Invariants*: runs do not overlap, neither in the file nor on the volume. The blocks of new runs
 //! are free in their bitmap, held back from every search, and promised.

@@ -8,8 +8,8 @@
 //!                  is left of its map; recovery goes on
 //! ```
 //!
-//! *Invariants*: whoever changes the list stores the inode in the same operation. After each step
-//! the map on the disk leads to no block that is free.
+//! *Invariants*: a caller that changes the list stores the inode in the same operation. After each
+//! step the map on the disk leads to no block that is free.
 //! *Locking*: the caller has locked the inode exclusively. The list's lock is not held while a
 //! table block is read; the orphan before it is changed in its table block, without its lock.
 use crate::error::{Error, Place, Result};

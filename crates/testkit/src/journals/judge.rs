@@ -12,7 +12,7 @@ use crate::walk::{Depth, Entry, walk};
 
 /// Where the primary superblock is, and its length.
 const SUPERBLOCK: std::ops::Range<u64> = 1024..2048;
-/// Fields of the superblock, from and to in bytes, that whoever replays may set: times of mounting
+/// Fields of the superblock, from and to in bytes, that a replay may set: times of mounting
 /// and writing, counts of mounts, the state, the flag of a log that has to be replayed with its
 /// word, what was written in all, what is said of errors, and the checksum over these.
 const FREE_FIELDS: [(u64, u64); 7] = [

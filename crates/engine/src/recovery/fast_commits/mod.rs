@@ -1,5 +1,5 @@
 //! Fast commits: changes of single inodes and names, which Linux logs instead of whole blocks and
-//! which have to be made by whoever replays them.
+//! which have to be made by the replay.
 //!
 //! ```text
 //! change   what a tag says, checked        names   directories, changed on the volume at once
