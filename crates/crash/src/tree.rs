@@ -60,6 +60,9 @@ pub struct Version {
     pub change: Change,
     /// Bytes that may read as zeros meanwhile: the rests of blocks that are zeroed in place.
     pub zeros: Range<u64>,
+    /// Whether these zeros are on the disk before the change itself is: the rest of the last block
+    /// of a file that became shorter.
+    pub zeros_first: bool,
 }
 
 /// All versions of each file.
@@ -326,11 +329,12 @@ impl Model {
     fn changed(&self, operation: &Operation, mut bytes: Vec<u8>) -> Version {
         let block = self.block_bytes;
         let is_aligned = |at: u64| at.is_multiple_of(block);
-        let (mut change, mut zeros) = (Change::Whole, 0..0);
+        let (mut change, mut zeros, mut zeros_first) = (Change::Whole, 0..0, false);
         match *operation {
             Operation::Truncate { size, .. } => {
                 if size < bytes.len() as u64 && !is_aligned(size) {
                     (change, zeros) = (Change::InPlace, size..size.next_multiple_of(block));
+                    zeros_first = true;
                 }
                 bytes.resize(size as usize, 0);
             }
@@ -359,7 +363,7 @@ impl Model {
             }
             _ => {}
         }
-        Version { bytes: Arc::new(bytes), change, zeros }
+        Version { bytes: Arc::new(bytes), change, zeros, zeros_first }
     }
 }
 
@@ -368,7 +372,7 @@ fn node(kind: Kind) -> Node {
 }
 
 fn version(bytes: Vec<u8>, change: Change) -> Version {
-    Version { bytes: Arc::new(bytes), change, zeros: 0..0 }
+    Version { bytes: Arc::new(bytes), change, zeros: 0..0, zeros_first: false }
 }
 
 fn grow(bytes: &mut Vec<u8>, end: u64, size: Size) {

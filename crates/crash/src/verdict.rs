@@ -182,9 +182,9 @@ impl Judge<'_> {
             let now = tree.nodes[id].version;
             let durable = self.floor.versions.get(id).copied().unwrap_or(0);
             let last = self.last_version(*id).max(now);
-            let window = &versions[durable.min(now)..=last];
+            let first = durable.min(now);
             let found = &self.seen.found[path].bytes;
-            file(window, &versions[now], found, self.bytes)
+            file(&versions[first..=last], now - first, found, self.bytes)
                 .map_err(|why| Why::Bytes(format!("{path}: {why}")))?;
         }
         Ok(())
@@ -233,14 +233,15 @@ fn compare(path: &str, node: &Node, found: &Found, links: usize) -> Result<(), S
     Ok(())
 }
 
-/// Whether a file may hold this: `window` has what it held since it was last durable, `now` is what
-/// it holds if only metadata changed.
-fn file(window: &[Version], now: &Version, found: &[u8], bytes: Bytes) -> Result<(), String> {
+/// Whether a file may hold this: `window` has what it held since it was last durable, and at `now`
+/// what it holds if only metadata changed.
+fn file(window: &[Version], now: usize, found: &[u8], bytes: Bytes) -> Result<(), String> {
     let is_written = window.iter().skip(1).any(|version| version.change == Change::InPlace);
     if !is_written {
-        return match *now.bytes == *found {
+        let now = &window[now].bytes;
+        return match **now == *found {
             true => Ok(()),
-            false => Err(difference(&now.bytes, found)),
+            false => Err(difference(now, found)),
         };
     }
     size(window, found.len())?;
@@ -255,9 +256,12 @@ fn file(window: &[Version], now: &Version, found: &[u8], bytes: Bytes) -> Result
         .then(|| window.iter().flat_map(|version| version.bytes.chunks(RECORD)).collect());
     for (at, piece) in (0..).step_by(RECORD).zip(found.chunks(RECORD)) {
         let is_zero = piece.iter().all(|byte| *byte == 0);
+        // What was cut off is gone with the size, although the file grows again.
+        let is_cut = |version: &Version| version.zeros_first && version.zeros.contains(&(at as u64));
+        let since = window[..=now].iter().rposition(is_cut).unwrap_or(0);
         let held = |version: &Version| version.bytes.get(at..at + piece.len()) == Some(piece);
         let is_zeroed = |version: &Version| is_zero && version.zeros.contains(&(at as u64));
-        let is_own = window.iter().any(held)
+        let is_own = window[since..].iter().any(held)
             || window.iter().skip(1).any(is_zeroed)
             || shifted.as_ref().is_some_and(|pieces| is_zero || pieces.contains(piece));
         if !is_own {

@@ -112,6 +112,34 @@ fn write_blocks(
     })
 }
 
+/// Starts to write a dirty block that has a place, and has the running transaction wait for it.
+/// Volumes without a journal write it later.
+pub(crate) fn write_before_commit(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    block: u64,
+) -> Result<()> {
+    let volume = operation.volume();
+    let (Some(log), Ok(number)) = (volume.store.log(), u32::try_from(block)) else {
+        return Ok(());
+    };
+    let has_place = matches!(
+        mapping::find(volume, state, FileBlock(number), 1)?,
+        Piece::Run(_, State::Written)
+    );
+    if !has_place || !state.dirty.contains(block) {
+        return Ok(());
+    }
+    submit_some(operation, pages, state, block, 1)
+        .inspect_err(|error| volume.store.latch.close(Some(error)))?;
+    pages.count_placed(state.placed.len());
+    volume.pages.count_left(&volume.store, pages, state.dirty.len());
+    let under_way = Arc::clone(&pages.under_way);
+    log.wait_for_data(Box::new(move || under_way.wait_for(&(block..block + 1))));
+    Ok(())
+}
+
 /// Blocks of metadata that allocating one run and storing the inode change.
 const STEP: u32 = credits::RUN + credits::INODE;
 

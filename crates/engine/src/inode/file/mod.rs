@@ -20,7 +20,7 @@ use crate::inode::placed::Before;
 use crate::inode::rights;
 use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{write_back, write_out};
+use crate::inode::write_back::{write_back, write_before_commit, write_out};
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
 use crate::store::DataKeeping;
@@ -332,12 +332,17 @@ pub(crate) fn set_size_locked(
     if size > 0 && size < state.inode.size {
         state.before_map_change(volume, Leads::Fewer)?;
     }
+    if size <= state.inode.size {
+        let cut = size / u64::from(volume.store.block_size())..u64::MAX;
+        node.pages.under_way.wait_for(&cut);
+    }
     volume.change(WRITE, |operation| {
         rights::remove_capability(operation, state)?;
         if size == 0 && state.inode.size > 0 {
             node.rewritten.store(true, Ordering::Release);
         }
         if size <= state.inode.size {
+            zero_tail(operation, &node.pages, state, size)?;
             // The size is stored first, so that no size on disk counts the blocks that are cut off.
             if state.table_size() > size {
                 state.inode.size = size;
@@ -368,7 +373,6 @@ fn shrink(
 ) -> Result<()> {
     let volume = operation.volume();
     let block_size = u64::from(volume.store.block_size());
-    zero_part(operation, pages, state, size..size.next_multiple_of(block_size))?;
     let range = size.div_ceil(block_size)..u64::from(u32::MAX) + 1;
     forget_range(volume, pages, state, range.clone());
     volume.space.close_window(state.ino);
@@ -378,6 +382,23 @@ fn shrink(
     mapping::window::discard(operation, state)?;
     mapping::remove(operation, state, range, Purpose::Data)?;
     pause(operation, state, credits::STEP)
+}
+
+/// Zeroes what a block holds after `size`. With a journal these zeros are on the disk before the
+/// size is, so that a file that grows again after a power cut does not show what was cut off.
+fn zero_tail(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+    size: u64,
+) -> Result<()> {
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
+    zero_part(operation, pages, state, size..size.next_multiple_of(block_size))?;
+    if size.is_multiple_of(block_size) || !volume.store.writes_data_first() {
+        return Ok(());
+    }
+    write_before_commit(operation, pages, state, size / block_size)
 }
 
 /// Zeroes bytes within one block, if it holds any data.
