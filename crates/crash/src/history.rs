@@ -5,7 +5,8 @@
 //!
 //! - `fsync` of a file: its bytes, size and inode, and every change of its names before the call
 //!   (also that it was made), because they changed its inode.
-//! - `fdatasync` of a file: its bytes, its size, and that it was made.
+//! - `fdatasync` of a file: its bytes, its size, and that it was made. If its size is the one that
+//!   is durable already, there may be nothing to commit.
 //! - `fsync` of a directory: its names.
 //! - `sync`: everything.
 //!
@@ -68,10 +69,23 @@ impl Script {
         self.trees.push(Arc::new(self.model.tree.clone()));
     }
 
+    /// The size of a file after some steps, in bytes.
+    fn size(&self, steps: usize, node: NodeId) -> Option<usize> {
+        let version = self.trees[steps].nodes.get(&node)?.version;
+        Some(self.contents().get(&node)?.get(version)?.bytes.len())
+    }
+
     /// What every file of it held.
     pub fn contents(&self) -> &Contents {
         &self.model.contents
     }
+}
+
+/// The size of a file that is known to be durable, in bytes.
+fn durable_size(script: &Script, floor: &Floor, node: NodeId) -> Option<usize> {
+    let is_old = script.trees[0].nodes.contains_key(&node);
+    let version = floor.versions.get(&node).copied().or(is_old.then_some(0))?;
+    Some(script.contents().get(&node)?.get(version)?.bytes.len())
 }
 
 /// When a step was: its end is missing if it never came.
@@ -145,8 +159,13 @@ impl History {
     fn raise(&self, floor: &mut Floor, sync: &Sync, subject: Option<NodeId>, tick: u64) {
         for (process, script) in self.scripts.iter().enumerate() {
             let ended = self.ended_before(process, tick);
+            let has_durable_size = subject.is_some_and(|node| {
+                let size = script.size(ended, node);
+                size.is_some() && size == durable_size(script, floor, node)
+            });
             let matters = |touched: &Touched| match (sync, subject) {
                 (Sync::All, _) => true,
+                (Sync::Data(_), Some(_)) if has_durable_size => false,
                 (Sync::Data(_), Some(node)) => touched.mapped.contains(&node),
                 (_, Some(node)) => touched.nodes.contains(&node),
                 (_, None) => false,

@@ -347,9 +347,8 @@ impl Model {
                 fill(&mut bytes, offset, length);
             }
             Operation::Punch { offset, length, .. } => {
-                if !is_aligned(offset) || !is_aligned(offset + length) {
-                    (change, zeros) = (Change::InPlace, offset..offset + length);
-                }
+                // In steps: a transaction may end between two of them.
+                (change, zeros) = (Change::InPlace, offset..offset + length);
                 fill(&mut bytes, offset, length);
             }
             Operation::Collapse { offset, length, .. } => {
