@@ -5,8 +5,8 @@
 //!
 //! - `fsync` of a file: its bytes, size and inode, and every change of its names before the call
 //!   (also that it was made), because they changed its inode.
-//! - `fdatasync` of a file: its bytes, its size, and that it was made. If its size is the one that
-//!   is durable already, there may be nothing to commit.
+//! - `fdatasync` of a file: its bytes, its size, and that it was made. A file that grew in memory
+//!   and was cut back has a size that may be durable already.
 //! - `fsync` of a directory: its names.
 //! - `sync`: everything.
 //!
@@ -75,17 +75,34 @@ impl Script {
         Some(self.contents().get(&node)?.get(version)?.bytes.len())
     }
 
+    /// How many of the first `ended` steps are durable where the size of a file is, of which the
+    /// version `durable` is: those up to the one that gave it this size, whatever grew it in memory
+    /// since and was undone.
+    fn steps_to_size(&self, ended: usize, node: NodeId, durable: Option<usize>) -> usize {
+        let now = self.size(ended, node);
+        let version = |steps: usize| self.trees[steps].nodes.get(&node).map(|state| state.version);
+        let mut needed = 0;
+        for (number, step) in self.steps[..ended].iter().enumerate().rev() {
+            if version(number + 1) <= durable && durable.is_some() {
+                return if self.size(number + 1, node) == now { 0 } else { needed };
+            }
+            if !step.touched.mapped.contains(&node) {
+                continue;
+            }
+            if self.size(number + 1, node) == now {
+                needed = number + 1;
+            }
+            if self.size(number, node) < now {
+                return needed;
+            }
+        }
+        if self.size(0, node) == now { 0 } else { needed }
+    }
+
     /// What every file of it held.
     pub fn contents(&self) -> &Contents {
         &self.model.contents
     }
-}
-
-/// The size of a file that is known to be durable, in bytes.
-fn durable_size(script: &Script, floor: &Floor, node: NodeId) -> Option<usize> {
-    let is_old = script.trees[0].nodes.contains_key(&node);
-    let version = floor.versions.get(&node).copied().or(is_old.then_some(0))?;
-    Some(script.contents().get(&node)?.get(version)?.bytes.len())
 }
 
 /// When a step was: its end is missing if it never came.
@@ -159,19 +176,22 @@ impl History {
     fn raise(&self, floor: &mut Floor, sync: &Sync, subject: Option<NodeId>, tick: u64) {
         for (process, script) in self.scripts.iter().enumerate() {
             let ended = self.ended_before(process, tick);
-            let has_durable_size = subject.is_some_and(|node| {
-                let size = script.size(ended, node);
-                size.is_some() && size == durable_size(script, floor, node)
-            });
             let matters = |touched: &Touched| match (sync, subject) {
                 (Sync::All, _) => true,
-                (Sync::Data(_), Some(_)) if has_durable_size => false,
-                (Sync::Data(_), Some(node)) => touched.mapped.contains(&node),
                 (_, Some(node)) => touched.nodes.contains(&node),
                 (_, None) => false,
             };
-            let mut steps = script.steps[..ended].iter();
-            let last = steps.rposition(|step| matters(&step.touched)).map_or(0, |last| last + 1);
+            let last = match (sync, subject) {
+                (Sync::Data(_), Some(node)) => {
+                    let is_old = script.trees[0].nodes.contains_key(&node);
+                    let known = floor.versions.get(&node).copied().or(is_old.then_some(0));
+                    script.steps_to_size(ended, node, known)
+                }
+                _ => {
+                    let mut steps = script.steps[..ended].iter();
+                    steps.rposition(|step| matters(&step.touched)).map_or(0, |last| last + 1)
+                }
+            };
             floor.steps[process] = floor.steps[process].max(last);
             for (node, state) in &script.trees[ended].nodes {
                 let is_synced = match sync {

@@ -1,0 +1,159 @@
+//! The log of a volume at its edges: what one sync asks of the device, a log that fails, and a
+//! small log on a volume without a free block.
+mod volume;
+
+use extant_block::{BlockDevice, Fault, Faulty, MemoryDevice, RealClock, Traced};
+use extant_engine::mkfs::Profile;
+use extant_engine::{ErrorKind, Filesystem, Rename};
+use extant_format::journal::JournalSuperblock;
+use std::sync::Arc;
+use volume::{MIB, Random, Specification, judge};
+
+fn specification(profile: Profile) -> Specification {
+    // The least log that mke2fs makes: 1,024 blocks.
+    Specification { policies: "modern,commit=3600s", ..Specification::new(profile, 1024, 8 * MIB) }
+}
+
+/// Blocks of a commit of one file's growth: the descriptor of the log, the inode's table block, the
+/// bitmap, the group's descriptor, the superblock, and the block that commits.
+const COMMIT_BLOCKS: u64 = 6;
+
+#[test]
+fn an_fsync_writes_its_data_and_one_commit() {
+    for (profile, map_blocks) in [(Profile::Ext4, 0), (Profile::Ext3, 0)] {
+        let specification = specification(profile);
+        let device = Arc::new(Traced::new(specification.make(RealClock::new())));
+        let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(shared, &specification.options()).expect("opens");
+        let file = volume.create_file("/file", 0o644).expect("a file");
+        file.sync().expect("syncs");
+        for round in 0..8 {
+            let before = device.counters();
+            file.write_all_at(round * 1024, &[round as u8 + 1; 1024]).expect("writes");
+            file.sync().expect("syncs");
+            let after = device.counters();
+            let blocks = (after.bytes_written - before.bytes_written) / 1024;
+            let flushes = after.flushes - before.flushes;
+            assert!(blocks <= 1 + map_blocks + COMMIT_BLOCKS, "round {round}: {blocks} blocks");
+            assert!(flushes <= 2, "round {round}: {flushes} flushes");
+        }
+        // In place, and no size changes: one block of data, and its time of change.
+        let before = device.counters();
+        file.write_all_at(0, &[9; 1024]).expect("writes");
+        file.sync_data().expect("syncs");
+        let after = device.counters();
+        assert_eq!(after.bytes_written - before.bytes_written, 1024, "fdatasync in place");
+        assert_eq!(after.flushes - before.flushes, 1, "fdatasync in place");
+        volume.close().expect("closes");
+        judge(device.device()).unwrap_or_else(|said| panic!("{specification}: {said}"));
+    }
+}
+
+/// Where the superblock of the log is on a device, in bytes.
+fn log_superblock(device: &MemoryDevice) -> (u64, JournalSuperblock) {
+    for at in (0..device.info().bytes).step_by(1024) {
+        let mut bytes = vec![0; 1024];
+        device.read(at, &mut bytes).expect("reads");
+        if let Ok(superblock) = JournalSuperblock::parse(&bytes) {
+            return (at, superblock);
+        }
+    }
+    panic!("the volume has no log");
+}
+
+#[test]
+fn a_log_that_fails_tells_linux_and_the_next_opening() {
+    let specification = specification(Profile::Ext4);
+    let medium = specification.make(RealClock::new());
+    let device = Arc::new(Faulty::new(Traced::new(Arc::clone(&medium))));
+    let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
+    let volume = Filesystem::open(shared, &specification.options()).expect("opens");
+    volume.write("/kept", &[1; 3000]).expect("a file");
+    volume.sync().expect("syncs");
+    volume.create_dir("/lost", 0o755).expect("a directory");
+    // The next write is the log's: no data is dirty.
+    device.repair();
+    device.add(Fault::NthWrite(1));
+    let error = volume.sync().expect_err("the log cannot be written");
+    assert!(matches!(error.kind, ErrorKind::Device(_)), "{error}");
+    let refused = volume.create_dir("/late", 0o755).expect_err("the volume is closed to changes");
+    assert!(refused.to_string().contains(&error.kind.to_string()), "{refused}");
+    assert!(volume.close().is_err(), "close said nothing");
+
+    let (_, superblock) = log_superblock(&medium);
+    assert_eq!(superblock.error, -5, "the log says EIO");
+    // A reader that recovers takes the error over as the volume's own, and has what was synced.
+    let volume = specification.open(&medium).expect("opens");
+    assert_eq!(volume.read("/kept").expect("reads"), [1; 3000]);
+    assert!(volume.metadata("/lost").is_err(), "it was never committed");
+    volume.close().expect("closes");
+    let (_, superblock) = log_superblock(&medium);
+    assert_eq!(superblock.error, 0, "the log was taken over");
+    assert!(has_error_flag(&medium), "the volume says that it met an error");
+}
+
+/// Whether the superblock of a volume says that an error was met.
+fn has_error_flag(device: &MemoryDevice) -> bool {
+    const STATE: u64 = 1024 + 0x3a;
+    const ERROR: u16 = 2;
+    let mut bytes = [0; 2];
+    device.read(STATE, &mut bytes).expect("reads");
+    u16::from_le_bytes(bytes) & ERROR != 0
+}
+
+/// Whether an error is that of a full volume; any other fails the test.
+fn is_full<T>(outcome: extant_engine::Result<T>) -> bool {
+    match outcome {
+        Ok(_) => false,
+        Err(error) if matches!(error.kind, ErrorKind::NoSpace { .. }) => true,
+        Err(error) => panic!("on a full volume: {error}"),
+    }
+}
+
+#[test]
+fn a_full_volume_with_a_small_log_goes_on() {
+    for profile in [Profile::Ext4, Profile::Ext3] {
+        let specification = Specification { inodes: 4096, ..specification(profile) };
+        let device = specification.make(RealClock::new());
+        let volume = specification.open(&device).expect("opens");
+        let mut random = Random::new(7);
+        let mut files = 0;
+        let fill = |files: &mut u64| {
+            while !is_full(volume.write(format!("/{files}"), &vec![*files as u8; 9000])) {
+                *files += 1;
+            }
+        };
+        fill(&mut files);
+        assert!(files > 100, "{files} files");
+        // Every transaction now takes blocks that another has freed: those are free after it.
+        let mut refused = 0;
+        for round in 0..3000 {
+            if round % 100 == 0 {
+                fill(&mut files);
+            }
+            let (one, other) = (random.below(files), random.below(files));
+            let (one, other) = (format!("/{one}"), format!("/{other}"));
+            let outcome = match random.below(6) {
+                0 => volume.write(&one, &vec![round as u8; random.below(20_000) as usize]),
+                1 => volume.rename(&one, &other, Rename::Replace),
+                2 => volume.remove_file(&one),
+                3 => volume.write(&other, &vec![round as u8; 12_000]),
+                4 => volume.create_dir(format!("/directory {}", random.below(200)), 0o755),
+                _ if random.one_in(20) => volume.sync(),
+                _ => volume.hard_link(&one, &format!("/link {}", random.below(100))),
+            };
+            match outcome.map_err(|error| error.kind) {
+                Ok(()) | Err(ErrorKind::NotFound | ErrorKind::Exists | ErrorKind::TooManyLinks) => {
+                }
+                Err(ErrorKind::NoSpace { .. }) => refused += 1,
+                Err(other) => panic!("{specification}, round {round}: {other}"),
+            }
+        }
+        assert!(refused > 10, "the volume was never full: {refused}");
+        volume.sync().expect("syncs");
+        let counts = volume.journal_counts().expect("a journal");
+        assert!(counts.checkpoints > 1, "the log was never full: {counts:?}");
+        volume.close().expect("closes");
+        judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
+    }
+}
