@@ -5,6 +5,7 @@
 
 mod build;
 mod check;
+mod engine;
 mod input;
 mod lab;
 mod layout;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::command::{self, find, program};
 use crate::measure::{self, Contender, Measured, measure};
 use crate::repository;
-use crate::sheet::Sheet;
+use crate::sheet::{Print, Sheet};
 
 pub use input::Input;
 
@@ -32,12 +33,17 @@ pub struct Bench {
     pub only: Option<String>,
     /// Which input; both if none is named.
     pub input: Option<String>,
+    /// What of the table of calls.
+    pub engine: engine::Choice,
+    /// What is printed.
+    pub print: Print,
 }
 
 /// A table, or several: its word for `--only`, and what measures it.
 type Tables = (&'static str, fn(&Bench, &mut Sheet) -> Result<(), String>);
 
 const TABLES: &[Tables] = &[
+    ("engine", engine::tables),
     ("build", build::tables),
     ("read", read::tables),
     ("limits", limits::tables),
@@ -52,9 +58,10 @@ const ROUNDS: usize = 5;
 /// The document that has the tables.
 const DOCUMENT: &str = "docs/BENCHMARKS.md";
 
-/// `bench [--rounds N] [--folder FOLDER] [--only build|read|limits|check|layout|lab] [--input
-/// linux|small|FILE.tar]`: prints the tables, and puts them into `docs/BENCHMARKS.md` unless they
-/// are of fewer rounds or of one input only.
+/// `bench [--rounds N] [--folder FOLDER] [--only engine|build|read|limits|check|layout|lab]
+/// [--input linux|small|FILE.tar] [--rows WORDS] [--count N] [--json]`: prints the tables, and puts
+/// them into `docs/BENCHMARKS.md` unless they are of fewer rounds, of one input, or of some rows.
+/// With `--json` prints one object in the end, and no document changes.
 ///
 /// # Errors
 /// A word is wrong, an input cannot be made, the command that all are compared to fails, or the
@@ -63,17 +70,25 @@ pub fn run(words: &[String]) -> Result<(), String> {
     let bench = parse(words)?;
     std::fs::create_dir_all(&bench.folder)
         .map_err(|error| format!("{}: {error}", bench.folder.display()))?;
+    let mut sections = Vec::new();
     for (name, tables) in TABLES {
         if bench.only.as_deref().is_some_and(|only| only != *name) {
             continue;
         }
-        let mut sheet = Sheet::default();
+        let mut sheet = Sheet::new(bench.print);
         sheet.say(&format!("{}; {} rounds; {}", measure::machine(), bench.rounds, commit()));
         tables(&bench, &mut sheet)?;
-        if bench.is_complete() {
-            sheet.write(&repository().join(DOCUMENT), name)?;
-            println!("\n{DOCUMENT}: section {name} is of this run");
+        match bench.print {
+            Print::Json => sections.push(sheet.to_json(name)),
+            Print::Lines if bench.is_complete() => {
+                sheet.write(&repository().join(DOCUMENT), name)?;
+                println!("\n{DOCUMENT}: section {name} is of this run");
+            }
+            Print::Lines => {}
         }
+    }
+    if bench.print == Print::Json {
+        println!("{:#}", serde_json::Value::Array(sections));
     }
     Ok(())
 }
@@ -81,7 +96,7 @@ pub fn run(words: &[String]) -> Result<(), String> {
 impl Bench {
     /// Whether the tables are what the document shows.
     fn is_complete(&self) -> bool {
-        self.rounds >= ROUNDS && self.input.is_none()
+        self.rounds >= ROUNDS && self.input.is_none() && self.engine.is_complete()
     }
 }
 
@@ -96,21 +111,31 @@ fn commit() -> String {
 }
 
 fn parse(words: &[String]) -> Result<Bench, String> {
-    let folder = repository().join("target/bench");
-    let mut bench = Bench { rounds: ROUNDS, folder, only: None, input: None };
-    for pair in words.chunks(2) {
-        let [option, value] = pair else {
-            return Err(format!("{} needs a value", pair[0]));
-        };
+    let mut bench = Bench {
+        rounds: ROUNDS,
+        folder: repository().join("target/bench"),
+        only: None,
+        input: None,
+        engine: engine::Choice::default(),
+        print: Print::Lines,
+    };
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        if option == "--json" {
+            bench.print = Print::Json;
+            continue;
+        }
+        let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
+        let number = || value.parse().map_err(|_| format!("{option} {value}: no number"));
         match option.as_str() {
-            "--rounds" => {
-                bench.rounds = value.parse().map_err(|_| format!("--rounds {value}: no number"))?
-            }
+            "--rounds" => bench.rounds = number()? as usize,
             "--folder" => bench.folder = value.into(),
             "--only" if TABLES.iter().any(|(name, _)| name == value) => {
                 bench.only = Some(value.clone())
             }
             "--input" => bench.input = Some(value.clone()),
+            "--rows" => bench.engine.rows = engine::Choice::rows(value)?,
+            "--count" => bench.engine.count = Some(number()?),
             _ => return Err(format!("no option {option} {value}")),
         }
     }
