@@ -264,11 +264,8 @@ fn mixed(number: u64) -> u64 {
 fn bytes_of(segments: &[Segment]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for segment in segments {
-        match segment {
-            Segment::Owned(piece) => bytes.extend_from_slice(piece),
-            Segment::Shared(piece) => bytes.extend_from_slice(piece),
-            Segment::Phantom(_) => break,
-        }
+        let Some(piece) = segment.content() else { break };
+        bytes.extend_from_slice(piece);
     }
     bytes
 }

@@ -1,4 +1,5 @@
 //! What a device is: requests go in, completions come out.
+use crate::buffer::Buffer;
 use crate::clock::{Clock, Waker};
 use crate::edge::{self, Edge};
 use crate::lock::ShortLock;
@@ -37,6 +38,12 @@ pub enum Segment {
     Owned(Vec<u8>),
     /// Bytes shared with a cache frame, which copies them before a change. For writes only.
     Shared(Arc<Vec<u8>>),
+    /// Pooled memory that the request owns: the target of reads, or the source of writes. It may
+    /// have any content before a read.
+    Pooled(Buffer),
+    /// A part of memory shared with pages of a file, which copy it before a change. For writes
+    /// only.
+    Part(Arc<Buffer>, Range<usize>),
     /// This many bytes that are not kept: file data in the laboratory. Reads return nothing, writes
     /// store nothing.
     Phantom(usize),
@@ -48,8 +55,40 @@ impl Segment {
         match self {
             Segment::Owned(bytes) => bytes.len(),
             Segment::Shared(bytes) => bytes.len(),
+            Segment::Pooled(buffer) => buffer.len(),
+            Segment::Part(_, range) => range.len(),
             Segment::Phantom(bytes) => *bytes,
         }
+    }
+
+    /// The bytes that a write stores; `None` for phantoms.
+    pub fn content(&self) -> Option<&[u8]> {
+        match self {
+            Segment::Owned(bytes) => Some(bytes),
+            Segment::Shared(bytes) => Some(bytes),
+            Segment::Pooled(buffer) => Some(buffer),
+            Segment::Part(buffer, range) => Some(buffer.get(range.clone()).unwrap_or_default()),
+            Segment::Phantom(_) => None,
+        }
+    }
+
+    /// The bytes that a read fills, all of them; `None` for phantoms, and for shared memory.
+    pub fn target(&mut self) -> Option<&mut [u8]> {
+        match self {
+            Segment::Owned(bytes) => Some(bytes),
+            Segment::Pooled(buffer) => Some(buffer),
+            Segment::Shared(_) | Segment::Part(..) | Segment::Phantom(_) => None,
+        }
+    }
+
+    /// Whether it is memory that others use too, which no read may fill.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Segment::Shared(_) | Segment::Part(..))
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_phantom(&self) -> bool {
+        matches!(self, Segment::Phantom(_))
     }
 }
 

@@ -365,16 +365,13 @@ impl Shared {
 
     /// Reads adjacent segments in one call, and skips what phantoms cover.
     fn read_segments(&self, mut position: u64, segments: &mut [Segment]) -> io::Result<()> {
-        if segments.iter().any(|segment| matches!(segment, Segment::Shared(_))) {
+        if segments.iter().any(Segment::is_shared) {
             return Err(read_into_shared());
         }
-        for run in segments.chunk_by_mut(|a, b| is_phantom(a) == is_phantom(b)) {
+        for run in segments.chunk_by_mut(|a, b| a.is_phantom() == b.is_phantom()) {
             let bytes = segments_bytes(run);
-            let owned = run.iter_mut().filter_map(|segment| match segment {
-                Segment::Owned(bytes) => Some(IoSliceMut::new(bytes)),
-                Segment::Shared(_) | Segment::Phantom(_) => None,
-            });
-            self.load(position, &mut owned.collect::<Vec<_>>())?;
+            let targets = run.iter_mut().filter_map(Segment::target).map(IoSliceMut::new);
+            self.load(position, &mut targets.collect::<Vec<_>>())?;
             position += bytes;
         }
         Ok(())
@@ -382,12 +379,8 @@ impl Shared {
 
     /// Writes adjacent segments in one call, and skips what phantoms cover.
     fn write_segments(&self, mut position: u64, segments: &[Segment]) -> io::Result<()> {
-        for run in segments.chunk_by(|a, b| is_phantom(a) == is_phantom(b)) {
-            let kept = run.iter().filter_map(|segment| match segment {
-                Segment::Owned(bytes) => Some(IoSlice::new(bytes)),
-                Segment::Shared(bytes) => Some(IoSlice::new(bytes)),
-                Segment::Phantom(_) => None,
-            });
+        for run in segments.chunk_by(|a, b| a.is_phantom() == b.is_phantom()) {
+            let kept = run.iter().filter_map(Segment::content).map(IoSlice::new);
             self.store(position, &mut kept.collect::<Vec<_>>())?;
             position += segments_bytes(run);
         }
@@ -440,10 +433,6 @@ impl Shared {
         }
         Ok(())
     }
-}
-
-fn is_phantom(segment: &Segment) -> bool {
-    matches!(segment, Segment::Phantom(_))
 }
 
 fn invalid(message: String) -> io::Error {

@@ -6,6 +6,7 @@
 //! ```text
 //! clock       time, waiting and threads           lock        short and sleeping locks
 //! device      requests and completions            error       errors of a device, with its name
+//! buffer      memory for blocks of files
 //! file        a file as a device                  memory      a device in memory
 //! neighbours  read-ahead in front of a device     traced      keeps a trace of a device's requests
 //! faulty      fails as it is told                 crash_log   power cuts at any moment
@@ -16,6 +17,7 @@
 //!             noop, linus, deadline, anticipatory, cfq and c_look
 //! ```
 
+pub mod buffer;
 pub mod clock;
 pub mod crash_log;
 pub mod device;
@@ -33,6 +35,7 @@ pub mod overlay;
 pub mod queue;
 pub mod traced;
 
+pub use buffer::{Buffer, PIECE_BYTES};
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
 pub use crash_log::{CrashLog, Cut, LoggedWrite};
 pub use device::{

@@ -183,14 +183,21 @@ impl MemoryDevice {
         self.check(operation, offset, segments_bytes(segments))?;
         let mut position = offset;
         for segment in segments {
-            match (operation, &mut *segment) {
-                (Operation::Flush, _) | (_, Segment::Phantom(_)) => {}
-                (Operation::Read, Segment::Owned(bytes)) => self.load(position, bytes),
-                (Operation::Read, Segment::Shared(_)) => {
+            match operation {
+                Operation::Flush => {}
+                Operation::Read if segment.is_shared() => {
                     return Err(self.error(operation, position, read_into_shared()));
                 }
-                (Operation::Write, Segment::Owned(bytes)) => self.store(position, bytes),
-                (Operation::Write, Segment::Shared(bytes)) => self.store(position, bytes),
+                Operation::Read => {
+                    if let Some(bytes) = segment.target() {
+                        self.load(position, bytes);
+                    }
+                }
+                Operation::Write => {
+                    if let Some(bytes) = segment.content() {
+                        self.store(position, bytes);
+                    }
+                }
             }
             position += segment.bytes() as u64;
         }

@@ -177,7 +177,7 @@ fn answer(mut request: Request, bytes: &[u8], start: u64) {
     let mut at = (request.offset - start) as usize;
     for segment in &mut request.segments {
         let length = segment.bytes();
-        if let Segment::Owned(target) = segment {
+        if let Some(target) = segment.target() {
             target.copy_from_slice(&bytes[at..at + length]);
         }
         at += length;
@@ -188,10 +188,9 @@ fn answer(mut request: Request, bytes: &[u8], start: u64) {
 impl Walks {
     fn way(&mut self, request: Request, bytes_max: u64, device_bytes: u64) -> ReadPath {
         let place = request.offset..request.offset.saturating_add(request.bytes());
-        let shared = |segment: &Segment| matches!(segment, Segment::Shared(_));
         if place.end - place.start >= LARGE_BYTES
             || place.is_empty()
-            || request.segments.iter().any(shared)
+            || request.segments.iter().any(Segment::is_shared)
         {
             return ReadPath::Device(request, None);
         }

@@ -208,8 +208,8 @@ impl Overlay {
             let size = self.size();
             let is_cut = |block: u64| block * size < start || (block + 1) * size > start + bytes;
             let mut ends = edges(self.blocks_of(start, bytes));
-            let is_kept = !matches!(segment, Segment::Phantom(_));
-            is_kept && ends.any(|block| is_cut(block) && changed.in_memory(block).is_none())
+            !segment.is_phantom()
+                && ends.any(|block| is_cut(block) && changed.in_memory(block).is_none())
         })
     }
 
@@ -229,9 +229,11 @@ impl Overlay {
                 {
                     changed.put(at / self.size(), Kept::Memory(Arc::clone(bytes)));
                 }
-                Segment::Owned(bytes) => self.store_piece(&mut changed, at, bytes, from, below),
-                Segment::Shared(bytes) => self.store_piece(&mut changed, at, bytes, from, below),
-                Segment::Phantom(_) => {}
+                _ => {
+                    if let Some(bytes) = segment.content() {
+                        self.store_piece(&mut changed, at, bytes, from, below);
+                    }
+                }
             }
             at += segment.bytes() as u64;
         }
@@ -348,7 +350,7 @@ fn gather(gathering: &ShortLock<Option<Gathering>>, at: u64, read: Completed) {
     let Some(Gathering { mut request, changed, size, parts, error, .. }) = whole else { return };
     let mut position = request.offset;
     for segment in &mut request.segments {
-        if let Segment::Owned(bytes) = segment {
+        if let Some(bytes) = segment.target() {
             parts.iter().for_each(|(at, part)| overlay_bytes(bytes, position, part, *at));
         }
         position += segment.bytes() as u64;
@@ -391,18 +393,17 @@ fn patch(
     let mut at = offset;
     for segment in segments {
         let length = segment.bytes() as u64;
-        match segment {
-            Segment::Owned(bytes) => {
-                let first = changed.partition_point(|(block, _)| (block + 1) * block_bytes <= at);
-                let rest = changed[first..].iter();
-                for (block, kept) in rest.take_while(|it| it.0 * block_bytes < at + length) {
-                    if let Kept::Memory(from) = kept {
-                        overlay_bytes(bytes, at, from, block * block_bytes);
-                    }
+        if segment.is_shared() {
+            return Err(read_into_shared());
+        }
+        if let Some(bytes) = segment.target() {
+            let first = changed.partition_point(|(block, _)| (block + 1) * block_bytes <= at);
+            let rest = changed[first..].iter();
+            for (block, kept) in rest.take_while(|it| it.0 * block_bytes < at + length) {
+                if let Kept::Memory(from) = kept {
+                    overlay_bytes(bytes, at, from, block * block_bytes);
                 }
             }
-            Segment::Shared(_) => return Err(read_into_shared()),
-            Segment::Phantom(_) => {}
         }
         at += length;
     }

@@ -318,8 +318,7 @@ impl SimDevice {
             return Err(self.error(request, io::Error::other(POWER_CUT)));
         }
         self.contents.check(request.operation, request.offset, request.bytes())?;
-        let is_shared = |segment: &Segment| matches!(segment, Segment::Shared(_));
-        if request.operation == Operation::Read && request.segments.iter().any(is_shared) {
+        if request.operation == Operation::Read && request.segments.iter().any(Segment::is_shared) {
             let source = io::Error::new(io::ErrorKind::InvalidInput, "a read into shared memory");
             return Err(self.error(request, source));
         }

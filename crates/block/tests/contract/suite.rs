@@ -32,6 +32,7 @@ pub fn contract(device: impl BlockDevice + 'static) {
     writes_are_read_back_where_they_went(device);
     pieces_lie_end_to_end(device);
     segments_lie_end_to_end(device);
+    pooled_memory_is_written_in_parts_and_filled_wholly(device);
     the_ends_are_guarded(device);
     empty_requests_succeed(device);
     reads_into_shared_memory_fail(device);
@@ -164,6 +165,35 @@ fn segments_lie_end_to_end(device: &dyn BlockDevice) {
     assert_eq!(head[..], first[..10]);
     assert_eq!(one[..], third[..]);
     assert_eq!(tail[..], [0xaa; 9]);
+}
+
+fn pooled_memory_is_written_in_parts_and_filled_wholly(device: &dyn BlockDevice) {
+    let bytes = pattern(4, PIECE_BYTES);
+    let shared = Arc::new(Buffer::from(&bytes[..]));
+    let segments = vec![
+        Segment::Part(Arc::clone(&shared), 4096..12_288),
+        Segment::Pooled(Buffer::from(&bytes[..100])),
+        Segment::Part(shared, 60_000..PIECE_BYTES),
+    ];
+    let written = device.transfer(Operation::Write, 300_000, segments);
+    written.result.unwrap();
+    let expected = [&bytes[4096..12_288], &bytes[..100], &bytes[60_000..]].concat();
+    assert!(read(device, 300_000, expected.len()) == expected);
+
+    // Memory for a read may hold anything before, also where the device holds only zeros.
+    for block in 0..8 {
+        device.write(1_048_576 + block * 65_536, &[0; 65_536]).unwrap();
+    }
+    for offset in [290_000, 1_048_576, 1_400_000, BYTES - 70_000] {
+        let dirty = || Buffer::from(&vec![0xee; PIECE_BYTES][..]);
+        let segments = vec![Segment::Pooled(dirty()), Segment::Owned(vec![0xee; 4000])];
+        let completed = device.transfer(Operation::Read, offset, segments);
+        completed.result.unwrap();
+        let filled: Vec<_> = completed.segments.iter().filter_map(Segment::content).collect();
+        let mut expected = vec![0xdd; PIECE_BYTES + 4000];
+        device.read(offset, &mut expected).unwrap();
+        assert!(filled.concat() == expected, "at {offset}");
+    }
 }
 
 fn the_ends_are_guarded(device: &dyn BlockDevice) {

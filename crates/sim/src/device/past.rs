@@ -108,7 +108,7 @@ impl Past {
         let (mut at, mut old) = (offset, Vec::new());
         for segment in segments {
             let bytes = segment.bytes();
-            if !matches!(segment, Segment::Phantom(_)) && bytes > 0 {
+            if !segment.is_phantom() && bytes > 0 {
                 let mut read = [Segment::Owned(vec![0; bytes])];
                 contents.perform(Operation::Read, at, &mut read)?;
                 let [Segment::Owned(read)] = read else { continue };
