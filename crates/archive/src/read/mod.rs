@@ -14,12 +14,15 @@
 //! input    the bytes: a window over a file, or
 //! stream   what comes only once: decompressed, bodies kept in a spool
 //! gzip     members one after the other, and the zeros after the last
+//! parallel parts of zstd and xz that several threads decompress; ahead: a thread that reads on
 //! ```
+mod ahead;
 mod end;
 mod gzip;
 mod header;
 mod holes;
 mod input;
+mod parallel;
 mod pax;
 mod pieces;
 mod stream;
@@ -33,6 +36,7 @@ use crate::path::{PathError, clean_path};
 use extant_format::inode::{Device, Time};
 use header::{Header, More};
 use input::Input;
+use parallel::Blocks;
 use pax::Extended;
 use pieces::Pieces;
 use std::fs::{File, Metadata};
@@ -183,6 +187,12 @@ impl Reader {
                 };
                 Ok(Reader::begin(Input::file(file, start, metadata.len()), kept))
             }
+            Compression::Xz if metadata.is_file() => match Blocks::of_file(&file, start) {
+                Some(blocks) => {
+                    Reader::from_spooled(bodies, |spool| SpooledStream::of_blocks(blocks, spool))
+                }
+                None => Reader::from_rest(file, first, bodies),
+            },
             _ => Reader::from_rest(file, first, bodies),
         }
     }
@@ -193,21 +203,22 @@ impl Reader {
         first: Vec<u8>,
         bodies: &Bodies,
     ) -> Result<Reader, ErrorKind> {
-        let made = match bodies {
-            Bodies::Skip => return Reader::from_spooled(rest, first, None),
-            Bodies::Keep { spool_folder: Some(folder) } => tempfile::tempfile_in(folder),
-            Bodies::Keep { spool_folder: None } => tempfile::tempfile(),
-        };
-        Reader::from_spooled(rest, first, Some(made.map_err(ErrorKind::Spool)?))
+        Reader::from_spooled(bodies, |spool| SpooledStream::new(rest, first, spool))
     }
 
+    /// A stream, and the spool that it has where bodies are kept.
     fn from_spooled(
-        rest: impl Read + Send + 'static,
-        first: Vec<u8>,
-        spool: Option<File>,
+        bodies: &Bodies,
+        open: impl FnOnce(Option<File>) -> io::Result<SpooledStream>,
     ) -> Result<Reader, ErrorKind> {
+        let spool = match bodies {
+            Bodies::Skip => None,
+            Bodies::Keep { spool_folder: Some(folder) } => Some(tempfile::tempfile_in(folder)),
+            Bodies::Keep { spool_folder: None } => Some(tempfile::tempfile()),
+        };
+        let spool = spool.transpose().map_err(ErrorKind::Spool)?;
         let kept = spool.as_ref().map(File::try_clone).transpose().map_err(ErrorKind::Spool)?;
-        let stream = SpooledStream::new(rest, first, spool).map_err(ErrorKind::Open)?;
+        let stream = open(spool).map_err(ErrorKind::Open)?;
         Ok(Reader::begin(Input::stream(stream), kept))
     }
 
