@@ -395,7 +395,7 @@ fn zero_tail(
     let volume = operation.volume();
     let block_size = u64::from(volume.store.block_size());
     zero_part(operation, pages, state, size..size.next_multiple_of(block_size))?;
-    if size.is_multiple_of(block_size) || !volume.store.writes_data_first() {
+    if size.is_multiple_of(block_size) || !volume.store.journals() {
         return Ok(());
     }
     write_before_commit(operation, pages, state, size / block_size)
