@@ -76,12 +76,12 @@ impl Core {
             if writes && node.pages.is_dirty() && self.is_writable() {
                 write_back(self.volume(), &node)?;
             }
-            if node.pages.len() > 0 {
+            if !node.pages.is_empty() {
                 let state = node.state.write();
                 if writes {
                     node.pages.under_way.wait_for(&(0..u64::MAX));
                 }
-                node.pages.drop_clean(|block| state.dirty.contains(block.into()));
+                node.pages.drop_clean(&state.dirty);
             }
         }
         Ok(())

@@ -11,14 +11,13 @@ use crate::inode::credits;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::pages::{Pages, Payload};
+use crate::inode::pages::{Found, Pages, Payload};
 use crate::inode::placed::{Before, Placement};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::policy::preset::Journal;
 use crate::seeded::{Bug, bug};
 use crate::space::Reservation;
-use extant_block::Segment;
 use extant_format::extent::State;
 use extant_format::{BlockNo, FileBlock, Run};
 use std::io;
@@ -156,13 +155,13 @@ fn log_run(
     run: Run,
 ) {
     let volume = operation.volume();
+    let block_size = volume.store.block_size() as usize;
     for at in 0..run.length {
-        let bytes = match pages.get(block.0 + at) {
-            Some(Payload::Bytes(bytes)) => bytes,
-            Some(Payload::Phantom) | None => Arc::default(),
-        };
+        let found = pages.at(block.0 + at);
         operation.overwrite(BlockNo(run.start.0 + u64::from(at)), |target| {
-            target.iter_mut().zip(bytes.iter()).for_each(|(to, from)| *to = *from);
+            let Some(Found { blocks, payload: Payload::Bytes(bytes) }) = found else { return };
+            let start = (block.0 + at - blocks.start) as usize * block_size;
+            target.copy_from_slice(&bytes[start..start + block_size]);
         });
     }
     let bytes = u64::from(run.length) * u64::from(volume.store.block_size());
@@ -444,7 +443,7 @@ fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
         let range = u64::from(first)..u64::from(first) + u64::from(count);
         pages.under_way.wait_for(&range);
         let offset = (run.start.0 + u64::from(at)) * block_size as u64;
-        let segments = segments(pages, first, count, block_size);
+        let segments = pages.segments(first..first + count, block_size);
         pages.under_way.begin(range.clone());
         let bytes = u64::from(count) * block_size as u64;
         volume.store.seat.write_begins(bytes);
@@ -468,21 +467,4 @@ fn end_of(
         under_way.end(range);
         seat.write_ended(bytes);
     }
-}
-
-/// The memory of some pages; adjacent pages without bytes share one segment.
-fn segments(pages: &Pages, first: u32, count: u32, block_size: usize) -> Vec<Segment> {
-    let mut segments: Vec<Segment> = Vec::new();
-    for block in first..first + count {
-        let segment = match pages.get(block) {
-            Some(Payload::Bytes(bytes)) => Segment::Shared(bytes),
-            Some(Payload::Phantom) => Segment::Phantom(block_size),
-            None => Segment::Owned(vec![0; block_size]),
-        };
-        match (segments.last_mut(), segment) {
-            (Some(Segment::Phantom(bytes)), Segment::Phantom(more)) => *bytes += more,
-            (_, segment) => segments.push(segment),
-        }
-    }
-    segments
 }

@@ -25,5 +25,5 @@ impl Inodes<'_> {
 
 fn drop_clean(node: &Node) {
     let state = node.state.write();
-    node.pages.drop_clean(|block| state.dirty.contains(block.into()));
+    node.pages.drop_clean(&state.dirty);
 }

@@ -24,6 +24,7 @@ use crate::inode::write_back::{write_back, write_before_commit, write_out};
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
 use crate::store::DataKeeping;
+use extant_block::Buffer;
 use extant_format::FileBlock;
 use extant_format::extent::State;
 use extant_format::inode::FileType;
@@ -126,19 +127,12 @@ fn write_locked(
         load_for_change(volume, pages, state, range.end - 1)?;
     }
     promise(operation, state, range.clone())?;
-    let mut at = 0;
-    while at < bytes.len() {
-        let position = offset + at as u64;
-        let within = (position % block_size) as usize;
-        let length = (bytes.len() - at).min(block_size as usize - within);
-        let block = (position / block_size) as u32;
-        match volume.pages.data {
-            DataKeeping::Bytes => {
-                pages.write(block, block_size as usize, within, &bytes[at..at + length])
-            }
-            DataKeeping::Phantom => pages.insert(block, Payload::Phantom),
+    match volume.pages.data {
+        DataKeeping::Bytes => pages.write(block_size as usize, offset, bytes),
+        DataKeeping::Phantom => {
+            let blocks = range.start as u32..range.end as u32;
+            pages.add(blocks, &Payload::Phantom, block_size as usize);
         }
-        at += length;
     }
     volume.pages.count((range.end - range.start) as usize);
     state.dirty.insert(range);
@@ -151,14 +145,13 @@ fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64
     let Ok(block) = u32::try_from(block) else {
         return Err(ErrorKind::FileTooLarge.into());
     };
-    if read::page(volume, pages, state, block)?.is_none() {
+    if !read::bring(volume, pages, state, block)? {
+        let block_size = volume.store.block_size() as usize;
         let zeros = match volume.pages.data {
-            DataKeeping::Bytes => {
-                Payload::Bytes(Arc::new(vec![0; volume.store.block_size() as usize]))
-            }
+            DataKeeping::Bytes => Payload::Bytes(Arc::new(Buffer::zeros(block_size))),
             DataKeeping::Phantom => Payload::Phantom,
         };
-        pages.insert(block, zeros);
+        pages.add(block..block.saturating_add(1), &zeros, block_size);
     }
     Ok(())
 }

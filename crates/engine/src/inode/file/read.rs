@@ -8,18 +8,19 @@
 use super::check_mapped;
 use crate::error::{Error, Result};
 use crate::inode::mapping::{self, Piece};
-use crate::inode::pages::{Failure, PageRead, Pages, Payload};
+use crate::inode::pages::{Failure, Found, PageRead, Pages, Payload, window_end};
 use crate::inode::volume::Volume;
 use crate::inode::{Node, NodeState};
 use crate::policy::preset::Journal;
 use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, ReadStream};
 use crate::store::DataKeeping;
 use crate::store::cache::BlockKind;
-use extant_block::{Operation, Request, Segment, ShortLock, Urgency};
+use extant_block::{Buffer, Operation, Request, Segment, ShortLock, Urgency};
 use extant_format::extent::State;
 use extant_format::indirect::DIRECT;
 use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Size of one request at most, in bytes.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
@@ -52,20 +53,16 @@ pub(crate) fn read(
     Ok(length)
 }
 
-/// The page of one block, to be changed in part; `None` if it reads as zeros.
-pub(super) fn page(
-    volume: &Volume,
-    pages: &Pages,
-    state: &NodeState,
-    block: u32,
-) -> Result<Option<Payload>> {
+/// Whether a block that is to be changed in part is in memory afterwards. If not, it reads as
+/// zeros.
+pub(super) fn bring(volume: &Volume, pages: &Pages, state: &NodeState, block: u32) -> Result<bool> {
     let reader = Reader::new(volume, pages, state);
-    if let Some(page) = reader.arrived(block) {
-        return Ok(Some(page));
+    if reader.arrived(block).is_some() {
+        return Ok(true);
     }
     match mapping::find(volume, state, FileBlock(block), 1)? {
-        Piece::Run(run, State::Written) => reader.load(block, run.start).map(Some),
-        _ => Ok(None),
+        Piece::Run(run, State::Written) => reader.load(block, run.start).map(|_| true),
+        _ => Ok(false),
     }
 }
 
@@ -114,6 +111,12 @@ impl Reader<'_> {
             return self.copy(offset, buffer, &Source::Straight);
         }
         let window = self.window(stream, &wanted);
+        if self.pages.holds(&wanted) {
+            if let Some(window) = window {
+                self.fetch_ahead(stream, window);
+            }
+            return self.copy(offset, buffer, &Source::Pages(Failure::default()));
+        }
         let mut done = 0;
         let mut failure = self
             .fetch_wanted(offset, &buffer[..self.part_end(offset, 0, buffer.len(), CHUNK_BYTES)])?;
@@ -245,29 +248,36 @@ impl Reader<'_> {
             let count = (blocks.end - blocks.start) as usize;
             self.volume.pages.count(count);
             let urgency = if failure.is_some() { Urgency::Awaited } else { Urgency::Background };
-            self.submit(BlockNo(start), count, urgency, reading);
+            self.submit(BlockNo(start), urgency, reading);
         }
     }
 
-    fn submit(&self, start: BlockNo, count: usize, urgency: Urgency, reading: PageRead) {
+    fn submit(&self, start: BlockNo, urgency: Urgency, reading: PageRead) {
         let block_size = self.block_size;
+        let segments = self.segments(reading.blocks());
         self.volume.store.traffic.submit(Request {
             operation: Operation::Read,
             offset: start.0 * block_size as u64,
-            segments: self.segments(count),
+            segments,
             urgency,
             completion: Box::new(move |completed| reading.complete(completed, block_size)),
         });
     }
 
-    /// Memory for `count` blocks.
-    fn segments(&self, count: usize) -> Vec<Segment> {
-        match self.volume.pages.data {
-            DataKeeping::Bytes => {
-                (0..count).map(|_| Segment::Owned(vec![0; self.block_size])).collect()
-            }
-            DataKeeping::Phantom => vec![Segment::Phantom(count * self.block_size)],
+    /// Memory to read blocks into, in pieces as pages keep them.
+    fn segments(&self, blocks: Range<u32>) -> Vec<Segment> {
+        if self.volume.pages.data == DataKeeping::Phantom {
+            return vec![Segment::Phantom(blocks.len() * self.block_size)];
         }
+        let mut segments = Vec::new();
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let end = window_end(at, self.block_size).min(blocks.end);
+            let bytes = (end - at) as usize * self.block_size;
+            segments.push(Segment::Pooled(Buffer::unfilled(bytes)));
+            at = end;
+        }
+        segments
     }
 
     /// Fills the buffer from pages and holes, and from the disk what is in neither.
@@ -282,28 +292,32 @@ impl Reader<'_> {
             let within = (at % self.block_size as u64) as usize;
             let rest = &mut buffer[done..];
             done += match self.arrived(block) {
-                Some(page) => self.copy_page(&page, within, rest),
+                Some(found) => self.copy_found(&found, block, within, rest),
                 None => self.copy_missing(block, within, rest, source)?,
             };
         }
         Ok(())
     }
 
-    /// The page of a block; waits if it is on its way.
-    fn arrived(&self, block: u32) -> Option<Payload> {
-        self.pages.get(block).or_else(|| {
+    /// The run in memory that holds a block; waits if the block is on its way.
+    fn arrived(&self, block: u32) -> Option<Found> {
+        self.pages.at(block).or_else(|| {
             self.pages.arrivals.wait_for(block);
-            self.pages.get(block)
+            self.pages.at(block)
         })
     }
 
-    fn copy_page(&self, page: &Payload, within: usize, buffer: &mut [u8]) -> usize {
-        let length = buffer.len().min(self.block_size - within);
-        match page {
+    /// Copies as much as the run has from a byte of a block on. Returns how many bytes.
+    fn copy_found(&self, found: &Found, block: u32, within: usize, buffer: &mut [u8]) -> usize {
+        let blocks = (found.blocks.end - block) as usize;
+        let length = buffer.len().min(blocks.saturating_mul(self.block_size) - within);
+        let target = &mut buffer[..length];
+        match &found.payload {
             Payload::Bytes(bytes) => {
-                buffer[..length].copy_from_slice(&bytes[within..within + length])
+                let start = (block - found.blocks.start) as usize * self.block_size + within;
+                target.copy_from_slice(&bytes[start..start + length]);
             }
-            Payload::Phantom => buffer[..length].fill(0),
+            Payload::Phantom => target.fill(0),
         }
         length
     }
@@ -334,8 +348,8 @@ impl Reader<'_> {
                 {
                     return Err(error.into());
                 }
-                let page = self.load(block, run.start)?;
-                Ok(self.copy_page(&page, within, buffer))
+                let found = self.load(block, run.start)?;
+                Ok(self.copy_found(&found, block, within, buffer))
             }
             _ => {
                 buffer[..covered].fill(0);
@@ -370,19 +384,20 @@ impl Reader<'_> {
     }
 
     /// Reads one block into a page, and waits for it.
-    fn load(&self, block: u32, start: BlockNo) -> Result<Payload> {
+    fn load(&self, block: u32, start: BlockNo) -> Result<Found> {
         let run = Run { start, length: 1 };
         if self.volume.store.journal() == Journal::Data && self.volume.store.cache.is_newer(run) {
             // An operation may be open here, which a commit would wait for.
             let frame = self.volume.store.cache.read(start, BlockKind::Plain)?;
-            let page = Payload::Bytes(frame.bytes());
-            self.pages.insert(block, page.clone());
-            return Ok(page);
+            let payload = Payload::Bytes(Arc::new(Buffer::from(&frame.bytes()[..])));
+            let blocks = block..block.saturating_add(1);
+            self.pages.add(blocks.clone(), &payload, self.block_size);
+            return Ok(Found { blocks, payload });
         }
         let (range, failure) = (block..block.saturating_add(1), Failure::default());
         for reading in self.pages.arrivals.claim(self.pages.map(), range, 1, Some(&failure)) {
             self.volume.pages.count(1);
-            self.submit(start, 1, Urgency::Awaited, reading);
+            self.submit(start, Urgency::Awaited, reading);
         }
         let page = self.arrived(block);
         let failed = failure.lock().take();

@@ -12,7 +12,7 @@
 //! its read began never gets the bytes of that read.
 //! *Locking*: `coming`, then the lock of the pages, both short. Completions take no other lock, so
 //! a thread that has locked the inode may wait here.
-use crate::inode::pages::{PageMap, Payload};
+use crate::inode::pages::{PageMap, Payload, Residents};
 use crate::policy::readahead::ReadStream;
 use crate::ranks;
 use extant_block::{Clock, Completed, Segment, ShortLock, WaitQueue};
@@ -31,9 +31,16 @@ pub(crate) struct Arrivals {
 
 #[derive(Default)]
 struct Coming {
-    /// The number of the request that reads a block.
-    request_of: BTreeMap<u32, u64>,
+    /// Runs that do not overlap, by their first block.
+    runs: BTreeMap<u32, Claim>,
     requests: u64,
+}
+
+/// Blocks that a request reads.
+#[derive(Clone, Copy)]
+struct Claim {
+    end: u32,
+    request: u64,
 }
 
 /// The first error of the reads that a caller waits for.
@@ -77,8 +84,7 @@ impl Arrivals {
         let claimed = cut.map(|blocks| {
             coming.requests += 1;
             let request = coming.requests;
-            let brought = blocks.clone().map(|block| (block, request));
-            coming.request_of.extend(brought);
+            coming.runs.insert(blocks.start, Claim { end: blocks.end, request });
             PageRead {
                 arrivals: Arc::clone(self),
                 pages: Arc::clone(pages),
@@ -97,50 +103,80 @@ impl Arrivals {
 
     /// The first block of a range that is on its way.
     pub(crate) fn next(&self, range: Range<u32>) -> Option<u32> {
-        self.coming.lock().request_of.range(range).next().map(|(block, _)| *block)
+        self.coming.lock().next(range)
     }
 
     /// Waits until a block is no longer on its way.
     pub(crate) fn wait_for(&self, block: u32) {
-        self.arrived.wait_until(&self.coming, |coming| {
-            (!coming.request_of.contains_key(&block)).then_some(())
-        });
+        self.arrived
+            .wait_until(&self.coming, |coming| coming.end_of(block).is_none().then_some(()));
     }
 
     /// Discards what is on its way into a range that is about to be written or cut.
     pub(crate) fn cancel(&self, range: Range<u64>) {
         let mut coming = self.coming.lock();
-        if coming.request_of.is_empty() {
+        let Ok(start) = u32::try_from(range.start) else { return };
+        let end = u32::try_from(range.end).unwrap_or(u32::MAX);
+        if coming.next(start..end).is_none() {
             return;
         }
-        let Ok(start) = u32::try_from(range.start) else { return };
-        let in_range = |block: &u32| u64::from(*block) < range.end;
-        let gone = coming.request_of.range(start..).map(|(block, _)| *block);
-        let gone: Vec<u32> = gone.take_while(in_range).collect();
-        for block in gone {
-            coming.request_of.remove(&block);
-        }
+        coming.remove(start..end, |_| true);
         drop(coming);
         self.arrived.wake_all();
     }
 }
 
 impl Coming {
+    fn end_of(&self, block: u32) -> Option<u32> {
+        let (_, claim) = self.runs.range(..=block).next_back()?;
+        (claim.end > block).then_some(claim.end)
+    }
+
+    fn next(&self, range: Range<u32>) -> Option<u32> {
+        match self.end_of(range.start) {
+            Some(_) if !range.is_empty() => Some(range.start),
+            _ if range.is_empty() => None,
+            _ => self.runs.range(range).next().map(|(block, _)| *block),
+        }
+    }
+
+    /// Removes the blocks of a range that certain requests read. Returns them.
+    fn remove(&mut self, range: Range<u32>, whose: impl Fn(u64) -> bool) -> Vec<Range<u32>> {
+        let mut removed = Vec::new();
+        let mut at = range.start;
+        while let Some(block) = self.next(at..range.end) {
+            let Some((&first, &claim)) = self.runs.range(..=block).next_back() else { break };
+            at = claim.end.min(range.end);
+            if !whose(claim.request) {
+                continue;
+            }
+            self.runs.remove(&first);
+            if first < block {
+                self.runs.insert(first, Claim { end: block, ..claim });
+            }
+            if at < claim.end {
+                self.runs.insert(at, claim);
+            }
+            removed.push(block..at);
+        }
+        removed
+    }
+
     fn missing(&self, pages: &PageMap, range: Range<u32>) -> Vec<Range<u32>> {
         let pages = pages.lock();
-        let mut runs: Vec<Range<u32>> = Vec::new();
-        let mut present = pages.range(range.clone()).map(|(block, _)| *block).peekable();
-        let mut coming = self.request_of.range(range.clone()).map(|(block, _)| *block).peekable();
-        for block in range {
-            let is_present = present.next_if_eq(&block).is_some();
-            let is_coming = coming.next_if_eq(&block).is_some();
-            match runs.last_mut() {
-                _ if is_present || is_coming => {}
-                Some(run) if run.end == block => run.end += 1,
-                _ => runs.push(block..block + 1),
+        let mut missing = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            if let Some(end) = pages.end_of(at).or_else(|| self.end_of(at)) {
+                at = end;
+                continue;
             }
+            let next = [pages.next(at..range.end), self.next(at..range.end)];
+            let end = next.into_iter().flatten().min().unwrap_or(range.end);
+            missing.push(at..end);
+            at = end;
         }
-        runs
+        missing
     }
 }
 
@@ -151,8 +187,8 @@ impl PageRead {
 
     /// Ends the request. Blocks that were written or cut in the meantime are left out.
     pub(crate) fn complete(mut self, completed: Completed, block_size: usize) {
-        let payloads = match completed.result {
-            Ok(()) => payloads(completed.segments, block_size),
+        let segments = match completed.result {
+            Ok(()) => completed.segments,
             Err(error) => {
                 if let Some(failure) = &self.failure {
                     failure.lock().get_or_insert(error);
@@ -160,24 +196,16 @@ impl PageRead {
                 Vec::new()
             }
         };
-        self.finish(payloads);
+        self.finish(segments, block_size);
     }
 
-    fn finish(&mut self, payloads: Vec<Payload>) {
+    fn finish(&mut self, segments: Vec<Segment>, block_size: usize) {
         let blocks = std::mem::replace(&mut self.blocks, 0..0);
-        let mut payloads = payloads.into_iter();
+        let brought = brought(blocks.start, segments, block_size);
         let mut coming = self.arrivals.coming.lock();
         let mut pages = self.pages.lock();
-        for block in blocks {
-            let payload = payloads.next();
-            if coming.request_of.get(&block) != Some(&self.request) {
-                continue;
-            }
-            coming.request_of.remove(&block);
-            if let Some(payload) = payload {
-                pages.entry(block).or_insert(payload);
-            }
-        }
+        let wanted = coming.remove(blocks, |request| request == self.request);
+        add(&mut pages, &wanted, brought, block_size);
         drop(pages);
         drop(coming);
         self.arrivals.arrived.wake_all();
@@ -187,26 +215,42 @@ impl PageRead {
 impl Drop for PageRead {
     fn drop(&mut self) {
         if !self.blocks.is_empty() {
-            self.finish(Vec::new());
+            self.finish(Vec::new(), 1);
         }
     }
 }
 
-/// Turns a request's memory into pages: one for a segment of bytes, several for a segment without
-/// bytes.
-fn payloads(segments: Vec<Segment>, block_size: usize) -> Vec<Payload> {
-    let mut payloads = Vec::new();
+/// Adjacent blocks that were read.
+struct Brought {
+    blocks: Range<u32>,
+    payload: Payload,
+}
+
+/// What a request's memory holds, if its first block is `block`.
+fn brought(mut block: u32, segments: Vec<Segment>, block_size: usize) -> Vec<Brought> {
+    let mut brought = Vec::with_capacity(segments.len());
     for segment in segments {
-        match segment {
-            Segment::Owned(bytes) if bytes.len() == block_size => {
-                payloads.push(Payload::Bytes(Arc::new(bytes)))
-            }
-            Segment::Phantom(bytes) => {
-                payloads.extend((0..bytes / block_size).map(|_| Payload::Phantom))
-            }
+        let start = block;
+        block = start.saturating_add((segment.bytes() / block_size) as u32);
+        let payload = match segment {
+            Segment::Pooled(buffer) => Payload::Bytes(Arc::new(buffer)),
+            Segment::Phantom(_) => Payload::Phantom,
             // Not the memory that was submitted: treat the rest as not read.
-            Segment::Owned(_) | Segment::Shared(_) => break,
+            Segment::Owned(_) | Segment::Shared(_) | Segment::Part(..) => break,
+        };
+        brought.push(Brought { blocks: start..block, payload });
+    }
+    brought
+}
+
+/// Adds what was read of the wanted runs.
+fn add(pages: &mut Residents, wanted: &[Range<u32>], brought: Vec<Brought>, block_size: usize) {
+    for Brought { blocks, payload } in brought {
+        for run in wanted {
+            let part = run.start.max(blocks.start)..run.end.min(blocks.end);
+            if !part.is_empty() {
+                pages.add(part, (blocks.start, &payload), block_size);
+            }
         }
     }
-    payloads
 }

@@ -11,19 +11,21 @@
 //!   +-------------- write, insert ---------------------------------+
 //! ```
 //!
-//! *Invariants*: a page holds a whole block. A dirty page is in the inode's `dirty` set. Pages that
+//! *Invariants*: what is in memory of a block is all of it. A dirty page is in the inode's `dirty` set. Pages that
 //! are dirty or under way are not dropped, because the device may still return the older bytes.
 //! *Locking*: the map is under a short lock. Which pages are dirty is known under the inode's lock;
 //! here they are only counted.
 mod arrivals;
+mod resident;
 
 pub(crate) use arrivals::{Arrivals, Failure, PageRead};
+pub(crate) use resident::{Found, Payload, window_end};
 
 use crate::ranks;
 use crate::runs::RunSet;
 use crate::store::{DataKeeping, Store};
-use extant_block::{Clock, ShortLock, WaitQueue};
-use std::collections::BTreeMap;
+use extant_block::{Clock, Segment, ShortLock, WaitQueue};
+use resident::Residents;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -90,15 +92,6 @@ impl PageCounts {
     }
 }
 
-/// The content of a block of a file.
-#[derive(Clone, Debug)]
-pub(crate) enum Payload {
-    /// Its bytes, shared with writes under way.
-    Bytes(Arc<Vec<u8>>),
-    /// No bytes: in the laboratory, data has a place and a state but no content. Reads as zeros.
-    Phantom,
-}
-
 /// File blocks whose writes are under way. They are neither written again nor freed before that.
 pub(crate) struct UnderWay {
     runs: ShortLock<RunSet>,
@@ -139,17 +132,13 @@ impl UnderWay {
         self.runs.lock().next(range.start).is_none_or(|next| next.start >= range.end)
     }
 
-    fn contains(&self, block: u32) -> bool {
-        self.runs.lock().contains(block.into())
-    }
-
     fn is_empty(&self) -> bool {
         self.runs.lock().is_empty()
     }
 }
 
-/// Pages by file block, shared with the reads that fill them.
-pub(crate) type PageMap = ShortLock<BTreeMap<u32, Payload>>;
+/// The blocks in memory, shared with the reads that bring them.
+pub(crate) type PageMap = ShortLock<Residents>;
 
 /// The blocks of one file in memory.
 pub(crate) struct Pages {
@@ -172,7 +161,7 @@ impl Pages {
     /// No pages.
     pub(crate) fn new(clock: &Arc<dyn Clock>) -> Pages {
         Pages {
-            pages: Arc::new(ShortLock::ranked(ranks::INNER, BTreeMap::new())),
+            pages: Arc::new(ShortLock::ranked(ranks::INNER, Residents::default())),
             arrivals: Arrivals::new(clock),
             dirty: AtomicU64::new(0),
             dirty_since: AtomicU64::new(0),
@@ -232,13 +221,19 @@ impl Pages {
         before
     }
 
-    /// How many pages are in memory.
-    pub(crate) fn len(&self) -> usize {
-        self.pages.lock().len()
+    /// Whether any block is in memory.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pages.lock().is_empty()
     }
 
-    pub(crate) fn get(&self, block: u32) -> Option<Payload> {
-        self.pages.lock().get(&block).cloned()
+    /// The run in memory that holds a block.
+    pub(crate) fn at(&self, block: u32) -> Option<Found> {
+        self.pages.lock().at(block)
+    }
+
+    /// Whether all blocks of a range are in memory.
+    pub(crate) fn holds(&self, range: &Range<u32>) -> bool {
+        self.pages.lock().holds(range)
     }
 
     /// The map itself, for the reads that fill it.
@@ -246,54 +241,42 @@ impl Pages {
         &self.pages
     }
 
-    pub(crate) fn insert(&self, block: u32, payload: Payload) {
-        self.arrivals.cancel(block.into()..u64::from(block) + 1);
-        self.pages.lock().insert(block, payload);
+    /// Adds those blocks of a range that are not in memory, and cancels what is on its way there.
+    pub(crate) fn add(&self, range: Range<u32>, payload: &Payload, block_size: usize) {
+        self.arrivals.cancel(range.start.into()..range.end.into());
+        self.pages.lock().add(range.clone(), (range.start, payload), block_size);
     }
 
     /// The first block of a range that is in memory.
     pub(crate) fn next(&self, range: Range<u32>) -> Option<u32> {
-        self.pages.lock().range(range).next().map(|(block, _)| *block)
+        self.pages.lock().next(range)
     }
 
-    /// Copies bytes into a page, which starts as zeros if it is not there. The page is copied first
-    /// if a write is using it.
-    pub(crate) fn write(&self, block: u32, block_size: usize, at: usize, bytes: &[u8]) {
-        self.arrivals.cancel(block.into()..u64::from(block) + 1);
-        let mut pages = self.pages.lock();
-        let page = pages.entry(block).or_insert_with(|| Payload::Bytes(Arc::new(Vec::new())));
-        let Payload::Bytes(page) = page else { return };
-        let page = Arc::make_mut(page);
-        if page.is_empty() && at == 0 && bytes.len() == block_size {
-            page.extend_from_slice(bytes);
-            return;
-        }
-        page.resize(block_size, 0);
-        page[at..at + bytes.len()].copy_from_slice(bytes);
+    /// Copies bytes into the blocks at an offset in the file. What else these blocks hold, if they
+    /// were not in memory, becomes zeros. What a write is using is copied first.
+    pub(crate) fn write(&self, block_size: usize, offset: u64, bytes: &[u8]) {
+        let end = offset + bytes.len() as u64;
+        self.arrivals.cancel(offset / block_size as u64..end.div_ceil(block_size as u64));
+        self.pages.lock().write(block_size, offset, bytes);
     }
 
-    /// Drops the pages of a range, and cancels what is on its way there.
+    /// The memory of a range, for a write. Blocks that are not in memory are zeros.
+    pub(crate) fn segments(&self, range: Range<u32>, block_size: usize) -> Vec<Segment> {
+        self.pages.lock().segments(range, block_size)
+    }
+
+    /// Drops the blocks of a range, and cancels what is on its way there.
     pub(crate) fn drop_range(&self, range: Range<u64>) {
         let Ok(start) = u32::try_from(range.start) else { return };
-        self.arrivals.cancel(range.clone());
-        let mut pages = self.pages.lock();
-        let mut after = match u32::try_from(range.end) {
-            Ok(end) => {
-                let mut tail = pages.split_off(&start);
-                let kept = tail.split_off(&end);
-                drop(tail);
-                kept
-            }
-            Err(_) => {
-                pages.split_off(&start);
-                BTreeMap::new()
-            }
-        };
-        pages.append(&mut after);
+        let end = u32::try_from(range.end).unwrap_or(u32::MAX);
+        self.arrivals.cancel(range);
+        self.pages.lock().remove(start..end);
     }
 
-    /// Drops the pages that are neither dirty nor being written.
-    pub(crate) fn drop_clean(&self, is_dirty: impl Fn(u32) -> bool) {
-        self.pages.lock().retain(|block, _| is_dirty(*block) || self.under_way.contains(*block));
+    /// Drops the blocks that are neither dirty nor being written.
+    pub(crate) fn drop_clean(&self, dirty: &RunSet) {
+        let mut pages = self.pages.lock();
+        let under_way = self.under_way.runs.lock();
+        pages.keep([dirty, &under_way]);
     }
 }
