@@ -46,8 +46,11 @@ impl Core {
     /// files by inode number, which the layout follows, and metadata in a sweep at the end.
     /// Otherwise everything in the order in which it was changed.
     pub(crate) fn changes(&self) -> VecDeque<Changed> {
-        let mut nodes = self.inodes.nodes.all();
         let unstored = self.volume().unstored.inodes.lock().clone();
+        let mut nodes = self.inodes.nodes.with_pages();
+        nodes.retain(|node| !unstored.contains_key(&node.ino));
+        nodes.extend(self.inodes.nodes.of(unstored.keys().copied()));
+        nodes.sort_unstable_by_key(|node| node.ino);
         nodes.retain(|node| node.pages.is_dirty() || unstored.contains_key(&node.ino));
         if self.volume().store.delays_allocation() {
             let since = |node: &Arc<Node>| changed_since(node, &unstored);

@@ -114,7 +114,7 @@ impl Core {
         self.write_for_commit()?;
         self.inodes.enter_maps(Wait::ForNone)?;
         self.volume().space.write_metadata()?;
-        if self.inodes.nodes.all().iter().any(|node| node.pages.has_placed()) {
+        if self.inodes.nodes.with_pages().iter().any(|node| node.pages.has_placed()) {
             // Data that is still under way enters the map next time.
             log.note_change(&*store.clock);
         }

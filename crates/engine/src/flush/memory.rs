@@ -23,10 +23,13 @@ impl Core {
         let mut outcome = work();
         // Other threads may use room that was given back, or be about to give back more.
         for _ in 0..ROOM_TRIES_MAX {
+            if !is_full(&outcome) {
+                break;
+            }
             let groups = &self.volume().space;
             let is_promised = groups.totals().reserved_blocks > 0 || groups.inodes_in_hand() > 0;
             let is_held = groups.holds_any() || !self.inodes.replaced.lock().is_empty();
-            if !is_full(&outcome) || !is_promised && !is_held {
+            if !is_promised && !is_held {
                 break;
             }
             self.submit_dirty()?;
@@ -72,7 +75,7 @@ impl Core {
     /// first. After a failure dirty pages stay, and everything else can still be read.
     fn make_room(&self) -> Result<()> {
         let writes = self.manner() == Manner::Whole;
-        for node in self.inodes.nodes.all() {
+        for node in self.inodes.nodes.with_pages() {
             if writes && node.pages.is_dirty() && self.is_writable() {
                 write_back(self.volume(), &node)?;
             }

@@ -73,7 +73,7 @@ impl Core {
             flusher: Flusher::new(&volume.store.clock),
             committer: Committer::new(&volume.store),
             backlog: ShortLock::ranked(ranks::LAST, Backlog::default()),
-            inodes: Inodes::new(volume),
+            inodes: Inodes::new(volume, options.cache_bytes),
         };
         if core.is_writable() {
             match core.volume().store.journals() {

@@ -13,6 +13,7 @@ use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::volume::Volume;
 use crate::policy::preset::AccessTimes;
+use extant_format::Ino;
 use extant_format::inode::{Inode, Time, flags};
 
 /// Age in seconds at which any access changes the access time: a day, as on Linux.
@@ -76,7 +77,8 @@ impl Inodes {
         }
         let waiting = mark(volume, &mut node.state.write(), now);
         if waiting.is_some_and(|waiting| waiting % WAITING_MAX == 0) {
-            let _ = self.store_clustered(self.nodes.all());
+            let unstored: Vec<Ino> = volume.unstored.inodes.lock().keys().copied().collect();
+            let _ = self.store_clustered(self.nodes.of(unstored));
         }
     }
 }

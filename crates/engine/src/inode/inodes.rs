@@ -34,10 +34,10 @@ pub(crate) struct Inodes {
 }
 
 impl Inodes {
-    /// A volume with no inode in memory.
-    pub(crate) fn new(volume: Volume) -> Inodes {
+    /// A volume with no inode in memory, which uses about this much of it.
+    pub(crate) fn new(volume: Volume, cache_bytes: usize) -> Inodes {
         Inodes {
-            nodes: Nodes::new(&volume),
+            nodes: Nodes::new(&volume, cache_bytes),
             renaming: SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::RENAMING),
             nameless: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
             replaced: ShortLock::ranked(ranks::LAST, Vec::new()),
@@ -87,7 +87,7 @@ impl Inodes {
         if self.volume.store.journal() != Journal::Ordered {
             return Ok(());
         }
-        let mut nodes = self.nodes.all();
+        let mut nodes = self.nodes.with_pages();
         nodes.retain(|node| node.pages.has_placed());
         if wait == Wait::ForAll {
             // All are written before the first is locked.

@@ -21,6 +21,8 @@
 //!                    rewrite) or indirect blocks
 //! window             blocks in hand for a growing file or directory
 //! table              the inode table                unstored   changed inodes not in it yet
+//! lazy_pages         pages that are made when they are wanted
+//! known_names        names that were looked up lately
 //! operation          a handle with its volume       credits    how many blocks it changes
 //! volume             store, space, pages, orphans and unstored inodes of one open volume
 //! orphans            the list of orphans, as it is on the disk
@@ -37,6 +39,8 @@ pub(crate) mod credits;
 pub(crate) mod file;
 pub(crate) mod inodes;
 pub(crate) mod journal;
+pub(crate) mod known_names;
+mod lazy_pages;
 pub(crate) mod mapping;
 mod nameless;
 pub(crate) mod node;

@@ -115,7 +115,9 @@ impl Inodes {
         node: &Node,
         state: &mut NodeState,
     ) -> Result<()> {
-        file::forget_all(&self.volume, &node.pages, state);
+        if let Some(pages) = node.pages.made() {
+            file::forget_all(&self.volume, pages, state);
+        }
         self.volume.space.close_window(node.ino);
         state.is_shrinking = true;
         let kind = self.free_blocks(operation, state);

@@ -15,36 +15,68 @@
 //! other fields that change are atomic, or have locks of their own.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
+use crate::inode::known_names::DirectorySerial;
+use crate::inode::lazy_pages::{LazyPages, Paged};
 use crate::inode::operation::Operation;
-use crate::inode::pages::Pages;
 use crate::inode::placed::Placed;
 use crate::inode::table::{place, table_frame};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::LastAllocation;
 use crate::policy::preset::Mount;
+use crate::ranks;
 use crate::runs::RunSet;
-use extant_block::SleepRwLock;
+use extant_block::{Clock, SleepRwLock};
 use extant_format::inode::{FileType, Inode};
 use extant_format::journal::Sequence;
 use extant_format::{FileBlock, Ino, Run};
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 /// One inode in memory.
 pub(crate) struct Node {
     pub(crate) ino: Ino,
+    /// Its type, which never changes; `None` if its mode has none.
+    file_type: Option<FileType>,
     /// Locked while names in a directory, or a file's bytes or attributes, are read or changed.
     pub(crate) state: SleepRwLock<NodeState>,
     /// How many open files refer to it. An unlinked inode is freed when this falls to 0.
     pub(crate) opens: AtomicU32,
     /// A file's blocks in memory.
-    pub(crate) pages: Pages,
+    pub(crate) pages: LazyPages,
     /// The inode was freed. Set before its number can belong to another inode, and read by those
     /// that do not lock the node.
     pub(crate) freed: AtomicBool,
     /// The file was cut to nothing, and is written back when it is closed, so that a power cut some
     /// time later leaves either the old content or the new.
     pub(crate) rewritten: AtomicBool,
+}
+
+impl Node {
+    /// A node that is not open, of this state.
+    pub(crate) fn new(clock: &Arc<dyn Clock>, paged: &Arc<Paged>, state: NodeState) -> Node {
+        let ino = state.ino;
+        Node {
+            ino,
+            file_type: state.inode.file_type(),
+            pages: LazyPages::new(ino, paged),
+            state: SleepRwLock::new(Arc::clone(clock), state).ranked(ranks::INODE),
+            opens: AtomicU32::new(0),
+            freed: AtomicBool::new(false),
+            rewritten: AtomicBool::new(false),
+        }
+    }
+
+    /// The file type. Unlike [`NodeState::file_type`], takes no lock.
+    ///
+    /// # Errors
+    /// `Corrupt` if the mode has none.
+    pub(crate) fn file_type(&self) -> Result<FileType> {
+        match self.file_type {
+            Some(file_type) => Ok(file_type),
+            None => self.state.read().file_type(),
+        }
+    }
 }
 
 /// The part of a node that is under its lock.
@@ -65,6 +97,8 @@ pub(crate) struct NodeState {
     grown_before: Option<u64>,
     /// The same for a change to fewer blocks.
     shrunk_before: Option<u64>,
+    /// A directory's number among those that names are known of.
+    pub(crate) serial: DirectorySerial,
     /// Seed of the checksums of its blocks.
     pub(crate) seed: u32,
     /// Where the last block was allocated.
@@ -104,6 +138,7 @@ impl NodeState {
         let stored_map = (inode.size, inode.sectors, inode.block);
         NodeState {
             ino,
+            serial: volume.names.serial(),
             seed: volume.store.inode_seed(ino, inode.generation),
             table_size: inode.size,
             freed: Vec::new(),

@@ -6,22 +6,25 @@
 //! shards are short locks, not held during that. Under a shard only `unstored.inodes` and `windows`
 //! are taken.
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::lazy_pages::Paged;
 use crate::inode::node::{Node, NodeState};
-use crate::inode::pages::Pages;
 use crate::inode::table::load;
 use crate::inode::volume::Volume;
 use crate::ranks;
 use crate::store::eviction::EvictionQueue;
-use extant_block::{ShortLock, SleepLock, SleepRwLock};
+use extant_block::{ShortLock, SleepLock};
 use extant_format::Ino;
 use extant_format::inode::Inode;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
 
 const SHARDS: usize = 16;
-/// At most about this many nodes that are not in use are kept.
-const NODES_MAX: usize = 16 * 1024;
+/// The part of the memory that nodes may take.
+const NODES_SHARE: usize = 8;
+/// Nodes that are kept at least.
+const NODES_MIN: usize = 1024;
+/// What a node takes beside itself: what its inode has allocated, and its places in the tables.
+const BESIDE_BYTES: usize = 256;
 /// Nodes that are looked at when a shard is full, at most.
 const EVICTED_AT_ONCE: usize = 16;
 
@@ -36,11 +39,19 @@ pub(crate) struct Nodes {
     shards: Vec<ShortLock<Shard>>,
     /// One loader at a time in each shard, so that an inode is never in memory twice.
     loading: Vec<SleepLock<()>>,
+    /// Those that have pages.
+    paged: Arc<Paged>,
+    /// At most about this many nodes that are not in use are kept in each shard.
+    nodes_max: usize,
 }
 
 impl Nodes {
-    pub(crate) fn new(volume: &Volume) -> Nodes {
+    /// None yet. They take about an eighth of this memory at most.
+    pub(crate) fn new(volume: &Volume, cache_bytes: usize) -> Nodes {
+        let nodes_max = cache_bytes / NODES_SHARE / (size_of::<Node>() + BESIDE_BYTES);
         Nodes {
+            paged: Paged::new(&volume.store.clock),
+            nodes_max: nodes_max.max(NODES_MIN) / SHARDS,
             shards: (0..SHARDS)
                 .map(|_| ShortLock::ranked(ranks::NODES, Shard::default()))
                 .collect(),
@@ -88,19 +99,12 @@ impl Nodes {
     /// The same for an inode of which more is known than what its table says.
     pub(crate) fn insert_state(&self, volume: &Volume, state: NodeState) -> Arc<Node> {
         let ino = state.ino;
-        let node = Arc::new(Node {
-            ino,
-            pages: Pages::new(&volume.store.clock),
-            state: SleepRwLock::new(Arc::clone(&volume.store.clock), state).ranked(ranks::INODE),
-            opens: AtomicU32::new(0),
-            freed: AtomicBool::new(false),
-            rewritten: AtomicBool::new(false),
-        });
+        let node = Arc::new(Node::new(&volume.store.clock, &self.paged, state));
         let mut shard = self.shards[ino.0 as usize % SHARDS].lock();
         if let Some(there) = shard.by_ino.get(&ino) {
             return Arc::clone(there);
         }
-        if shard.by_ino.len() >= NODES_MAX / SHARDS {
+        if shard.by_ino.len() >= self.nodes_max {
             shard.evict(volume, EVICTED_AT_ONCE);
         }
         let Shard { by_ino, queue } = &mut *shard;
@@ -115,14 +119,26 @@ impl Nodes {
         self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
     }
 
-    /// Evicts all nodes that are not in use and have nothing to write; the next use of one loads it
-    /// again.
+    /// Evicts all nodes that are not in use and have nothing to write, and forgets all names; the
+    /// next use of one loads it again.
     pub(crate) fn drop_idle(&self, volume: &Volume) {
+        volume.names.clear();
         for shard in &self.shards {
             let mut shard = shard.lock();
             let turns = shard.queue.len();
             shard.evict(volume, turns);
         }
+    }
+
+    /// The nodes that have pages, by rising inode number.
+    pub(crate) fn with_pages(&self) -> Vec<Arc<Node>> {
+        self.of(self.paged.inodes())
+    }
+
+    /// Those of these inodes that are in memory, in the same order.
+    pub(crate) fn of(&self, inodes: impl IntoIterator<Item = Ino>) -> Vec<Arc<Node>> {
+        let node = |ino: Ino| self.shards[ino.0 as usize % SHARDS].lock().by_ino.get(&ino).cloned();
+        inodes.into_iter().filter_map(node).collect()
     }
 
     /// All nodes in memory, by rising inode number.

@@ -1,6 +1,7 @@
 //! What the inode layer, and those above it, share of an open volume.
 //!
 //! *Invariants* and *Locking* are those of the parts.
+use super::known_names::KnownNames;
 use super::orphans::Orphans;
 use super::pages::PageCounts;
 use super::unstored::Unstored;
@@ -12,6 +13,9 @@ use crate::store::{self, Options, Store};
 use extant_block::BlockDevice;
 use extant_format::Run;
 use std::sync::Arc;
+
+/// The part of the memory that names may take.
+const NAMES_SHARE: usize = 16;
 
 /// An open volume, without its inodes and names.
 pub(crate) struct Volume {
@@ -25,6 +29,8 @@ pub(crate) struct Volume {
     pub(crate) unstored: Unstored,
     /// How many blocks of files are dirty, and were brought into memory lately.
     pub(crate) pages: PageCounts,
+    /// Names that were looked up lately.
+    pub(crate) names: KnownNames,
 }
 
 impl Volume {
@@ -45,6 +51,7 @@ impl Volume {
             orphans: Orphans::default(),
             unstored: Unstored::default(),
             pages: PageCounts::new(options.data, pages_max),
+            names: KnownNames::new(options.cache_bytes / NAMES_SHARE),
             store,
         })
     }

@@ -19,7 +19,7 @@ use crate::inode::table::next_generation;
 use crate::inode::unfinished::{enlist, strike};
 use crate::inode::volume::Volume;
 use crate::name::beginning::{Beginning, Defaults, Wish};
-use crate::name::directory::{self, Departure};
+use crate::name::directory::{self, Departure, NewEntry, Sought, Vacancy};
 use crate::policy::allocation::Purpose;
 use crate::policy::placement::PlacementFacts;
 use crate::space::{InodeKind, Reservation};
@@ -29,6 +29,8 @@ use extant_format::extent::State;
 use extant_format::inode::{Device, FileType, Inode, flags};
 use extant_format::superblock::Feature;
 use extant_format::{FileBlock, GroupNo, Ino};
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Links of an inode at most. The count of a directory with more is 1, on volumes with dir_nlink.
@@ -142,14 +144,18 @@ pub(crate) fn touch(volume: &Volume, directory: &mut NodeState) {
 impl Inodes {
     /// The node that a path leads to. Paths start at the root, with or without a slash.
     pub(crate) fn resolve(&self, path: &[u8], follow: Follow) -> Result<Arc<Node>> {
-        let mut parts: Vec<Vec<u8>> = split(path).rev().map(<[u8]>::to_vec).collect();
+        // What is left of the path. After a symlink, its target comes first.
+        let mut left = Cow::Borrowed(path);
         let mut node = self.nodes.get(&self.volume, Ino::ROOT)?;
         let mut symlinks = 0;
-        while let Some(part) = parts.pop() {
-            let next = self.lookup(&node, &part, None)?.ok_or(ErrorKind::NotFound)?;
-            let is_last = parts.is_empty() && !path.ends_with(b"/");
-            let is_symlink = next.state.read().file_type()? == FileType::Symlink;
-            if !is_symlink || (is_last && follow == Follow::NotLast) {
+        let mut at = 0;
+        while let Some(part) = next_part(&left, at) {
+            let name = left.get(part.clone()).unwrap_or_default();
+            let next = self.lookup(&node, name, None)?.ok_or(ErrorKind::NotFound)?;
+            at = part.end;
+            let is_symlink = next.file_type()? == FileType::Symlink;
+            let is_last = || next_part(&left, at).is_none() && !path.ends_with(b"/");
+            if !is_symlink || follow == Follow::NotLast && is_last() {
                 node = next;
                 continue;
             }
@@ -157,11 +163,13 @@ impl Inodes {
             if symlinks > SYMLINKS_MAX {
                 return Err(ErrorKind::SymlinkLoop.into());
             }
-            let target = self.read_link(&next)?;
+            let mut target = self.read_link(&next)?;
             if target.first() == Some(&b'/') {
                 node = self.nodes.get(&self.volume, Ino::ROOT)?;
             }
-            parts.extend(split(&target).rev().map(<[u8]>::to_vec));
+            target.push(b'/');
+            target.extend_from_slice(left.get(at..).unwrap_or_default());
+            (left, at) = (Cow::Owned(target), 0);
         }
         if path.ends_with(b"/") {
             node.state.read().check_directory()?;
@@ -224,17 +232,17 @@ impl Inodes {
         let mut parent = parent.state.write();
         parent.check_directory()?;
         check_search(&self.volume, &parent, caller)?;
-        if directory::lookup(&self.volume, &parent, name)?.is_some() {
-            return Err(ErrorKind::Exists.into());
+        match directory::seek(&self.volume, &parent, name)? {
+            Sought::There(_) => Err(ErrorKind::Exists.into()),
+            Sought::Vacant(vacancy) => self.make_in(&mut parent, (name, &vacancy), new, caller),
         }
-        self.make_in(&mut parent, name, new, caller)
     }
 
     /// Makes an inode and its name in a locked directory that does not have the name.
     pub(crate) fn make_in(
         &self,
         parent: &mut NodeState,
-        name: &[u8],
+        (name, vacancy): (&[u8], &Vacancy),
         new: &NewInode<'_>,
         caller: Option<&Caller>,
     ) -> Result<Arc<Node>> {
@@ -247,7 +255,7 @@ impl Inodes {
         let beginning = Beginning::of(volume, parent, new.wish(), caller)?;
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let own_blocks = own_blocks(volume, new)? + beginning.blocks();
-        let need = directory::insert_need(volume, parent, name)? + own_blocks;
+        let need = directory::insert_need_at(volume, parent, name, vacancy)? + own_blocks;
         let mut reservation = volume.space.reserve(need)?;
         volume.change(MAKE, |operation| {
             let mut state = self.new_inode(operation, &mut reservation, parent, name, new)?;
@@ -255,8 +263,8 @@ impl Inodes {
             state.inode.links = if new.file_type == FileType::Directory { 2 } else { 1 };
             // Before the name: a sweep that contains the name contains the inode too.
             state.store(operation)?;
-            let (ino, file_type) = (state.ino, new.file_type);
-            directory::insert(operation, &mut reservation, parent, name, ino, file_type)?;
+            let entry = NewEntry { name, ino: state.ino, file_type: new.file_type };
+            directory::insert_at(operation, &mut reservation, parent, &entry, vacancy)?;
             if new.file_type == FileType::Directory {
                 add_subdirectory(volume, parent);
             }
@@ -441,11 +449,11 @@ impl Inodes {
         let mut parent = parent.state.write();
         parent.check_directory()?;
         check_search(volume, &parent, caller)?;
-        let found = directory::lookup(volume, &parent, name)?.ok_or(ErrorKind::NotFound)?;
-        if found.ino == parent.ino {
+        let found = directory::find(volume, &parent, name)?.ok_or(ErrorKind::NotFound)?;
+        if found.target.ino == parent.ino {
             return Err(leads_to_itself(parent.ino));
         }
-        let node = self.nodes.get(volume, found.ino)?;
+        let node = self.nodes.get(volume, found.target.ino)?;
         let mut child = node.state.write();
         check_may_unlink(volume, &parent, &child, caller)?;
         let is_directory = child.file_type()? == FileType::Directory;
@@ -461,7 +469,7 @@ impl Inodes {
             attribute::check_block(volume, &child)?;
         }
         volume.change(UNLINK, |operation| {
-            directory::remove(operation, &mut parent, name, Departure::Removed)?;
+            directory::remove_found(operation, &mut parent, name, &found, Departure::Removed)?;
             if is_directory {
                 drop_subdirectory(&mut parent);
             }
@@ -483,9 +491,19 @@ pub(crate) fn leads_to_itself(directory: Ino) -> Error {
     )
 }
 
-/// The parts of a path, without empty ones and ".".
-fn split(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
-    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".")
+/// Where the next part of a path is, at or after a byte of it: parts that are empty, or ".", are
+/// left out.
+fn next_part(path: &[u8], from: usize) -> Option<Range<usize>> {
+    let mut start = from;
+    while start < path.len() {
+        let rest = path.get(start..)?;
+        let length = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+        if length > 0 && rest.get(..length) != Some(b".") {
+            return Some(start..start + length);
+        }
+        start += length + 1;
+    }
+    None
 }
 
 /// Blocks that a new inode needs from the start.

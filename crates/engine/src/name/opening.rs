@@ -12,7 +12,7 @@ use crate::inode::inodes::Inodes;
 use crate::inode::node::Node;
 use crate::inode::unfinished::enlist;
 use crate::name::beginning::Beginning;
-use crate::name::directory;
+use crate::name::directory::{self, Sought};
 use crate::name::namespace::{NewInode, check_new_name, leads_to_itself, own_blocks};
 use extant_format::inode::FileType;
 use std::sync::Arc;
@@ -55,11 +55,14 @@ impl Inodes {
         let mut parent = parent.state.write();
         parent.check_directory()?;
         check_search(volume, &parent, caller)?;
-        let Some(found) = directory::lookup(volume, &parent, name)? else {
-            volume.store.check_writable()?;
-            let node = self.make_in(&mut parent, name, new, caller)?;
-            node.opens.fetch_add(1, Ordering::AcqRel);
-            return Ok((node, OpenOutcome::Made));
+        let found = match directory::seek(volume, &parent, name)? {
+            Sought::There(found) => found,
+            Sought::Vacant(vacancy) => {
+                volume.store.check_writable()?;
+                let node = self.make_in(&mut parent, (name, &vacancy), new, caller)?;
+                node.opens.fetch_add(1, Ordering::AcqRel);
+                return Ok((node, OpenOutcome::Made));
+            }
         };
         if existing == Existing::Refuse {
             return Err(ErrorKind::Exists.into());

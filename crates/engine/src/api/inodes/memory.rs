@@ -16,7 +16,7 @@ impl Inodes<'_> {
     /// Drops from memory the clean blocks of all files, and clean inodes that are not in use.
     /// Metadata frames stay: their number is bounded.
     pub fn drop_all(&self) {
-        for node in self.core.inodes.nodes.all() {
+        for node in self.core.inodes.nodes.with_pages() {
             drop_clean(&node);
         }
         self.core.inodes.nodes.drop_idle(&self.core.inodes.volume);

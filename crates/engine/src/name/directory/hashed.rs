@@ -8,7 +8,7 @@
 //!
 //! *Invariants*: a path only moves forward, and visits no more leaves than the directory has
 //! blocks.
-use super::{Directory, NameTarget};
+use super::{Directory, NameTarget, Sought, Vacancy};
 use crate::error::Result;
 use crate::store::cache::Frame;
 use extant_format::FileBlock;
@@ -208,6 +208,30 @@ pub(super) enum SplitNeed {
     LeafAndNode,
     /// Root and node are full, and a further level is not allowed.
     Impossible,
+}
+
+/// What is known of a name that is sought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Before {
+    Nothing,
+    /// It is not there.
+    Absent,
+}
+
+/// Finds a name, or the leaf in which it belongs.
+pub(super) fn seek(directory: Directory<'_>, name: &[u8], before: Before) -> Result<Sought> {
+    let (hash, path) = Path::to_name(directory, name)?;
+    let leaf = path.leaf(directory)?;
+    if before == Before::Nothing {
+        if let Some((_, target)) = directory.find_in(&leaf, name)? {
+            return Ok(Sought::There(target));
+        }
+        let is_continued = path.next_hash(directory)? == Some(hash | CONTINUED);
+        if is_continued && let Some((_, target)) = locate(directory, name)? {
+            return Ok(Sought::There(target));
+        }
+    }
+    Ok(Sought::Vacant(Vacancy { way: Some((path, leaf)) }))
 }
 
 /// Finds a name, and the leaf that contains it.

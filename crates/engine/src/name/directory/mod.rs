@@ -22,8 +22,11 @@ pub(crate) use list::{Listing, Position, list_from};
 pub(crate) use pack::pack;
 pub use pack::{NewEntry, Packing};
 
+use hashed::Before;
+
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
+use crate::inode::known_names::NameTarget;
 use crate::inode::mapping;
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
@@ -38,18 +41,75 @@ use extant_format::{Fault, FileBlock, Ino};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What a name points to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NameTarget {
-    pub(crate) ino: Ino,
-    /// `None` if the volume does not store types.
-    pub(crate) file_type: Option<FileType>,
+/// Finds a name, also "." and "..": as it is known, or with the index if there is one.
+pub(crate) fn lookup(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Option<NameTarget>> {
+    Ok(find(volume, node, name)?.map(|found| found.target))
 }
 
-/// Finds a name, also "." and "..", with the index if there is one.
-pub(crate) fn lookup(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Option<NameTarget>> {
+/// A name that is there.
+pub(crate) struct Found {
+    pub(crate) target: NameTarget,
+    /// The block that has it, if that is known.
+    frame: Option<Arc<Frame>>,
+}
+
+/// As `lookup`, for a caller that may remove the name: it is not searched for again.
+pub(crate) fn find(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Option<Found>> {
+    if let Some(known) = volume.names.get(node.serial, name) {
+        return Ok(known.map(|target| Found { target, frame: None }));
+    }
     let located = Directory { volume, node }.locate(name)?;
-    Ok(located.map(|(_, found)| found))
+    learn(volume, node, name, located.as_ref().map(|(_, target)| *target));
+    Ok(located.map(|(frame, target)| Found { target, frame: Some(frame) }))
+}
+
+/// A look-up for a caller that makes the name if it is not there.
+///
+/// # Errors
+/// As for `lookup`.
+pub(crate) fn seek(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Sought> {
+    let directory = Directory { volume, node };
+    let known = volume.names.get(node.serial, name);
+    if let Some(Some(target)) = known {
+        return Ok(Sought::There(target));
+    }
+    let before = if known.is_some() { Before::Absent } else { Before::Nothing };
+    let sought = match before {
+        before if directory.is_indexed() && !is_dot(name) => hashed::seek(directory, name, before)?,
+        Before::Absent => Sought::Vacant(Vacancy::default()),
+        Before::Nothing => match directory.locate(name)? {
+            Some((_, target)) => Sought::There(target),
+            None => Sought::Vacant(Vacancy::default()),
+        },
+    };
+    if before == Before::Nothing {
+        let target = match &sought {
+            Sought::There(target) => Some(*target),
+            Sought::Vacant(_) => None,
+        };
+        learn(volume, node, name, target);
+    }
+    Ok(sought)
+}
+
+/// What a look-up for a change has found.
+pub(crate) enum Sought {
+    There(NameTarget),
+    Vacant(Vacancy),
+}
+
+/// Where a name belongs that is not there. Valid until the directory changes or is unlocked.
+#[derive(Default)]
+pub(crate) struct Vacancy {
+    /// In an indexed directory, if it was looked for: the way to the leaf, and the leaf.
+    way: Option<(hashed::Path, Arc<Frame>)>,
+}
+
+/// Notes what a look-up has found. A name that is too long is not asked for again.
+fn learn(volume: &Volume, node: &NodeState, name: &[u8], target: Option<NameTarget>) {
+    if name.len() <= NAME_MAX {
+        volume.names.learn(node.serial, name, target);
+    }
 }
 
 /// How many blocks `insert` of this name needs in the worst case, for the directory and its map. 0
@@ -58,11 +118,27 @@ pub(crate) fn lookup(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<O
 /// # Errors
 /// `DirectoryFull` if no number of blocks would be enough.
 pub(crate) fn insert_need(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<u64> {
+    insert_need_at(volume, node, name, &Vacancy::default())
+}
+
+/// As `insert_need`, for a name that was sought.
+///
+/// # Errors
+/// As for `insert_need`.
+pub(crate) fn insert_need_at(
+    volume: &Volume,
+    node: &NodeState,
+    name: &[u8],
+    vacancy: &Vacancy,
+) -> Result<u64> {
     check_name(name)?;
     let directory = Directory { volume, node };
     let blocks = directory.blocks()?;
     let need = if directory.is_indexed() {
-        split::need(directory, name)?
+        match &vacancy.way {
+            Some((path, leaf)) => split::need_on(directory, path, leaf, name)?,
+            None => split::need(directory, name)?,
+        }
     } else if linear::with_room(directory, name.len())?.is_some() {
         0
     } else if directory.becomes_indexed()? {
@@ -88,20 +164,57 @@ pub(crate) fn insert(
     ino: Ino,
     file_type: FileType,
 ) -> Result<()> {
-    check_name(name)?;
-    let volume = operation.volume();
     let entry = NewEntry { name, ino, file_type };
+    insert_at(operation, reservation, node, &entry, &Vacancy::default())
+}
+
+/// As `insert`, for a name that was sought.
+pub(crate) fn insert_at(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    entry: &NewEntry<'_>,
+    vacancy: &Vacancy,
+) -> Result<()> {
+    check_name(entry.name)?;
+    let volume = operation.volume();
+    volume.names.forget(node.serial, entry.name);
+    insert_unknown(operation, reservation, node, entry, vacancy)?;
+    learn(volume, node, entry.name, Some(target_of(volume, entry.ino, entry.file_type)));
+    Ok(())
+}
+
+/// What a look-up finds after a name was inserted or replaced.
+fn target_of(volume: &Volume, ino: Ino, file_type: FileType) -> NameTarget {
+    NameTarget { ino, file_type: volume.store.style.typed.then_some(file_type) }
+}
+
+fn insert_unknown(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    entry: &NewEntry<'_>,
+    vacancy: &Vacancy,
+) -> Result<()> {
+    let volume = operation.volume();
+    let NewEntry { name, ino, file_type } = *entry;
     if (Directory { volume, node }).is_indexed() {
-        return split::insert(operation, reservation, node, &entry);
+        if let Some((_, leaf)) = &vacancy.way {
+            let directory = Directory { volume, node };
+            if split::has_room(directory, leaf, name)? {
+                return directory.insert_into(operation, leaf, entry);
+            }
+        }
+        return split::insert(operation, reservation, node, entry);
     }
     leave_index(volume, node)?;
     let directory = Directory { volume, node };
     if let Some(frame) = linear::with_room(directory, name.len())? {
-        return directory.insert_into(operation, &frame, &entry);
+        return directory.insert_into(operation, &frame, entry);
     }
     if directory.becomes_indexed()? {
         split::convert(operation, reservation, node)?;
-        return split::insert(operation, reservation, node, &entry);
+        return split::insert(operation, reservation, node, entry);
     }
     append(operation, reservation, node, Form::Linear, |bytes| {
         volume.store.style.pack(bytes, std::iter::once((name, ino, file_type)));
@@ -128,17 +241,42 @@ pub(crate) fn remove(
     name: &[u8],
     departure: Departure,
 ) -> Result<()> {
+    let (frame, _) =
+        Directory { volume: operation.volume(), node }.locate(name)?.ok_or(ErrorKind::NotFound)?;
+    remove_from(operation, node, name, &frame, departure)
+}
+
+/// As `remove`, for a name that was found since the directory was locked and last changed.
+pub(crate) fn remove_found(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    name: &[u8],
+    found: &Found,
+    departure: Departure,
+) -> Result<()> {
+    match &found.frame {
+        Some(frame) => remove_from(operation, node, name, frame, departure),
+        None => remove(operation, node, name, departure),
+    }
+}
+
+fn remove_from(
+    operation: &Operation<'_>,
+    node: &mut NodeState,
+    name: &[u8],
+    frame: &Arc<Frame>,
+    departure: Departure,
+) -> Result<()> {
     let volume = operation.volume();
+    volume.names.forget(node.serial, name);
     leave_index(volume, node)?;
     let directory = Directory { volume, node };
-    let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
     let stage = match departure {
         Departure::Removed => Stage::Names,
         Departure::Moved => Stage::Removals,
     };
-    let removed =
-        operation.modify_in(&frame, stage, |bytes| volume.store.style.remove(bytes, name));
-    directory.expect_done(&frame, removed)
+    let removed = operation.modify_in(frame, stage, |bytes| volume.store.style.remove(bytes, name));
+    directory.expect_done(frame, removed)
 }
 
 /// Points an existing name, also "..", to another inode.
@@ -150,11 +288,14 @@ pub(crate) fn replace(
     file_type: FileType,
 ) -> Result<()> {
     let volume = operation.volume();
+    volume.names.forget(node.serial, name);
     let directory = Directory { volume, node };
     let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
     let replaced =
         operation.modify(&frame, |bytes| volume.store.style.replace(bytes, name, ino, file_type));
-    directory.expect_done(&frame, replaced)
+    directory.expect_done(&frame, replaced)?;
+    learn(volume, node, name, Some(target_of(volume, ino, file_type)));
+    Ok(())
 }
 
 /// Whether it is listed by hash (see `list`).

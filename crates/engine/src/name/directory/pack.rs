@@ -240,6 +240,8 @@ pub(crate) fn pack(
     entries: &mut dyn ExactSizeIterator<Item = NewEntry<'_>>,
 ) -> Result<()> {
     let packing = Packing::of(&operation.volume().store.superblock);
+    // Nothing that was known of it counts any more.
+    node.serial = operation.volume().names.serial();
     let mut entries: Vec<NewEntry<'_>> = entries.collect();
     let keys = |entry: &NewEntry<'_>| (entry.name.len(), packing.hash_key(entry.name));
     let mut plan = packing.plan(entries.iter().map(keys))?;

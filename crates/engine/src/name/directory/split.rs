@@ -19,7 +19,17 @@ use std::sync::Arc;
 pub(super) fn need(directory: Directory<'_>, name: &[u8]) -> Result<u32> {
     let (_, path) = Path::to_name(directory, name)?;
     let leaf = path.leaf(directory)?;
-    if has_room(directory, &leaf, name)? {
+    need_on(directory, &path, &leaf, name)
+}
+
+/// The same for a name whose way is known: the path to its leaf, and the leaf.
+pub(super) fn need_on(
+    directory: Directory<'_>,
+    path: &Path,
+    leaf: &Frame,
+    name: &[u8],
+) -> Result<u32> {
+    if has_room(directory, leaf, name)? {
         return Ok(0);
     }
     match path.split_need(directory)? {
@@ -50,7 +60,7 @@ pub(super) fn insert(
     Err(ErrorKind::DirectoryFull.into())
 }
 
-fn has_room(directory: Directory<'_>, leaf: &Frame, name: &[u8]) -> Result<bool> {
+pub(super) fn has_room(directory: Directory<'_>, leaf: &Frame, name: &[u8]) -> Result<bool> {
     let room = directory.volume.store.style.has_room(&leaf.bytes(), name.len());
     room.map_err(|fault| directory.corrupt(leaf, fault))
 }

@@ -1,0 +1,100 @@
+//! The pages of an inode, made when they are first wanted: most inodes in memory are only looked
+//! at, and what a file with pages needs is several times the inode.
+//!
+//! *Invariants*: an inode is counted in `Paged` from before its pages are made until they are
+//! dropped, once for each node that has pages: a number may be given to another inode while a file
+//! that had it is still open. Pages that were never made are clean.
+//! *Locking*: `Paged::inodes` is a short lock, under which no other is taken.
+use crate::inode::pages::Pages;
+use crate::ranks;
+use extant_block::{Clock, ShortLock};
+use extant_format::Ino;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+/// The inodes in memory that have pages, and what pages are made with.
+pub(crate) struct Paged {
+    clock: Arc<dyn Clock>,
+    /// With the number of nodes that have pages.
+    inodes: ShortLock<BTreeMap<Ino, u32>>,
+}
+
+impl Paged {
+    /// None yet.
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Arc<Paged> {
+        let inodes = ShortLock::ranked(ranks::LAST, BTreeMap::new());
+        Arc::new(Paged { clock: Arc::clone(clock), inodes })
+    }
+
+    /// Their numbers, rising.
+    pub(crate) fn inodes(&self) -> Vec<Ino> {
+        self.inodes.lock().keys().copied().collect()
+    }
+
+    fn add(&self, ino: Ino) {
+        *self.inodes.lock().entry(ino).or_default() += 1;
+    }
+
+    fn remove(&self, ino: Ino) {
+        let mut inodes = self.inodes.lock();
+        if let Some(nodes) = inodes.get_mut(&ino) {
+            *nodes -= 1;
+            if *nodes == 0 {
+                inodes.remove(&ino);
+            }
+        }
+    }
+}
+
+/// See the head of the file. Any use of it as [`Pages`] makes them.
+pub(crate) struct LazyPages {
+    ino: Ino,
+    made: OnceLock<Box<Pages>>,
+    paged: Arc<Paged>,
+}
+
+impl LazyPages {
+    /// None yet.
+    pub(crate) fn new(ino: Ino, paged: &Arc<Paged>) -> LazyPages {
+        LazyPages { ino, made: OnceLock::new(), paged: Arc::clone(paged) }
+    }
+
+    /// As [`Pages::is_clean`].
+    pub(crate) fn is_clean(&self) -> bool {
+        self.made.get().is_none_or(|pages| pages.is_clean())
+    }
+
+    /// As [`Pages::is_dirty`].
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.made.get().is_some_and(|pages| pages.is_dirty())
+    }
+
+    /// As [`Pages::has_placed`].
+    pub(crate) fn has_placed(&self) -> bool {
+        self.made.get().is_some_and(|pages| pages.has_placed())
+    }
+
+    /// The pages, if they were made.
+    pub(crate) fn made(&self) -> Option<&Pages> {
+        self.made.get().map(|pages| &**pages)
+    }
+}
+
+impl Deref for LazyPages {
+    type Target = Pages;
+    fn deref(&self) -> &Pages {
+        self.made.get_or_init(|| {
+            self.paged.add(self.ino);
+            Box::new(Pages::new(&self.paged.clock))
+        })
+    }
+}
+
+impl Drop for LazyPages {
+    fn drop(&mut self) {
+        if self.made.get().is_some() {
+            self.paged.remove(self.ino);
+        }
+    }
+}
