@@ -456,6 +456,8 @@ impl Cold {
 }
 
 const CLUSTERED: &str = "linux-2.6,map-blocks=metacluster(begin,4%)";
+/// `modern`, with no other read-ahead of map blocks than the post's.
+const MODERN_IN_SEQUENCE: &str = "modern,neighbour-read-ahead=none,map-read-ahead=metacluster";
 
 #[test]
 fn a_sequential_read_reads_several_map_blocks_at_once() {
@@ -464,8 +466,8 @@ fn a_sequential_read_reads_several_map_blocks_at_once() {
         ("linux-2.6,map-read-ahead=metacluster", 4096),
         ("linux-2.6,map-read-ahead=metacluster", 1 << 20),
         ("linux-2.4,map-read-ahead=metacluster", 64 << 10),
-        ("modern,neighbour-read-ahead=none", 64 << 10),
-        ("modern,neighbour-read-ahead=none", 1 << 20),
+        (MODERN_IN_SEQUENCE, 64 << 10),
+        (MODERN_IN_SEQUENCE, 1 << 20),
     ] {
         let alone = {
             let cold = Cold::new(
@@ -503,7 +505,7 @@ fn what_lies_beside_its_data_is_not_read_ahead() {
 #[test]
 fn reads_here_and_there_read_no_map_block_ahead() {
     for chunk in [512, 512 << 10] {
-        for read in ["linux-2.6,map-read-ahead=metacluster", "modern,neighbour-read-ahead=none"] {
+        for read in ["linux-2.6,map-read-ahead=metacluster", MODERN_IN_SEQUENCE] {
             let cold = Cold::new(CLUSTERED, read, 40 << 20);
             let file = cold.volume.open_file("/file").unwrap();
             let mut random = Random::new(9);
@@ -518,5 +520,135 @@ fn reads_here_and_there_read_no_map_block_ahead() {
                 "{read}: {reads:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_missing_map_block_brings_its_neighbours_in_the_cluster() {
+    for (read, chunk) in [
+        ("linux-2.6,map-read-ahead=neighbours", 512),
+        ("linux-2.6,map-read-ahead=neighbours", 512 << 10),
+        ("modern,neighbour-read-ahead=none", 512),
+    ] {
+        let reads_of = |read: &str| {
+            let cold = Cold::new(CLUSTERED, read, 40 << 20);
+            let file = cold.volume.open_file("/file").unwrap();
+            let mut random = Random::new(9);
+            let mut buffer = vec![0; chunk];
+            for _ in 0..300 {
+                let at = random.below((40 << 20) - chunk as u64);
+                file.read_at(at, &mut buffer).unwrap();
+                assert!(buffer.iter().all(|byte| *byte == 3));
+            }
+            let maps = cold.maps.len();
+            (cold.map_reads(), maps)
+        };
+        let alone = read.replace("neighbours", "none");
+        let alone = alone.replace("modern", "modern,map-read-ahead=none");
+        let ((reads, maps), (alone, _)) = (reads_of(read), reads_of(&alone));
+        let blocks: u64 = reads.iter().map(|range| range.end - range.start).sum();
+        assert!(reads.iter().all(|range| range.end - range.start <= 32), "{read}: {reads:?}");
+        // 161 map blocks in five groups. What is read besides them is around the file's first.
+        assert!(blocks <= maps as u64 + 32, "{read}: each once: {reads:?}");
+        assert!(reads.len() * 5 < alone.len(), "{read}: {} of {}", reads.len(), alone.len());
+    }
+}
+
+/// A volume of files with one map block each, just opened, and the device that records what is
+/// asked of it.
+fn small_files(write: &'static str, read: &str) -> (Arc<Traced<Arc<dyn BlockDevice>>>, Filesystem) {
+    let made = specification(Profile::Ext3, 1024, 24 * MIB, write);
+    let device = made.make(RealClock::new());
+    let volume = made.open(&device).unwrap();
+    for number in 0..SMALL_FILES {
+        volume.write(format!("/{number}"), &content(number, 20 << 10)).unwrap();
+    }
+    volume.close().unwrap();
+    let traced: Arc<Traced<Arc<dyn BlockDevice>>> =
+        Arc::new(Traced::new(device as Arc<dyn BlockDevice>));
+    let mut options = made.options();
+    options.policies = read.parse().unwrap();
+    let volume = Filesystem::open(Arc::clone(&traced) as Arc<dyn BlockDevice>, &options).unwrap();
+    (traced, volume)
+}
+
+const SMALL_FILES: u64 = 120;
+
+/// How many reads it takes to read all small files, each whole, and of how many bytes.
+fn reads_of_small_files(write: &'static str, read: &str) -> (usize, u64) {
+    let (traced, volume) = small_files(write, read);
+    for number in 0..SMALL_FILES {
+        assert!(volume.read(format!("/{number}")).unwrap() == content(number, 20 << 10), "{read}");
+    }
+    let records = traced.take_records();
+    let reads = records.iter().filter(|record| record.operation == Operation::Read);
+    reads.fold((0, 0), |(count, bytes), record| (count + 1, bytes + record.bytes))
+}
+
+#[test]
+fn the_map_block_of_a_file_brings_those_of_other_files() {
+    let (alone, _) = reads_of_small_files(CLUSTERED, "linux-2.6,map-read-ahead=metacluster");
+    let (together, _) = reads_of_small_files(CLUSTERED, "linux-2.6,map-read-ahead=neighbours");
+    // 120 map blocks, 32 in a request, in two groups or three.
+    assert!(together + 100 <= alone, "{together} reads, without neighbours {alone}");
+    // Beside their data they are read as before, and nothing else is.
+    let beside = reads_of_small_files("linux-2.6", "linux-2.6,map-read-ahead=none");
+    assert_eq!(reads_of_small_files("linux-2.6", "linux-2.6,map-read-ahead=neighbours"), beside);
+}
+
+/// Blocks that were read as neighbours become other things: the content of files, maps and
+/// directories stays right.
+#[test]
+fn what_was_read_as_a_neighbour_is_never_taken_for_what_the_block_holds_later() {
+    for policies in [
+        "linux-2.6,map-blocks=metacluster(begin,40),map-read-ahead=neighbours",
+        "linux-2.6,journal=data,map-blocks=metacluster(begin,40),map-read-ahead=neighbours",
+        "modern,neighbour-read-ahead=none,map-blocks=metacluster(middle,40)",
+        "linux-2.4,map-blocks=metacluster(end,40),map-read-ahead=neighbours",
+    ] {
+        let made = Specification {
+            cache_bytes: 1 << 20,
+            ..specification(Profile::Ext3, 1024, 8 * MIB, policies)
+        };
+        let device = made.make(RealClock::new());
+        let mut volume = made.open(&device).unwrap();
+        let mut files: BTreeMap<String, u64> = BTreeMap::new();
+        let mut random = Random::new(77);
+        for turn in 0..1_500u64 {
+            let path = format!("/{}", random.below(60));
+            match random.below(8) {
+                0..3 => {
+                    // Not a part of the content that was there: that has another number.
+                    let bytes = (1 + random.below(60)) * 1024;
+                    let _ = volume.remove_file(&path);
+                    files.remove(&path);
+                    match volume.write(&path, &content(turn, bytes)) {
+                        Ok(()) => drop(files.insert(path, turn << 32 | bytes)),
+                        Err(error) => {
+                            assert!(matches!(error.kind, ErrorKind::NoSpace { .. }), "{error}");
+                            let _ = volume.remove_file(&path);
+                        }
+                    }
+                }
+                3 => {
+                    let path = format!("/directory-{}", random.below(40));
+                    if volume.create_dir(&path, 0o755).is_err() {
+                        let _ = volume.remove_dir(&path);
+                    }
+                }
+                4 if turn % 40 == 0 => {
+                    volume.close().unwrap();
+                    volume = made.open(&device).unwrap();
+                }
+                _ => {
+                    let Some(expected) = files.get(&path) else { continue };
+                    let read = volume.read(&path).unwrap();
+                    let wanted = content(expected >> 32, expected & u64::from(u32::MAX));
+                    assert!(read == wanted, "{made}, turn {turn}: {path}");
+                }
+            }
+        }
+        volume.close().unwrap();
+        assert_eq!(judge(&device), Ok(()), "{made}");
     }
 }

@@ -10,7 +10,9 @@ use crate::inode::operation::Operation;
 use crate::inode::unfinished::{pause, record};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
+use crate::policy::readahead::{MapReadAhead, MissingMap, is_near};
 use crate::store::cache::{BlockKind, Frame};
+use extant_block::Urgency;
 use extant_format::extent::State;
 use extant_format::indirect::{DIRECT, Path, path, pointer, set_pointer};
 use extant_format::{BlockNo, FileBlock, Run};
@@ -78,9 +80,13 @@ fn slots(
         return Ok(Ok(Slots { bytes, first: path.index[0], end: DIRECT }));
     }
     let mut next = pointer(&node.inode.block, path.index[0]);
+    let mut parent: Option<Arc<Vec<u8>>> = None;
     for step in 1..path.depth {
         if next == 0 {
             return Ok(Err(rest_of_subtree(volume, path, step)));
+        }
+        if volume.store.policies.map_read_ahead == MapReadAhead::Neighbours {
+            fetch_neighbours(volume, node, parent.as_deref(), path.index[step - 1]);
         }
         let bytes = read_map(volume, node, next)?.bytes();
         if step + 1 == path.depth {
@@ -91,8 +97,45 @@ fn slots(
             }));
         }
         next = pointer(&bytes, path.index[step]);
+        parent = Some(bytes);
     }
     Ok(Err(1))
+}
+
+/// Starts to read the map block that `parent` (none: the inode) has at `index`, if it is not in
+/// memory and is in a cluster, with its neighbours there: those that `parent` leads to as well, or
+/// else the blocks around it, whatever they are. Does not wait. What cannot be read is left out.
+fn fetch_neighbours(volume: &Volume, node: &NodeState, parent: Option<&Vec<u8>>, index: u32) {
+    let at = |index: u32| match parent {
+        Some(bytes) => pointer(bytes, index),
+        None => pointer(&node.inode.block, index),
+    };
+    let (block, mapped) = (at(index), 1u32 << pointers_log2(volume));
+    if volume.store.cache.holds(BlockNo(block.into())) {
+        return;
+    }
+    let missing = MissingMap { block, index, pointers: mapped, mapped };
+    let siblings = if parent.is_some() { missing.siblings(at) } else { index..index + 1 };
+    let together: Vec<u32> = match parent {
+        Some(_) if siblings.len() > 1 => siblings.map(at).collect(),
+        None if is_clustered_root(at, index, mapped) => missing.surroundings().collect(),
+        _ => return,
+    };
+    let blocks = together.into_iter().map(|block| BlockNo(block.into()));
+    let blocks = blocks.filter(|block| check_block(volume, node, *block).is_ok());
+    let blocks = blocks.map(|block| (block, BlockKind::Unclaimed));
+    volume.store.cache.fetch(Urgency::Awaited, blocks);
+}
+
+/// Whether a map block that the inode itself leads to is in a cluster. Beside its data, the first
+/// one is near the last of the direct blocks, and the second one is further away from the first
+/// than that one maps.
+fn is_clustered_root(at: impl Fn(u32) -> u32, index: u32, mapped: u32) -> bool {
+    if index > DIRECT {
+        return is_near(at(index - 1), at(index), mapped);
+    }
+    let last = (0..DIRECT).rev().map(&at).find(|block| *block != 0);
+    last.is_some_and(|last| !is_near(last, at(index), mapped))
 }
 
 /// Indirect blocks of the double tree that are read alone, so that a file which ends there is read

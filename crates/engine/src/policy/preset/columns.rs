@@ -447,6 +447,11 @@ const MAP_READ_AHEADS: &[Choice] = &[
             (post of 2007)",
         set: |policies| policies.map_read_ahead = MapReadAhead::Metacluster,
     },
+    Choice {
+        name: "neighbours",
+        line: "these, and with each one that is missing up to 32 blocks around it in its cluster",
+        set: |policies| policies.map_read_ahead = MapReadAhead::Neighbours,
+    },
 ];
 
 const DIRECTORY_READ_AHEADS: &[Choice] = &[

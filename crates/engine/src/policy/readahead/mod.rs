@@ -26,7 +26,7 @@ mod tests;
 pub use clustered::Clustered;
 pub use linux24::Linux24;
 pub use linux26::Linux26;
-pub use maps::{Going, MapReadAhead};
+pub use maps::{Going, MapReadAhead, MissingMap, is_near};
 pub use on_demand::OnDemand;
 
 use std::ops::Range;

@@ -296,3 +296,33 @@ fn map_blocks_are_read_ahead_of_a_stream_that_goes_on() {
     assert_eq!(read(1_000_255, 1), [(1_000_255, 4)], "and on from there");
     assert_eq!(read(40, 255), []);
 }
+
+#[test]
+fn a_missing_map_block_brings_those_that_are_clustered_with_it() {
+    // Pointers of one block: two clusters of 40 and 4, one map block between data, a hole.
+    let pointers: Vec<u32> =
+        (5_000..5_040).chain([90_000, 0]).chain([200_000, 200_900, 200_100, 200_001]).collect();
+    let count = pointers.len() as u32;
+    let at = |index: u32| pointers.get(index as usize).copied().unwrap_or(0);
+    let siblings = |index: u32| {
+        let missing = MissingMap { block: at(index), index, pointers: count, mapped: 1024 };
+        missing.siblings(at)
+    };
+    assert_eq!(siblings(0), 0..32, "no more than 32");
+    assert_eq!(siblings(20), 4..36, "as many before it as after it");
+    assert_eq!((siblings(5), siblings(39)), (0..32, 8..40), "more on one side where there is room");
+    assert_eq!(siblings(40), 40..41, "alone between data");
+    assert_eq!(siblings(43), 42..46, "near, and in any order");
+    for (index, pointers) in [(0, 0), (7, 3), (u32::MAX - 1, u32::MAX)] {
+        let missing = MissingMap { block: 9, index, pointers, mapped: u32::MAX };
+        let siblings = missing.siblings(|_| 9);
+        assert!(siblings.contains(&index) && siblings.len() <= 32, "{siblings:?}");
+    }
+    for (block, around) in [(5_000, 4_992..5_024), (0, 0..32), (u32::MAX, u32::MAX - 31..u32::MAX)]
+    {
+        let missing = MissingMap { block, index: 12, pointers: 1024, mapped: 1024 };
+        assert_eq!(missing.surroundings(), around);
+    }
+    assert!(!is_near(0, 5, 1024) && !is_near(5, 0, 1024) && !is_near(5, 1029, 1024));
+    assert!(is_near(5, 1028, 1024) && is_near(1028, 5, 1024));
+}

@@ -19,8 +19,10 @@
 //!
 //! *Invariants*: a frame's bytes are changed only through `modify`. Bytes returned by `bytes()`
 //! never change, because a change copies what is shared. A checksum is verified once, when a frame
-//! is filled, and stored once, when it is written. A sweep that starts after a frame was forgotten
-//! does not write it.
+//! is filled or gets its kind, and stored once, when it is written. A sweep that starts after a
+//! frame was forgotten does not write it. An unclaimed frame may be older than its block while that
+//! is data, which are written past the frames; it is never read then: a block becomes metadata only
+//! through `create`, and one that is freed is forgotten.
 //!
 //! *Locking*: the map of a shard is under a short lock, then the state of a frame under another;
 //! the list of dirty frames is also locked before frames. A thread that waits for a frame waits on
@@ -74,6 +76,9 @@ pub(crate) enum BlockKind {
     },
     /// Extended attributes.
     Attributes,
+    /// Not known: it was read because it is near another block, and may be anything, data and
+    /// free blocks too. It gets the kind that it is first read as, or created as.
+    Unclaimed,
 }
 
 /// What computing checksums needs.
@@ -108,7 +113,7 @@ impl BlockKind {
         }
         let (verdict, ino) = match self {
             // The parser verifies the checksum of an attribute block.
-            BlockKind::Plain | BlockKind::Attributes => return Ok(()),
+            BlockKind::Plain | BlockKind::Attributes | BlockKind::Unclaimed => return Ok(()),
             BlockKind::Directory { ino, seed, block, form } => {
                 (checksums.style.verify(bytes, block, form, seed), ino)
             }
@@ -122,7 +127,7 @@ impl BlockKind {
             return;
         }
         match self {
-            BlockKind::Plain => {}
+            BlockKind::Plain | BlockKind::Unclaimed => {}
             BlockKind::Directory { seed, block, form, .. } => {
                 checksums.style.seal(bytes, block, form, seed)
             }
@@ -326,6 +331,14 @@ impl Cache {
                 }
                 // The thread that filled it failed. Read it again, to get the error.
                 FrameStatus::Forgotten => drop(state),
+                _ if state.kind == BlockKind::Unclaimed => {
+                    let verified = kind.verify(&state.bytes, block, &self.checksums);
+                    if verified.is_ok() {
+                        state.kind = kind;
+                    }
+                    drop(state);
+                    return verified.map(|()| frame);
+                }
                 _ if !state.kind.has_owner_of(kind) => {
                     drop(state);
                     let (place, structure) = (Place::Block(block), "block");
@@ -491,7 +504,10 @@ impl Cache {
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
         let own = match state.kind {
             BlockKind::Directory { .. } => Stage::Names,
-            BlockKind::Plain | BlockKind::Extents { .. } | BlockKind::Attributes => Stage::Tables,
+            BlockKind::Plain
+            | BlockKind::Extents { .. }
+            | BlockKind::Attributes
+            | BlockKind::Unclaimed => Stage::Tables,
         };
         let asked = stage.unwrap_or(own);
         let was_dirty = state.status == FrameStatus::Dirty;
