@@ -257,7 +257,8 @@ fn file(window: &[Version], now: usize, found: &[u8], bytes: Bytes) -> Result<()
     for (at, piece) in (0..).step_by(RECORD).zip(found.chunks(RECORD)) {
         let is_zero = piece.iter().all(|byte| *byte == 0);
         // What was cut off is gone with the size, although the file grows again.
-        let is_cut = |version: &Version| version.zeros_first && version.zeros.contains(&(at as u64));
+        let is_cut =
+            |version: &Version| version.zeros_first && version.zeros.contains(&(at as u64));
         let since = window[..=now].iter().rposition(is_cut).unwrap_or(0);
         let held = |version: &Version| version.bytes.get(at..at + piece.len()) == Some(piece);
         let is_zeroed = |version: &Version| is_zero && version.zeros.contains(&(at as u64));
