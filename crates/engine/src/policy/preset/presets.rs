@@ -191,7 +191,7 @@ pub static PRESETS: &[Preset] = &[
         map_read_ahead: "neighbours",
         directory_read_ahead: "logical",
         table_read_ahead: "around-8",
-        neighbour_read_ahead: "grow-2m",
+        neighbour_read_ahead: "paced",
         throttle: "write-behind",
         mount: "async",
         data_order: "data-first",
