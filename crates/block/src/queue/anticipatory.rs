@@ -15,7 +15,8 @@
 use super::stream::Streams;
 use super::waiting::Waiting;
 use super::{
-    Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, NS_PER_US, Next, Queued, number_of,
+    Elevator, ElevatorEntry, ElevatorParameter, FlushOrder, NS_PER_MS, NS_PER_US, Next, Queued,
+    number_of,
 };
 use crate::device::Operation;
 
@@ -31,6 +32,7 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     name: "anticipatory",
     summary: "Linux 2.6: waits a little for the next near read of the same stream",
     parameters: PARAMETERS,
+    flush: FlushOrder::AfterArrived,
     build: |numbers| {
         let wait_ns = number_of(PARAMETERS, numbers, 0) * NS_PER_US;
         let ns = |index| number_of(PARAMETERS, numbers, index) * NS_PER_MS;

@@ -4,12 +4,13 @@
 //!
 //! Guarantee: a command is dispatched in the sweep in which it arrives or in the next.
 use super::waiting::Waiting;
-use super::{Elevator, ElevatorEntry, Next, Queued};
+use super::{Elevator, ElevatorEntry, FlushOrder, Next, Queued};
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     name: "c-look",
     summary: "one way over the device, then back to the first that waits",
     parameters: &[],
+    flush: FlushOrder::AfterArrived,
     build: |_| Box::new(CircularLook::default()),
 };
 

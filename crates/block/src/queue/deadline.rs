@@ -11,7 +11,9 @@
 //! Guarantee: if `n` older commands of its direction wait when a read expires, at most
 //! `batch x (n + 2) + batch x (n / writes_starved + 2)` commands are sent before it.
 use super::waiting::Waiting;
-use super::{Elevator, ElevatorEntry, ElevatorParameter, NS_PER_MS, Next, Queued, number_of};
+use super::{
+    Elevator, ElevatorEntry, ElevatorParameter, FlushOrder, NS_PER_MS, Next, Queued, number_of,
+};
 use crate::device::Operation;
 
 const PARAMETERS: &[ElevatorParameter] = &[
@@ -26,6 +28,7 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     summary: "Linux 2.6: batches in rising order, reads before writes, and an age at which each \
         must go",
     parameters: PARAMETERS,
+    flush: FlushOrder::AfterArrived,
     build: |numbers| {
         Box::new(Deadline {
             reads: Line::expiring(number_of(PARAMETERS, numbers, 0) * NS_PER_MS),

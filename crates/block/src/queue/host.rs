@@ -13,7 +13,7 @@
 //! before the elevator, waiting in it, or dispatched. A command's parts are adjacent and of one
 //! direction. While requests of a direction wait before the elevator, as many as allowed wait in
 //! it. `older_writes` has one count more than there are flushes.
-use super::{Elevator, ElevatorChoice, ElevatorEntry, Next, Queued};
+use super::{Elevator, ElevatorChoice, ElevatorEntry, FlushOrder, Next, Queued};
 use crate::device::{Operation, Urgency};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -140,8 +140,8 @@ enum End {
 
 /// The host's queue of one device.
 ///
-/// A flush is sent once all writes that arrived before it were sent, before anything else. It does
-/// not delay what arrives later.
+/// A flush is sent before anything else: at once, or once all writes that arrived before it were
+/// sent, as the elevator's [`FlushOrder`] says. It does not delay what arrives later.
 pub struct HostQueue {
     settings: QueueSettings,
     elevator: Box<dyn Elevator>,
@@ -226,9 +226,9 @@ impl HostQueue {
     /// better is known). To be called whenever the device can take another command, a request has
     /// arrived, a command has ended, or the time has come that the last call returned.
     pub fn next(&mut self, head: u64, now: u64) -> Next<Command> {
-        if self.older_writes.front() == Some(&0)
-            && let Some(flush) = self.flushes.pop_front()
-        {
+        let may_flush = self.settings.elevator.entry().flush == FlushOrder::AtOnce
+            || self.older_writes.front() == Some(&0);
+        if may_flush && let Some(flush) = self.flushes.pop_front() {
             return Next::Dispatch(self.send_flush(flush));
         }
         if self.waiting.is_empty() {
@@ -453,7 +453,11 @@ impl HostQueue {
     }
 
     fn send_flush(&mut self, flush: Queued) -> Command {
-        self.older_writes.pop_front();
+        // Writes that it did not wait for are older than the next flush.
+        let passed = self.older_writes.pop_front().unwrap_or(0);
+        if let Some(next) = self.older_writes.front_mut() {
+            *next += passed;
+        }
         let part = Part {
             sequence: flush.sequence,
             offset: flush.offset,

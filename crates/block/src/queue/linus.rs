@@ -9,7 +9,7 @@
 //!
 //! Guarantee: no command is passed by more sectors than its budget, including those that are merged
 //! into commands ahead of it.
-use super::{Elevator, ElevatorEntry, ElevatorParameter, Next, Queued, number_of};
+use super::{Elevator, ElevatorEntry, ElevatorParameter, FlushOrder, Next, Queued, number_of};
 use crate::device::Operation;
 use std::collections::VecDeque;
 
@@ -21,6 +21,7 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     summary: "Linux 2.4: one sorted list; a command is passed by a limited number of sectors \
         (elvtune -r, -w)",
     parameters: PARAMETERS,
+    flush: FlushOrder::AfterArrived,
     build: |numbers| {
         Box::new(Linus {
             read_latency_sectors: number_of(PARAMETERS, numbers, 0),

@@ -110,6 +110,17 @@ pub struct ElevatorParameter {
     pub max: u64,
 }
 
+/// What a flush waits for in the host's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlushOrder {
+    /// All writes that arrived before it are sent first, as barriers drained the queue up to Linux
+    /// 2.6.36.
+    AfterArrived,
+    /// Nothing: it covers the writes that have completed, which is what a flush promises. A caller
+    /// that needs a write to be durable waits for it first.
+    AtOnce,
+}
+
 /// One entry of the table of elevators.
 pub struct ElevatorEntry {
     /// The name by which it is chosen.
@@ -118,14 +129,23 @@ pub struct ElevatorEntry {
     pub summary: &'static str,
     /// The numbers that may follow its name in parentheses, in this order.
     pub parameters: &'static [ElevatorParameter],
+    /// What a flush waits for in the queue.
+    pub flush: FlushOrder,
     /// Makes an empty one from a number for each parameter. A missing number is the default, one
     /// out of range becomes the nearest allowed.
     pub build: fn(&[u64]) -> Box<dyn Elevator>,
 }
 
 /// All elevators.
-pub static ELEVATORS: &[ElevatorEntry] =
-    &[noop::ENTRY, linus::ENTRY, deadline::ENTRY, anticipatory::ENTRY, cfq::ENTRY, c_look::ENTRY];
+pub static ELEVATORS: &[ElevatorEntry] = &[
+    noop::ENTRY,
+    linus::ENTRY,
+    deadline::ENTRY,
+    anticipatory::ENTRY,
+    cfq::ENTRY,
+    c_look::ENTRY,
+    cfq::TURNS,
+];
 
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_US: u64 = 1_000;

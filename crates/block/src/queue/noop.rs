@@ -1,11 +1,12 @@
 //! `noop`: first come, first served. What merges, merges; nothing is sorted.
-use super::{Elevator, ElevatorEntry, Next, Queued};
+use super::{Elevator, ElevatorEntry, FlushOrder, Next, Queued};
 use std::collections::VecDeque;
 
 pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
     name: "noop",
     summary: "in order of arrival, for devices on which a seek costs nothing",
     parameters: &[],
+    flush: FlushOrder::AfterArrived,
     build: |_| Box::new(Noop::default()),
 };
 

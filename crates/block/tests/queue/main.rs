@@ -2,7 +2,7 @@
 //! promised whatever arrives.
 mod simulation;
 
-use extant_block::queue::{ELEVATORS, Elevator};
+use extant_block::queue::{ELEVATORS, Elevator, FlushOrder};
 use extant_block::{
     Clock, Command, ElevatorChoice, HostQueue, Next, Operation, QueueSettings, QueueStatistics,
     Queued, RealClock, Urgency,
@@ -384,6 +384,51 @@ fn cfq_background_gives_way() {
 }
 
 /// A request somewhere in units of 4 KiB.
+#[test]
+fn turns_by_time_a_sweep_that_goes_on_and_no_idling_after_writes() {
+    let sweep = [
+        Add(0, Write, 100, 9),
+        Add(0, Write, 200, 9),
+        Add(0, Write, 300, 9),
+        Sends(0, 100),
+        Ends(1_000),
+        Add(1_000, Read, 9000, 1),
+        Sends(1_000, 9000),
+        Ends(2_000),
+        Add(2_000, Write, 150, 9),
+        Add(2_000, Write, 50, 9),
+        Idles(2_000, 10_000),
+        // Not at 50, the lowest after the read: where the sweep was.
+        Sends(10_000, 150),
+        Ends(11_000),
+        Sends(11_000, 200),
+    ];
+    follow("write-back continues its sweep", "turns", &sweep);
+    let mut queue = elevator("turns");
+    let waits = |sequence, place, stream| request(sequence, Write, place, stream);
+    queue.add(waits(0, 700, 1), 0);
+    queue.add(request(1, Read, 10, 2), 0);
+    let Next::Dispatch(first) = queue.next(0, 0) else { panic!("a write that is awaited") };
+    assert_eq!(first.operation, Write);
+    queue.completed(&first, MS);
+    assert!(matches!(queue.next(0, MS), Next::Dispatch(read) if read.operation == Read));
+}
+
+#[test]
+fn a_flush_of_turns_waits_for_nothing_and_the_next_one_neither() {
+    let mut queue = HostQueue::new(&QueueSettings { requests_max: 1, ..settings("turns") });
+    let flush = |sequence| Queued { bytes: 0, urgency: Awaited, ..pages(sequence, Flush, 0, 0) };
+    queue.add(pages(0, Write, 0, 1), 0);
+    queue.add(pages(1, Write, 10, 200), 0);
+    queue.add(flush(2), 0);
+    queue.add(pages(3, Write, 300, 1), 0);
+    queue.add(flush(4), 0);
+    let order: Vec<Vec<u64>> = drain(&mut queue).into_iter().map(|sent| sent.2).collect();
+    assert_eq!(order[..2], [vec![2], vec![4]]);
+    assert_eq!(order.len(), 6, "all that waited is sent: {order:?}");
+    assert!(queue.is_empty());
+}
+
 fn pages(sequence: u64, operation: Operation, offset: u64, count: u64) -> Queued {
     Queued {
         offset: offset * 4 * KIB,
