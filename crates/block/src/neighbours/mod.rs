@@ -200,7 +200,7 @@ fn end_waiting(device: &dyn BlockDevice, released: Released) {
 fn answer(mut request: Request, held: &[Held]) {
     let mut offset = request.offset;
     for segment in &mut request.segments {
-        if let Segment::Owned(target) = segment {
+        if let Some(target) = segment.target() {
             copy(held, offset, target);
         }
         offset += segment.bytes() as u64;
