@@ -4,10 +4,12 @@
 //! it if this one writes ([`in_use`](crate::in_use) says how).
 //!
 //! The blocking methods go straight to the file on the caller's thread. Submitted requests wait in
-//! a queue for a few worker threads, which are started with the first of them.
+//! a queue for a few worker threads, which are started with the first of them. One worker writes at
+//! a time: the host lets one thread write to a file, and a second one would spin beside it.
 //!
-//! *Invariants*: every request in the queue is completed, even if the device is dropped: the
-//! workers end when the device is closing *and* the queue is empty. The queue has no limit of its
+//! *Invariants*: every request in the queue is completed, even if the device is dropped: a worker
+//! ends when the device is closing *and* there is nothing left that it may do, and the one that
+//! writes goes on until no write is left. The queue has no limit of its
 //! own: requests own their memory, so the submitters bound it.
 //!
 //! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor
@@ -72,10 +74,27 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
+    /// Reads and flushes.
     requests: VecDeque<Request>,
+    writes: VecDeque<Request>,
+    /// A worker has taken a write and will take the next one.
+    is_writing: bool,
     started: bool,
     closing: bool,
     workers: Vec<ThreadId>,
+}
+
+impl Queue {
+    /// The next request for a worker.
+    fn take(&mut self) -> Option<Request> {
+        if !self.is_writing
+            && let Some(write) = self.writes.pop_front()
+        {
+            self.is_writing = true;
+            return Some(write);
+        }
+        self.requests.pop_front()
+    }
 }
 
 impl FileDevice {
@@ -197,13 +216,20 @@ impl BlockDevice for FileDevice {
     }
     fn submit(&self, request: Request) {
         let mut queue = self.shared.queue.lock();
-        queue.requests.push_back(request);
+        let is_write = request.operation == Operation::Write;
+        match is_write {
+            true => queue.writes.push_back(request),
+            false => queue.requests.push_back(request),
+        }
+        let is_in_hand = is_write && queue.is_writing;
         let first = !std::mem::replace(&mut queue.started, true);
         drop(queue);
         if first {
             self.start_workers();
         }
-        self.shared.arrived.wake_one();
+        if !is_in_hand {
+            self.shared.arrived.wake_one();
+        }
     }
     fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {
         let result = self.shared.perform(operation, offset, &mut segments);
@@ -262,16 +288,21 @@ impl Shared {
         self.queue.lock().workers.push(std::thread::current().id());
         let mut raised = None;
         while let Some(request) = self.next() {
+            let is_write = request.operation == Operation::Write;
             raised = catch_unwind(AssertUnwindSafe(|| self.serve(request))).err().or(raised);
+            if is_write {
+                self.queue.lock().is_writing = false;
+            }
         }
         if let Some(payload) = raised {
             resume_unwind(payload);
         }
     }
 
-    /// Waits for the next request; `None` if the device is closing and there are no more.
+    /// Waits for the next request; `None` if the device is closing and there are no more for this
+    /// worker. Writes come first, so that one worker writes and the others read.
     fn next(&self) -> Option<Request> {
-        self.arrived.wait_until(&self.queue, |queue| match queue.requests.pop_front() {
+        self.arrived.wait_until(&self.queue, |queue| match queue.take() {
             Some(request) => Some(Some(request)),
             None => queue.closing.then_some(None),
         })

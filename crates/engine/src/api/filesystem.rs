@@ -603,14 +603,13 @@ impl File {
     /// `NotFound` if the file had no name when the volume was closed; `Corrupt`; what the device
     /// returns.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let length =
-            file::read(&self.core.inodes.volume, &self.node, &self.stream, offset, buffer)?;
-        self.charge(length);
-        if !buffer.is_empty() {
+        let done = file::read(&self.core.inodes.volume, &self.node, &self.stream, offset, buffer)?;
+        self.charge(done.bytes);
+        if done.is_access_due && !buffer.is_empty() {
             self.core.inodes.note_access(&self.node);
         }
         self.core.balance_after_reading();
-        Ok(length)
+        Ok(done.bytes)
     }
 
     /// Writes at an offset. Returns the number of bytes written: fewer than given at the largest

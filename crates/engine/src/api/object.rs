@@ -108,10 +108,10 @@ impl Object {
     /// returns.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let stream = &self.node.pages.arrivals.stream;
-        let length =
+        let done =
             crate::inode::file::read(&self.core.inodes.volume, &self.node, stream, offset, buffer)?;
         self.core.balance_after_reading();
-        Ok(length)
+        Ok(done.bytes)
     }
 
     /// The next range of data at or after an offset, in bytes; `None` if only a hole is left.

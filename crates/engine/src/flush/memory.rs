@@ -75,6 +75,7 @@ impl Core {
     /// first. After a failure dirty pages stay, and everything else can still be read.
     fn make_room(&self) -> Result<()> {
         let writes = self.manner() == Manner::Whole;
+        let mut kept_bytes = 0;
         for node in self.inodes.nodes.with_pages() {
             if writes && node.pages.is_dirty() && self.is_writable() {
                 write_back(self.volume(), &node)?;
@@ -85,8 +86,12 @@ impl Core {
                     node.pages.under_way.wait_for(&(0..u64::MAX));
                 }
                 node.pages.drop_clean(&state.dirty);
+                kept_bytes += node.pages.room();
             }
         }
+        // What stays counts against the memory too.
+        let volume = self.volume();
+        volume.pages.count_kept(kept_bytes / volume.store.block_size() as usize);
         Ok(())
     }
 }

@@ -50,6 +50,12 @@ fn is_due_for(volume: &Volume, inode: &Inode, now: Time) -> bool {
     inode.flags & flags::NOATIME == 0 && is_due(volume.store.policies.access_times, times, now)
 }
 
+/// Whether a read at this moment changes the access time.
+pub(crate) fn is_due_now(volume: &Volume, inode: &Inode) -> bool {
+    volume.store.policies.access_times != AccessTimes::None
+        && is_due_for(volume, inode, volume.store.now())
+}
+
 /// Changes the access time if it is due. Returns how many inodes are unstored if this adds one.
 fn mark(volume: &Volume, state: &mut NodeState, now: Time) -> Option<usize> {
     if state.gone || !is_due_for(volume, &state.inode, now) {

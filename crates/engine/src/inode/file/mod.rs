@@ -127,14 +127,17 @@ fn write_locked(
         load_for_change(volume, pages, state, range.end - 1)?;
     }
     promise(operation, state, range.clone())?;
-    match volume.pages.data {
-        DataKeeping::Bytes => pages.write(block_size as usize, offset, bytes),
+    let taken = match volume.pages.data {
+        DataKeeping::Bytes => {
+            pages.write(block_size as usize, offset, bytes).div_ceil(block_size as usize)
+        }
         DataKeeping::Phantom => {
             let blocks = range.start as u32..range.end as u32;
-            pages.add(blocks, &Payload::Phantom, block_size as usize);
+            pages.add(blocks.clone(), &Payload::Phantom, block_size as usize);
+            blocks.len()
         }
-    }
-    volume.pages.count((range.end - range.start) as usize);
+    };
+    volume.pages.count(taken);
     state.dirty.insert(range);
     volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
     Ok(())

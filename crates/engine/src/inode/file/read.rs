@@ -7,6 +7,7 @@
 //! were asked for, but not for read-ahead.
 use super::check_mapped;
 use crate::error::{Error, Result};
+use crate::inode::access_time;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::pages::{Failure, Found, PageRead, Pages, Payload, window_end};
 use crate::inode::volume::Volume;
@@ -29,14 +30,22 @@ const CHUNK_BYTES: usize = 2 << 20;
 /// Size in bytes from which reads are large: see [`LargeReads`].
 const LARGE_BYTES_MIN: usize = 256 << 10;
 
-/// Reads at `offset` as the next read of a stream. Returns the number of bytes, 0 at the end.
+/// What a read did.
+pub(crate) struct Done {
+    /// How many bytes it returned; 0 at the end of the file.
+    pub(crate) bytes: usize,
+    /// Whether the access time has to change, if it was a caller who read.
+    pub(crate) is_access_due: bool,
+}
+
+/// Reads at `offset` as the next read of a stream.
 pub(crate) fn read(
     volume: &Volume,
     node: &Node,
     stream: &ShortLock<ReadStream>,
     offset: u64,
     buffer: &mut [u8],
-) -> Result<usize> {
+) -> Result<Done> {
     let state = node.state.read();
     check_mapped(&state)?;
     let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
@@ -50,7 +59,7 @@ pub(crate) fn read(
         reader.read_part(stream, offset + done as u64, &mut buffer[done..end])?;
         done = end;
     }
-    Ok(length)
+    Ok(Done { bytes: length, is_access_due: access_time::is_due_now(volume, &state.inode) })
 }
 
 /// Whether a block that is to be changed in part is in memory afterwards. If not, it reads as
@@ -104,18 +113,33 @@ impl Reader<'_> {
             return Ok(());
         };
         let policy = &self.volume.store.policies.file_read_ahead;
-        self.note(stream, &wanted);
-        self.fetch_maps(stream, wanted.clone(), Urgency::Awaited);
-        if buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass {
-            stream.lock().next = wanted.end;
+        let bypasses =
+            buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass;
+        let found = self.pages.at(wanted.start);
+        let access = self.access(&wanted, found.is_some());
+        let mut noted = stream.lock();
+        noted.going.note(&access);
+        let maps = self.next_maps(&mut noted, &wanted);
+        let window = match bypasses {
+            true => {
+                noted.next = wanted.end;
+                None
+            }
+            false => policy.window(&mut noted, &access),
+        };
+        drop(noted);
+        self.fetch_maps(maps, stream, &wanted, Urgency::Awaited);
+        if bypasses {
             return self.copy(offset, buffer, &Source::Straight);
         }
-        let window = self.window(stream, &wanted);
-        if self.pages.holds(&wanted) {
+        // Most reads are of what one run holds.
+        if let Some(found) = found.filter(|found| found.blocks.end >= wanted.end) {
             if let Some(window) = window {
                 self.fetch_ahead(stream, window);
             }
-            return self.copy(offset, buffer, &Source::Pages(Failure::default()));
+            let within = (offset % self.block_size as u64) as usize;
+            self.copy_found(&found, wanted.start, within, buffer);
+            return Ok(());
         }
         let mut done = 0;
         let mut failure = self
@@ -136,46 +160,45 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Notes the access in the stream.
-    fn note(&self, stream: &ShortLock<ReadStream>, wanted: &Range<u32>) {
-        let access = self.access(wanted);
-        stream.lock().going.note(&access);
+    /// The next map blocks to read for a range of the file: the first block that they map, and how
+    /// many they are at most.
+    fn next_maps(&self, stream: &mut ReadStream, range: &Range<u32>) -> Option<(u32, u32)> {
+        if self.volume.store.policies.map_read_ahead == MapReadAhead::None {
+            return None;
+        }
+        let block_size = self.volume.store.block_size();
+        stream.going.maps(range, block_size, block_size / 4, DIRECT)
     }
 
-    /// Starts to read the map blocks for a range of the file, and others that are clustered with
-    /// them.
-    fn fetch_maps(&self, stream: &ShortLock<ReadStream>, range: Range<u32>, urgency: Urgency) {
+    /// Starts to read the map blocks for a range of the file, these and what follows them, and
+    /// others that are clustered with them.
+    fn fetch_maps(
+        &self,
+        mut maps: Option<(u32, u32)>,
+        stream: &ShortLock<ReadStream>,
+        range: &Range<u32>,
+        urgency: Urgency,
+    ) {
         let volume = self.volume;
-        if volume.store.policies.map_read_ahead == MapReadAhead::None {
-            return;
-        }
-        let block_size = volume.store.block_size();
-        let look = || stream.lock().going.maps(&range, block_size, block_size / 4, DIRECT);
-        while let Some((block, most)) = look() {
+        while let Some((block, most)) = maps {
             // An error in the map is reported when the map is followed.
-            let maps = mapping::clustered_maps(volume, self.state, FileBlock(block), most)
+            let clustered = mapping::clustered_maps(volume, self.state, FileBlock(block), most)
                 .unwrap_or_default();
-            let maps = maps.into_iter().map(|block| (block, BlockKind::Plain));
-            volume.store.cache.fetch(urgency, maps);
+            let clustered = clustered.into_iter().map(|block| (block, BlockKind::Plain));
+            volume.store.cache.fetch(urgency, clustered);
+            maps = self.next_maps(&mut stream.lock(), range);
         }
     }
 
-    /// Asks the policy what to read ahead.
-    fn window(&self, stream: &ShortLock<ReadStream>, wanted: &Range<u32>) -> Option<Range<u32>> {
-        let first = wanted.start..wanted.start.saturating_add(1);
-        let cached = self.pages.arrivals.missing(self.pages.map(), first).is_empty();
-        let access = Access { cached, ..self.access(wanted) };
-        self.volume.store.policies.file_read_ahead.window(&mut stream.lock(), &access)
-    }
-
-    /// The access as policies see it, with the first block not in memory.
-    fn access(&self, wanted: &Range<u32>) -> Access {
+    /// The access as policies see it, if its first block is in memory or not.
+    fn access(&self, wanted: &Range<u32>, is_in_memory: bool) -> Access {
         let blocks = self.state.inode.size.div_ceil(self.block_size as u64);
+        let first = wanted.start..wanted.start.saturating_add(1);
         Access {
             block: wanted.start,
             count: wanted.end - wanted.start,
             file_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
-            cached: false,
+            cached: is_in_memory || self.pages.arrivals.next(first).is_some(),
             block_size: self.volume.store.block_size(),
         }
     }
@@ -201,10 +224,14 @@ impl Reader<'_> {
             stream.lock().cut(window.end);
         }
         // The maps of this window are read before it, those of the next one after it.
-        self.fetch_maps(stream, window.clone(), Urgency::Background);
+        let fetch_maps = |range: &Range<u32>| {
+            let maps = self.next_maps(&mut stream.lock(), range);
+            self.fetch_maps(maps, stream, range, Urgency::Background);
+        };
+        fetch_maps(&window);
         let next = window.end..window.end.saturating_add(window.end - window.start);
         let _ = self.fetch(window, None);
-        self.fetch_maps(stream, next, Urgency::Background);
+        fetch_maps(&next);
         Failure::default()
     }
 

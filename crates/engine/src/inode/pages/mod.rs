@@ -53,9 +53,15 @@ impl PageCounts {
         self.dirty.load(Ordering::Relaxed)
     }
 
-    /// Counts pages that came into memory.
+    /// Counts pages that came into memory, or memory that takes as much.
     pub(crate) fn count(&self, pages: usize) {
         self.recent.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Counts memory that was not given up when it was last checked: at most half of what there
+    /// is, so that it is not checked again at once.
+    pub(crate) fn count_kept(&self, pages: usize) {
+        self.count(pages.min(self.recent_max / 2));
     }
 
     /// Whether enough pages came into memory to check it. If so, starts to count from zero.
@@ -221,7 +227,12 @@ impl Pages {
         before
     }
 
-    /// Whether any block is in memory.
+    /// The memory that its blocks take, in bytes. Those without bytes take none.
+    pub(crate) fn room(&self) -> usize {
+        self.pages.lock().room()
+    }
+
+    /// Whether no block is in memory.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.lock().is_empty()
     }
@@ -229,11 +240,6 @@ impl Pages {
     /// The run in memory that holds a block.
     pub(crate) fn at(&self, block: u32) -> Option<Found> {
         self.pages.lock().at(block)
-    }
-
-    /// Whether all blocks of a range are in memory.
-    pub(crate) fn holds(&self, range: &Range<u32>) -> bool {
-        self.pages.lock().holds(range)
     }
 
     /// The map itself, for the reads that fill it.
@@ -253,11 +259,12 @@ impl Pages {
     }
 
     /// Copies bytes into the blocks at an offset in the file. What else these blocks hold, if they
-    /// were not in memory, becomes zeros. What a write is using is copied first.
-    pub(crate) fn write(&self, block_size: usize, offset: u64, bytes: &[u8]) {
+    /// were not in memory, becomes zeros. What a write is using is copied first. Returns how much
+    /// more memory they take, in bytes.
+    pub(crate) fn write(&self, block_size: usize, offset: u64, bytes: &[u8]) -> usize {
         let end = offset + bytes.len() as u64;
         self.arrivals.cancel(offset / block_size as u64..end.div_ceil(block_size as u64));
-        self.pages.lock().write(block_size, offset, bytes);
+        self.pages.lock().write(block_size, offset, bytes)
     }
 
     /// The memory of a range, for a write. Blocks that are not in memory are zeros.

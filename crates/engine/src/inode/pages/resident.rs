@@ -46,6 +46,8 @@ pub(crate) struct Found {
 #[derive(Default)]
 pub(crate) struct Residents {
     runs: BTreeMap<u32, Resident>,
+    /// Memory that the write that is being done has taken so far, in bytes.
+    taken_bytes: usize,
 }
 
 /// The block at which the window of a block ends.
@@ -79,16 +81,6 @@ impl Residents {
     pub(super) fn end_of(&self, block: u32) -> Option<u32> {
         let (_, run) = self.runs.range(..=block).next_back()?;
         (run.end > block).then_some(run.end)
-    }
-
-    /// Whether all blocks of a range are in memory.
-    pub(super) fn holds(&self, range: &Range<u32>) -> bool {
-        let mut at = range.start;
-        while at < range.end {
-            let Some(end) = self.end_of(at) else { return false };
-            at = end;
-        }
-        true
     }
 
     /// The first block of a range that is in memory.
@@ -153,7 +145,8 @@ impl Residents {
 
     /// Writes bytes at an offset in the file. What a block has outside of them and was not in
     /// memory becomes zeros. Runs that others use are copied first.
-    pub(super) fn write(&mut self, block_size: usize, offset: u64, bytes: &[u8]) {
+    /// Returns how much more memory they take, in bytes.
+    pub(super) fn write(&mut self, block_size: usize, offset: u64, bytes: &[u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() {
             let at = offset + done as u64;
@@ -168,6 +161,7 @@ impl Residents {
                 _ => self.append(block_size, block, within, rest),
             };
         }
+        std::mem::take(&mut self.taken_bytes)
     }
 
     /// Adds blocks with these bytes, `within` bytes after the start of the first one; as many as
@@ -194,7 +188,9 @@ impl Residents {
             && let Payload::Bytes(before) = &mut run.payload
             && let Some(buffer) = Arc::get_mut(before)
         {
+            let room = buffer.room();
             fill(buffer);
+            self.taken_bytes += buffer.room().saturating_sub(room);
             run.end = end;
             return length;
         }
@@ -202,6 +198,7 @@ impl Residents {
         let room = if goes_on && starts_window { PIECE_BYTES } else { blocks * block_size };
         let mut buffer = Buffer::with_room(room);
         fill(&mut buffer);
+        self.taken_bytes += buffer.room();
         self.runs.insert(block, Resident { end, payload: Payload::Bytes(Arc::new(buffer)) });
         length
     }

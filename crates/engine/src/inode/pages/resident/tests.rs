@@ -32,7 +32,7 @@ fn compare(residents: &Residents, model: &Model, blocks: u32, block_size: usize)
         assert_eq!(found.is_some(), model.contains_key(&block), "block {block}");
         let next = model.range(block..blocks).next().map(|(block, _)| *block);
         assert_eq!(residents.next(block..blocks), next, "after block {block}");
-        assert_eq!(residents.holds(&(block..block + 1)), found.is_some());
+        assert_eq!(residents.end_of(block), found.as_ref().map(|found| found.blocks.end));
         if let Some(Found { blocks, payload: Payload::Bytes(bytes) }) = found {
             assert_eq!(bytes.len(), blocks.len() * block_size);
             assert!(blocks.len() == 1 || blocks.end <= window_end(blocks.start, block_size));
