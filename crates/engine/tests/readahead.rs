@@ -558,10 +558,10 @@ fn records_are_those_of_getdents() {
 }
 
 #[test]
-fn inode_tables_are_read_by_eights_as_far_as_they_are_used() {
+fn inode_tables_are_read_around_as_far_as_they_are_used() {
     let device = posts_directory("", "modern");
     let mut counts = Vec::new();
-    for around in ["none", "around-8", "around-32"] {
+    for around in ["none", "around-8", "around-32", "learned"] {
         let volume =
             open(&device, &format!("linux-2.6,table-read-ahead={around}"), DataKeeping::Bytes);
         let names = names_of(&volume);
@@ -576,8 +576,12 @@ fn inode_tables_are_read_by_eights_as_far_as_they_are_used() {
         let most = seen.iter().map(|seen| seen.bytes / BLOCK as u64).max().expect("reads");
         counts.push((seen.len(), most));
     }
-    let [(alone, 1), (eights, 8), (all, 32)] = counts[..] else { panic!("{counts:?}") };
+    let [(alone, 1), (eights, 8), (all, 32), (learned, _)] = counts[..] else {
+        panic!("{counts:?}")
+    };
     assert!(eights * 7 <= alone && all * 3 <= eights, "{counts:?}");
+    // A walk in the order of the table: each window is twice the one before, up to 64 blocks.
+    assert!(learned < eights, "{counts:?}");
 }
 
 /// CPU time of a call on a directory that is in memory. The post of 2007 complains of 200

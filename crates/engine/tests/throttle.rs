@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volume::{KIB, MIB, Random, Specification, judge, patience};
 
-const THROTTLES: [&str; 3] = ["global", "per-device", "proportional"];
+const THROTTLES: [&str; 4] = ["global", "per-device", "proportional", "steady"];
 const PRESETS: [(&str, Profile); 2] = [("linux-2.6", Profile::Ext3), ("modern", Profile::Ext4)];
 
 fn specification(profile: Profile) -> Specification {

@@ -130,6 +130,7 @@ fn posts() -> PostsReport {
             cell(None, 7),
         ],
         limit: None,
+        goal: None,
         note: Some(HOSTILE.to_owned()),
     };
     let reason = HOSTILE.to_owned();

@@ -26,6 +26,7 @@ fn its_ratios_hold_and_modern_is_better_than_every_column() {
     let report =
         run_posts(&[0], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(report.missed(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
+    assert_eq!(report.shortfalls(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     let post = &report.posts[0];
     for table in &post.tables {

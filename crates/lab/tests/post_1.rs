@@ -28,6 +28,7 @@ fn its_exact_rows_and_ratios_hold_and_its_questions_are_answered() {
         run_posts(&[1], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     assert_eq!(report.missed(), Vec::<String>::new());
+    assert_eq!(report.shortfalls(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
     let post = &report.posts[0];
     let hash = format!("post 1 quick {}", post.trace_hash);
     assert!(HASHES.lines().any(|line| line == hash), "{hash} is not in posts/trace-hashes.txt");

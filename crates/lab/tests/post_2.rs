@@ -20,6 +20,7 @@ fn ours(post: &PostReport, row: &str, column: &str) -> u64 {
 fn ratios_hold_and_modern_does_both() {
     let reports = run_posts(&[2], Scale::Quick, &mut |_| {}).unwrap();
     assert_eq!(reports.missed(), Vec::<String>::new(), "{}", reports.to_text(TEXT_WIDTH));
+    assert_eq!(reports.shortfalls(), Vec::<String>::new(), "{}", reports.to_text(TEXT_WIDTH));
     assert_eq!(longer_than(&reports.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     let post = &reports.posts[0];
     // The reader: no slower than the best of the post.

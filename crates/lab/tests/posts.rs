@@ -2,8 +2,8 @@
 //! time.
 use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{
-    Cell, Class, Need, POSTS, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row,
-    SCHEMA, Scale, TableForm, Verdict, Work, judge, readdir_cost, run_posts,
+    Cell, Class, Goal, Need, POSTS, PostColumn, PostReport, PostTable, PostsReport, Quantity, Rank,
+    Row, SCHEMA, Scale, TableForm, Verdict, Work, judge, readdir_cost, run_posts,
 };
 use extant_sim::drive::DriveInfo;
 use extant_testkit::lines::longer_than;
@@ -13,7 +13,14 @@ fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
         posted: posted.map(Quantity::Nanoseconds),
         ours: ours.map(Quantity::Nanoseconds),
     });
-    Row { what: "a row".to_owned(), class, cells: cells.collect(), limit: None, note: None }
+    Row {
+        what: "a row".to_owned(),
+        class,
+        cells: cells.collect(),
+        limit: None,
+        goal: None,
+        note: None,
+    }
 }
 
 /// A report of one table with a stock and a modern column.
@@ -155,6 +162,78 @@ warning: post 9: a table: slow
     );
 }
 
+/// A report with a column for each value of a row, `modern` last; each row with its goal.
+fn standing_of(policies: &str, rows: &[(Goal, [u64; 3])]) -> PostsReport {
+    let rows = rows.iter().enumerate().map(|(number, (goal, values))| {
+        let cells = values.map(|value| (None, Some(value)));
+        Row { what: format!("row {number}"), goal: Some(*goal), ..row(Class::Shown, &cells) }
+    });
+    let mut report = report(rows.collect());
+    let table = &mut report.posts[0].tables[0];
+    let column = |name: &str, policies: &str| PostColumn {
+        name: name.to_owned(),
+        policies: policies.to_owned(),
+    };
+    table.columns = vec![column("a", "x"), column("b", "y"), column("modern", policies)];
+    report
+}
+
+#[test]
+fn modern_falls_short_where_it_is_not_what_its_rows_ask() {
+    use Goal::{Less, More};
+    use Rank::{Best, Frontier, Near};
+    let shortfalls = |rows: &[(Goal, [u64; 3])]| standing_of("modern", rows).shortfalls();
+    assert_eq!(shortfalls(&[(Less(Near), [100, 300, 110])]), Vec::<String>::new());
+    assert_eq!(
+        shortfalls(&[(Less(Near), [100, 300, 111])]),
+        ["post 9: row 0: modern takes 1.110 times what a takes"]
+    );
+    assert_eq!(shortfalls(&[(More(Near), [110, 1, 100])]), Vec::<String>::new());
+    assert_eq!(
+        shortfalls(&[(More(Near), [1, 220, 100])]),
+        ["post 9: row 0: modern takes 2.200 times what b takes"]
+    );
+    assert_eq!(shortfalls(&[(Less(Best), [100, 200, 100])]), Vec::<String>::new());
+    assert_eq!(
+        shortfalls(&[(Less(Best), [1_000_000, 2_000_000, 1_000_001])]),
+        ["post 9: row 0: modern takes 1.000 times what a takes"]
+    );
+    // A column that is a little better in each row is the better system.
+    assert_eq!(
+        shortfalls(&[(Less(Near), [99, 300, 100]), (Less(Near), [95, 1, 100])]),
+        [
+            "post 9: row 1: modern takes 100.000 times what b takes",
+            "post 9: a is better than modern in all of its 2 rows"
+        ]
+    );
+    // A reader's wait against a writer's rate: each may be far from the best of its row.
+    let reads = |values| (Less(Frontier), values);
+    let writes = |values| (More(Frontier), values);
+    assert_eq!(shortfalls(&[reads([1, 90, 9]), writes([10, 40, 30])]), Vec::<String>::new());
+    assert_eq!(
+        shortfalls(&[reads([8, 90, 9]), writes([30, 40, 30])]),
+        ["post 9: modern is not on the frontier"]
+    );
+    assert_eq!(
+        standing_of("modern,elevator=noop", &[(Less(Best), [2, 2, 1])]).shortfalls(),
+        ["post 9: modern is run as modern,elevator=noop"]
+    );
+}
+
+#[test]
+fn the_frontier_is_sorted_and_says_who_is_on_it() {
+    let rows = [
+        (Goal::Less(Rank::Frontier), [5_000_000, 900_000, 1_000_000]),
+        (Goal::More(Rank::Frontier), [40, 20, 20]),
+    ];
+    let report = standing_of("modern", &rows);
+    let frontier = report.posts[0].frontier().expect("two sides");
+    let points: Vec<(&str, bool)> =
+        frontier.points.iter().map(|point| (point.name.as_str(), point.is_on_it)).collect();
+    assert_eq!(points, [("b", true), ("modern", false), ("a", true)]);
+    assert!(report.to_text(TEXT_WIDTH).contains("the frontier"));
+}
+
 #[test]
 fn a_post_that_is_none_is_refused() {
     let error = run_posts(&[3, 7], Scale::Quick, &mut |_| {}).unwrap_err();
@@ -189,6 +268,7 @@ fn post_3_comes_out_the_same_each_time() {
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     assert_eq!(longer_than(&report.to_text(80), 80), Vec::<&str>::new());
     assert_eq!(report.missed(), Vec::<String>::new());
+    assert_eq!(report.shortfalls(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
     let again = run();
     assert_eq!(report.to_json(), again.to_json());
     // Equal in every build and on every machine.

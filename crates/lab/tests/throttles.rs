@@ -193,6 +193,7 @@ fn a_limit_for_each_device_or_writer_leaves_the_fast_device_fast() {
         "linux-2.6,throttle=per-device",
         "linux-2.6,throttle=proportional",
         "modern,throttle=proportional",
+        "modern",
     ] {
         let outcome = beside(throttle, [FAST, SLOW], 60);
         check(throttle, &outcome);
@@ -206,7 +207,7 @@ fn a_limit_for_each_device_or_writer_leaves_the_fast_device_fast() {
 
 #[test]
 fn a_writer_alone_is_as_fast_as_its_device() {
-    for throttle in ["global", "per-device", "proportional"] {
+    for throttle in ["global", "per-device", "proportional", "steady"] {
         let policies: &'static str = format!("linux-2.6,throttle={throttle}").leak();
         let outcome = beside(policies, [20 * MIB, 20 * MIB], 30);
         check(throttle, &outcome);

@@ -52,6 +52,7 @@ pub(crate) mod permission;
 pub(crate) mod placed;
 pub(crate) mod rights;
 pub(crate) mod table;
+pub(crate) mod table_windows;
 pub(crate) mod unfinished;
 mod unstored;
 pub(crate) mod volume;

@@ -54,12 +54,18 @@ pub(crate) fn next_generation(volume: &Volume, ino: Ino) -> Result<u32> {
 /// Reads the blocks around a table block that is not in memory, as the policy says, in one request.
 /// Does not wait: the caller reads the block itself next.
 pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
-    let TableReadAhead::Around(blocks) = volume.store.policies.table_read_ahead else {
-        return;
-    };
-    if volume.store.cache.holds(block) {
+    let policy = volume.store.policies.table_read_ahead;
+    if policy == TableReadAhead::Learned {
+        volume.table_windows.want(block.0);
+    }
+    if policy == TableReadAhead::None || volume.store.cache.holds(block) {
         return;
     }
+    let blocks = match policy {
+        TableReadAhead::None => return,
+        TableReadAhead::Around(blocks) => blocks,
+        TableReadAhead::Learned => volume.table_windows.blocks(),
+    };
     let descriptor = volume.space.descriptor(group);
     let superblock = &volume.store.superblock;
     let used_inodes = superblock.inodes_per_group.saturating_sub(descriptor.unused_inodes);
@@ -67,7 +73,12 @@ pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let used = bytes.div_ceil(u64::from(volume.store.block_size()));
     let table = descriptor.inode_table.0;
     let around = around(block.0.saturating_sub(table), blocks.into(), used);
-    let blocks = around.map(|at| (BlockNo(table.saturating_add(at)), BlockKind::Plain));
+    let around = table.saturating_add(around.start)..table.saturating_add(around.end);
+    if policy == TableReadAhead::Learned {
+        let along = around.clone().filter(|at| *at != block.0);
+        volume.table_windows.bring(along.filter(|at| !volume.store.cache.holds(BlockNo(*at))));
+    }
+    let blocks = around.map(|at| (BlockNo(at), BlockKind::Plain));
     volume.store.cache.fetch(Urgency::Awaited, blocks);
 }
 

@@ -4,6 +4,7 @@
 use super::known_names::KnownNames;
 use super::orphans::Orphans;
 use super::pages::PageCounts;
+use super::table_windows::TableWindows;
 use super::unstored::Unstored;
 use crate::error::Result;
 use crate::policy::preset::Journal;
@@ -27,6 +28,8 @@ pub(crate) struct Volume {
     pub(crate) orphans: Orphans,
     /// Inodes that are not in their table yet.
     pub(crate) unstored: Unstored,
+    /// How much of the inode tables is read at once.
+    pub(crate) table_windows: TableWindows,
     /// How many blocks of files are dirty, and were brought into memory lately.
     pub(crate) pages: PageCounts,
     /// Names that were looked up lately.
@@ -50,6 +53,7 @@ impl Volume {
             space: Space::open(&store)?,
             orphans: Orphans::default(),
             unstored: Unstored::default(),
+            table_windows: TableWindows::default(),
             pages: PageCounts::new(options.data, pages_max),
             names: KnownNames::new(options.cache_bytes / NAMES_SHARE),
             store,

@@ -15,9 +15,11 @@ use crate::inode::pages::{Found, Pages, Payload};
 use crate::inode::placed::{Before, Placement};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
-use crate::policy::preset::Journal;
+use crate::policy::preset::{DataOrder, Journal};
 use crate::seeded::{Bug, bug};
 use crate::space::Reservation;
+use crate::store::writes::Write;
+use extant_block::Urgency;
 use extant_format::extent::State;
 use extant_format::{BlockNo, FileBlock, Run};
 use std::io;
@@ -33,8 +35,24 @@ pub(crate) const PIECE_BYTES: u64 = 4 << 20;
 
 /// Allocates a file's dirty blocks and starts to write them.
 pub(crate) fn write_back(volume: &Volume, node: &Node) -> Result<()> {
+    write_back_as(volume, node, Urgency::Background)
+}
+
+/// As `write_back`, for a caller that waits for the writes next. The device is told, so that they
+/// are not sorted in after all that nobody waits for; but not by the systems of the posts, whose
+/// commits had no such mark.
+pub(crate) fn write_back_awaited(volume: &Volume, node: &Node) -> Result<()> {
+    let is_of_the_posts = match volume.store.journals() {
+        true => volume.store.journal() == Journal::OrderedJbd,
+        false => volume.store.policies.data_order == DataOrder::Unordered,
+    };
+    let urgency = if is_of_the_posts { Urgency::Background } else { Urgency::Awaited };
+    write_back_as(volume, node, urgency)
+}
+
+fn write_back_as(volume: &Volume, node: &Node, urgency: Urgency) -> Result<()> {
     let mut state = node.state.write();
-    write_back_locked(volume, &node.pages, &mut state)?;
+    write_blocks(volume, &node.pages, &mut state, Part { urgency, ..Part::ALL })?;
     match node.opens.load(Ordering::Acquire) {
         0 => make_map_dense(volume, &mut state),
         _ => Ok(()),
@@ -62,7 +80,7 @@ pub(crate) fn write_back_locked(
     pages: &Pages,
     state: &mut NodeState,
 ) -> Result<()> {
-    write_blocks(volume, pages, state, 0, u64::MAX).map(drop)
+    write_blocks(volume, pages, state, Part::ALL).map(drop)
 }
 
 /// Starts to write a piece of a file, of at most `bytes` or one block. Waits for room before it
@@ -78,7 +96,8 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
     };
     let from = state.dirty.next(from).map_or(0, |_| from);
     let before = state.dirty.len();
-    let end = write_blocks(volume, &node.pages, &mut state, from, (bytes / block_size).max(1))?;
+    let part = Part { from, most: (bytes / block_size).max(1), ..Part::ALL };
+    let end = write_blocks(volume, &node.pages, &mut state, part)?;
     node.pages.piece_at.store(end, Ordering::Release);
     let written = before - state.dirty.len();
     if state.dirty.is_empty() && node.opens.load(Ordering::Acquire) == 0 {
@@ -87,20 +106,29 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
     Ok(written * block_size)
 }
 
-/// Writes at most `most` dirty blocks from block `from` on. Returns the block at which it ended.
-fn write_blocks(
-    volume: &Volume,
-    pages: &Pages,
-    state: &mut NodeState,
+/// What of a file is written, and whether a thread waits for it.
+#[derive(Clone, Copy)]
+struct Part {
+    /// The first block.
     from: u64,
+    /// How many dirty blocks at most.
     most: u64,
-) -> Result<u64> {
+    urgency: Urgency,
+}
+
+impl Part {
+    /// All that is dirty, in the background.
+    const ALL: Part = Part { from: 0, most: u64::MAX, urgency: Urgency::Background };
+}
+
+/// Writes a part of a file. Returns the block at which it ended.
+fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, part: Part) -> Result<u64> {
     if state.dirty.is_empty() {
-        return Ok(from);
+        return Ok(part.from);
     }
     state.before_map_change(volume, Leads::More)?;
     volume.change(STEP, |operation| {
-        let submitted = submit_some(operation, pages, state, from, most)
+        let submitted = submit_some(operation, pages, state, part)
             .inspect_err(|error| volume.store.latch.close(Some(error)));
         pages.count_placed(state.placed.len());
         // Stored before the count falls: a thread that finds nothing dirty here finds the map
@@ -130,7 +158,7 @@ pub(crate) fn write_before_commit(
     if !has_place || !state.dirty.contains(block) {
         return Ok(());
     }
-    submit_some(operation, pages, state, block, 1)
+    submit_some(operation, pages, state, Part { from: block, most: 1, ..Part::ALL })
         .inspect_err(|error| volume.store.latch.close(Some(error)))?;
     pages.count_placed(state.placed.len());
     volume.pages.count_left(&volume.store, pages, state.dirty.len());
@@ -176,29 +204,28 @@ fn submit_some(
     operation: &Operation<'_>,
     pages: &Pages,
     state: &mut NodeState,
-    from: u64,
-    most: u64,
+    part: Part,
 ) -> Result<u64> {
     let volume = operation.volume();
     let promised = state.delayed.len() + state.promised_map;
     let mut reservation = volume.space.adopt(promised);
     state.promised_map = 0;
-    let outcome = submit_runs(operation, &mut reservation, pages, state, (from, most));
+    let outcome = submit_runs(operation, &mut reservation, pages, state, part);
     state.assert_consistent();
     let kept = keep_promises(&mut reservation, state);
     outcome.and_then(|end| kept.map(|()| end))
 }
 
-/// Submits at most `most` dirty blocks from block `from` on. Those submitted are not dirty any
-/// more, so that the size that a step stores counts them. Returns the block at which it ended.
+/// Submits a part of a file. The blocks submitted are not dirty any more, so that the size that a
+/// step stores counts them. Returns the block at which it ended.
 fn submit_runs(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     pages: &Pages,
     state: &mut NodeState,
-    (from, most): (u64, u64),
+    part: Part,
 ) -> Result<u64> {
-    let (mut at, mut left) = (from, most);
+    let (mut at, mut left) = (part.from, part.most);
     while let Some(run) = state.dirty.next(at).filter(|_| left > 0) {
         at = run.start;
         let end = run.end.min(at.saturating_add(left));
@@ -214,7 +241,7 @@ fn submit_runs(
             let placed = place(operation, reservation, state, block, want)?;
             match operation.volume().store.journal() {
                 Journal::Data => log_run(operation, pages, state, block, placed),
-                _ => submit_run(operation.volume(), pages, block, placed),
+                _ => submit_run(operation.volume(), pages, block, placed, part.urgency),
             }
             let range = at..at + u64::from(placed.length);
             state.dirty.remove(range.clone());
@@ -433,7 +460,7 @@ pub(crate) fn write_with_names(
     enter_map(volume, pages, state, Wait::AtCommit)
 }
 
-fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
+fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run, urgency: Urgency) {
     let block_size = volume.store.block_size() as usize;
     let per_request = (REQUEST_BYTES_MAX / block_size).max(1) as u32;
     let mut at = 0;
@@ -448,7 +475,8 @@ fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run) {
         let bytes = u64::from(count) * block_size as u64;
         volume.store.seat.write_begins(bytes);
         let ended = end_of(pages, volume, range, bytes);
-        volume.store.writes.write(&*volume.store.traffic, offset, segments, ended);
+        let write = Write { offset, segments, urgency };
+        volume.store.writes.write(&*volume.store.traffic, write, ended);
         at += count;
     }
 }

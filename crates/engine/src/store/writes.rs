@@ -56,6 +56,16 @@ impl Drop for Announced {
     }
 }
 
+/// A write to be submitted.
+pub(crate) struct Write {
+    /// Its first byte on the device.
+    pub(crate) offset: u64,
+    /// Its bytes.
+    pub(crate) segments: Vec<Segment>,
+    /// Whether a thread waits for it.
+    pub(crate) urgency: Urgency,
+}
+
 /// The writes under way of one kind: of files' blocks, or of metadata.
 pub(crate) struct Writes {
     shared: Arc<(ShortLock<Progress>, WaitQueue)>,
@@ -84,11 +94,10 @@ impl Writes {
     pub(crate) fn write(
         &self,
         device: &dyn BlockDevice,
-        offset: u64,
-        segments: Vec<Segment>,
+        write: Write,
         ended: impl FnOnce(&io::Result<()>) + Send + 'static,
     ) {
-        self.write_announced(self.announce(), device, offset, segments, ended);
+        self.write_announced(self.announce(), device, write, ended);
     }
 
     /// Counts a write as under way before it is submitted. Used by callers that mark blocks as
@@ -107,8 +116,7 @@ impl Writes {
         &self,
         mut announced: Announced,
         device: &dyn BlockDevice,
-        offset: u64,
-        segments: Vec<Segment>,
+        Write { offset, segments, urgency }: Write,
         ended: impl FnOnce(&io::Result<()>) + Send + 'static,
     ) {
         let bytes = segments.iter().map(Segment::bytes).sum::<usize>();
@@ -129,7 +137,7 @@ impl Writes {
             operation: Operation::Write,
             offset,
             segments,
-            urgency: Urgency::Background,
+            urgency,
             completion: Box::new(move |completed| submitted.complete(completed)),
         };
         match entered {

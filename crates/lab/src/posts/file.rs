@@ -3,7 +3,7 @@
 //!
 //! In names of measures, of systems and of rows `{case}` is the name of the case, where a run or a
 //! group of rows has cases.
-use super::report::{Class, Quantity, Scale};
+use super::report::{Class, Goal, Quantity, Scale};
 use crate::scenario::{Changes, quantity};
 use extant_chart::Origin;
 use serde::{Deserialize, Deserializer, de};
@@ -279,6 +279,8 @@ pub(super) struct RowSpec {
     #[serde(default)]
     pub(super) divided: Vec<Divided>,
     pub(super) limit: Option<LimitSpec>,
+    /// What is asked of `modern`: `{ less = "near" }`.
+    pub(super) goal: Option<Goal>,
     pub(super) note: Option<String>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Everything is compared in whole numbers: a ratio of ratios is a product on either side.
 use super::limit::Limit;
-use super::report::{Cell, Class, PostReport, PostTable, PostsReport, Quantity, Row};
+use super::report::{Cell, Class, Goal, PostReport, PostTable, PostsReport, Quantity, Row};
 use serde::{Serialize, Serializer};
 
 /// What a row came to.
@@ -113,14 +113,14 @@ impl Cell {
 }
 
 /// A share in thousandths, rounded; `None` of nothing.
-fn permille(part: u64, whole: u64) -> Option<u64> {
+pub(super) fn permille(part: u64, whole: u64) -> Option<u64> {
     let whole = u128::from(whole);
     let scaled = (u128::from(part) * 1000 + whole / 2).checked_div(whole)?;
     Some(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
 /// The name of the column that shows what we do with the same work.
-const MODERN: &str = "modern";
+pub(super) const MODERN: &str = "modern";
 
 impl PostTable {
     /// The column of the `modern` preset: the one of that name, else the last whose policies begin
@@ -194,6 +194,7 @@ struct Judged<'a> {
     verdict: Verdict,
     cells: Vec<JudgedCell>,
     limit: Option<Limit>,
+    goal: Option<Goal>,
     note: Option<&'a str>,
 }
 
@@ -217,6 +218,7 @@ impl Serialize for Row {
             verdict: judge(self),
             cells: cells.collect(),
             limit: self.limit,
+            goal: self.goal,
             note: self.note.as_deref(),
         };
         judged.serialize(serializer)

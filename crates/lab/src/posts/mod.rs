@@ -10,6 +10,7 @@
 //! ```text
 //! text      the tables for a terminal
 //! judge     whether a row agrees; a row as JSON
+//! standing  how `modern` compares with the other columns of a post
 //! tables    the rows of a post           figures  what a page draws besides
 //! limits    the limits that are computed
 //! value     what is measured of a run    kept     of the volume that it left
@@ -30,6 +31,7 @@ mod names;
 mod readdir_cost;
 mod report;
 mod runs;
+mod standing;
 mod tables;
 pub(crate) mod text;
 mod value;
@@ -39,9 +41,10 @@ pub use judge::{Verdict, judge};
 pub use limit::{Limit, Need};
 pub use readdir_cost::{ReaddirCost, readdir_cost};
 pub use report::{
-    Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale,
-    TableForm,
+    Cell, Class, Goal, PostColumn, PostReport, PostTable, PostsReport, Quantity, Rank, Row, SCHEMA,
+    Scale, TableForm,
 };
+pub use standing::{Frontier, FrontierPoint, NEAR_PERMILLE, Standing};
 
 use crate::report::{MODEL_VERSION, Report};
 use crate::scenario::ScenarioError;

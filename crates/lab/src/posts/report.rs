@@ -121,8 +121,32 @@ pub struct Row {
     pub cells: Vec<Cell>,
     /// The least time that the drive could take for the same work, with what it is made of.
     pub limit: Option<Limit>,
+    /// What is asked of `modern` in this row; `None` of rows that only describe.
+    pub goal: Option<Goal>,
     /// Why it is as it is, where that has to be said.
     pub note: Option<String>,
+}
+
+/// Which values of a row are better, and how near the best column `modern` has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Goal {
+    /// Smaller ones: times.
+    Less(Rank),
+    /// Larger ones: rates.
+    More(Rank),
+}
+
+/// How near the best column of a row `modern` has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rank {
+    /// The best: the headline of the post.
+    Best,
+    /// At most [`NEAR_PERMILLE`](super::NEAR_PERMILLE) of the best.
+    Near,
+    /// More of one row costs another: no column may be better in all rows of this rank together.
+    Frontier,
 }
 
 /// A row in one column.

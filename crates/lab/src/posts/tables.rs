@@ -110,6 +110,7 @@ fn of_row(
         class: spec.class.class(),
         cells: cells.clone(),
         limit: limits::of_row(runs, columns, spec)?,
+        goal: spec.goal,
         note: spec.note.clone(),
     }];
     rows.extend(spec.times.map(|within_permille| Row {
@@ -117,6 +118,7 @@ fn of_row(
         class: Class::Absolute { within_permille },
         cells,
         limit: None,
+        goal: None,
         note: None,
     }));
     Ok(rows)
@@ -155,6 +157,7 @@ fn stem_table(runs: &Runs<'_>, spec: &TableSpec, stem: &StemSpec) -> Option<Post
             ours: Some(Quantity::Count(count)),
         }],
         limit: None,
+        goal: None,
         note: None,
     });
     Some(PostTable {

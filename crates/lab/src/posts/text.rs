@@ -3,6 +3,7 @@
 use super::judge::{Verdict, judge};
 use super::limit::Limit;
 use super::report::{Class, PostReport, PostTable, PostsReport, Quantity, Row, Scale};
+use super::standing::Frontier;
 use Alignment::{Left, Right};
 use extant_chart::{Alignment, Table, beside, wrapped};
 
@@ -59,7 +60,12 @@ fn summary(report: &PostsReport) -> String {
         count(Verdict::Shown),
         left_out.len(),
     );
-    for (mark, lines) in [("misses", report.missed()), ("warning", report.warned())] {
+    let lines = [
+        ("misses", report.missed()),
+        ("warning", report.warned()),
+        ("modern falls short", report.shortfalls()),
+    ];
+    for (mark, lines) in lines {
         lines.iter().for_each(|line| text.push_str(&format!("{mark}: {line}\n")));
     }
     text
@@ -82,12 +88,40 @@ fn post(post: &PostReport, model_version: u32, scale: Scale, width: usize) -> St
     );
     text.push_str(&wrapped(&origin, width, 2));
     post.tables.iter().for_each(|table| text.push_str(&self::table(table, width)));
+    let standing = post.standing();
+    if standing.rows > 0 {
+        let line = format!(
+            "\nmodern: the best column in {} of {} rows that are goals, {} shortfalls",
+            standing.best,
+            standing.rows,
+            standing.shortfalls.len()
+        );
+        text.push_str(&wrapped(&line, width, 2));
+    }
+    if let Some(frontier) = post.frontier() {
+        text.push_str(&self::frontier(&frontier, width));
+    }
     if !post.notes.is_empty() {
         text.push('\n');
         let notes = post.notes.iter();
         notes.for_each(|note| text.push_str(&beside("- ", note, width)));
     }
     text
+}
+
+/// The frontier of a post: a line for each column, and whether another is better on every side.
+fn frontier(frontier: &Frontier, width: usize) -> String {
+    let mut columns: Vec<(&str, Alignment)> = vec![("", Left)];
+    columns.extend(frontier.sides.iter().map(|(what, _)| (what.as_str(), Right)));
+    columns.push(("no column is better in both", Left));
+    let mut rendered = Table::new("the frontier", &columns);
+    for point in &frontier.points {
+        let mut cells = vec![point.name.clone()];
+        cells.extend(point.values.iter().map(|value| shown(Some(*value))));
+        cells.push(if point.is_on_it { "so it is" } else { "" }.to_owned());
+        rendered.row(cells);
+    }
+    rendered.render(width)
 }
 
 /// What stands beside the rows of a table: only what some row has.

@@ -20,7 +20,7 @@ use crate::inode::placed::Before;
 use crate::inode::rights;
 use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{write_back, write_before_commit, write_out};
+use crate::inode::write_back::{write_back_awaited, write_before_commit, write_out};
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
 use crate::store::DataKeeping;
@@ -583,7 +583,7 @@ pub(crate) enum Durable {
 
 /// Writes a file's blocks and its inode, and waits until they are durable.
 pub(crate) fn sync(volume: &Volume, node: &Node, what: Durable) -> Result<()> {
-    write_back(volume, node)?;
+    write_back_awaited(volume, node)?;
     if volume.store.journals() {
         node.pages.under_way.wait_for(&(0..u64::MAX));
         volume.store.latch.check()?;

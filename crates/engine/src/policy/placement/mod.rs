@@ -7,7 +7,7 @@ mod packed;
 mod spread;
 
 pub use dirpref::Dirpref;
-pub use flex::Flex;
+pub use flex::{Flex, Front};
 pub use near::Parent;
 pub use orlov::Orlov;
 pub use packed::Packed;

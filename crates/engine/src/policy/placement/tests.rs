@@ -1,6 +1,9 @@
 //! Each policy against groups worked out by hand.
 use super::*;
 
+/// All policies.
+const ALL: [&dyn Placement; 7] = [&Spread, &Parent, &Orlov, &Dirpref, &Flex, &Front, &Packed];
+
 /// A group with 1000 inodes and 8000 blocks at most.
 fn group(free_inodes: u32, free_blocks: u32, directories: u32) -> GroupFacts {
     GroupFacts { free_blocks, free_inodes, directories, debt: 0 }
@@ -112,7 +115,7 @@ fn every_group_is_tried_whatever_the_parent() {
             let groups: Vec<GroupFacts> =
                 (0..count).map(|at| group(u32::from(at == open), 0, 0)).collect();
             let volume = Volume { groups, groups_per_flex: 4 };
-            for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Dirpref, &Flex, &Packed] {
+            for policy in ALL {
                 assert_eq!(volume.inode(policy, parent), Some(open));
                 assert_eq!(volume.directory(policy, parent), Some(open));
                 assert_eq!(volume.top(policy, parent), Some(open));
@@ -124,7 +127,7 @@ fn every_group_is_tried_whatever_the_parent() {
 #[test]
 fn nothing_is_found_where_nothing_is() {
     let volume = Volume::new(&[]);
-    for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Dirpref, &Flex, &Packed] {
+    for policy in ALL {
         assert_eq!(
             (volume.inode(policy, 0), volume.directory(policy, 0), volume.top(policy, 7)),
             (None, None, None)
@@ -250,6 +253,33 @@ fn flex_packs_inodes_into_the_first_groups() {
     assert_eq!(full.inode(&Flex, 1), Some(3), "from the next flex group on");
     assert_eq!(full.inode(&Flex, 4), Some(4), "a short last flex group");
     assert_eq!(full.inode(&Flex, 2), Some(3));
+}
+
+#[test]
+fn front_spreads_what_is_crowded_and_begins_at_the_front() {
+    let four = |directories: [u32; 4]| {
+        let groups: Vec<GroupFacts> = directories.iter().map(|n| group(900, 7000, *n)).collect();
+        Volume { groups, groups_per_flex: 1 }
+    };
+    let large = |volume: Volume| {
+        volume.ask(
+            0,
+            |facts| {
+                (facts.parent_is_top, facts.inodes_per_group, facts.name_hash) = (true, 8192, 3)
+            },
+            |facts| Front.directory(facts).map(|group| group.0),
+        )
+    };
+    assert_eq!(large(four([2, 0, 0, 0])), Some(0), "the root and lost+found are no crowd");
+    assert_eq!(large(four([8, 0, 0, 0])), Some(0), "one inode in 1024");
+    assert_eq!(large(four([9, 0, 0, 0])), Some(1));
+    assert_eq!(large(four([90, 80, 70, 75])), Some(2), "the fewest");
+    assert_eq!(large(four([90, 80, 70, 70])), Some(2), "the first of them");
+    let full = [group(0, 7000, 0), group(900, 0, 0), group(900, 7000, 50), group(900, 7000, 60)];
+    assert_eq!(large(Volume::new(&full)), Some(2), "with room for a hierarchy");
+    let volume = four([9, 0, 0, 0]);
+    assert_eq!(volume.directory(&Front, 0), volume.directory(&Flex, 0), "below the top as flex");
+    assert_eq!(volume.inode(&Front, 0), Some(0));
 }
 
 #[test]

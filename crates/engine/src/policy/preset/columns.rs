@@ -272,6 +272,12 @@ const PLACEMENTS: &[Choice] = &[
         set: |policies| policies.placement = Arc::new(placement::Flex),
     },
     Choice {
+        name: "front",
+        line: "as flex, with directories at the top from the front of the volume on: a disk is \
+            fastest there (ours)",
+        set: |policies| policies.placement = Arc::new(placement::Front),
+    },
+    Choice {
         name: "packed",
         line: "the first group with a free inode (for images made in one go)",
         set: |policies| policies.placement = Arc::new(placement::Packed),
@@ -490,6 +496,12 @@ const TABLE_READ_AHEADS: &[Choice] = &[
         line: "the 32 blocks around it, as far as their inodes are in use",
         set: |policies| policies.table_read_ahead = TableReadAhead::Around(32),
     },
+    Choice {
+        name: "learned",
+        line: "from 8 to 64 blocks around it: more while blocks that were read so are wanted, \
+            fewer while not (ours)",
+        set: |policies| policies.table_read_ahead = TableReadAhead::Learned,
+    },
 ];
 
 const NEIGHBOUR_READ_AHEADS: &[Choice] = &[
@@ -540,6 +552,12 @@ const THROTTLES: &[Choice] = &[
         line: "writers are paused, never write, and dirty blocks stay between 10 and 20 % \
             (Linux 3.2)",
         set: |policies| policies.throttle = Arc::new(throttle::Proportional::default()),
+    },
+    Choice {
+        name: "steady",
+        line: "the same pauses and limit, and a flusher from 8 MiB dirty on, so that the device \
+            never idles (ours)",
+        set: |policies| policies.throttle = Arc::new(throttle::Proportional::steady()),
     },
 ];
 

@@ -6,7 +6,7 @@
 //! ```
 //! use extant_engine::preset::Policies;
 //! let policies: Policies = "modern,allocation=ext2-goal".parse().unwrap();
-//! assert_eq!(policies.names.get("placement"), "flex");
+//! assert_eq!(policies.names.get("placement"), "front");
 //! assert_eq!(policies.names.get("allocation"), "ext2-goal");
 //! let error = "modern,allocation=best".parse::<Policies>().err().unwrap();
 //! assert!(error.to_string().starts_with("unknown allocation \"best\": known are ext2-goal, "));
@@ -100,6 +100,8 @@ pub enum TableReadAhead {
     None,
     /// This many blocks around it, aligned, as far as inodes there are in use.
     Around(u32),
+    /// As many as were worth reading lately: see `inode::table_windows`.
+    Learned,
 }
 
 /// What is durable before what, without a journal.

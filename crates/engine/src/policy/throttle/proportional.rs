@@ -22,6 +22,8 @@ use super::{
 
 /// One, in fixed point.
 const ONE: i128 = 1 << 10;
+/// The flusher works from this share of the memory on, if nothing else is said.
+const BACKGROUND_PERCENT: u64 = 10;
 const PAUSE_NS_MAX: u64 = 200_000_000;
 /// A pause shorter than this is not made, and stays on the account, in nanoseconds: short sleeps
 /// cost more than they gain.
@@ -33,15 +35,31 @@ const RATE_MAX: u64 = 1 << 40;
 /// Size of a piece above freerun, in bytes.
 const PIECE_BYTES: u64 = 32 * PAGE_BYTES;
 
+/// Above how many dirty bytes the flusher works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Background {
+    /// A share of the memory, in percent: a burst that fits into memory is not written at all if
+    /// it is deleted soon.
+    Percent(u64),
+    /// This many bytes, and at most the share of the memory that `Percent` would be: the device
+    /// works while the writer computes, and a sync has little left to write.
+    Bytes(u64),
+}
+
+/// Where `steady` begins to write, in bytes: eight requests of the largest size, so that what is
+/// written at once is long enough to be worth its seek, and a file that is being written is not
+/// cut into short runs.
+const STEADY_BYTES: u64 = 8 * REQUEST_BYTES_MAX;
+
 /// Writers are paused, and never write (3.2).
 pub struct Proportional {
-    background_percent: u64,
+    background: Background,
     limit_percent: u64,
 }
 
 impl Default for Proportional {
     fn default() -> Proportional {
-        Proportional::new(10, 20)
+        Proportional::new(BACKGROUND_PERCENT, 20)
     }
 }
 
@@ -52,7 +70,13 @@ fn freerun(limits: Limits) -> u64 {
 impl Proportional {
     /// The policy with other shares of memory, in percent.
     pub fn new(background_percent: u64, limit_percent: u64) -> Proportional {
-        Proportional { background_percent, limit_percent }
+        Proportional { background: Background::Percent(background_percent), limit_percent }
+    }
+
+    /// The policy with a flusher that starts early, at 8 MiB or 10 % of the memory, and the same
+    /// pauses and limit.
+    pub fn steady() -> Proportional {
+        Proportional { background: Background::Bytes(STEADY_BYTES), ..Proportional::default() }
     }
 
     /// The factor for the balanced rate, in fixed point: 0 at the limit, 1 at the setpoint, 2 at
@@ -96,7 +120,14 @@ impl Throttle for Proportional {
     }
 
     fn limits(&self, memory_bytes: u64) -> Limits {
-        Limits::of(memory_bytes, self.background_percent, self.limit_percent)
+        match self.background {
+            Background::Percent(share) => Limits::of(memory_bytes, share, self.limit_percent),
+            Background::Bytes(bytes) => {
+                let limits = Limits::of(memory_bytes, BACKGROUND_PERCENT, self.limit_percent);
+                let background_bytes = limits.background_bytes.min(bytes);
+                Limits { background_bytes, ..limits }
+            }
+        }
     }
 
     fn piece_bytes(&self, facts: &WriterFacts) -> u64 {
@@ -150,5 +181,27 @@ impl Throttle for Proportional {
         // Half a second of work, so that files are written in long pieces.
         let batch = (facts.device.write_rate / 2).clamp(4 << 20, 64 << 20);
         flusher_of_2_6(facts, is_much.then_some(batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steady_begins_early_and_has_the_same_limit() {
+        let limits = |memory_bytes| {
+            (
+                Proportional::default().limits(memory_bytes),
+                Proportional::steady().limits(memory_bytes),
+            )
+        };
+        let (late, early) = limits(1 << 30);
+        assert_eq!(early.background_bytes, STEADY_BYTES);
+        assert_eq!(early.limit_bytes, late.limit_bytes);
+        assert!(late.background_bytes > 10 * STEADY_BYTES);
+        // In a small memory it is no later than the other.
+        let (late, early) = limits(16 << 20);
+        assert_eq!(early, late);
     }
 }

@@ -2,9 +2,9 @@
 use super::{BlockKind, Cache, Frame, FrameStatus, Shard, Stage, Transit, shard_of};
 use crate::error::Result;
 use crate::policy::preset::DataOrder;
-use crate::store::writes::Announced;
-use extant_block::Segment;
+use crate::store::writes::{Announced, Write};
 use extant_block::lock::SleepGuard;
+use extant_block::{Segment, Urgency};
 use extant_format::BlockNo;
 use std::io;
 use std::sync::Arc;
@@ -296,7 +296,8 @@ impl Cache {
         let segments = bytes.into_iter().map(Segment::Shared).collect();
         let shards = Arc::clone(&self.shards);
         let (seat, bytes) = (Arc::clone(&self.seat), frames.len() as u64 * self.block_size as u64);
-        self.writes.write_announced(announced, &*self.device, offset, segments, move |result| {
+        let write = Write { offset, segments, urgency: Urgency::Background };
+        self.writes.write_announced(announced, &*self.device, write, move |result| {
             finish_write(&shards, &frames, result);
             seat.write_ended(bytes);
         });

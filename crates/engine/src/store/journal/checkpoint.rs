@@ -6,7 +6,8 @@ use super::Log;
 use crate::error::Result;
 use crate::seeded::{Bug, bug};
 use crate::store::Store;
-use extant_block::Segment;
+use crate::store::writes::Write;
+use extant_block::{Segment, Urgency};
 use extant_format::BlockNo;
 use std::sync::Arc;
 
@@ -86,7 +87,9 @@ impl Log {
             for part in run.chunks(per_request) {
                 let offset = part[0].0.0.saturating_mul(self.block_size.into());
                 let segments = part.iter().map(|(_, bytes)| Segment::Shared(Arc::clone(bytes)));
-                self.in_place.write(&*store.traffic, offset, segments.collect(), |_| {});
+                let segments = segments.collect();
+                let write = Write { offset, segments, urgency: Urgency::Background };
+                self.in_place.write(&*store.traffic, write, |_| {});
             }
         }
         self.in_place.wait()

@@ -6,10 +6,12 @@
 //! ```
 use super::Log;
 use crate::error::{Error, Result};
+use crate::policy::preset::Journal;
 use crate::seeded::{Bug, bug};
 use crate::store::Store;
 use crate::store::cache::Sealed;
-use extant_block::Segment;
+use crate::store::writes::Write;
+use extant_block::{Segment, Urgency};
 use extant_format::BlockNo;
 use extant_format::journal::descriptor::Writer;
 use extant_format::journal::{Sequence, revoke};
@@ -79,12 +81,25 @@ impl Log {
                 store.write_pieces_at(self.offset(place), now)?;
             } else {
                 let segments = now.iter().map(|bytes| Segment::Shared(Arc::clone(bytes)));
-                self.writes.write(&*self.device, self.offset(place), segments.collect(), |_| {});
+                let write = Write {
+                    offset: self.offset(place),
+                    segments: segments.collect(),
+                    urgency: self.urgency(),
+                };
+                self.writes.write(&*self.device, write, |_| {});
             }
             at = self.after(at, count as u32);
             rest = later;
         }
         Ok(())
+    }
+
+    /// A commit is waited for, but ext3 of 2007 did not say so.
+    fn urgency(&self) -> Urgency {
+        match self.mode {
+            Journal::OrderedJbd => Urgency::Background,
+            _ => Urgency::Awaited,
+        }
     }
 
     /// Where a block of the log is on the device, in bytes.
