@@ -50,7 +50,7 @@ impl Core {
     }
 
     fn check_memory(&self) -> Result<()> {
-        if self.volume().pages.is_crowded() {
+        if self.volume().pages.is_crowded(self.blocks_beside_pages()) {
             self.make_room()?;
         }
         if self.volume().store.cache.is_crowded() && self.is_writable() {
@@ -63,6 +63,14 @@ impl Core {
             self.throttle()?;
         }
         Ok(())
+    }
+
+    /// Memory of frames, nodes and names, and of pages that cannot be dropped now, in blocks.
+    fn blocks_beside_pages(&self) -> usize {
+        let volume = self.volume();
+        let bytes = volume.store.cache.bytes() + self.inodes.nodes.bytes() + volume.names.bytes();
+        let dirty = usize::try_from(volume.pages.dirty_blocks()).unwrap_or(usize::MAX);
+        (bytes / volume.store.block_size() as usize).saturating_add(dirty)
     }
 
     /// As `balance`, after a call that only read. Its errors need not be reported here: a failed

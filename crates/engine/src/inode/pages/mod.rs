@@ -56,9 +56,16 @@ impl PageCounts {
         self.recent.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Whether enough pages came into memory to check it. If so, starts to count from zero.
-    pub(crate) fn is_crowded(&self) -> bool {
-        let crowded = self.recent.load(Ordering::Relaxed) > self.recent_max;
+    /// Whether enough pages came into memory to check it, while so many blocks of memory are used
+    /// for something else. If so, starts to count from zero.
+    pub(crate) fn is_crowded(&self, used: usize) -> bool {
+        let recent = self.recent.load(Ordering::Relaxed);
+        let recent_max = match self.data {
+            DataKeeping::Bytes => self.recent_max.saturating_sub(used).max(self.recent_max / 4),
+            // They take no memory.
+            DataKeeping::Phantom => self.recent_max,
+        };
+        let crowded = recent > recent_max;
         if crowded {
             self.recent.store(0, Ordering::Relaxed);
         }
