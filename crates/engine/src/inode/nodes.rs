@@ -167,8 +167,8 @@ impl Nodes {
 }
 
 impl Shard {
-    /// Evicts nodes that are not in use and have nothing to write, among the oldest `turns`. Returns
-    /// how many.
+    /// Evicts nodes that are not in use and have nothing to write, among the oldest `turns`.
+    /// Returns how many.
     fn evict(&mut self, volume: &Volume, turns: usize) -> usize {
         let mut evicted = 0;
         let unstored = volume.unstored.inodes.lock();
