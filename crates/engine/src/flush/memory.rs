@@ -50,7 +50,7 @@ impl Core {
     }
 
     fn check_memory(&self) -> Result<()> {
-        if self.volume().pages.is_crowded() {
+        if self.volume().pages.is_crowded(self.blocks_beside_pages()) {
             self.make_room()?;
         }
         if self.volume().store.cache.is_crowded() && self.is_writable() {
@@ -63,6 +63,13 @@ impl Core {
             self.throttle()?;
         }
         Ok(())
+    }
+
+    /// Memory of frames, nodes and names, in blocks.
+    fn blocks_beside_pages(&self) -> usize {
+        let volume = self.volume();
+        let bytes = volume.store.cache.bytes() + self.inodes.nodes.bytes() + volume.names.bytes();
+        bytes / volume.store.block_size() as usize
     }
 
     /// As `balance`, after a call that only read. Its errors need not be reported here: a failed
@@ -91,7 +98,7 @@ impl Core {
         }
         // What stays counts against the memory too.
         let volume = self.volume();
-        volume.pages.count_kept(kept_bytes / volume.store.block_size() as usize);
+        volume.pages.note_kept(kept_bytes / volume.store.block_size() as usize);
         Ok(())
     }
 }

@@ -159,6 +159,9 @@ impl Core {
         if self.volume().space.inodes_in_hand() > 0 {
             for node in self.inodes.nodes.all() {
                 let mut state = node.state.write();
+                if state.window.is_none() {
+                    continue;
+                }
                 self.volume().change(credits::RUN, |operation| {
                     mapping::window::discard(operation, &mut state)
                 })?;

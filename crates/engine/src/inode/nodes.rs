@@ -17,14 +17,15 @@ use extant_format::Ino;
 use extant_format::inode::Inode;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SHARDS: usize = 16;
 /// The part of the memory that nodes may take.
 const NODES_SHARE: usize = 8;
 /// Nodes that are kept at least.
 const NODES_MIN: usize = 1024;
-/// What a node takes beside itself: what its inode has allocated, and its places in the tables.
-const BESIDE_BYTES: usize = 256;
+/// What a node takes: itself, what its inode has allocated, and its places in the tables.
+const NODE_BYTES: usize = size_of::<Node>() + 256;
 /// Nodes that are looked at when a shard is full, at most.
 const EVICTED_AT_ONCE: usize = 16;
 
@@ -43,15 +44,18 @@ pub(crate) struct Nodes {
     paged: Arc<Paged>,
     /// At most about this many nodes that are not in use are kept in each shard.
     nodes_max: usize,
+    /// How many nodes there are.
+    held: AtomicUsize,
 }
 
 impl Nodes {
     /// None yet. They take about an eighth of this memory at most.
     pub(crate) fn new(volume: &Volume, cache_bytes: usize) -> Nodes {
-        let nodes_max = cache_bytes / NODES_SHARE / (size_of::<Node>() + BESIDE_BYTES);
+        let nodes_max = cache_bytes / NODES_SHARE / NODE_BYTES;
         Nodes {
             paged: Paged::new(&volume.store.clock),
             nodes_max: nodes_max.max(NODES_MIN) / SHARDS,
+            held: AtomicUsize::new(0),
             shards: (0..SHARDS)
                 .map(|_| ShortLock::ranked(ranks::NODES, Shard::default()))
                 .collect(),
@@ -105,8 +109,10 @@ impl Nodes {
             return Arc::clone(there);
         }
         if shard.by_ino.len() >= self.nodes_max {
-            shard.evict(volume, EVICTED_AT_ONCE);
+            let evicted = shard.evict(volume, EVICTED_AT_ONCE);
+            self.held.fetch_sub(evicted, Ordering::Relaxed);
         }
+        self.held.fetch_add(1, Ordering::Relaxed);
         let Shard { by_ino, queue } = &mut *shard;
         queue.sweep_if_long(by_ino.len(), |ino| by_ino.contains_key(ino));
         shard.by_ino.insert(ino, Arc::clone(&node));
@@ -116,7 +122,14 @@ impl Nodes {
 
     /// Removes the node of a freed inode.
     pub(crate) fn remove(&self, ino: Ino) {
-        self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
+        if self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino).is_some() {
+            self.held.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Memory in use, in bytes, without that of pages.
+    pub(crate) fn bytes(&self) -> usize {
+        self.held.load(Ordering::Relaxed) * NODE_BYTES
     }
 
     /// Evicts all nodes that are not in use and have nothing to write, and forgets all names; the
@@ -126,7 +139,8 @@ impl Nodes {
         for shard in &self.shards {
             let mut shard = shard.lock();
             let turns = shard.queue.len();
-            shard.evict(volume, turns);
+            let evicted = shard.evict(volume, turns);
+            self.held.fetch_sub(evicted, Ordering::Relaxed);
         }
     }
 
@@ -154,12 +168,14 @@ impl Nodes {
 
 impl Shard {
     /// Evicts nodes that are not in use and have nothing to write, among the oldest `turns`.
-    fn evict(&mut self, volume: &Volume, turns: usize) {
+    /// Returns how many.
+    fn evict(&mut self, volume: &Volume, turns: usize) -> usize {
+        let mut evicted = 0;
         let unstored = volume.unstored.inodes.lock();
         let mut turns = turns.min(self.queue.len());
         while turns > 0 {
             turns -= 1;
-            let Some(ino) = self.queue.pop() else { return };
+            let Some(ino) = self.queue.pop() else { break };
             let Some(node) = self.by_ino.get_mut(&ino) else {
                 continue;
             };
@@ -174,9 +190,11 @@ impl Shard {
             if idle && !unstored.contains_key(&ino) {
                 self.by_ino.remove(&ino);
                 volume.space.close_window(ino);
+                evicted += 1;
             } else {
                 self.queue.push(ino);
             }
         }
+        evicted
     }
 }

@@ -64,6 +64,9 @@ const READ_AHEAD_SHARE: u64 = 4;
 /// Bit of `s_state`: errors were met.
 const STATE_ERRORS: u16 = 2;
 
+/// The part of the memory that metadata may take, unless files take none.
+const METADATA_SHARE: usize = 2;
+
 /// What may be done with a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
@@ -90,7 +93,8 @@ pub struct Options {
     pub access: Access,
     /// How blocks are placed, read and written.
     pub policies: Policies,
-    /// Memory for metadata, and as much again for files, in bytes.
+    /// Memory for everything that is kept of the volume, in bytes: blocks of metadata at most half
+    /// of it, inodes an eighth, names a sixteenth, and files what the others leave.
     pub cache_bytes: usize,
     /// Whether the bytes of files are kept.
     pub data: DataKeeping,
@@ -180,7 +184,11 @@ impl Store {
                 false => options.policies.data_order,
             },
         };
-        let bytes = options.cache_bytes;
+        let bytes = match options.data {
+            DataKeeping::Bytes => options.cache_bytes / METADATA_SHARE,
+            // Files take none.
+            DataKeeping::Phantom => options.cache_bytes,
+        };
         Ok(Store {
             cache: Cache::new(Arc::clone(&traffic), &superblock, style, bytes, &surroundings),
             writes: Arc::new(Writes::new(device.clock(), &latch, &barrier)),

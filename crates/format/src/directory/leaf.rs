@@ -31,10 +31,31 @@ impl Record {
         &bytes[start..start + self.name_length]
     }
 
+    /// Whether this is its name. Names of one directory often differ in their end alone.
+    #[inline]
+    fn has_name(&self, bytes: &[u8], name: &[u8]) -> bool {
+        self.name_length == name.len() && {
+            let own = self.name(bytes);
+            own.last() == name.last() && own == name
+        }
+    }
+
     /// Bytes that the record cannot give away.
     fn used(&self) -> usize {
         if self.ino.0 == 0 { 0 } else { entry_size(self.name_length) }
     }
+}
+
+/// What [`Style::seek`] finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sought<'a> {
+    /// The name is there.
+    There(Entry<'a>),
+    /// It is not there.
+    Vacant {
+        /// [`Style::insert`] would find room. If not, that is not certain.
+        has_room: bool,
+    },
 }
 
 /// The used entries of one block; see [`Style::entries`].
@@ -126,7 +147,7 @@ impl Style {
         let mut offset = 0;
         while offset < bytes.len() {
             let record = self.record(bytes, offset)?;
-            if record.ino.0 != 0 && record.name(bytes) == name {
+            if record.ino.0 != 0 && record.has_name(bytes, name) {
                 check_name(name)?;
                 let file_type = self.file_type(record.code);
                 return Ok(Some(Entry {
@@ -139,6 +160,27 @@ impl Style {
             offset = record.end();
         }
         Ok(None)
+    }
+
+    /// As [`Style::find`], in a leaf to which the name may be added: if it is not there, also says
+    /// whether there surely is room for it.
+    ///
+    /// # Errors
+    /// As for [`Style::find`].
+    pub fn seek<'a>(&self, bytes: &'a [u8], name: &[u8]) -> Result<Sought<'a>, Fault> {
+        let (size, capacity) = (entry_size(name.len()), self.leaf_capacity());
+        let (mut offset, mut has_room) = (0, false);
+        while offset < bytes.len() {
+            let record = self.record(bytes, offset)?;
+            if record.ino.0 != 0 && record.has_name(bytes, name) {
+                return Ok(self
+                    .find(bytes, name)?
+                    .map_or(Sought::Vacant { has_room }, Sought::There));
+            }
+            offset = record.end();
+            has_room |= offset <= capacity && record.length - record.used() >= size;
+        }
+        Ok(Sought::Vacant { has_room })
     }
 
     /// Makes `bytes` an empty leaf: one unused entry over all of it, and the tail.
@@ -179,7 +221,7 @@ impl Style {
         let (mut offset, mut before) = (0, None::<Record>);
         while offset < self.leaf_capacity() {
             let record = self.leaf_record(bytes, offset)?;
-            if record.ino.0 == 0 || record.name(bytes) != name {
+            if record.ino.0 == 0 || !record.has_name(bytes, name) {
                 (offset, before) = (record.end(), Some(record));
                 continue;
             }

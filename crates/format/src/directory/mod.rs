@@ -20,7 +20,7 @@ mod leaf;
 pub mod stored;
 
 pub use index::{IndexPlace, IndexView, LEVELS_MAX, RootInfo};
-pub use leaf::Entries;
+pub use leaf::{Entries, Sought};
 
 use crate::checksum::crc32c;
 use crate::inode::FileType;

@@ -39,13 +39,15 @@ pub(crate) struct PageCounts {
     /// Pages read or written since memory was last checked.
     recent: AtomicUsize,
     recent_max: usize,
+    /// Pages that stayed when memory was last checked.
+    kept: AtomicUsize,
 }
 
 impl PageCounts {
     /// No pages. Memory is to be checked each time that `recent_max` pages came into it.
     pub(crate) fn new(data: DataKeeping, recent_max: usize) -> PageCounts {
         let (dirty, recent) = (AtomicU64::new(0), AtomicUsize::new(0));
-        PageCounts { data, dirty, recent, recent_max }
+        PageCounts { data, dirty, recent, recent_max, kept: AtomicUsize::new(0) }
     }
 
     /// How many blocks are dirty.
@@ -58,15 +60,22 @@ impl PageCounts {
         self.recent.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Counts memory that was not given up when it was last checked: at most half of what there
-    /// is, so that it is not checked again at once.
-    pub(crate) fn count_kept(&self, pages: usize) {
-        self.count(pages.min(self.recent_max / 2));
+    /// Notes memory that was not given up when it was last checked, in pages.
+    pub(crate) fn note_kept(&self, pages: usize) {
+        self.kept.store(pages, Ordering::Relaxed);
     }
 
-    /// Whether enough pages came into memory to check it. If so, starts to count from zero.
-    pub(crate) fn is_crowded(&self) -> bool {
-        let crowded = self.recent.load(Ordering::Relaxed) > self.recent_max;
+    /// Whether enough pages came into memory to check it, while `used` blocks of memory are used
+    /// for something else. If so, starts to count from zero.
+    pub(crate) fn is_crowded(&self, used: usize) -> bool {
+        let recent = self.recent.load(Ordering::Relaxed);
+        let used = used.saturating_add(self.kept.load(Ordering::Relaxed));
+        let recent_max = match self.data {
+            DataKeeping::Bytes => self.recent_max.saturating_sub(used).max(self.recent_max / 4),
+            // They take no memory.
+            DataKeeping::Phantom => self.recent_max,
+        };
+        let crowded = recent > recent_max;
         if crowded {
             self.recent.store(0, Ordering::Relaxed);
         }

@@ -8,11 +8,11 @@
 //!
 //! *Invariants*: a path only moves forward, and visits no more leaves than the directory has
 //! blocks.
-use super::{Directory, NameTarget, Sought, Vacancy};
+use super::{Directory, NameTarget, Sought, Vacancy, Way};
 use crate::error::Result;
 use crate::store::cache::Frame;
 use extant_format::FileBlock;
-use extant_format::directory::{IndexPlace, IndexView, RootInfo};
+use extant_format::directory::{self as leaf, IndexPlace, IndexView, RootInfo};
 use extant_format::hash::Hasher;
 use std::sync::Arc;
 
@@ -222,16 +222,22 @@ pub(super) enum Before {
 pub(super) fn seek(directory: Directory<'_>, name: &[u8], before: Before) -> Result<Sought> {
     let (hash, path) = Path::to_name(directory, name)?;
     let leaf = path.leaf(directory)?;
+    let mut has_room = false;
     if before == Before::Nothing {
-        if let Some((_, target)) = directory.find_in(&leaf, name)? {
-            return Ok(Sought::There(target));
+        let bytes = leaf.bytes();
+        match directory.volume.store.style.seek(&bytes, name) {
+            Ok(leaf::Sought::There(entry)) => {
+                return Ok(Sought::There(directory.found(&leaf, &entry)?));
+            }
+            Ok(leaf::Sought::Vacant { has_room: room }) => has_room = room,
+            Err(fault) => return Err(directory.corrupt(&leaf, fault)),
         }
         let is_continued = path.next_hash(directory)? == Some(hash | CONTINUED);
         if is_continued && let Some((_, target)) = locate(directory, name)? {
             return Ok(Sought::There(target));
         }
     }
-    Ok(Sought::Vacant(Vacancy { way: Some((path, leaf)) }))
+    Ok(Sought::Vacant(Vacancy { way: Some(Way { path, leaf, has_room }) }))
 }
 
 /// Finds a name, and the leaf that contains it.

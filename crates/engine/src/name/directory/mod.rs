@@ -82,12 +82,9 @@ pub(crate) fn seek(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Sou
             None => Sought::Vacant(Vacancy::default()),
         },
     };
-    if before == Before::Nothing {
-        let target = match &sought {
-            Sought::There(target) => Some(*target),
-            Sought::Vacant(_) => None,
-        };
-        learn(volume, node, name, target);
+    // That a name is absent is not worth a note: it will be there soon.
+    if let Sought::There(target) = &sought {
+        learn(volume, node, name, Some(*target));
     }
     Ok(sought)
 }
@@ -101,8 +98,16 @@ pub(crate) enum Sought {
 /// Where a name belongs that is not there. Valid until the directory changes or is unlocked.
 #[derive(Default)]
 pub(crate) struct Vacancy {
-    /// In an indexed directory, if it was looked for: the way to the leaf, and the leaf.
-    way: Option<(hashed::Path, Arc<Frame>)>,
+    /// In an indexed directory, if it was looked for.
+    way: Option<Way>,
+}
+
+/// The way to a leaf in which a name belongs.
+struct Way {
+    path: hashed::Path,
+    leaf: Arc<Frame>,
+    /// The leaf surely has room for the name.
+    has_room: bool,
 }
 
 /// Notes what a look-up has found. A name that is too long is not asked for again.
@@ -136,7 +141,8 @@ pub(crate) fn insert_need_at(
     let blocks = directory.blocks()?;
     let need = if directory.is_indexed() {
         match &vacancy.way {
-            Some((path, leaf)) => split::need_on(directory, path, leaf, name)?,
+            Some(way) if way.has_room => 0,
+            Some(way) => split::need_on(directory, &way.path, &way.leaf, name)?,
             None => split::need(directory, name)?,
         }
     } else if linear::with_room(directory, name.len())?.is_some() {
@@ -199,10 +205,13 @@ fn insert_unknown(
     let volume = operation.volume();
     let NewEntry { name, ino, file_type } = *entry;
     if (Directory { volume, node }).is_indexed() {
-        if let Some((_, leaf)) = &vacancy.way {
-            let directory = Directory { volume, node };
-            if split::has_room(directory, leaf, name)? {
-                return directory.insert_into(operation, leaf, entry);
+        if let Some(Way { leaf, .. }) = &vacancy.way {
+            let style = volume.store.style;
+            match operation.modify(leaf, |bytes| style.insert(bytes, name, ino, file_type)) {
+                Ok(true) => return Ok(()),
+                // The leaf has no room: it is split, which changes it too.
+                Ok(false) => {}
+                Err(fault) => return Err(Directory { volume, node }.corrupt(leaf, fault)),
             }
         }
         return split::insert(operation, reservation, node, entry);

@@ -60,7 +60,7 @@ pub(super) fn insert(
     Err(ErrorKind::DirectoryFull.into())
 }
 
-pub(super) fn has_room(directory: Directory<'_>, leaf: &Frame, name: &[u8]) -> Result<bool> {
+fn has_room(directory: Directory<'_>, leaf: &Frame, name: &[u8]) -> Result<bool> {
     let room = directory.volume.store.style.has_room(&leaf.bytes(), name.len());
     room.map_err(|fault| directory.corrupt(leaf, fault))
 }

@@ -142,11 +142,7 @@ impl Drop for FrameRead {
 /// before the waiting threads are woken, so that one that tries again makes a new frame.
 fn finish_fill(shard: &Shard, frame: &Arc<Frame>, bytes: Option<Vec<u8>>) {
     if bytes.is_none() {
-        let mut frames = shard.frames.lock();
-        let is_this = |there: &Arc<Frame>| Arc::ptr_eq(there, frame);
-        if frames.by_block.get(&frame.block).is_some_and(is_this) {
-            frames.by_block.remove(&frame.block);
-        }
+        shard.remove(frame.block, |there| Arc::ptr_eq(there, frame));
     }
     let mut state = frame.state.lock();
     state.status = match bytes {
