@@ -8,11 +8,12 @@
 //!   | | +-- failed, lost -+                      | |               | +-- write: copied ---+
 //!   | |     or cancel                            +-|---------------|------- end ----------+
 //!   | +------------ drop_clean, drop_range --------+               |
-//!   +-------------- write, insert ---------------------------------+
+//!   +-------------- write, add ------------------------------------+
 //! ```
 //!
-//! *Invariants*: what is in memory of a block is all of it. A dirty page is in the inode's `dirty` set. Pages that
-//! are dirty or under way are not dropped, because the device may still return the older bytes.
+//! *Invariants*: what is in memory of a block is all of it. A dirty page is in the inode's `dirty`
+//! set. Pages that are dirty or under way are not dropped, because the device may still return the
+//! older bytes.
 //! *Locking*: the map is under a short lock. Which pages are dirty is known under the inode's lock;
 //! here they are only counted.
 mod arrivals;
