@@ -3,7 +3,7 @@
 //!
 //! *Invariants*: a chunk is one run of the volume; buffers are made once. The first failure stops
 //! everything.
-//! *Locking*: one channel to the workers, in a mutex; another for writing; counters are atomics.
+//! *Locking*: one channel to the workers, in a mutex; counters are atomics.
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::source::{BodyReader, Sources};
@@ -49,9 +49,6 @@ struct Shared<'a> {
     progress: &'a dyn Progress,
     write_error: &'a (dyn Fn(&io::Error) -> Error + Sync),
     chunks: Mutex<Receiver<Chunk>>,
-    /// Held for a write: a host lets one thread at a time write to a file, and the others spin for
-    /// it, on the processor that lays out what follows.
-    writing: Mutex<()>,
     written: AtomicU64,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
@@ -135,7 +132,6 @@ pub fn with_stream<T, E: From<Error>>(
         progress,
         write_error,
         chunks: Mutex::new(receiver),
-        writing: Mutex::new(()),
         written: AtomicU64::new(0),
         failed: AtomicBool::new(false),
         failure: Mutex::new(None),
@@ -208,7 +204,6 @@ fn write_chunk(
         reader.read_at(piece.node, piece.file_offset, part)?;
         rest = after;
     }
-    let _alone = shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
     // tidy: writers because the data of an import is in no cache
     shared.device.write(chunk.volume_offset, buffer).map_err(|error| (shared.write_error)(&error))
 }
