@@ -43,13 +43,28 @@ fn its_exact_rows_and_ratios_hold_and_its_questions_are_answered() {
     assert_eq!(all(benchmarks, "5: indirect blocks")[..3], [9601; 3]);
     let our_check = ours(benchmarks, "5: our check");
     assert!(our_check[2] < our_check[0], "clusters are read faster: {our_check:?}");
-    assert!(our_check[3] < our_check[2], "modern has hardly any maps: {our_check:?}");
-    assert_eq!(goal.rows.len(), 7);
+    assert!(our_check[4] < our_check[2], "modern has hardly any maps: {our_check:?}");
+    goal_is_met(goal);
     clusters_answer(cluster);
     sizes_answer(sizes);
     filling_answers(full);
     assert!(post.figures.len() >= 10, "{} figures", post.figures.len());
     assert!(post.figures.iter().all(|figure| figure.content.marks() > 0));
+}
+
+/// The post's goal, less than 0.1 %, in every row that asks for it; without neighbours only what
+/// is read and written in a row meets it.
+fn goal_is_met(table: &PostTable) {
+    let asked = |row: &&Row| matches!(row.class, Class::Between { .. });
+    assert_eq!((table.rows.len(), table.rows.iter().filter(asked).count()), (9, 7));
+    for row in table.rows.iter().filter(asked) {
+        let ours = all(table, &row.what);
+        assert!(ours[2] <= 1001, "{}: {ours:?}", row.what);
+    }
+    for what in ["3: 512 bytes at random, 5 MB of 300 GB", "4: 512 KB at random, 1 % of 300 GB"] {
+        let ours = all(table, what);
+        assert!(ours[1] > 1001, "{what}: a map block that is read alone costs: {ours:?}");
+    }
 }
 
 /// What fits into clusters is checked faster than what spills out of them, wherever they are; and
@@ -78,6 +93,73 @@ fn filling_answers(table: &PostTable) {
     assert_eq!(left, vec![0; left.len()]);
     let data = all(table, "full: blocks of data");
     assert!(data.windows(2).all(|pair| pair[0] == pair[1]), "{data:?}");
+}
+
+/// How long the sources of benchmark 6 take to be unpacked and synced, if the sync begins `wait_ns`
+/// later, and to how many groups their data goes.
+fn unpacked(policies: &str, wait_ns: u64) -> (u64, u64) {
+    use extant_lab::scenario::{self, RunOptions};
+    let text = include_str!("../posts/post-1-build.toml");
+    let sync = r#"{ step = "sync", measure = "sources unpacked, sync" },"#;
+    let (before, _) = text.split_once(sync).expect("the first sync");
+    let wait = format!("{{ step = \"wait\", for = \"{wait_ns}ns\" }},");
+    let text = format!("{before}{wait}\n    {sync}\n]\n");
+    let parsed = scenario::parse("post-1-build.toml", &text, std::path::Path::new("")).unwrap();
+    let options = RunOptions {
+        policies: Some(policies.to_owned()),
+        trace: extant_sim::device::TraceKeeping::All,
+        ..RunOptions::default()
+    };
+    let report = scenario::run(&parsed, &options).unwrap_or_else(|error| panic!("{error}")).report;
+    let mut written = std::collections::BTreeMap::new();
+    for record in report.drives.iter().flat_map(|drive| drive.trace.iter().flatten()) {
+        if record.operation == extant_block::Operation::Write {
+            *written.entry(record.offset / GROUP_BYTES).or_insert(0) += record.bytes;
+        }
+    }
+    let groups = written.values().filter(|bytes| **bytes > GROUP_BYTES / 16).count() as u64;
+    let step = report.step("sync").expect("a sync");
+    (step.elapsed_ns, groups)
+}
+
+const GROUP_BYTES: u64 = 128 << 20;
+const CLUSTER_BYTES: u64 = GROUP_BYTES / 64;
+
+/// Why "sources unpacked, sync" and "objects written, sync" are shown and not held to 0.1 %. The
+/// journal has the map blocks, so the sync writes the data alone, in one sweep over some groups.
+///
+/// - What the sweep takes depends on where the platter is when it begins, by more than 0.1 %, with
+///   the same blocks in the same places. A difference of 0.1 % of one run means nothing.
+/// - On the average over a turn the data that would be where the clusters are has to go elsewhere,
+///   and the head passes as many more bytes: more than 0.1 % of the time.
+/// - It takes no longer than that and a turn for each group. If it does, something else costs.
+#[test]
+fn why_a_sync_of_small_files_cannot_be_held_to_the_goal() {
+    use extant_sim::drive::file::{DriveKind, by_name};
+    let DriveKind::Rotating(drive) = by_name("sata-2007-400-quiet").unwrap().kind else {
+        panic!("a disk");
+    };
+    let track = u64::from(drive.zones[0].sectors_per_track) * u64::from(drive.sector_bytes);
+    const PHASES: u64 = 4;
+    let runs = |policies: &str| {
+        let waits = (0..PHASES).map(|phase| phase * drive.revolution_ns / PHASES);
+        let runs: Vec<(u64, u64)> = waits.map(|wait| unpacked(policies, wait)).collect();
+        let times: Vec<u64> = runs.iter().map(|(time, _)| *time).collect();
+        (times.iter().sum::<u64>() / PHASES, times, runs[0].1)
+    };
+    let (vanilla, times, _) = runs("linux-2.6");
+    let thousandth = vanilla / 1000;
+    let spread = times.iter().max().unwrap() - times.iter().min().unwrap();
+    assert!(spread > thousandth, "nothing but the angle differs: {times:?}");
+    let (clustered, times, groups) =
+        runs("linux-2.6,map-blocks=metacluster,map-read-ahead=neighbours");
+    let passing = groups * CLUSTER_BYTES * drive.revolution_ns / track;
+    assert!(passing > thousandth, "{groups} clusters pass in {passing} ns");
+    let most = passing + groups * drive.revolution_ns;
+    assert!(
+        clustered <= vanilla + most,
+        "{clustered} ns with clusters ({times:?}), {vanilla} without, and {most} ns explained"
+    );
 }
 
 #[test]

@@ -390,7 +390,7 @@ pub(super) enum Value {
     /// The end of the last process.
     Ended,
     /// Thousandths of the time of another column, rounded up, at least 1000.
-    Over(Compared),
+    Over(ComparedTimes),
     /// The share of the time of another column that is saved, in thousandths.
     Saved(Compared),
     /// What the processor was charged for what a measure read.
@@ -446,6 +446,14 @@ pub(super) struct Compared {
     pub(super) column: String,
     /// The measure of that column, where it is another.
     pub(super) its_time: Option<String>,
+}
+
+/// Measures, and the column whose times they are compared to, all together.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ComparedTimes {
+    pub(super) times: Vec<String>,
+    pub(super) column: String,
 }
 
 /// The processor's work for what is read.

@@ -65,10 +65,7 @@ impl<'a> CellPlace<'a> {
         let count = |name: &str, of: fn(&Measure) -> u64| Some(Count(of(self.measure(name)?)));
         Some(match value {
             Value::Time(name) => Nanoseconds(self.elapsed(name)?),
-            Value::Times(names) => {
-                let times: Option<Vec<u64>> = names.iter().map(|name| self.elapsed(name)).collect();
-                Nanoseconds(times?.iter().sum())
-            }
+            Value::Times(names) => Nanoseconds(self.elapsed_in_all(names)?),
             Value::TimePerGib(name) => Nanoseconds(self.per_gib(self.elapsed(name)?)?),
             Value::Throughput(name) => Count(throughput(self.measure(name)?)?),
             Value::Reads(name) => return count(name, |measure| measure.traffic.reads),
@@ -88,7 +85,7 @@ impl<'a> CellPlace<'a> {
                 let ends = self.ran()?.report.processes.iter().map(|process| process.ended_ns);
                 Nanoseconds(ends.max()?)
             }
-            Value::Over(with) => Permille(self.over(&with.time, &with.column)?.max(1000)),
+            Value::Over(with) => Permille(self.over(&with.times, &with.column)?.max(1000)),
             Value::Saved(with) => {
                 let theirs = with.its_time.as_deref().unwrap_or(&with.time);
                 let whole = self.in_column(&with.column)?.elapsed(theirs)?;
@@ -135,10 +132,17 @@ impl<'a> CellPlace<'a> {
         Some(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// The time of a measure over that of another column in thousandths, rounded up: for bounds.
-    fn over(&self, name: &str, column: &str) -> Option<u64> {
-        let whole = u128::from(self.in_column(column)?.elapsed(name)?);
-        let scaled = (u128::from(self.elapsed(name)?) * 1000).checked_add(whole.checked_sub(1)?)?;
+    /// How long several measures took together.
+    fn elapsed_in_all(&self, names: &[String]) -> Option<u64> {
+        let times: Option<Vec<u64>> = names.iter().map(|name| self.elapsed(name)).collect();
+        Some(times?.iter().sum())
+    }
+
+    /// The time of measures over that of another column in thousandths, rounded up: for bounds.
+    fn over(&self, names: &[String], column: &str) -> Option<u64> {
+        let whole = u128::from(self.in_column(column)?.elapsed_in_all(names)?);
+        let taken = u128::from(self.elapsed_in_all(names)?) * 1000;
+        let scaled = taken.checked_add(whole.checked_sub(1)?)?;
         Some(u64::try_from(scaled.checked_div(whole)?).unwrap_or(u64::MAX))
     }
 
