@@ -1,5 +1,5 @@
-//! What a device is like, learned while it is read: how long a read takes that is alone, and how
-//! many bytes come in a second.
+//! What a device is like, learned while it is read: how long a read takes that is alone and far
+//! from the one before, and how many bytes come in a second.
 //!
 //! The product of the two is what has to be under way so that the device never waits for its
 //! reader. The rate of a read is that of all bytes that came while it was under way, so that reads
@@ -11,6 +11,8 @@ const SECOND: u64 = 1_000_000_000;
 /// The share of a new time in the estimate of the latency, and of a lower rate in that of the rate.
 const SHARE: u64 = 8;
 
+/// A longer read shows the rate more than the latency.
+const SHORT_BYTES_MAX: u64 = 64 << 10;
 /// The rate before anything was read, in bytes a second: a disk of 2001.
 const BYTES_PER_S_MIN: u64 = 32 << 20;
 
@@ -25,6 +27,15 @@ pub(super) struct Pace {
     under_way: u64,
 }
 
+/// Where a read begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Distance {
+    /// Near the end of the one sent before it: a disk may have read on.
+    Near,
+    /// Elsewhere.
+    Far,
+}
+
 /// A read that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
@@ -32,8 +43,8 @@ pub(super) struct Sent {
     bytes: u64,
     /// Bytes that had come before it was sent.
     delivered: u64,
-    /// Whether nothing else was under way.
-    alone: bool,
+    /// Whether nothing else was under way, and it is far: its time is a latency.
+    shows_latency: bool,
 }
 
 impl Default for Pace {
@@ -44,10 +55,11 @@ impl Default for Pace {
 
 impl Pace {
     /// A read is sent now.
-    pub(super) fn send(&mut self, bytes: u64, now_ns: u64) -> Sent {
-        let alone = self.under_way == 0;
+    pub(super) fn send(&mut self, bytes: u64, distance: Distance, now_ns: u64) -> Sent {
+        let is_short = bytes <= SHORT_BYTES_MAX;
+        let shows_latency = self.under_way == 0 && distance == Distance::Far && is_short;
         self.under_way += 1;
-        Sent { at_ns: now_ns, bytes, delivered: self.delivered, alone }
+        Sent { at_ns: now_ns, bytes, delivered: self.delivered, shows_latency }
     }
 
     /// A read has ended, with all its bytes or with an error.
@@ -63,12 +75,10 @@ impl Pace {
             let lower = self.bytes_per_s - (self.bytes_per_s - rate) / SHARE;
             self.bytes_per_s = lower.max(BYTES_PER_S_MIN);
         }
-        if sent.alone {
-            let latency_ns =
-                elapsed_ns.saturating_sub(scaled(sent.bytes, SECOND, self.bytes_per_s));
+        if sent.shows_latency {
             self.latency_ns = match self.latency_ns {
-                0 => latency_ns,
-                before => (before * (SHARE - 1)).saturating_add(latency_ns) / SHARE,
+                0 => elapsed_ns,
+                before => (before.saturating_mul(SHARE - 1)).saturating_add(elapsed_ns) / SHARE,
             };
         }
     }
@@ -93,6 +103,7 @@ fn scaled(number: u64, times: u64, by: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Distance::Far;
 
     const MS: u64 = 1_000_000;
 
@@ -102,13 +113,13 @@ mod tests {
         assert_eq!(pace.flight_bytes(), 0, "nothing is known");
         for round in 0..100 {
             let at = round * 20 * MS;
-            let sent = pace.send(4096, at);
+            let sent = pace.send(4096, Far, at);
             pace.end(sent, at + 10 * MS);
         }
         assert_eq!(pace.bytes_per_s, BYTES_PER_S_MIN);
         // Ten reads of 1 MB side by side, of which the last ends after 20 ms.
         let at = 3000 * MS;
-        let sent: Vec<Sent> = (0..10).map(|_| pace.send(1_000_000, at)).collect();
+        let sent: Vec<Sent> = (0..10).map(|_| pace.send(1_000_000, Far, at)).collect();
         for (number, sent) in (1..).zip(sent) {
             pace.end(sent, at + 10 * MS + number * MS);
         }
@@ -121,14 +132,14 @@ mod tests {
     fn small_reads_say_nothing_of_the_rate_and_a_slower_device_is_noticed() {
         let mut pace = Pace { latency_ns: 10 * MS, bytes_per_s: 100_000_000, ..Pace::default() };
         for round in 0..1000 {
-            let sent = pace.send(4096, round * 20 * MS);
+            let sent = pace.send(4096, Far, round * 20 * MS);
             pace.end(sent, round * 20 * MS + 10 * MS);
         }
         assert_eq!(pace.bytes_per_s, 100_000_000);
         for round in 0..100 {
             let at = (2000 + round) * 1000 * MS;
-            let others = pace.send(0, at);
-            let sent = pace.send(4_000_000, at);
+            let others = pace.send(0, Far, at);
+            let sent = pace.send(4_000_000, Far, at);
             pace.end(sent, at + 80 * MS);
             pace.end(others, at + 80 * MS);
         }
@@ -140,7 +151,7 @@ mod tests {
     fn the_largest_numbers_overflow_nothing() {
         let mut pace = Pace::default();
         for (at, end) in [(0, u64::MAX), (u64::MAX, 0), (5, 5)] {
-            let sent = pace.send(u64::MAX, at);
+            let sent = pace.send(u64::MAX, Far, at);
             pace.end(sent, end);
         }
         let _ = pace.flight_bytes();

@@ -169,6 +169,17 @@ fn what_was_jumped_over_is_still_there() {
 }
 
 #[test]
+fn what_was_read_already_is_not_read_ahead_again() {
+    let mut bench = Bench::new(20 * MS, 200_000_000);
+    bench.sequence(0..32 * MIB);
+    // Further than any window, for more than memory holds, and back.
+    bench.sequence(200 * MIB..400 * MIB);
+    bench.sequence(32 * MIB..200 * MIB);
+    bench.sequence(400 * MIB..500 * MIB);
+    assert!(bench.ahead_bytes <= 500 * MIB + MEMORY, "{} MiB", bench.ahead_bytes / MIB);
+}
+
+#[test]
 fn windows_that_are_not_used_end() {
     let mut bench = Bench::new(10 * MS, 36_000_000);
     bench.sequence(0..8 * MIB);

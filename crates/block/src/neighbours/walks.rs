@@ -4,9 +4,9 @@
 //! ```text
 //!         start            reached                      end
 //!   walk    |--read---------->|------ahead, in pieces---->|
-//!                             |<-------- window --------->|   a quarter of it read: the next pieces
+//!                             |<-------- window --------->|   half of it read: the next pieces
 //! ```
-use super::pace::{Pace, Sent};
+use super::pace::{Distance, Pace, Sent};
 use crate::device::Request;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// How many walks are tracked at a time.
 const WALKS_MAX: usize = 16;
+/// How many stretches that were read are known.
+const READ_MAX: usize = 64;
 /// Reads of at least this many bytes begin no walk where they are long enough for the device.
 const LARGE_BYTES: u64 = 256 << 10;
 /// Where at most this many bytes are under way, the windows of files are long enough.
@@ -28,9 +30,10 @@ const LONGEST_BYTES_MIN: u64 = 256 << 10;
 /// A window is this many times as long as the one before while the walk uses what it gets.
 const GROWTH: u64 = 4;
 /// A walk that reads most of its windows gets this many times what the device has under way:
-/// latencies vary, and the next quarter of a window is asked for when one is read.
-const RESERVE: u64 = 4;
-/// Length of a piece at least and at most, in bytes, and pieces of a long window.
+/// latencies vary, and of two walks over a disk each pays a seek for half of its window.
+const RESERVE: u64 = 8;
+/// Length of a piece of a long window at least and at most, in bytes, and how many it has; a short
+/// window has four.
 const PIECE_BYTES_MIN: u64 = 256 << 10;
 const PIECE_BYTES_MAX: u64 = 4 << 20;
 const PIECES: u64 = 64;
@@ -43,6 +46,8 @@ pub(super) struct Walks {
     waiting: Vec<Request>,
     /// Writes under way.
     writes: Vec<Range<u64>>,
+    /// What was read lately, small gaps included; the stretch read last is at the back.
+    read: VecDeque<Range<u64>>,
     pub(super) pace: Pace,
     /// Bytes of all pieces, at most `memory_bytes`.
     held_bytes: u64,
@@ -51,6 +56,8 @@ pub(super) struct Walks {
     number_next: u64,
     /// Reads so far.
     reads: u64,
+    /// Where what was sent last ends.
+    sent_end: u64,
 }
 
 /// Reads that follow each other.
@@ -124,18 +131,21 @@ impl Walks {
             walks: Vec::new(),
             waiting: Vec::new(),
             writes: Vec::new(),
+            read: VecDeque::new(),
             pace: Pace::default(),
             held_bytes: 0,
             memory_bytes,
             device_bytes,
             number_next: 0,
             reads: 0,
+            sent_end: u64::MAX,
         }
     }
 
     /// Notes a read. Returns where its bytes are, and what to read ahead of it, in rising order.
     pub(super) fn read(&mut self, place: &Range<u64>, now_ns: u64) -> (Whereabouts, Vec<Stretch>) {
         self.reads += 1;
+        self.note(place);
         if let Some(at) = self.walks.iter().rposition(|walk| walk.covers(place)) {
             let reads = self.reads;
             let found = self.touch(at).use_pieces(place, reads);
@@ -143,7 +153,12 @@ impl Walks {
             return (found, self.go_on(now_ns));
         }
         let length = place.end.saturating_sub(place.start);
-        let found = Whereabouts::Device(self.pace.send(length, now_ns));
+        let distance = match place.start.abs_diff(self.sent_end) <= NEAR_BYTES {
+            true => Distance::Near,
+            false => Distance::Far,
+        };
+        let found = Whereabouts::Device(self.pace.send(length, distance, now_ns));
+        self.sent_end = place.end;
         let is_large = length >= LARGE_BYTES && self.pace.flight_bytes() <= FILE_BYTES;
         if is_large || place.is_empty() {
             return (found, Vec::new());
@@ -164,6 +179,30 @@ impl Walks {
         (found, self.go_on(now_ns))
     }
 
+    /// Adds a read to what was read.
+    fn note(&mut self, place: &Range<u64>) {
+        let near = |read: &Range<u64>| {
+            read.start <= place.start && place.start <= read.end.saturating_add(NEAR_BYTES)
+        };
+        let Some(at) = self.read.iter().rposition(near) else {
+            if self.read.len() >= READ_MAX {
+                self.read.pop_front();
+            }
+            self.read.push_back(place.clone());
+            return;
+        };
+        let Some(mut read) = self.read.remove(at) else { return };
+        read.end = read.end.max(place.end);
+        // It has come to where another one began.
+        while let Some(next) =
+            self.read.iter().position(|next| read.start <= next.start && next.start <= read.end)
+        {
+            let next = self.read.remove(next);
+            read.end = read.end.max(next.map_or(0, |next| next.end));
+        }
+        self.read.push_back(read);
+    }
+
     /// Keeps a read that waits for what is coming.
     pub(super) fn wait(&mut self, request: Request) {
         self.waiting.push(request);
@@ -177,7 +216,7 @@ impl Walks {
         let Some(walk) = self.walks.last_mut() else { return Vec::new() };
         let end = walk.end();
         let ahead = end - walk.reached;
-        if ahead > walk.window / 4 * 3 {
+        if ahead > walk.window / 2 {
             return Vec::new();
         }
         // A device that gives more when more is asked for has not shown its rate yet.
@@ -207,19 +246,20 @@ impl Walks {
         for taken in pieces.chain(&self.writes).filter(|taken| taken.end > wanted.start) {
             wanted.end = wanted.end.min(taken.start);
         }
-        // What another walk has read is in its reader's memory.
-        let read = self.walks.iter().filter(|walk| walk.reached - walk.start >= NEAR_BYTES);
-        for start in read.map(|walk| walk.start).filter(|start| *start > wanted.start) {
-            wanted.end = wanted.end.min(start);
+        // What was read is in its reader's memory.
+        let long = |read: &&Range<u64>| read.end - read.start >= NEAR_BYTES;
+        for read in self.read.iter().filter(long).filter(|read| read.start > wanted.start) {
+            wanted.end = wanted.end.min(read.start);
         }
         wanted.end = wanted.end.min(self.device_bytes);
         let window = self.walks.last().map_or(0, |walk| walk.window);
-        let unit = (window / PIECES).next_power_of_two().clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
+        let least = (window / 4).next_power_of_two().clamp(FIRST_BYTES, PIECE_BYTES_MIN);
+        let unit = (window / PIECES).next_power_of_two().clamp(least, PIECE_BYTES_MAX);
         let mut stretches = Vec::new();
         while wanted.start < wanted.end {
             let end = (wanted.start / unit).saturating_add(1).saturating_mul(unit).min(wanted.end);
             let piece = wanted.start..end;
-            if !self.make_room(end - wanted.start) {
+            if !self.make_room(end - wanted.start, wanted.start) {
                 break;
             }
             let Some(walk) = self.walks.last_mut() else { break };
@@ -229,7 +269,8 @@ impl Walks {
             let at = walk.pieces.partition_point(|other| other.place.start < piece.start);
             let (place, used_at) = (piece.clone(), self.reads);
             walk.pieces.insert(at, Piece { number, place, bytes: None, left: length, used_at });
-            let sent = self.pace.send(length, now_ns);
+            let sent = self.pace.send(length, Distance::Near, now_ns);
+            self.sent_end = end;
             stretches.push(Stretch { number, place: piece, sent });
             wanted.start = end;
         }
@@ -237,16 +278,19 @@ impl Walks {
     }
 
     /// Forgets pieces until this many bytes fit: those that walks have passed, first what was not
-    /// used for longest, then the furthest ones of the walk that holds most. Returns whether they
-    /// fit.
-    fn make_room(&mut self, bytes: u64) -> bool {
+    /// used for longest, then the furthest ones of the walk that holds most, of the walk used last
+    /// only what is after `from`. Returns whether they fit.
+    fn make_room(&mut self, bytes: u64, from: u64) -> bool {
         let last = self.walks.len().saturating_sub(1);
         while self.held_bytes.saturating_add(bytes) > self.memory_bytes {
             let holds = |(number, walk): (usize, &Walk)| (walk.held_bytes(), number);
             let most = self.walks.iter().enumerate().map(holds).max().map(|(_, walk)| walk);
             let furthest = || {
-                let walk = most.filter(|walk| *walk != last)?;
-                let at = self.walks[walk].pieces.iter().rposition(|piece| piece.bytes.is_some())?;
+                let walk = most?;
+                let pieces = &self.walks[walk].pieces;
+                let at = pieces.iter().rposition(|piece| {
+                    piece.bytes.is_some() && (walk != last || piece.place.start > from)
+                })?;
                 Some((walk, at))
             };
             let Some((walk, at)) = self.passed_longest().or_else(furthest) else { return false };
