@@ -63,27 +63,6 @@ fn an_image_in_the_order_of_its_archive_holds_the_same() {
     }
 }
 
-/// What an archive has and the image has not must not be found in the image's free blocks.
-#[test]
-fn what_was_left_out_or_replaced_leaves_nothing() {
-    let folder = Scratch::new();
-    let (one, two) = (folder.join("one"), folder.join("two"));
-    make_tree(&one);
-    fs::create_dir(&two).unwrap();
-    let secret = b"what nobody is to find".repeat(1000);
-    fs::write(one.join("secret"), &secret).unwrap();
-    fs::write(one.join("changed"), &secret).unwrap();
-    fs::write(two.join("changed"), "new").unwrap();
-    let (first, second) = (packed(&folder, "one"), packed(&folder, "two"));
-    let image = folder.join("x.img");
-    build("--order arrival --exclude secret", &[&first, &second, &two], &image);
-    fs::remove_file(one.join("secret")).unwrap();
-    fs::write(one.join("changed"), "new").unwrap();
-    check(&image, &one, &folder);
-    let found = fs::read(&image).unwrap();
-    assert!(!found.windows(22).any(|bytes| bytes == &secret[..22]));
-}
-
 #[test]
 fn what_it_cannot_do_is_refused_before_anything_is_read() {
     let folder = Scratch::new();
