@@ -3,7 +3,6 @@
 //!
 //! ```text
 //! command        the command, run and read
-//! arrival        data in the order of an archive, written while it is read
 //! matrix         block size x inode size x profile x features, from a tree that has everything
 //! size           as large as its content; --size, --free, --free-inodes; where the volume begins
 //! room           what free room holds: inodes in mke2fs's ratio, filled by the kernel
@@ -21,7 +20,6 @@
     clippy::disallowed_methods,
     reason = "a signal has to come while a process runs: these tests wait by the host's clock"
 )]
-mod arrival;
 mod command;
 mod layout;
 mod limits;

@@ -414,30 +414,3 @@ fn an_archive_of_an_image_builds_the_same_image() {
         );
     }
 }
-
-/// Long pieces go into a pipe without being copied, and into a file as copies.
-#[test]
-fn a_pipe_is_given_what_a_file_is() {
-    let folder = Scratch::new();
-    let tree = folder.join("tree");
-    std::fs::create_dir(&tree).unwrap();
-    for (number, length) in [0usize, 5000, 65_535, 65_536, 65_537, 5 << 20].into_iter().enumerate()
-    {
-        let bytes: Vec<u8> = (0..length).map(|at| (at / 3 * (number + 1) % 251) as u8).collect();
-        std::fs::write(tree.join(format!("{number}")), bytes).unwrap();
-    }
-    for kind in ["ext2", "ext4"] {
-        let image = folder.join(kind);
-        let words = ["build", "-q", "-t", kind, tree.to_str().unwrap(), image.to_str().unwrap()];
-        assert!(extant(&words.map(OsStr::new)).status.success());
-        let out = folder.join("out.tar");
-        archive(&image, &["-F", "-o", out.to_str().unwrap()]);
-        assert!(archive(&image, &[]) == std::fs::read(&out).unwrap(), "{kind}");
-        // A reader that has enough does not keep the command.
-        let script = "\"$0\" tar -q \"$1\" | head -c 3000000 | wc -c";
-        let mut sh = Command::new("sh");
-        sh.args(["-c", script, env!("CARGO_BIN_EXE_extant")]).arg(&image);
-        let read = sh.output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&read.stdout).trim(), "3000000", "{kind}");
-    }
-}
