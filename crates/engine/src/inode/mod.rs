@@ -16,6 +16,7 @@
 //! inodes             all inodes of an open volume
 //! nodes              the inodes in memory           node       one inode in memory
 //! pages              blocks of a file in memory     arrivals   blocks being read into it
+//! resident           the runs in which they are kept
 //! placed             blocks with a place on the volume and data on their way, in no map yet
 //! mapping            file blocks to blocks: extents (merge, unwritten, compact, shift; dense,
 //!                    rewrite) or indirect blocks

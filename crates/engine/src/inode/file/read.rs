@@ -116,7 +116,7 @@ impl Reader<'_> {
         let bypasses =
             buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass;
         let found = self.pages.at(wanted.start);
-        let access = self.access(&wanted, found.is_some());
+        let access = self.access(&wanted, found.as_ref());
         let mut noted = stream.lock();
         noted.going.note(&access);
         let maps = self.next_maps(&mut noted, &wanted);
@@ -190,15 +190,15 @@ impl Reader<'_> {
         }
     }
 
-    /// The access as policies see it, if its first block is in memory or not.
-    fn access(&self, wanted: &Range<u32>, is_in_memory: bool) -> Access {
+    /// The access as policies see it. `found` is what is in memory of its first block.
+    fn access(&self, wanted: &Range<u32>, found: Option<&Found>) -> Access {
         let blocks = self.state.inode.size.div_ceil(self.block_size as u64);
         let first = wanted.start..wanted.start.saturating_add(1);
         Access {
             block: wanted.start,
             count: wanted.end - wanted.start,
             file_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
-            cached: is_in_memory || self.pages.arrivals.next(first).is_some(),
+            cached: found.is_some() || self.pages.arrivals.next(first).is_some(),
             block_size: self.volume.store.block_size(),
         }
     }
