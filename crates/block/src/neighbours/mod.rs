@@ -129,7 +129,8 @@ impl Neighbours {
                 operation: Operation::Read,
                 offset: place.start,
                 segments: vec![Segment::Owned(vec![0; length])],
-                urgency: Urgency::Background,
+                // Its reader comes to it next, and waits.
+                urgency: Urgency::Awaited,
                 completion: Box::new(move |completed| {
                     coming.bytes = match (completed.result, completed.segments.into_iter().next()) {
                         (Ok(()), Some(Segment::Owned(bytes))) if bytes.len() == length => {

@@ -22,8 +22,10 @@ const LARGE_BYTES: u64 = 256 << 10;
 const FILE_BYTES: u64 = 4 << 20;
 /// A read at most this many bytes after a walk, or before it, still belongs to it.
 const NEAR_BYTES: u64 = 256 << 10;
-/// The first window of a walk, in bytes.
+/// The first window of a walk at least, in bytes, and its part of what the device has under way:
+/// two reads may be near each other by chance.
 const FIRST_BYTES: u64 = 64 << 10;
+const FIRST_SHARE: u64 = 8;
 /// The longest window is at least this, in bytes: fewer requests cost less where there is no
 /// latency.
 const LONGEST_BYTES_MIN: u64 = 256 << 10;
@@ -224,7 +226,7 @@ impl Walks {
         let shows_more = walk.waited && rate > walk.rate_before + walk.rate_before / 4;
         let advance = walk.reached.saturating_sub(walk.reached_before);
         walk.window = match (walk.window, walk.used_bytes) {
-            (0, _) => flight.clamp(FIRST_BYTES, limit(1)),
+            (0, _) => (flight / FIRST_SHARE).clamp(FIRST_BYTES, most),
             (window, 0) if window / 2 < FIRST_BYTES => 0,
             (window, 0) => window / 2,
             (window, used) if used >= advance / 2 => {
