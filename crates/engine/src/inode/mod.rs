@@ -21,6 +21,7 @@
 //!                    rewrite) or indirect blocks
 //! window             blocks in hand for a growing file or directory
 //! table              the inode table                unstored   changed inodes not in it yet
+//! table_windows      how much of the tables is read at once
 //! operation          a handle with its volume       credits    how many blocks it changes
 //! volume             store, space, pages, orphans and unstored inodes of one open volume
 //! orphans            the list of orphans, as it is on the disk
