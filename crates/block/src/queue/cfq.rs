@@ -58,8 +58,8 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
 };
 
 // A change of turns costs two seeks, some 25 ms of a disk: 8 % of a round of 300 ms. Write-back has
-// four fifths of it, so that a writer keeps most of its rate, and those who wait get their turn four
-// times a second.
+// four fifths of it, so that a writer keeps most of its rate, and those who wait get their turn
+// four times a second.
 const TURNS_PARAMETERS: &[ElevatorParameter] = &[
     parameter("awaited_ms", 60),
     parameter("background_ms", 240),

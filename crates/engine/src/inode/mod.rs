@@ -24,6 +24,7 @@
 //! table              the inode table                unstored   changed inodes not in it yet
 //! lazy_pages         pages that are made when they are wanted
 //! known_names        names that were looked up lately
+//! table_windows      how much of the tables is read at once
 //! operation          a handle with its volume       credits    how many blocks it changes
 //! volume             store, space, pages, orphans and unstored inodes of one open volume
 //! orphans            the list of orphans, as it is on the disk
