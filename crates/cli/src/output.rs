@@ -2,7 +2,6 @@
 //! takes what comes.
 use crate::error::Error;
 use crate::target::{Existing, Target};
-use extant_image::export::Pipe;
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -76,11 +75,6 @@ impl Output {
     /// Its name, for messages.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The pipe that it is, if it is one.
-    pub fn pipe(&self) -> Option<Pipe> {
-        Pipe::of(&self.file)
     }
 
     /// Whether it is standard output, where nothing else may be printed then.

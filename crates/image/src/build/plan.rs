@@ -70,9 +70,6 @@ pub fn exact(
     free: Room,
     flex: FlexGroups,
 ) -> Result<VolumePlan, extant_engine::Error> {
-    if template.tables_from.is_some() {
-        return around(template, need, inodes, free, flex);
-    }
     let (first, journal) = search(template, need, inodes, free, flex)?;
     if free == Room::NONE {
         return Ok(shorter(first, need, inodes, flex));
@@ -86,42 +83,6 @@ pub fn exact(
     }
     let (plan, _) = search(&kept, need, inodes.with_ratio_of(first.bytes()), free, flex)?;
     Ok(plan)
-}
-
-/// A volume around data that is there already.
-fn around(
-    template: &FormatOptions,
-    need: &Need,
-    inodes: InodeWish,
-    free: Room,
-    flex: FlexGroups,
-) -> Result<VolumePlan, extant_engine::Error> {
-    let block_size = u64::from(template.wishes.block_size);
-    let data_end = template.tables_from.unwrap_or_default().0;
-    let tables = inodes.needed.saturating_mul(template.wishes.inode_size.into()) / block_size;
-    let mut options = template.clone();
-    let mut blocks = with_room(data_end + tables + need.metadata + 8, free, block_size);
-    let mut refusal = None;
-    for _ in 0..ROUNDS {
-        options.wishes.blocks = blocks;
-        options.wishes.inodes = inodes.count(blocks.saturating_mul(block_size));
-        match laid_out(&mut options, Room::NONE, flex) {
-            Err(error) => {
-                refusal = Some(error);
-                blocks = blocks.saturating_add(blocks / 256 + 8);
-            }
-            Ok((layout, journal)) => {
-                let made = made(&options, &layout, journal);
-                let wanted = with_room(needed(&layout, made, need), free, block_size);
-                if layout.superblock.blocks_count >= wanted {
-                    return Ok(finish(options, inodes, &layout, made, need));
-                }
-                let dropped = if layout.superblock.blocks_count < blocks { 64 } else { 1 };
-                blocks = wanted.max(blocks + dropped);
-            }
-        }
-    }
-    Err(refusal.unwrap_or(ErrorKind::InvalidArgument("no volume size fits this content").into()))
 }
 
 /// The first size tried that suffices, and the blocks of its journal.

@@ -10,9 +10,8 @@ use super::room::{FreeInodes, ImageSize, Room};
 use super::sample::sample_superblock;
 use crate::error::{Error, ErrorKind};
 use crate::notice::Notices;
-use crate::source::{Arrival, Collected, Owner};
+use crate::source::{Collected, Owner};
 use crate::tree::{NodeId, Tree};
-use extant_archive::reason;
 use extant_block::{Clock, RealClock, WallTime};
 use extant_engine::Packing;
 use extant_engine::allocation::MapBlocks;
@@ -147,42 +146,6 @@ impl BuildOptions {
         .of(ErrorKind::InodeTables))
     }
 
-    /// Where the rest of an image goes whose bodies are there already. Returns the blocks among
-    /// theirs that stay free.
-    fn arrive(
-        &self,
-        collected: &Collected,
-        arrival: &Arrival,
-        destination: &Destination<'_>,
-        template: &mut FormatOptions,
-    ) -> Result<u64, Error> {
-        let refused = |why: &str| {
-            let name = &destination.name;
-            Err(Error::new(format!("{name}: data in the order of arrival {why}")))
-        };
-        if destination.device_bytes.is_some() {
-            return refused("goes to a regular file only");
-        }
-        if matches!(self.size, ImageSize::Fixed(_)) {
-            return refused("makes an image of its own size");
-        }
-        if self.flex_groups == FlexGroups::Given {
-            return refused("decides about flex groups itself");
-        }
-        let Collected { tree, sources, .. } = collected;
-        let nodes = (0..tree.node_bound() as u32).map(NodeId);
-        let bodies = nodes
-            .filter(|node| tree.is_part(*node))
-            .filter_map(|node| Some((sources.arrived_at(tree.body(node))?, tree.length(node))));
-        let unused = arrival.empty_all_but(bodies.collect());
-        let unused = unused.map_err(|error| {
-            Error::new(format!("{}: {}", destination.name, reason(&error)))
-                .of(ErrorKind::Write(error))
-        })?;
-        template.tables_from = Some(arrival.end());
-        Ok(unused)
-    }
-
     /// Format and identity: what was asked for, else what follows from the content.
     fn template(&self, tree: &Tree, newest: i64) -> FormatOptions {
         let mut wishes = Wishes {
@@ -230,11 +193,7 @@ impl<'a> Job<'a> {
         }
         kept::check_sizes(tree, &order, &sample)?;
         let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
-        let mut need = need::of_tree(tree, &order, &template.wishes, tail)?;
-        if let Some(arrival) = collected.sources.arrival() {
-            let unused = options.arrive(collected, arrival, destination, &mut template)?;
-            need.data += unused;
-        }
+        let need = need::of_tree(tree, &order, &template.wishes, tail)?;
         if options.small_journal == SmallJournal::Made
             && template.journal == JournalWish::Default
             && need.data + need.metadata < JOURNAL_FROM_BLOCKS

@@ -3,8 +3,7 @@
 //!
 //! *Invariants*: a body is as long as its header says, also when it cannot be read; nothing waits
 //! in `pieces` when a chunk goes back to its reader.
-use super::body::{Bodies, BodyChunk, Long, Part, Shape, shape};
-use super::handover::Pipe;
+use super::body::{Bodies, BodyChunk, Part, Shape, shape};
 use super::left_out::LeftOut;
 use super::plan::{ExportPlan, Item, PATH_BYTES_MAX, Step};
 use crate::error::{Error, ErrorKind};
@@ -19,8 +18,6 @@ use std::sync::Arc;
 
 /// Headers that wait to be written, at most.
 const HEADER_BYTES_MAX: usize = 256 << 10;
-/// What is copied at once where pages cannot be handed over: what cannot be read is lost no further.
-const SECTOR_BYTES: usize = 4096;
 /// Pieces that one call writes.
 const PIECES_MAX: usize = 1000;
 
@@ -59,41 +56,12 @@ pub fn write(
     progress: &dyn Progress,
     left_out: &mut dyn FnMut(LeftOut) -> ControlFlow<()>,
 ) -> Result<Summary, Error> {
-    write_all_items(plan, &mut Output::Writer(output), progress, left_out)
-}
-
-/// The same, into a pipe that takes long pieces from the host's cache without a copy, where the
-/// image is a file of the host.
-///
-/// # Errors
-/// As [`write`].
-pub fn write_to_pipe(
-    plan: &Arc<ExportPlan>,
-    pipe: &mut Pipe,
-    progress: &dyn Progress,
-    left_out: &mut dyn FnMut(LeftOut) -> ControlFlow<()>,
-) -> Result<Summary, Error> {
-    let summary = write_all_items(plan, &mut Output::Pipe(pipe), progress, left_out);
-    pipe.drain();
-    summary
-}
-
-fn write_all_items(
-    plan: &Arc<ExportPlan>,
-    output: &mut Output<'_>,
-    progress: &dyn Progress,
-    left_out: &mut dyn FnMut(LeftOut) -> ControlFlow<()>,
-) -> Result<Summary, Error> {
-    let long = match output {
-        Output::Pipe(_) if plan.survey.device().host_file().is_some() => Long::HandOver,
-        Output::Pipe(_) | Output::Writer(_) => Long::Read,
-    };
     let mut archive = Archive {
         plan,
         output,
         progress,
         left_out,
-        bodies: Bodies::start(Arc::clone(plan), long),
+        bodies: Bodies::start(Arc::clone(plan)),
         chunk: BodyChunk::default(),
         part: 0,
         taken: 0,
@@ -119,24 +87,9 @@ enum Piece {
     Zeros(usize),
 }
 
-/// Where an archive goes.
-enum Output<'a> {
-    Writer(&'a mut dyn Write),
-    Pipe(&'a mut Pipe),
-}
-
-impl Output<'_> {
-    fn writer(&mut self) -> &mut dyn Write {
-        match self {
-            Output::Writer(writer) => *writer,
-            Output::Pipe(pipe) => *pipe,
-        }
-    }
-}
-
-struct Archive<'a, 'o> {
+struct Archive<'a> {
     plan: &'a ExportPlan,
-    output: &'a mut Output<'o>,
+    output: &'a mut dyn Write,
     progress: &'a dyn Progress,
     left_out: &'a mut dyn FnMut(LeftOut) -> ControlFlow<()>,
     bodies: Bodies,
@@ -150,7 +103,7 @@ struct Archive<'a, 'o> {
     summary: Summary,
 }
 
-impl Archive<'_, '_> {
+impl Archive<'_> {
     fn item(&mut self, item: &Item, path: &[u8]) -> Result<(), Error> {
         let survey = &self.plan.survey;
         let shape = shape(survey, item.object, item.step);
@@ -333,7 +286,7 @@ impl Archive<'_, '_> {
             Piece::Zeros(length) => IoSlice::new(&ZEROS[..*length]),
         };
         let mut slices: Vec<IoSlice<'_>> = self.pieces.iter().map(slice).collect();
-        write_all(self.output.writer(), &mut slices)?;
+        write_all(self.output, &mut slices)?;
         self.pieces.clear();
         self.made.clear();
         Ok(())
@@ -367,11 +320,6 @@ impl Archive<'_, '_> {
         while left > 0 {
             match self.take(&mut left)? {
                 Taken::Bytes(range) => self.push(Piece::Body(range))?,
-                Taken::Handed(range) => {
-                    if let Some(reason) = self.hand_over(range)? {
-                        lost.get_or_insert(reason);
-                    }
-                }
                 Taken::Zeros(count) => self.zeros(count)?,
                 Taken::Lost(count, reason) => {
                     self.zeros(count)?;
@@ -390,30 +338,6 @@ impl Archive<'_, '_> {
         }
     }
 
-    /// Hands a stretch of the volume over to the pipe; what it does not take is copied. Why bytes of
-    /// it are zeros in the archive, if some are.
-    fn hand_over(&mut self, range: Range<u64>) -> Result<Option<String>, Error> {
-        self.flush()?;
-        let device = self.plan.survey.device();
-        let mut at = range.start;
-        if let Output::Pipe(pipe) = self.output {
-            at += pipe.take(device, at, range.end - at);
-        }
-        self.summary.bytes += range.end - range.start;
-        let (mut sector, mut lost) = ([0; SECTOR_BYTES], None);
-        while at < range.end {
-            let count = (SECTOR_BYTES - at as usize % SECTOR_BYTES).min((range.end - at) as usize);
-            let bytes = &mut sector[..count];
-            if let Err(error) = device.read(at, bytes) {
-                bytes.fill(0);
-                lost.get_or_insert(error.to_string());
-            }
-            write_all(self.output.writer(), &mut [IoSlice::new(bytes)])?;
-            at += count as u64;
-        }
-        Ok(lost)
-    }
-
     fn skip_body(&mut self, mut left: u64) -> Result<(), Error> {
         while left > 0 {
             self.take(&mut left)?;
@@ -427,7 +351,6 @@ impl Archive<'_, '_> {
         let part = self.next_part()?;
         let available = match part {
             Part::Bytes(range) => range.len() as u64,
-            Part::Handed(range) => range.end - range.start,
             Part::Zeros(count) | Part::Lost(count, _) => *count,
             Part::Map(_) => return Err(Error::new("the reader of the image lost its place")),
         };
@@ -438,10 +361,6 @@ impl Archive<'_, '_> {
             Part::Bytes(range) => {
                 let start = range.start + taken as usize;
                 Taken::Bytes(start..start + count as usize)
-            }
-            Part::Handed(range) => {
-                let start = range.start + taken;
-                Taken::Handed(start..start + count)
             }
             Part::Lost(_, reason) => Taken::Lost(count, reason.clone()),
             Part::Zeros(_) | Part::Map(_) => Taken::Zeros(count),
@@ -499,8 +418,6 @@ fn is_whole(ranges: &[Range<u64>], size: u64) -> bool {
 enum Taken {
     /// Of the chunk.
     Bytes(Range<usize>),
-    /// Of the volume.
-    Handed(Range<u64>),
     Zeros(u64),
     Lost(u64, String),
 }
