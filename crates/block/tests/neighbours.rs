@@ -36,6 +36,59 @@ impl Bench {
 }
 
 #[test]
+fn a_walk_reads_stretches_that_double_and_single_reads_nothing_more() {
+    let bench = Bench::new();
+    bench.read(0, 4 * KIB);
+    assert_eq!(bench.reads(), [(0, 4)], "one read is no walk");
+    bench.read(8 * KIB, 4 * KIB);
+    assert_eq!(bench.reads(), [(8, 4), (12, 64)], "the second one near it is");
+    bench.read(12 * KIB, 4 * KIB);
+    bench.read(70 * KIB, 4 * KIB);
+    assert_eq!(bench.reads(), [], "these are in memory");
+    bench.read(80 * KIB, 4 * KIB);
+    assert_eq!(bench.reads(), [(80, 4), (84, 128)], "a stretch that was used doubles");
+    bench.read(10 << 20, 4 * KIB);
+    assert_eq!(bench.reads(), [(10240, 4)], "far away another walk may begin");
+    bench.read(84 * KIB, 4 * KIB);
+    assert_eq!(bench.reads(), [], "and the first one goes on");
+}
+
+#[test]
+fn a_walk_that_goes_back_and_forth_fills_what_lies_between() {
+    let bench = Bench::new();
+    bench.read(200 * KIB, 4 * KIB);
+    bench.read(40 * KIB, 4 * KIB);
+    assert_eq!(bench.reads(), [(200, 4), (40, 4), (44, 156)]);
+    for kib in [100, 48, 196, 120] {
+        bench.read(kib * KIB, 4 * KIB);
+    }
+    assert_eq!(bench.reads(), []);
+}
+
+#[test]
+fn two_walks_are_told_apart() {
+    let bench = Bench::new();
+    let far = 8 << 20;
+    for step in 0..8 {
+        bench.read(step * 8 * KIB, 4 * KIB);
+        bench.read(far + step * 8 * KIB, 4 * KIB);
+    }
+    let expected = [(0, 4), (8192, 4), (8, 4), (12, 64), (8200, 4), (8204, 64)];
+    assert_eq!(bench.reads(), expected, "all that follows is in memory");
+}
+
+#[test]
+fn stretches_that_nobody_uses_end() {
+    let bench = Bench::new();
+    // Each read is near the one before, and after all that was read.
+    for step in 0..6 {
+        bench.read(step * 200 * KIB, 4 * KIB);
+    }
+    let behind: u64 = bench.reads().iter().map(|(_, kib)| kib).sum::<u64>() - 6 * 4;
+    assert!(behind <= 3 * 64, "{behind} KiB were read for nothing");
+}
+
+#[test]
 fn large_reads_pass_by_and_the_end_of_the_device_is_minded() {
     let bench = Bench::new();
     bench.read(0, 256 * KIB);
@@ -45,8 +98,6 @@ fn large_reads_pass_by_and_the_end_of_the_device_is_minded() {
     bench.read(BYTES - 16 * KIB, 4 * KIB);
     let end = BYTES / KIB;
     assert_eq!(bench.reads(), [(end - 24, 4), (end - 16, 4), (end - 12, 12)]);
-    bench.read(BYTES - 12 * KIB, 12 * KIB);
-    assert_eq!(bench.reads(), [], "this is in memory");
     let mut past = [0; 4096];
     assert!(bench.neighbours.read(BYTES - KIB, &mut past).is_err());
 }

@@ -59,8 +59,6 @@ use std::sync::{Arc, OnceLock};
 use superblock::Record;
 use writes::Writes;
 
-/// Part of the cache's bytes that read-ahead over the ends of files may take on top of them.
-const READ_AHEAD_SHARE: u64 = 4;
 /// Bit of `s_state`: errors were met.
 const STATE_ERRORS: u16 = 2;
 
@@ -155,9 +153,8 @@ impl Store {
         let style = style_of(&superblock);
         let traffic: Arc<dyn BlockDevice> = match options.policies.neighbour_read_ahead {
             NeighbourReadAhead::None => Arc::clone(&device),
-            NeighbourReadAhead::Paced => {
-                let memory = options.cache_bytes as u64 / READ_AHEAD_SHARE;
-                Arc::new(Neighbours::new(Arc::clone(&device), memory))
+            NeighbourReadAhead::Grow(bytes) => {
+                Arc::new(Neighbours::new(Arc::clone(&device), bytes))
             }
         };
         let latch = Latch::new(device.clock());

@@ -21,7 +21,6 @@ macro_rules! builtin {
 pub static BUILTINS: &[Builtin] = &[
     builtin!("read-cold"),
     builtin!("stat-cold"),
-    builtin!("walk-cold"),
     builtin!("find"),
     builtin!("tar"),
     builtin!("untar"),

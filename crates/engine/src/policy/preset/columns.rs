@@ -511,10 +511,10 @@ const NEIGHBOUR_READ_AHEADS: &[Choice] = &[
         set: |policies| policies.neighbour_read_ahead = NeighbourReadAhead::None,
     },
     Choice {
-        name: "paced",
-        line: "as far as the device's latency times its rate, learned while reading, if it is used \
-            (ours)",
-        set: |policies| policies.neighbour_read_ahead = NeighbourReadAhead::Paced,
+        name: "grow-2m",
+        line: "stretches that double from 64 KiB to 2 MiB while they are used (ours: a seek costs \
+            as much as 400 KiB)",
+        set: |policies| policies.neighbour_read_ahead = NeighbourReadAhead::Grow(2 << 20),
     },
 ];
 

@@ -89,8 +89,8 @@ pub enum DirectoryReadAhead {
 pub enum NeighbourReadAhead {
     /// They do not.
     None,
-    /// As far as the device's latency times its rate: see [`extant_block::Neighbours`].
-    Paced,
+    /// Stretches that grow up to this many bytes are read: see [`extant_block::Neighbours`].
+    Grow(u64),
 }
 
 /// How much of an inode table is read at once.
