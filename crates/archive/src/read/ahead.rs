@@ -4,7 +4,7 @@
 //! *Invariants*: buffers arrive in the order in which they were read. The end of the stream is an
 //! empty buffer; a thread that ends without one has failed, so nothing is ever cut off silently.
 //! *Locking*: none but that of the channels. The thread is not waited for: it may be reading from
-//! a pipe in which nothing comes, and it ends at the first buffer that nobody takes.
+//! a pipe in which nothing comes, and it ends at the first buffer that is not taken.
 use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_reader_that_was_dropped() {
+    fn a_reader_that_was_dropped_is_not_waited_for() {
         let end = || Ok(0);
         drop(Ahead::new(Broken { left: 1 << 40, end }).unwrap());
     }

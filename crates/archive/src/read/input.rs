@@ -78,7 +78,7 @@ impl Window {
 }
 
 /// At most a buffer from byte `at`, in one call that no signal interrupts.
-pub(super) fn pread(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+fn pread(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     loop {
         match rustix::io::pread(file, &mut *buffer, at) {
             Err(Errno::INTR) => {}

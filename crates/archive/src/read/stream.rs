@@ -2,7 +2,7 @@
 //! name that holds them end to end without headers and holes; from then on they are ranges of a
 //! file like those of a plain archive.
 //!
-//! A thread of its own decompresses (`ahead`), more of them where the stream has parts (`parallel`),
+//! A thread of its own decompresses (`ahead`), several where the stream has parts (`parallel`),
 //! while this one writes the spool.
 //!
 //! Which libraries: flate2 on zlib-rs (510-660 MB/s of the linux-6.1 tree, no C), lzma-rust2 (140

@@ -113,8 +113,21 @@ fn however_the_archive_came_the_image_is_that_of_the_folder() {
     for (tool, words) in [("gzip", "-k"), ("zstd", "-qk"), ("xz", "-k")] {
         output(program(tool).arg(words).arg(folder.join("x.tar"))).unwrap();
     }
+    // Several blocks of xz, and several frames of zstd, are decompressed side by side.
+    let parts = folder.join("parts.tar");
+    fs::copy(folder.join("x.tar"), &parts).unwrap();
+    output(program("xz").args(["-k", "--block-size=65536"]).arg(&parts)).unwrap();
+    let plain = fs::read(&parts).unwrap();
+    let mut frames = Vec::new();
+    for piece in plain.chunks(50_000) {
+        fs::write(folder.join("piece"), piece).unwrap();
+        let frame = output(program("zstd").arg("-qc").arg(folder.join("piece"))).unwrap();
+        frames.extend(frame.stdout);
+    }
+    fs::write(folder.join("parts.tar.zst"), frames).unwrap();
     let expected = image_of(&folder, "-t ext4", &[&tree]);
-    for name in ["x.tar", "backwards.tar", "x.tar.gz", "x.tar.zst", "x.tar.xz"] {
+    let whole = ["x.tar", "backwards.tar", "x.tar.gz", "x.tar.zst", "x.tar.xz"];
+    for name in whole.into_iter().chain(["parts.tar.xz", "parts.tar.zst"]) {
         assert!(image_of(&folder, "-t ext4", &[&folder.join(name)]) == expected, "{name}");
         let image = folder.join("piped.img");
         let mut cat =

@@ -157,7 +157,7 @@ fn start(threads: usize, decoder: Decoder) -> io::Result<SyncSender<Work>> {
             loop {
                 let work = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok(Work { part, done }) = work else { return };
-                // Nobody may want it any more.
+                // The reader may be gone.
                 let _ = done.send(decoder(&part));
             }
         };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header 12 | block | block | ... | index | footer 12
-//! index     0 | how many | for each block: unpadded size, uncompressed size | 0 to 3 zeros | CRC-32
+//! index     0 | count | for each block: unpadded size, uncompressed size | 0 to 3 zeros | CRC-32
 //! footer    CRC-32 | size of the index / 4 - 1, 4 | flags 2 | "YZ"
 //! ```
 //! Sizes are numbers of seven bits a byte. A worker is given a block as a file of its own: the
@@ -10,10 +10,10 @@
 //! whole file. What is not such a file (several streams, padding, no index where it should be) is
 //! read by one thread.
 use super::{Decoder, Next, PART_BYTES_MAX, Part, Split};
-use crate::read::input::pread;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 
 const HEADER_BYTES: usize = 12;
 const MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
@@ -155,16 +155,10 @@ impl Split for Blocks {
     }
 }
 
-/// So many bytes of a file; `None` if it has less, or cannot be read.
+/// `length` bytes of a file; `None` if it has less, or cannot be read.
 fn read_at(file: &File, offset: u64, length: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(length).ok()?];
-    let mut done = 0;
-    while done < bytes.len() {
-        match pread(file, &mut bytes[done..], offset + done as u64) {
-            Ok(count @ 1..) => done += count,
-            _ => return None,
-        }
-    }
+    file.read_exact_at(&mut bytes, offset).ok()?;
     Some(bytes)
 }
 

@@ -37,7 +37,7 @@ impl<R: Read> Frames<R> {
         Frames { input: Some(input), frame: Vec::new() }
     }
 
-    /// Reads on until the frame has so many bytes; `false` if the input ends before.
+    /// Reads on until the frame has `length` bytes; `false` if the input ends before.
     fn read_to(&mut self, length: usize) -> io::Result<bool> {
         let missing = length.saturating_sub(self.frame.len()) as u64;
         if let Some(input) = &mut self.input {
