@@ -140,7 +140,7 @@ fn a_full_volume_with_a_small_log_goes_on() {
                 3 => volume.write(&other, &vec![round as u8; 12_000]),
                 4 => volume.create_dir(format!("/directory {}", random.below(200)), 0o755),
                 _ if random.one_in(20) => volume.sync(),
-                _ => volume.hard_link(&one, &format!("/link {}", random.below(100))),
+                _ => volume.hard_link(&one, format!("/link {}", random.below(100))),
             };
             match outcome.map_err(|error| error.kind) {
                 Ok(()) | Err(ErrorKind::NotFound | ErrorKind::Exists | ErrorKind::TooManyLinks) => {
