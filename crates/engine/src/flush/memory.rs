@@ -50,7 +50,7 @@ impl Core {
     }
 
     fn check_memory(&self) -> Result<()> {
-        if self.volume().pages.is_crowded(self.blocks_beside_pages()) {
+        if self.volume().pages.is_crowded() {
             self.make_room()?;
         }
         if self.volume().store.cache.is_crowded() && self.is_writable() {
@@ -65,13 +65,6 @@ impl Core {
         Ok(())
     }
 
-    /// Memory of frames, nodes and names, in blocks.
-    fn blocks_beside_pages(&self) -> usize {
-        let volume = self.volume();
-        let bytes = volume.store.cache.bytes() + self.inodes.nodes.bytes() + volume.names.bytes();
-        bytes / volume.store.block_size() as usize
-    }
-
     /// As `balance`, after a call that only read. Its errors need not be reported here: a failed
     /// write has closed the latch, and the next sync fails on what could not be read.
     pub(crate) fn balance_after_reading(&self) {
@@ -82,7 +75,6 @@ impl Core {
     /// first. After a failure dirty pages stay, and everything else can still be read.
     fn make_room(&self) -> Result<()> {
         let writes = self.manner() == Manner::Whole;
-        let mut kept_bytes = 0;
         for node in self.inodes.nodes.with_pages() {
             if writes && node.pages.is_dirty() && self.is_writable() {
                 write_back(self.volume(), &node)?;
@@ -93,12 +85,8 @@ impl Core {
                     node.pages.under_way.wait_for(&(0..u64::MAX));
                 }
                 node.pages.drop_clean(&state.dirty);
-                kept_bytes += node.pages.room();
             }
         }
-        // What stays counts against the memory too.
-        let volume = self.volume();
-        volume.pages.note_kept(kept_bytes / volume.store.block_size() as usize);
         Ok(())
     }
 }

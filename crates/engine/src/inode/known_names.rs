@@ -198,7 +198,8 @@ impl KnownNames {
     }
 
     /// Memory in use, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 

@@ -17,7 +17,6 @@ use extant_format::Ino;
 use extant_format::inode::Inode;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SHARDS: usize = 16;
 /// The part of the memory that nodes may take.
@@ -44,8 +43,6 @@ pub(crate) struct Nodes {
     paged: Arc<Paged>,
     /// At most about this many nodes that are not in use are kept in each shard.
     nodes_max: usize,
-    /// How many nodes there are.
-    held: AtomicUsize,
 }
 
 impl Nodes {
@@ -55,7 +52,6 @@ impl Nodes {
         Nodes {
             paged: Paged::new(&volume.store.clock),
             nodes_max: nodes_max.max(NODES_MIN) / SHARDS,
-            held: AtomicUsize::new(0),
             shards: (0..SHARDS)
                 .map(|_| ShortLock::ranked(ranks::NODES, Shard::default()))
                 .collect(),
@@ -109,10 +105,8 @@ impl Nodes {
             return Arc::clone(there);
         }
         if shard.by_ino.len() >= self.nodes_max {
-            let evicted = shard.evict(volume, EVICTED_AT_ONCE);
-            self.held.fetch_sub(evicted, Ordering::Relaxed);
+            shard.evict(volume, EVICTED_AT_ONCE);
         }
-        self.held.fetch_add(1, Ordering::Relaxed);
         let Shard { by_ino, queue } = &mut *shard;
         queue.sweep_if_long(by_ino.len(), |ino| by_ino.contains_key(ino));
         shard.by_ino.insert(ino, Arc::clone(&node));
@@ -122,14 +116,7 @@ impl Nodes {
 
     /// Removes the node of a freed inode.
     pub(crate) fn remove(&self, ino: Ino) {
-        if self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino).is_some() {
-            self.held.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Memory in use, in bytes, without that of pages.
-    pub(crate) fn bytes(&self) -> usize {
-        self.held.load(Ordering::Relaxed) * NODE_BYTES
+        self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
     }
 
     /// Evicts all nodes that are not in use and have nothing to write, and forgets all names; the
@@ -139,8 +126,7 @@ impl Nodes {
         for shard in &self.shards {
             let mut shard = shard.lock();
             let turns = shard.queue.len();
-            let evicted = shard.evict(volume, turns);
-            self.held.fetch_sub(evicted, Ordering::Relaxed);
+            shard.evict(volume, turns);
         }
     }
 
@@ -168,14 +154,12 @@ impl Nodes {
 
 impl Shard {
     /// Evicts nodes that are not in use and have nothing to write, among the oldest `turns`.
-    /// Returns how many.
-    fn evict(&mut self, volume: &Volume, turns: usize) -> usize {
-        let mut evicted = 0;
+    fn evict(&mut self, volume: &Volume, turns: usize) {
         let unstored = volume.unstored.inodes.lock();
         let mut turns = turns.min(self.queue.len());
         while turns > 0 {
             turns -= 1;
-            let Some(ino) = self.queue.pop() else { break };
+            let Some(ino) = self.queue.pop() else { return };
             let Some(node) = self.by_ino.get_mut(&ino) else {
                 continue;
             };
@@ -190,11 +174,9 @@ impl Shard {
             if idle && !unstored.contains_key(&ino) {
                 self.by_ino.remove(&ino);
                 volume.space.close_window(ino);
-                evicted += 1;
             } else {
                 self.queue.push(ino);
             }
         }
-        evicted
     }
 }

@@ -62,9 +62,6 @@ use writes::Writes;
 /// Bit of `s_state`: errors were met.
 const STATE_ERRORS: u16 = 2;
 
-/// The part of the memory that metadata may take, unless files take none.
-const METADATA_SHARE: usize = 2;
-
 /// What may be done with a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
@@ -181,13 +178,14 @@ impl Store {
                 false => options.policies.data_order,
             },
         };
-        let bytes = match options.data {
-            DataKeeping::Bytes => options.cache_bytes / METADATA_SHARE,
-            // Files take none.
-            DataKeeping::Phantom => options.cache_bytes,
-        };
         Ok(Store {
-            cache: Cache::new(Arc::clone(&traffic), &superblock, style, bytes, &surroundings),
+            cache: Cache::new(
+                Arc::clone(&traffic),
+                &superblock,
+                style,
+                options.cache_bytes,
+                &surroundings,
+            ),
             writes: Arc::new(Writes::new(device.clock(), &latch, &barrier)),
             clock: Arc::clone(device.clock()),
             hasher: Hasher::of(&superblock),

@@ -127,17 +127,14 @@ fn write_locked(
         load_for_change(volume, pages, state, range.end - 1)?;
     }
     promise(operation, state, range.clone())?;
-    let taken = match volume.pages.data {
-        DataKeeping::Bytes => {
-            pages.write(block_size as usize, offset, bytes).div_ceil(block_size as usize)
-        }
+    match volume.pages.data {
+        DataKeeping::Bytes => pages.write(block_size as usize, offset, bytes),
         DataKeeping::Phantom => {
             let blocks = range.start as u32..range.end as u32;
-            pages.add(blocks.clone(), &Payload::Phantom, block_size as usize);
-            blocks.len()
+            pages.add(blocks, &Payload::Phantom, block_size as usize);
         }
-    };
-    volume.pages.count(taken);
+    }
+    volume.pages.count((range.end - range.start) as usize);
     state.dirty.insert(range);
     volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
     Ok(())

@@ -40,15 +40,13 @@ pub(crate) struct PageCounts {
     /// Pages read or written since memory was last checked.
     recent: AtomicUsize,
     recent_max: usize,
-    /// Pages that stayed when memory was last checked.
-    kept: AtomicUsize,
 }
 
 impl PageCounts {
     /// No pages. Memory is to be checked each time that `recent_max` pages came into it.
     pub(crate) fn new(data: DataKeeping, recent_max: usize) -> PageCounts {
         let (dirty, recent) = (AtomicU64::new(0), AtomicUsize::new(0));
-        PageCounts { data, dirty, recent, recent_max, kept: AtomicUsize::new(0) }
+        PageCounts { data, dirty, recent, recent_max }
     }
 
     /// How many blocks are dirty.
@@ -61,22 +59,9 @@ impl PageCounts {
         self.recent.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Notes memory that was not given up when it was last checked, in pages.
-    pub(crate) fn note_kept(&self, pages: usize) {
-        self.kept.store(pages, Ordering::Relaxed);
-    }
-
-    /// Whether enough pages came into memory to check it, while `used` blocks of memory are used
-    /// for something else. If so, starts to count from zero.
-    pub(crate) fn is_crowded(&self, used: usize) -> bool {
-        let recent = self.recent.load(Ordering::Relaxed);
-        let used = used.saturating_add(self.kept.load(Ordering::Relaxed));
-        let recent_max = match self.data {
-            DataKeeping::Bytes => self.recent_max.saturating_sub(used).max(self.recent_max / 4),
-            // They take no memory.
-            DataKeeping::Phantom => self.recent_max,
-        };
-        let crowded = recent > recent_max;
+    /// Whether enough pages came into memory to check it. If so, starts to count from zero.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let crowded = self.recent.load(Ordering::Relaxed) > self.recent_max;
         if crowded {
             self.recent.store(0, Ordering::Relaxed);
         }
@@ -237,11 +222,6 @@ impl Pages {
         before
     }
 
-    /// The memory that its blocks take, in bytes. Those without bytes take none.
-    pub(crate) fn room(&self) -> usize {
-        self.pages.lock().room()
-    }
-
     /// Whether no block is in memory.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.lock().is_empty()
@@ -269,12 +249,11 @@ impl Pages {
     }
 
     /// Copies bytes into the blocks at an offset in the file. What else these blocks hold, if they
-    /// were not in memory, becomes zeros. What a write is using is copied first. Returns how much
-    /// more memory they take, in bytes.
-    pub(crate) fn write(&self, block_size: usize, offset: u64, bytes: &[u8]) -> usize {
+    /// were not in memory, becomes zeros. What a write is using is copied first.
+    pub(crate) fn write(&self, block_size: usize, offset: u64, bytes: &[u8]) {
         let end = offset + bytes.len() as u64;
         self.arrivals.cancel(offset / block_size as u64..end.div_ceil(block_size as u64));
-        self.pages.lock().write(block_size, offset, bytes)
+        self.pages.lock().write(block_size, offset, bytes);
     }
 
     /// The memory of a range, for a write. Blocks that are not in memory are zeros.

@@ -46,8 +46,6 @@ pub(crate) struct Found {
 #[derive(Default)]
 pub(crate) struct Residents {
     runs: BTreeMap<u32, Resident>,
-    /// Memory that the write that is being done has taken so far, in bytes.
-    taken_bytes: usize,
 }
 
 /// The block at which the window of a block ends.
@@ -63,6 +61,7 @@ impl Residents {
     }
 
     /// The memory that they take, in bytes.
+    #[cfg(test)]
     pub(super) fn room(&self) -> usize {
         let room = |run: &Resident| match &run.payload {
             Payload::Bytes(bytes) => bytes.room(),
@@ -145,8 +144,7 @@ impl Residents {
 
     /// Writes bytes at an offset in the file. What a block has outside of them and was not in
     /// memory becomes zeros. Runs that others use are copied first.
-    /// Returns how much more memory they take, in bytes.
-    pub(super) fn write(&mut self, block_size: usize, offset: u64, bytes: &[u8]) -> usize {
+    pub(super) fn write(&mut self, block_size: usize, offset: u64, bytes: &[u8]) {
         let mut done = 0;
         while done < bytes.len() {
             let at = offset + done as u64;
@@ -161,7 +159,6 @@ impl Residents {
                 _ => self.append(block_size, block, within, rest),
             };
         }
-        std::mem::take(&mut self.taken_bytes)
     }
 
     /// Adds blocks with these bytes, `within` bytes after the start of the first one; as many as
@@ -188,9 +185,7 @@ impl Residents {
             && let Payload::Bytes(before) = &mut run.payload
             && let Some(buffer) = Arc::get_mut(before)
         {
-            let room = buffer.room();
             fill(buffer);
-            self.taken_bytes += buffer.room().saturating_sub(room);
             run.end = end;
             return length;
         }
@@ -198,7 +193,6 @@ impl Residents {
         let room = if goes_on && starts_window { PIECE_BYTES } else { blocks * block_size };
         let mut buffer = Buffer::with_room(room);
         fill(&mut buffer);
-        self.taken_bytes += buffer.room();
         self.runs.insert(block, Resident { end, payload: Payload::Bytes(Arc::new(buffer)) });
         length
     }

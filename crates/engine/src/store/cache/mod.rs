@@ -215,8 +215,6 @@ impl Frame {
 
 struct Shard {
     frames: ShortLock<Frames>,
-    /// How many frames there are.
-    held: AtomicUsize,
     /// Where threads wait until a frame was filled, or written.
     changed: WaitQueue,
 }
@@ -230,9 +228,7 @@ impl Shard {
     ) -> Option<Arc<Frame>> {
         let mut frames = self.frames.lock();
         frames.by_block.get(&block).filter(|frame| is_wanted(frame))?;
-        let removed = frames.by_block.remove(&block);
-        self.held.store(frames.by_block.len(), Ordering::Relaxed);
-        removed
+        frames.by_block.remove(&block)
     }
 }
 
@@ -244,8 +240,6 @@ struct Frames {
 }
 
 const SHARDS: usize = 16;
-/// What a frame takes beside its bytes.
-const FRAME_BYTES: usize = 256;
 
 /// The shard of a block; 32 adjacent blocks share one.
 fn shard_of(block: BlockNo) -> usize {
@@ -302,7 +296,6 @@ impl Cache {
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
         let shard = || Shard {
             frames: ShortLock::ranked(ranks::SHARD, Frames::default()),
-            held: AtomicUsize::new(0),
             changed: WaitQueue::new(Arc::clone(device.clock())),
         };
         Cache {
@@ -444,7 +437,6 @@ impl Cache {
         };
         let frame = Arc::new(Frame { block, state: ShortLock::ranked(ranks::FRAME, state) });
         frames.by_block.insert(block, Arc::clone(&frame));
-        shard.held.store(frames.by_block.len(), Ordering::Relaxed);
         let Frames { by_block, queue } = &mut *frames;
         queue.sweep_if_long(by_block.len(), |block| by_block.contains_key(block));
         queue.push(block);
@@ -589,12 +581,6 @@ impl Cache {
             status.is_some_and(|status| matches!(status, Dirty | Writing | Logged))
         };
         (run.start.0..).take(run.length as usize).map(BlockNo).any(is_newer)
-    }
-
-    /// Memory in use, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        let held = self.shards.iter().map(|shard| shard.held.load(Ordering::Relaxed));
-        held.sum::<usize>() * (self.block_size + FRAME_BYTES)
     }
 
     /// How many frames are dirty.
