@@ -74,9 +74,15 @@ fn a_cut_ends_the_others_and_what_was_synced_is_there() {
     for moment in moments {
         let cutter = format!(
             "{{ step = \"power-cut\", {moment} }}, {COUNTED} {{ step = \"recover\" }}, {{ step = \
-             \"find\", at = \"/\" }},"
+             \"find\", at = \"/kept\" }},"
         );
-        let outcome = run(&cut(EXT2, CHURN, &cutter));
+        // Without a journal a name that is being removed may lead to no inode after the cut, so
+        // only what was synced is looked for.
+        let load = format!(
+            "{{ step = \"create-files\", at = \"/kept\", count = 5, directories = 1, size = \
+             \"6K\" }}, {{ step = \"sync\" }}, {CHURN}"
+        );
+        let outcome = run(&cut(EXT2, &load, &cutter));
         let report = &outcome.report;
         assert_eq!(synced(&outcome), vec![b'e'; 64 << 10], "{moment}");
         let lost = steps(report, "cutter", "power-cut")[0].lost.expect("what the cut lost");
