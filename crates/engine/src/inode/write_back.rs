@@ -74,6 +74,19 @@ pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<(
     })
 }
 
+/// Dirty runs from which on a file may be scattered: fewer cost little to write twice.
+const SCATTERED_RUNS_MIN: u64 = 64;
+
+/// Whether a file is overwritten here and there: its dirty blocks have places, in many runs that are
+/// short beside what a device writes in one request.
+pub(crate) fn is_scattered(volume: &Volume, state: &NodeState) -> bool {
+    let (runs, bytes) =
+        (state.dirty.runs() as u64, state.dirty.len() * u64::from(volume.store.block_size()));
+    runs >= SCATTERED_RUNS_MIN
+        && state.delayed.is_empty()
+        && bytes / runs < REQUEST_BYTES_MAX as u64 / 16
+}
+
 /// As `write_back`, for a caller that has locked the inode. Returns once the writes are under way.
 pub(crate) fn write_back_locked(
     volume: &Volume,
@@ -133,7 +146,7 @@ fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, part: Par
         pages.count_placed(state.placed.len());
         // Stored before the count falls: a thread that finds nothing dirty here finds the map
         // stored.
-        let stored = submitted.and_then(|end| state.store(operation).map(|()| end));
+        let stored = submitted.and_then(|end| state.store_content(operation).map(|()| end));
         volume.pages.count_left(&volume.store, pages, state.dirty.len());
         stored
     })
@@ -364,7 +377,7 @@ pub(crate) fn enter_map(
         pages.count_placed(state.placed.len());
         entered.and_then(|()| {
             operation.need(STEP);
-            state.store(operation)
+            state.store_content(operation)
         })
     })
 }
