@@ -185,6 +185,13 @@ pub trait BlockDevice: Send + Sync {
         }
         Ok(())
     }
+    /// Reads what the host holds in memory of these bytes, without waiting for any device. Returns
+    /// how many bytes from the start on were read: fewer than asked for, or none, if the rest is
+    /// not in memory, cannot be read, or the device does not know.
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        let _ = (offset, bytes);
+        0
+    }
     /// Writes, and waits until that is done.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write_vectored(offset, &[io::IoSlice::new(bytes)])
@@ -235,6 +242,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         (**self).read(offset, bytes)
+    }
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        (**self).read_remembered(offset, bytes)
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write(offset, bytes)

@@ -6,6 +6,7 @@
 //! *Locking*: the inode is locked shared to read and exclusively to change.
 pub(crate) mod range;
 mod read;
+mod remembered;
 
 pub(crate) use read::read;
 

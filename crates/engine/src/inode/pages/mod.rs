@@ -18,9 +18,11 @@
 //! here they are only counted.
 mod arrivals;
 mod resident;
+mod stream;
 
 pub(crate) use arrivals::{Arrivals, Failure, PageRead};
 pub(crate) use resident::{Found, Payload, window_end};
+pub(crate) use stream::{Stream, Window};
 
 use crate::ranks;
 use crate::runs::RunSet;
@@ -156,6 +158,8 @@ pub(crate) struct Pages {
     covered_by: Arc<AtomicU64>,
     /// The file block at which the next piece of a write-back starts.
     pub(crate) piece_at: AtomicU64,
+    /// Before this byte, parts were read that are not kept: when they are read again they are.
+    pub(crate) read_once: AtomicU64,
 }
 
 impl Pages {
@@ -170,6 +174,7 @@ impl Pages {
             placed: AtomicUsize::new(0),
             covered_by: Arc::default(),
             piece_at: AtomicU64::new(0),
+            read_once: AtomicU64::new(0),
         }
     }
 
