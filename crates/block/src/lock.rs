@@ -4,9 +4,10 @@
 //! *Invariants*: a sleeping lock is handed over in order of arrival: whoever releases it takes it
 //! on behalf of the next before waking them, so that nobody overtakes and a waiting writer stops
 //! later readers. While any wait, `QUEUED` is set, and only a thread that has locked the line lets
-//! others in; while none do, entering and leaving are one change of a number. The std lock inside, which holds the value, is only ever tried by who has the
-//! permit: it is never contended, and never waits. A panic while a lock was held poisons nothing:
-//! the next holder sees the value as it was left.
+//! others in; while none do, entering and leaving are one change of a number. The std lock inside,
+//! which holds the value, is only ever tried by who has the permit: it is never contended, and
+//! never waits. A panic while a lock was held poisons nothing: the next holder sees the value as it
+//! was left.
 //!
 //! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or
 //! `Turnstile::line`. Wakers are called with neither of the last two held.

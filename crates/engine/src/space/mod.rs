@@ -17,7 +17,8 @@
 //! *Locking*: `superblock_lock`, which is sleeping, comes first, where a policy asks for it. Each
 //! group's state is under a short lock, taken after its bitmaps were loaded (which waits). Group
 //! locks are never nested. Under a group's lock may be taken: a frame, then `dirty`, `loaded` or
-//! `windows`, which are last. `held.published` is taken on its own.
+//! `windows`, which are last. `held.published` is taken on its own. `counters` and `published` are
+//! read without a lock; what a group publishes changes under its lock.
 mod bitmaps;
 mod blocks;
 mod claims;
