@@ -13,10 +13,12 @@
 //! overlay     changes a device in memory only     holes       where a device holds data
 //! order       which locks a thread holds          in_use      locks, loop devices and mounts
 //! edge        where a clock may let other threads go first, in tests
+//! apart       numbers in a line of the processor's cache of their own
 //! queue       the host's request queue: host, choice, stream, waiting; its elevators are
 //!             noop, linus, deadline, anticipatory, cfq and c_look
 //! ```
 
+pub mod apart;
 pub mod buffer;
 pub mod clock;
 pub mod crash_log;
@@ -35,6 +37,7 @@ pub mod overlay;
 pub mod queue;
 pub mod traced;
 
+pub use apart::Apart;
 pub use buffer::{Buffer, PIECE_BYTES};
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
 pub use crash_log::{CrashLog, Cut, LoggedWrite};

@@ -3,18 +3,20 @@
 //!
 //! *Invariants*: a sleeping lock is handed over in order of arrival: whoever releases it takes it
 //! on behalf of the next before waking them, so that nobody overtakes and a waiting writer stops
-//! later readers. The std lock inside, which holds the value, is only ever tried by who has the
-//! permit: it is never contended, and never waits. A panic while a lock was held poisons nothing:
-//! the next holder sees the value as it was left.
+//! later readers. While any wait, `QUEUED` is set, and only a thread that has locked the line lets
+//! others in; while none do, entering and leaving are one change of a number. The std lock inside,
+//! which holds the value, is only ever tried by who has the permit: it is never contended, and
+//! never waits. A panic while a lock was held poisons nothing: the next holder sees the value as it
+//! was left.
 //!
 //! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or
-//! `Turnstile::state`. Wakers are called with neither of the last two held.
+//! `Turnstile::line`. Wakers are called with neither of the last two held.
 use crate::clock::{Clock, Unparked, Waker};
 use crate::edge::{self, Edge};
 use crate::order::{CountedShort, Rank, RankCount, assert_no_short_lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A short lock: a mutex that counts itself per thread in debug builds, so that `park` can assert
@@ -206,51 +208,24 @@ enum Hold {
 /// Who may enter: the fair half of both sleeping locks.
 struct Turnstile {
     clock: Arc<dyn Clock>,
-    state: ShortLock<Holders>,
+    /// How many share it, or [`ALONE`]; with [`QUEUED`] while any wait.
+    holders: AtomicU32,
+    line: ShortLock<Line>,
 }
 
+/// One holds it exclusively.
+const ALONE: u32 = 1 << 31;
+/// Somebody waits: who comes now joins the line, and who leaves looks after it.
+const QUEUED: u32 = 1 << 30;
+
+/// Those that wait.
 #[derive(Default)]
-struct Holders {
-    readers: u32,
-    writer: bool,
+struct Line {
     waiting: VecDeque<(Hold, Waker)>,
     /// How many ever waited, and how many of them were let in: the n-th waiter is in when `granted
     /// >= n`.
     queued: u64,
     granted: u64,
-}
-
-impl Holders {
-    fn admits(&self, hold: Hold) -> bool {
-        match hold {
-            Hold::Shared => !self.writer,
-            Hold::Exclusive => !self.writer && self.readers == 0,
-        }
-    }
-    fn take(&mut self, hold: Hold) {
-        match hold {
-            Hold::Shared => self.readers += 1,
-            Hold::Exclusive => self.writer = true,
-        }
-    }
-    fn give_back(&mut self, hold: Hold) {
-        match hold {
-            Hold::Shared => self.readers -= 1,
-            Hold::Exclusive => self.writer = false,
-        }
-    }
-    /// Lets in those at the front that fit, and says whom to wake.
-    fn admit(&mut self) -> Vec<Waker> {
-        let mut woken = Vec::new();
-        while self.waiting.front().is_some_and(|(hold, _)| self.admits(*hold)) {
-            if let Some((hold, waker)) = self.waiting.pop_front() {
-                self.take(hold);
-                self.granted += 1;
-                woken.push(waker);
-            }
-        }
-        woken
-    }
 }
 
 /// Leave to enter, given back when dropped.
@@ -261,16 +236,17 @@ struct Permit<'a> {
 
 impl Turnstile {
     fn new(clock: Arc<dyn Clock>) -> Turnstile {
-        Turnstile { clock, state: ShortLock::default() }
+        Turnstile { clock, holders: AtomicU32::new(0), line: ShortLock::default() }
     }
 
     fn try_enter(&self, hold: Hold) -> Option<Permit<'_>> {
-        let mut state = self.state.lock();
-        if !state.waiting.is_empty() || !state.admits(hold) {
-            return None;
-        }
-        state.take(hold);
-        Some(Permit { turnstile: self, hold })
+        let taken =
+            self.holders.fetch_update(Ordering::Acquire, Ordering::Relaxed, |holders| match hold {
+                Hold::Shared => (holders & (ALONE | QUEUED) == 0).then(|| holders + 1),
+                Hold::Exclusive => (holders == 0).then_some(ALONE),
+            });
+        // Made only then: one that is dropped leaves.
+        taken.is_ok().then(|| Permit { turnstile: self, hold })
     }
 
     fn enter(&self, hold: Hold) -> Permit<'_> {
@@ -286,7 +262,7 @@ impl Turnstile {
         if let Some(number) = self.queue(hold) {
             // A clock whose park panics has ended for all its threads: nobody is left to mind that
             // this place stays taken.
-            while self.state.lock().granted < number {
+            while self.line.lock().granted < number {
                 self.clock.park(None);
             }
         }
@@ -297,24 +273,60 @@ impl Turnstile {
     /// is taken.
     fn queue(&self, hold: Hold) -> Option<u64> {
         let waker = self.clock.waker();
-        let mut state = self.state.lock();
-        if state.waiting.is_empty() && state.admits(hold) {
-            state.take(hold);
+        let mut line = self.line.lock();
+        // From here on nobody enters without the line. Who left before is seen by `take`; who
+        // leaves later sees the mark, and waits for the line.
+        self.holders.fetch_or(QUEUED, Ordering::AcqRel);
+        if line.waiting.is_empty() && self.take(hold) {
+            self.holders.fetch_and(!QUEUED, Ordering::AcqRel);
             return None;
         }
-        state.waiting.push_back((hold, waker));
-        state.queued += 1;
-        Some(state.queued)
+        line.waiting.push_back((hold, waker));
+        line.queued += 1;
+        Some(line.queued)
+    }
+
+    /// Enters if those that are in allow it. Called with the line locked and `QUEUED` set, so that
+    /// others can only leave meanwhile.
+    fn take(&self, hold: Hold) -> bool {
+        let holders = self.holders.load(Ordering::Acquire);
+        match hold {
+            Hold::Shared if holders & ALONE == 0 => self.holders.fetch_add(1, Ordering::AcqRel),
+            Hold::Exclusive if holders == QUEUED => self.holders.fetch_or(ALONE, Ordering::AcqRel),
+            Hold::Shared | Hold::Exclusive => return false,
+        };
+        true
+    }
+
+    /// Lets in those at the front of the line that fit, and wakes them.
+    #[cold]
+    fn admit(&self) {
+        let mut woken = Vec::new();
+        let mut line = self.line.lock();
+        while line.waiting.front().is_some_and(|(hold, _)| self.take(*hold)) {
+            if let Some((_, waker)) = line.waiting.pop_front() {
+                line.granted += 1;
+                woken.push(waker);
+            }
+        }
+        if line.waiting.is_empty() && !woken.is_empty() {
+            self.holders.fetch_and(!QUEUED, Ordering::AcqRel);
+        }
+        drop(line);
+        woken.iter().for_each(Waker::wake);
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut state = self.turnstile.state.lock();
-        state.give_back(self.hold);
-        let woken = state.admit();
-        drop(state);
-        woken.iter().for_each(Waker::wake);
+        let holders = &self.turnstile.holders;
+        let before = match self.hold {
+            Hold::Shared => holders.fetch_sub(1, Ordering::AcqRel),
+            Hold::Exclusive => holders.fetch_and(!ALONE, Ordering::AcqRel),
+        };
+        if before & QUEUED != 0 {
+            self.turnstile.admit();
+        }
     }
 }
 

@@ -72,7 +72,7 @@ impl Core {
 
     fn call_flusher_if_much(&self) {
         let seat = &self.volume().store.seat;
-        if seat.load().dirty_bytes > seat.limits().background_bytes {
+        if seat.dirty_bytes() > seat.limits().background_bytes {
             self.flusher.tell();
         }
     }

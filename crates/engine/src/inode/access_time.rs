@@ -62,10 +62,7 @@ fn mark(volume: &Volume, state: &mut NodeState, now: Time) -> Option<usize> {
         return None;
     }
     state.inode.access_time = now;
-    let mut unstored = volume.unstored.inodes.lock();
-    let before = unstored.len();
-    unstored.entry(state.ino).or_insert(volume.store.clock.now());
-    (unstored.len() > before).then_some(unstored.len())
+    volume.unstored.note(state.ino, volume.store.clock.now())
 }
 
 impl Inodes {

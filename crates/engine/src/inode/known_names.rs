@@ -20,7 +20,7 @@
 //! locked around each call.
 use crate::ranks;
 use crate::store::eviction::EvictionQueue;
-use extant_block::ShortLock;
+use extant_block::{Apart, ShortLock};
 use extant_format::Ino;
 use extant_format::inode::FileType;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -106,12 +106,12 @@ struct Shard {
 
 /// The names of one volume that are known.
 pub(crate) struct KnownNames {
-    shards: Vec<ShortLock<Shard>>,
+    shards: Vec<Apart<ShortLock<Shard>>>,
     /// Of each shard.
     names_max: usize,
     /// Memory in use, by [`NAME_BYTES`].
-    bytes: AtomicUsize,
-    serial_next: AtomicU64,
+    bytes: Apart<AtomicUsize>,
+    serial_next: Apart<AtomicU64>,
 }
 
 fn hash(directory: DirectorySerial, name: &[u8]) -> u64 {
@@ -125,10 +125,12 @@ impl KnownNames {
     /// None yet, and about `bytes_max` bytes of them at most.
     pub(crate) fn new(bytes_max: usize) -> KnownNames {
         KnownNames {
-            shards: (0..SHARDS).map(|_| ShortLock::ranked(ranks::LAST, Shard::default())).collect(),
+            shards: (0..SHARDS)
+                .map(|_| Apart(ShortLock::ranked(ranks::LAST, Shard::default())))
+                .collect(),
             names_max: (bytes_max / NAME_BYTES / SHARDS).max(NAMES_MIN),
-            bytes: AtomicUsize::new(0),
-            serial_next: AtomicU64::new(0),
+            bytes: Apart(AtomicUsize::new(0)),
+            serial_next: Apart(AtomicU64::new(0)),
         }
     }
 

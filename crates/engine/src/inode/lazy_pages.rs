@@ -7,13 +7,16 @@
 //! *Locking*: `Paged::inodes` is a short lock, under which no other is taken.
 use crate::inode::pages::Pages;
 use crate::ranks;
-use extant_block::{Clock, ShortLock};
+use extant_block::{Clock, ShortLock, Task, Unparked, Waker, WallTime};
 use extant_format::Ino;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// The inodes in memory that have pages, and what pages are made with.
+///
+/// It is also the clock of each node's lock: a node that is made or dropped then counts references
+/// here, and not beside the time that every call reads.
 pub(crate) struct Paged {
     clock: Arc<dyn Clock>,
     /// With the number of nodes that have pages.
@@ -44,6 +47,27 @@ impl Paged {
                 inodes.remove(&ino);
             }
         }
+    }
+}
+
+impl Clock for Paged {
+    fn now(&self) -> u64 {
+        self.clock.now()
+    }
+    fn wall(&self) -> WallTime {
+        self.clock.wall()
+    }
+    fn waker(&self) -> Waker {
+        self.clock.waker()
+    }
+    fn park(&self, deadline: Option<u64>) -> Unparked {
+        self.clock.park(deadline)
+    }
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
+        self.clock.spawn(name, body)
+    }
+    fn charge(&self, cpu_ns: u64) {
+        self.clock.charge(cpu_ns);
     }
 }
 

@@ -54,13 +54,13 @@ pub(crate) struct Node {
 
 impl Node {
     /// A node that is not open, of this state.
-    pub(crate) fn new(clock: &Arc<dyn Clock>, paged: &Arc<Paged>, state: NodeState) -> Node {
-        let ino = state.ino;
+    pub(crate) fn new(paged: &Arc<Paged>, state: NodeState) -> Node {
+        let (ino, clock) = (state.ino, Arc::clone(paged) as Arc<dyn Clock>);
         Node {
             ino,
             file_type: state.inode.file_type(),
             pages: LazyPages::new(ino, paged),
-            state: SleepRwLock::new(Arc::clone(clock), state).ranked(ranks::INODE),
+            state: SleepRwLock::new(clock, state).ranked(ranks::INODE),
             opens: AtomicU32::new(0),
             freed: AtomicBool::new(false),
             rewritten: AtomicBool::new(false),
@@ -234,7 +234,7 @@ impl NodeState {
         let volume = operation.volume();
         let (block, _) = place(volume, self.ino)?;
         if volume.store.stores_inodes_late() && !volume.store.cache.holds_filled(block) {
-            volume.unstored.inodes.lock().entry(self.ino).or_insert(volume.store.clock.now());
+            volume.unstored.note(self.ino, volume.store.clock.now());
             return Ok(());
         }
         self.store_in_table(operation, unchanged)
@@ -268,6 +268,7 @@ impl NodeState {
                 Some(next) => Cow::Owned(Inode { deletion_time: next, ..inode.into_owned() }),
                 None => inode,
             };
+            // Encoded before the block is locked, which other inodes are in too.
             let mut stored = vec![0; slot.len()];
             inode.encode(&mut stored, ino, &volume.store.superblock);
             let left = may_leave && frame.bytes().get(slot.clone()) == Some(&stored[..]);
@@ -278,7 +279,7 @@ impl NodeState {
                     }
                 });
             }
-            volume.unstored.inodes.lock().remove(&ino);
+            volume.unstored.remove(ino);
             left
         });
         if left {

@@ -12,7 +12,7 @@ use crate::inode::table::load;
 use crate::inode::volume::Volume;
 use crate::ranks;
 use crate::store::eviction::EvictionQueue;
-use extant_block::{ShortLock, SleepLock};
+use extant_block::{Apart, ShortLock, SleepLock};
 use extant_format::Ino;
 use extant_format::inode::Inode;
 use rustc_hash::FxHashMap;
@@ -36,7 +36,7 @@ struct Shard {
 
 /// All nodes in memory.
 pub(crate) struct Nodes {
-    shards: Vec<ShortLock<Shard>>,
+    shards: Vec<Apart<ShortLock<Shard>>>,
     /// One loader at a time in each shard, so that an inode is never in memory twice.
     loading: Vec<SleepLock<()>>,
     /// Those that have pages.
@@ -53,7 +53,7 @@ impl Nodes {
             paged: Paged::new(&volume.store.clock),
             nodes_max: nodes_max.max(NODES_MIN) / SHARDS,
             shards: (0..SHARDS)
-                .map(|_| ShortLock::ranked(ranks::NODES, Shard::default()))
+                .map(|_| Apart(ShortLock::ranked(ranks::NODES, Shard::default())))
                 .collect(),
             loading: (0..SHARDS)
                 .map(|_| SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::LOADING))
@@ -99,7 +99,7 @@ impl Nodes {
     /// The same for an inode of which more is known than what its table says.
     pub(crate) fn insert_state(&self, volume: &Volume, state: NodeState) -> Arc<Node> {
         let ino = state.ino;
-        let node = Arc::new(Node::new(&volume.store.clock, &self.paged, state));
+        let node = Arc::new(Node::new(&self.paged, state));
         let mut shard = self.shards[ino.0 as usize % SHARDS].lock();
         if let Some(there) = shard.by_ino.get(&ino) {
             return Arc::clone(there);

@@ -14,12 +14,18 @@ pub(crate) fn place(volume: &Volume, ino: Ino) -> Result<(BlockNo, usize)> {
     let (group, index) = volume.store.superblock.group_of_inode(ino).ok_or(ErrorKind::NotFound)?;
     let byte = u64::from(index) * u64::from(volume.store.superblock.inode_size);
     let block_size = u64::from(volume.store.block_size());
-    let table = volume.space.descriptor(group).inode_table;
+    let table = volume.space.inode_table(group);
     Ok((BlockNo(table.0 + byte / block_size), (byte % block_size) as usize))
 }
 
 pub(super) fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usize)> {
     let (block, offset) = place(volume, ino)?;
+    if volume.store.policies.table_read_ahead == TableReadAhead::Learned {
+        volume.table_windows.want(block.0);
+    }
+    if let Some(frame) = volume.store.cache.find(block, BlockKind::Plain) {
+        return Ok((frame, offset));
+    }
     if let Some((group, _)) = volume.store.superblock.group_of_inode(ino) {
         read_around(volume, group, block);
     }
@@ -29,10 +35,8 @@ pub(super) fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usiz
 /// Reads an inode from its table block, verifying its checksum.
 pub(crate) fn load(volume: &Volume, ino: Ino) -> Result<Inode> {
     let (frame, offset) = table_frame(volume, ino)?;
-    let bytes = frame.bytes();
-    let size = usize::from(volume.store.superblock.inode_size);
-    let bytes = bytes.get(offset..offset + size).unwrap_or_default();
-    Inode::parse(bytes, ino, &volume.store.superblock)
+    let bytes = frame.copy(offset, usize::from(volume.store.superblock.inode_size));
+    Inode::parse(&bytes, ino, &volume.store.superblock)
         .map_err(|fault| Error::corrupt(Place::Inode(ino), fault))
 }
 
@@ -55,9 +59,6 @@ pub(crate) fn next_generation(volume: &Volume, ino: Ino) -> Result<u32> {
 /// Does not wait: the caller reads the block itself next.
 pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let policy = volume.store.policies.table_read_ahead;
-    if policy == TableReadAhead::Learned {
-        volume.table_windows.want(block.0);
-    }
     if policy == TableReadAhead::None || volume.store.cache.holds(block) {
         return;
     }

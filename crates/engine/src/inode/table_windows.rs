@@ -11,10 +11,11 @@
 //! *Invariants*: `ahead` has only blocks that were brought along and not wanted since; it is
 //! emptied when it has [`CHUNKS_MAX`] entries, so its memory is bounded. A window has
 //! [`BLOCKS_MIN`] to [`BLOCKS_MAX`] blocks.
-//! *Locking*: `state` is a short lock under which no other is taken.
+//! *Locking*: `state` is a short lock under which no other is taken. `left` is read without it.
 use crate::ranks;
 use extant_block::ShortLock;
 use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Windows have at least this many blocks: what ext4 reads, 32 KiB.
 const BLOCKS_MIN: u32 = 8;
@@ -33,6 +34,8 @@ const CHUNKS_MAX: usize = 4096;
 /// What is known of the windows of one volume.
 pub(crate) struct TableWindows {
     state: ShortLock<State>,
+    /// Blocks in `ahead`. Most blocks are wanted when there are none, and need no lock then.
+    left: AtomicU64,
 }
 
 struct State {
@@ -43,20 +46,26 @@ struct State {
     wanted: u64,
     /// Blocks brought along and not wanted yet: a bit each, by their number over 64.
     ahead: FxHashMap<u64, u64>,
+    /// How many bits of `ahead` are set.
+    left: u64,
 }
 
 impl Default for TableWindows {
     fn default() -> TableWindows {
         let ahead = FxHashMap::default();
-        let state = State { blocks: BLOCKS_MIN, brought: 0, wanted: 0, ahead };
-        TableWindows { state: ShortLock::ranked(ranks::LAST, state) }
+        let state = State { blocks: BLOCKS_MIN, brought: 0, wanted: 0, ahead, left: 0 };
+        TableWindows { state: ShortLock::ranked(ranks::LAST, state), left: AtomicU64::new(0) }
     }
 }
 
 impl TableWindows {
     /// Notes that a block of a table is wanted.
     pub(super) fn want(&self, block: u64) {
-        self.state.lock().want(block);
+        if self.left.load(Ordering::Acquire) > 0 {
+            let mut state = self.state.lock();
+            state.want(block);
+            self.left.store(state.left, Ordering::Release);
+        }
     }
 
     /// How many blocks the next window has.
@@ -71,6 +80,7 @@ impl TableWindows {
         let mut state = self.state.lock();
         along.into_iter().for_each(|block| state.bring(block));
         state.decide();
+        self.left.store(state.left, Ordering::Release);
     }
 }
 
@@ -78,7 +88,9 @@ impl State {
     fn want(&mut self, block: u64) {
         if let Some(bits) = self.ahead.get_mut(&(block / 64)) {
             let bit = 1 << (block % 64);
-            self.wanted += u64::from(*bits & bit != 0);
+            let was_brought = u64::from(*bits & bit != 0);
+            self.wanted += was_brought;
+            self.left -= was_brought;
             *bits &= !bit;
         }
     }
@@ -86,8 +98,11 @@ impl State {
     fn bring(&mut self, block: u64) {
         if self.ahead.len() >= CHUNKS_MAX && !self.ahead.contains_key(&(block / 64)) {
             self.ahead.clear();
+            self.left = 0;
         }
-        *self.ahead.entry(block / 64).or_default() |= 1 << (block % 64);
+        let (bits, bit) = (self.ahead.entry(block / 64).or_default(), 1 << (block % 64));
+        self.left += u64::from(*bits & bit == 0);
+        *bits |= bit;
         self.brought += 1;
     }
 

@@ -82,7 +82,19 @@ impl Space {
         group: GroupNo,
         bitmap: BitmapKind,
     ) -> Result<(ShortGuard<'_, GroupState>, Arc<Frame>)> {
-        let mut state = self.lock_loaded(group, bitmap)?;
+        let state = self.lock_loaded(group, bitmap)?;
+        self.ready_to_change(handle, state, group, bitmap)
+    }
+
+    /// As `lock_to_change`, for a group that is locked with the bitmap in memory unless it is
+    /// marked uninitialised.
+    pub(super) fn ready_to_change<'s>(
+        &'s self,
+        handle: &Handle<'_>,
+        mut state: ShortGuard<'s, GroupState>,
+        group: GroupNo,
+        bitmap: BitmapKind,
+    ) -> Result<(ShortGuard<'s, GroupState>, Arc<Frame>)> {
         let frame = match state.slot(bitmap) {
             Some(frame) => Arc::clone(frame),
             None => self.make(handle, &mut state, group, bitmap)?,
@@ -96,7 +108,16 @@ impl Space {
         group: GroupNo,
         bitmap: BitmapKind,
     ) -> Result<ShortGuard<'_, GroupState>> {
-        let mut state = self.state(group).lock();
+        self.load_locked(self.state(group).lock(), group, bitmap)
+    }
+
+    /// As `lock_loaded`, for a group that is locked. It is unlocked while the bitmap is read.
+    pub(super) fn load_locked<'s>(
+        &'s self,
+        mut state: ShortGuard<'s, GroupState>,
+        group: GroupNo,
+        bitmap: BitmapKind,
+    ) -> Result<ShortGuard<'s, GroupState>> {
         if state.slot(bitmap).is_some() || state.is_uninitialised(bitmap) {
             return Ok(state);
         }

@@ -520,7 +520,7 @@ impl Space {
             return Err(wrong(group, BitmapKind::Blocks, "bit", found.first, "given and not free"));
         }
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
-        self.free_blocks.fetch_sub(found.length.into(), Ordering::AcqRel);
+        self.counters.free_blocks.fetch_sub(found.length.into(), Ordering::AcqRel);
         self.changed(group, &mut state, BitmapKind::Blocks);
         Ok(Some(run))
     }
@@ -598,7 +598,7 @@ impl Space {
             state.held_blocks.release(first, length);
             let free = &mut state.descriptor.free_blocks;
             *free = free.saturating_sub(length);
-            self.free_blocks.fetch_sub(length.into(), Ordering::AcqRel);
+            self.counters.free_blocks.fetch_sub(length.into(), Ordering::AcqRel);
             self.changed(group, &mut state, BitmapKind::Blocks);
         }
         self.used(reservation, run.length);
@@ -633,7 +633,7 @@ impl Space {
         if length == 0 || self.promise(length.into()).is_err() {
             return None;
         }
-        self.kept.fetch_add(length.into(), Ordering::AcqRel);
+        self.counters.kept.fetch_add(length.into(), Ordering::AcqRel);
         state.held_blocks.hold(self.store.block_size() as usize, bit, length);
         Some(Run { start: next, length })
     }
@@ -677,7 +677,7 @@ impl Space {
         }
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
-        self.free_blocks.fetch_add(length.into(), Ordering::AcqRel);
+        self.counters.free_blocks.fetch_add(length.into(), Ordering::AcqRel);
         let block_size = self.store.block_size() as usize;
         match reuse {
             Reuse::WhenDurable => state.held_blocks.hold(block_size, first, length),
@@ -687,7 +687,7 @@ impl Space {
         drop(state);
         let counted = match reuse {
             Reuse::WhenDurable => &self.held.blocks,
-            Reuse::AtOnce => &self.available,
+            Reuse::AtOnce => &self.counters.available,
         };
         counted.fetch_add(length.into(), Ordering::AcqRel);
         Ok(())
@@ -700,8 +700,11 @@ impl Space {
     }
 
     pub(crate) fn no_space(&self, wanted_blocks: u64) -> Error {
-        ErrorKind::NoSpace { wanted_blocks, free_blocks: self.available.load(Ordering::Acquire) }
-            .into()
+        ErrorKind::NoSpace {
+            wanted_blocks,
+            free_blocks: self.counters.available.load(Ordering::Acquire),
+        }
+        .into()
     }
 }
 

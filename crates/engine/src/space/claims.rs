@@ -44,7 +44,7 @@ impl Space {
             }
             if count > 0 {
                 state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(count);
-                self.free_blocks.fetch_sub(count.into(), Ordering::AcqRel);
+                self.counters.free_blocks.fetch_sub(count.into(), Ordering::AcqRel);
                 self.changed(part.group, &mut state, BitmapKind::Blocks);
                 self.used(&mut reservation, count);
             }

@@ -49,15 +49,15 @@ impl Space {
                 .last()
                 .is_some_and(|(at, free)| at <= keep && at + free == length as u32)
         };
-        if !is_free || u64::from(gone) > self.available.load(Ordering::Acquire) {
+        if !is_free || u64::from(gone) > self.counters.available.load(Ordering::Acquire) {
             return Err(
                 ErrorKind::InvalidArgument("what is cut off a volume has to be free").into()
             );
         }
         let _ = handle.modify(&frame, |bytes| set_run(bytes, keep, gone));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(gone);
-        self.available.fetch_sub(gone.into(), Ordering::AcqRel);
-        self.free_blocks.fetch_sub(gone.into(), Ordering::AcqRel);
+        self.counters.available.fetch_sub(gone.into(), Ordering::AcqRel);
+        self.counters.free_blocks.fetch_sub(gone.into(), Ordering::AcqRel);
         self.changed(last, &mut state, BitmapKind::Blocks);
         Ok(())
     }

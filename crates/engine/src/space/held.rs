@@ -155,12 +155,15 @@ impl Space {
                 state.may_have_joined(part.length);
                 drop(state);
                 self.held.blocks.fetch_sub(part.length.into(), Ordering::AcqRel);
-                self.available.fetch_add(part.length.into(), Ordering::AcqRel);
+                self.counters.available.fetch_add(part.length.into(), Ordering::AcqRel);
             }
         }
         for ino in freed.inodes {
             if let Some((group, index)) = self.store.superblock.group_of_inode(ino) {
-                self.state(group).lock().held_inodes.release(index, 1);
+                let mut state = self.state(group).lock();
+                state.held_inodes.release(index, 1);
+                state.free_inodes_from = state.free_inodes_from.min(index);
+                drop(state);
                 self.held.inodes.fetch_sub(1, Ordering::AcqRel);
             }
         }

@@ -49,21 +49,29 @@ impl Space {
         from: u32,
         kind: InodeKind,
     ) -> Result<Option<Ino>> {
-        if self.state(group).lock().descriptor.free_inodes == 0 {
+        let state = self.state(group).lock();
+        if state.descriptor.free_inodes == 0 {
             return Ok(None);
         }
-        let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Inodes)?;
+        let state = self.load_locked(state, group, BitmapKind::Inodes)?;
+        let (mut state, frame) = self.ready_to_change(handle, state, group, BitmapKind::Inodes)?;
         let bits = frame.bytes();
         let per_group = self.store.superblock.inodes_per_group;
+        let lowest = self.lowest(group);
         let seen = state.held_inodes.marked(&bits);
-        let Some(index) = next_clear(&seen, from.max(self.lowest(group)), per_group) else {
-            return Ok(None);
-        };
+        let first = from.max(lowest).max(state.free_inodes_from);
+        let found = next_clear(&seen, first, per_group);
+        debug_assert_eq!(found, next_clear(&seen, from.max(lowest), per_group), "{group}");
         drop(seen);
+        let is_lowest = from.max(lowest) <= state.free_inodes_from.max(lowest);
+        let Some(index) = found else { return Ok(None) };
         self.initialise_blocks(handle, &mut state, group)?;
         self.prepare_table(handle, &state, &bits, index);
         drop(bits);
         let _ = handle.modify(&frame, |bytes| set_run(bytes, index, 1));
+        if is_lowest {
+            state.free_inodes_from = index + 1;
+        }
         self.count_inode(&mut state, index, kind);
         self.changed(group, &mut state, BitmapKind::Inodes);
         // Fits: the number of inodes is groups times inodes_per_group, and fits.
@@ -73,7 +81,7 @@ impl Space {
     pub(super) fn count_inode(&self, state: &mut GroupState, index: u32, kind: InodeKind) {
         let descriptor = &mut state.descriptor;
         descriptor.free_inodes = descriptor.free_inodes.saturating_sub(1);
-        self.free_inodes.fetch_sub(1, Ordering::AcqRel);
+        self.counters.free_inodes.fetch_sub(1, Ordering::AcqRel);
         if self.store.superblock.has_descriptor_checksums() {
             let after =
                 self.store.superblock.inodes_per_group.saturating_sub(index.saturating_add(1));
@@ -83,7 +91,7 @@ impl Space {
             InodeKind::Directory => {
                 descriptor.used_directories = descriptor.used_directories.saturating_add(1);
                 state.debt = state.debt.saturating_add(1);
-                self.directories.fetch_add(1, Ordering::AcqRel);
+                self.counters.directories.fetch_add(1, Ordering::AcqRel);
             }
             InodeKind::Other => state.debt = state.debt.saturating_sub(1),
         }
@@ -148,9 +156,10 @@ impl Space {
         }
         let _ = handle.modify(&frame, |bytes| clear_run(bytes, index, 1));
         state.descriptor.free_inodes = state.descriptor.free_inodes.saturating_add(1);
+        state.free_inodes_from = state.free_inodes_from.min(index);
         if kind == InodeKind::Directory && state.descriptor.used_directories > 0 {
             state.descriptor.used_directories -= 1;
-            self.directories.fetch_sub(1, Ordering::AcqRel);
+            self.counters.directories.fetch_sub(1, Ordering::AcqRel);
         }
         let is_held = self.store.keeps_order();
         if is_held {
@@ -158,7 +167,7 @@ impl Space {
         }
         self.changed(group, &mut state, BitmapKind::Inodes);
         drop(state);
-        self.free_inodes.fetch_add(1, Ordering::AcqRel);
+        self.counters.free_inodes.fetch_add(1, Ordering::AcqRel);
         if is_held {
             self.publish_inode(ino);
         }

@@ -17,7 +17,8 @@
 //! *Locking*: `superblock_lock`, which is sleeping, comes first, where a policy asks for it. Each
 //! group's state is under a short lock, taken after its bitmaps were loaded (which waits). Group
 //! locks are never nested. Under a group's lock may be taken: a frame, then `dirty`, `loaded` or
-//! `windows`, which are last. `held.published` is taken on its own.
+//! `windows`, which are last. `held.published` is taken on its own. `counters` and `published` are
+//! read without a lock; what a group publishes changes under its lock.
 mod bitmaps;
 mod blocks;
 mod claims;
@@ -41,7 +42,7 @@ use crate::store::cache::{BlockKind, Frame};
 use bitmaps::BitmapKind;
 use blocks::Clusters;
 use extant_block::lock::SleepGuard;
-use extant_block::{ShortLock, SleepLock};
+use extant_block::{Apart, ShortLock, SleepLock};
 use extant_format::group::GroupDescriptor;
 use extant_format::{BlockNo, GroupNo, Ino, Run};
 pub(crate) use held::{Freed, Reuse};
@@ -50,7 +51,7 @@ use metadata::{Metadata, MetadataParts};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use windows::Windows;
 
 /// Free blocks promised to one operation. Those that it does not use are given back on drop.
@@ -69,7 +70,7 @@ impl Reservation<'_> {
     /// `Space::release_kept`.
     pub(crate) fn take(&mut self, blocks: u64) {
         debug_assert!(blocks <= self.blocks, "{blocks} blocks taken out of {}", self.blocks);
-        self.space.kept.fetch_add(blocks.min(self.blocks), Ordering::AcqRel);
+        self.space.counters.kept.fetch_add(blocks.min(self.blocks), Ordering::AcqRel);
         self.blocks = self.blocks.saturating_sub(blocks);
     }
 
@@ -101,6 +102,8 @@ struct GroupState {
     longest_free: u32,
     /// The same, counting the group's cluster as used.
     longest_around: u32,
+    /// No inode before this index is free, but for those held back.
+    free_inodes_from: u32,
     /// Orlov's counter: rises with directories created here, falls with files.
     debt: u8,
     /// Whether the group is in `Space::dirty`.
@@ -122,6 +125,7 @@ impl GroupState {
             descriptor,
             block_bitmap: None,
             inode_bitmap: None,
+            free_inodes_from: 0,
             debt: 0,
             is_listed: false,
             blocks_changed: false,
@@ -154,14 +158,37 @@ impl GroupState {
     }
 }
 
-/// The space of a volume: all its groups.
-pub(crate) struct Space {
-    store: Arc<Store>,
-    /// Held while bitmaps are loaded and searched, if the policy says so: the lock that the posts
-    /// are about.
-    superblock_lock: SleepLock<()>,
-    states: Vec<ShortLock<GroupState>>,
-    metadata: Metadata,
+/// What placement asks about a group, as its last change left it.
+struct Published {
+    free_blocks: AtomicU32,
+    free_inodes: AtomicU32,
+    directories: AtomicU32,
+    debt: AtomicU8,
+}
+
+impl Published {
+    fn of(state: &GroupState) -> Published {
+        let GroupState { descriptor, debt, .. } = state;
+        Published {
+            free_blocks: AtomicU32::new(descriptor.free_blocks),
+            free_inodes: AtomicU32::new(descriptor.free_inodes),
+            directories: AtomicU32::new(descriptor.used_directories),
+            debt: AtomicU8::new(*debt),
+        }
+    }
+
+    /// Called with the group locked.
+    fn publish(&self, state: &GroupState) {
+        let GroupState { descriptor, debt, .. } = state;
+        self.free_blocks.store(descriptor.free_blocks, Ordering::Relaxed);
+        self.free_inodes.store(descriptor.free_inodes, Ordering::Relaxed);
+        self.directories.store(descriptor.used_directories, Ordering::Relaxed);
+        self.debt.store(*debt, Ordering::Relaxed);
+    }
+}
+
+/// Counters of the whole volume, which every operation changes.
+struct Counters {
     /// Free blocks that are not promised: new promises are made from them.
     available: AtomicU64,
     /// Free blocks that are promised.
@@ -172,6 +199,21 @@ pub(crate) struct Space {
     free_blocks: AtomicU64,
     free_inodes: AtomicU64,
     directories: AtomicU64,
+}
+
+/// The space of a volume: all its groups.
+pub(crate) struct Space {
+    store: Arc<Store>,
+    /// Held while bitmaps are loaded and searched, if the policy says so: the lock that the posts
+    /// are about.
+    superblock_lock: SleepLock<()>,
+    states: Vec<ShortLock<GroupState>>,
+    /// What placement asks about each group: read without its lock, so that it may be a moment old.
+    published: Vec<Published>,
+    /// Where the inode table of each group begins, which never changes.
+    tables: Vec<BlockNo>,
+    metadata: Metadata,
+    counters: Apart<Counters>,
     /// Groups to be stored, each listed once.
     dirty: ShortLock<Vec<GroupNo>>,
     /// Groups that have a bitmap in memory, each listed once, in the order of loading.
@@ -197,7 +239,7 @@ impl Space {
     pub(crate) fn open(store: &Arc<Store>) -> Result<Space> {
         let superblock = &store.superblock;
         let (mut blocks, mut inodes, mut directories) = (0u64, 0u64, 0u64);
-        let mut states = Vec::new();
+        let (mut states, mut tables, mut published) = (Vec::new(), Vec::new(), Vec::new());
         let mut metadata = MetadataParts::default();
         each_descriptor(store, |group, descriptor| {
             // Impossible counts are reported when the bitmap is loaded for a change. Until then
@@ -206,19 +248,26 @@ impl Space {
             inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
             directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
             metadata.add(superblock, group, &descriptor);
-            states.push(ShortLock::ranked(ranks::GROUP, GroupState::new(descriptor)));
+            tables.push(descriptor.inode_table);
+            let state = GroupState::new(descriptor);
+            published.push(Published::of(&state));
+            states.push(ShortLock::ranked(ranks::GROUP, state));
         })?;
         let mut space = Space {
             metadata: metadata.merge(),
             states,
+            published,
+            tables,
             store: Arc::clone(store),
             superblock_lock: SleepLock::new(Arc::clone(&store.clock), ()).ranked(ranks::SUPERBLOCK),
-            available: AtomicU64::new(blocks),
-            reserved: AtomicU64::new(0),
-            kept: AtomicU64::new(0),
-            free_blocks: AtomicU64::new(blocks),
-            free_inodes: AtomicU64::new(inodes),
-            directories: AtomicU64::new(directories),
+            counters: Apart(Counters {
+                available: AtomicU64::new(blocks),
+                reserved: AtomicU64::new(0),
+                kept: AtomicU64::new(0),
+                free_blocks: AtomicU64::new(blocks),
+                free_inodes: AtomicU64::new(inodes),
+                directories: AtomicU64::new(directories),
+            }),
             dirty: ShortLock::ranked(ranks::LAST, Vec::new()),
             loaded: ShortLock::ranked(ranks::LAST, VecDeque::new()),
             windows: ShortLock::ranked(ranks::LAST, Windows::default()),
@@ -318,6 +367,14 @@ impl Space {
         self.state(group).lock().descriptor
     }
 
+    /// The first block of a group's inode table. Takes no lock.
+    ///
+    /// # Panics
+    /// If there is no such group.
+    pub(crate) fn inode_table(&self, group: GroupNo) -> BlockNo {
+        self.tables[group.0 as usize]
+    }
+
     /// Promises `blocks` to an operation. This is where ENOSPC is decided.
     ///
     /// # Errors
@@ -328,12 +385,13 @@ impl Space {
     }
 
     fn promise(&self, blocks: u64) -> Result<()> {
-        self.available
+        self.counters
+            .available
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |available| {
                 available.checked_sub(blocks)
             })
             .map_err(|_| self.no_space(blocks))?;
-        self.reserved.fetch_add(blocks, Ordering::AcqRel);
+        self.counters.reserved.fetch_add(blocks, Ordering::AcqRel);
         Ok(())
     }
 
@@ -350,44 +408,45 @@ impl Space {
     }
 
     fn end_keeping(&self, blocks: u64) {
-        let kept = self.kept.fetch_sub(blocks, Ordering::AcqRel);
+        let kept = self.counters.kept.fetch_sub(blocks, Ordering::AcqRel);
         debug_assert!(blocks <= kept, "{blocks} blocks given back of {kept} that are kept");
     }
 
     fn take_back(&self, blocks: u64) {
-        let reserved = self.reserved.fetch_sub(blocks, Ordering::AcqRel);
+        let reserved = self.counters.reserved.fetch_sub(blocks, Ordering::AcqRel);
         debug_assert!(
             blocks <= reserved,
             "{blocks} blocks given back of {reserved} that are promised"
         );
-        self.available.fetch_add(blocks, Ordering::AcqRel);
+        self.counters.available.fetch_add(blocks, Ordering::AcqRel);
     }
 
     /// Blocks that are promised to delayed data and its maps, on the whole volume.
     pub(crate) fn kept(&self) -> u64 {
-        self.kept.load(Ordering::Acquire)
+        self.counters.kept.load(Ordering::Acquire)
     }
 
     /// Moves blocks from promised to allocated.
     fn used(&self, reservation: &mut Reservation<'_>, blocks: u32) {
         reservation.blocks = reservation.blocks.saturating_sub(blocks.into());
-        self.reserved.fetch_sub(blocks.into(), Ordering::AcqRel);
+        self.counters.reserved.fetch_sub(blocks.into(), Ordering::AcqRel);
     }
 
     /// Free blocks on the volume, promised and held ones included; free inodes; directories.
     pub(crate) fn totals(&self) -> Totals {
-        let reserved_blocks = self.reserved.load(Ordering::Acquire);
+        let reserved_blocks = self.counters.reserved.load(Ordering::Acquire);
         let narrow =
             |count: &AtomicU64| u32::try_from(count.load(Ordering::Acquire)).unwrap_or(u32::MAX);
         Totals {
             free_blocks: self
+                .counters
                 .available
                 .load(Ordering::Acquire)
                 .saturating_add(reserved_blocks)
                 .saturating_add(self.held.blocks.load(Ordering::Acquire)),
             reserved_blocks,
-            free_inodes: narrow(&self.free_inodes),
-            directories: narrow(&self.directories),
+            free_inodes: narrow(&self.counters.free_inodes),
+            directories: narrow(&self.counters.directories),
         }
     }
 
@@ -415,17 +474,18 @@ impl Space {
         };
     }
 
-    /// What placement policies ask about a group.
+    /// What placement policies ask about a group, as its last change left it. Takes no lock.
     ///
     /// # Panics
     /// If there is no such group.
     pub(crate) fn facts(&self, group: GroupNo) -> GroupFacts {
-        let state = self.state(group).lock();
+        let published = &self.published[group.0 as usize];
+        let (blocks, inodes) = (&published.free_blocks, &published.free_inodes);
         GroupFacts {
-            free_blocks: state.descriptor.free_blocks.min(self.limit(group, BitmapKind::Blocks)),
-            free_inodes: state.descriptor.free_inodes.min(self.limit(group, BitmapKind::Inodes)),
-            directories: state.descriptor.used_directories,
-            debt: state.debt,
+            free_blocks: blocks.load(Ordering::Relaxed).min(self.limit(group, BitmapKind::Blocks)),
+            free_inodes: inodes.load(Ordering::Relaxed).min(self.limit(group, BitmapKind::Inodes)),
+            directories: published.directories.load(Ordering::Relaxed),
+            debt: published.debt.load(Ordering::Relaxed),
         }
     }
 
@@ -438,7 +498,9 @@ impl Space {
         self.list(group, state);
     }
 
+    /// Has placement see a group as it is now, and lists it to be stored.
     fn list(&self, group: GroupNo, state: &mut GroupState) {
+        self.published[group.0 as usize].publish(state);
         if !state.is_listed {
             state.is_listed = true;
             self.dirty.lock().push(group);

@@ -13,7 +13,7 @@ use crate::policy::throttle::{
     WriterFacts,
 };
 use crate::ranks;
-use extant_block::{Clock, ShortLock, WaitQueue};
+use extant_block::{Apart, Clock, ShortLock, WaitQueue};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +72,9 @@ struct Counts {
 /// What is dirty on all volumes that share memory: pass the same budget to each of them.
 pub struct DirtyBudget {
     memory_bytes: u64,
-    state: ShortLock<Counts>,
+    state: Apart<ShortLock<Counts>>,
+    /// Copy of `state.load.dirty_bytes`, that is read without the lock.
+    dirty_bytes: AtomicU64,
     fallen: WaitQueue,
     clock: Arc<dyn Clock>,
 }
@@ -99,7 +101,7 @@ impl DirtyBudget {
     pub fn new(clock: &Arc<dyn Clock>, memory_bytes: u64) -> Arc<DirtyBudget> {
         Arc::new(DirtyBudget {
             memory_bytes,
-            state: ShortLock::ranked(
+            state: Apart(ShortLock::ranked(
                 ranks::LAST,
                 Counts {
                     load: Load::default(),
@@ -111,7 +113,8 @@ impl DirtyBudget {
                     dirtied: None,
                     falls: 0,
                 },
-            ),
+            )),
+            dirty_bytes: AtomicU64::new(0),
             fallen: WaitQueue::new(Arc::clone(clock)),
             clock: Arc::clone(clock),
         })
@@ -298,9 +301,20 @@ impl Seat {
         self.budget.memory_bytes
     }
 
-    /// What is dirty on all devices.
-    pub(crate) fn load(&self) -> Load {
-        self.budget.load()
+    /// Bytes that are dirty on all devices. Takes no lock: every call asks.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        self.budget.dirty_bytes.load(Ordering::Acquire)
+    }
+
+    /// Changes what the volume has dirty, as [`Counts::change`].
+    fn change(&self, state: &mut Counts, more: Load, less: Load) -> Option<usize> {
+        let device = state.change(self.number, more, less);
+        let dirty = state.load.dirty_bytes;
+        // Most changes are of something else, and would only take the number away from others.
+        if self.budget.dirty_bytes.load(Ordering::Relaxed) != dirty {
+            self.budget.dirty_bytes.store(dirty, Ordering::Release);
+        }
+        device
     }
 
     /// What other volumes have dirty.
@@ -315,7 +329,7 @@ impl Seat {
         let more = Load { dirty_bytes: bytes, ..Load::default() };
         let now = self.budget.clock.now();
         let mut state = self.budget.state.lock();
-        let Some(device) = state.change(self.number, more, Load::default()) else {
+        let Some(device) = self.change(&mut state, more, Load::default()) else {
             return;
         };
         state.devices[device].period_dirtied += bytes;
@@ -341,14 +355,14 @@ impl Seat {
     pub(crate) fn write_begins(&self, bytes: u64) {
         let more = Load { writing_bytes: bytes, ..Load::default() };
         let less = Load { dirty_bytes: bytes, ..Load::default() };
-        self.budget.state.lock().change(self.number, more, less);
+        self.change(&mut self.budget.state.lock(), more, less);
     }
 
     /// Counts bytes whose write has ended, successfully or not.
     pub(crate) fn write_ended(&self, bytes: u64) {
         let less = Load { writing_bytes: bytes, ..Load::default() };
         let mut state = self.budget.state.lock();
-        let Some(device) = state.change(self.number, Load::default(), less) else {
+        let Some(device) = self.change(&mut state, Load::default(), less) else {
             return;
         };
         let mut part = state.devices[device].written;
@@ -364,10 +378,14 @@ impl Seat {
 
     fn fall(&self, less: Load) {
         let mut state = self.budget.state.lock();
-        if state.change(self.number, Load::default(), less).is_some() {
+        if self.change(&mut state, Load::default(), less).is_some() {
             state.falls += 1;
+            // Who comes to wait counts itself under this lock, and then waits for a later fall.
+            let any_waits = state.devices.iter().any(|device| device.waiting > 0);
             drop(state);
-            self.budget.fallen.wake_all();
+            if any_waits {
+                self.budget.fallen.wake_all();
+            }
         }
     }
 
@@ -377,7 +395,7 @@ impl Seat {
         let mut state = self.budget.state.lock();
         if let Some(volume) = state.volumes.get(&self.number) {
             let load = volume.load;
-            state.change(self.number, Load::default(), load);
+            self.change(&mut state, Load::default(), load);
             state.volumes.remove(&self.number);
             state.falls += 1;
             drop(state);
@@ -425,7 +443,7 @@ impl Seat {
             stopped => return Answer::Stop(stopped),
         }
         let more = Load { pledged_bytes: wanted_bytes, ..Load::default() };
-        let counts = state.change(self.number, more, Load::default()).is_some();
+        let counts = self.change(&mut state, more, Load::default()).is_some();
         Answer::Go(Pledge { seat: counts.then_some(self), bytes: wanted_bytes })
     }
 

@@ -16,7 +16,7 @@
 //! `waiting` is a short lock, taken only by those that wait and those that wake them.
 use crate::ranks;
 use extant_block::order::HeldRank;
-use extant_block::{Clock, ShortLock, WaitQueue};
+use extant_block::{Apart, Clock, ShortLock, WaitQueue};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,7 +26,7 @@ const CLOSED: u32 = 1 << 31;
 
 /// See the head of the file.
 pub(super) struct Gate {
-    state: AtomicU32,
+    state: Apart<AtomicU32>,
     /// Orders a look at `state` before a wait with a change of it before a wake.
     waiting: ShortLock<()>,
     /// Operations that wait until it is open.
@@ -82,7 +82,7 @@ impl Gate {
     /// An open gate.
     pub(super) fn new(clock: &Arc<dyn Clock>) -> Gate {
         Gate {
-            state: AtomicU32::new(0),
+            state: Apart(AtomicU32::new(0)),
             waiting: ShortLock::ranked(ranks::LAST, ()),
             opened: WaitQueue::new(Arc::clone(clock)),
             emptied: WaitQueue::new(Arc::clone(clock)),

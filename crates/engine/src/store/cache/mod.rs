@@ -207,6 +207,14 @@ impl Frame {
         self.block
     }
 
+    /// A copy of some of its bytes as they are now; fewer if it ends before. For what is small, in
+    /// a block that many threads change: while somebody has all bytes, a change copies the block.
+    pub(crate) fn copy(&self, offset: usize, length: usize) -> Vec<u8> {
+        let state = self.state.lock();
+        let end = offset.saturating_add(length).min(state.bytes.len());
+        state.bytes.get(offset..end).unwrap_or_default().to_vec()
+    }
+
     /// Its bytes as they are now. Later changes do not affect the returned bytes.
     pub(crate) fn bytes(&self) -> Arc<Vec<u8>> {
         Arc::clone(&self.state.lock().bytes)
@@ -401,6 +409,17 @@ impl Cache {
     /// Whether a block is in memory, or being read.
     pub(crate) fn holds(&self, block: BlockNo) -> bool {
         self.shard(block).frames.lock().by_block.contains_key(&block)
+    }
+
+    /// The frame of a block, as `read` gives it, if its bytes are in memory as this kind.
+    pub(crate) fn find(&self, block: BlockNo, kind: BlockKind) -> Option<Arc<Frame>> {
+        let frame = self.shard(block).frames.lock().by_block.get(&block).cloned()?;
+        let mut state = frame.state.lock();
+        let is_ready = !matches!(state.status, FrameStatus::Filling | FrameStatus::Forgotten)
+            && state.kind.has_owner_of(kind);
+        state.touched |= is_ready;
+        drop(state);
+        is_ready.then_some(frame)
     }
 
     /// Whether a block's bytes are in memory.

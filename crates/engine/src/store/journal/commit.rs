@@ -94,6 +94,7 @@ impl Log {
         }
         if !frozen.is_empty() || !revoked.is_empty() {
             state.running = sequence.next();
+            self.running.store(state.running.0, Ordering::Release);
         }
         state.changed_since = None;
         self.changed.store(0, Ordering::Release);

@@ -30,7 +30,8 @@
 //!    the transaction that freed it revokes that copy.
 //!
 //! *Locking*: commits are serialized by `cache.sweep`; checkpoints by `checkpointing`, which comes
-//! after it. `state` is a short lock, the last in the order.
+//! after it. `state` is a short lock, the last in the order. Each operation asks for the running
+//! transaction and for room in it: `running` and `credits` are numbers outside of that lock.
 mod checkpoint;
 mod commit;
 mod room;
@@ -42,13 +43,13 @@ use crate::policy::preset::Journal;
 use crate::seeded::{Bug, bug};
 use crate::store::cache::Frame;
 use crate::store::writes::Writes;
-use extant_block::{BlockDevice, Clock, ShortLock, SleepLock, WaitQueue};
+use extant_block::{Apart, BlockDevice, Clock, ShortLock, SleepLock, WaitQueue};
 use extant_format::journal::{JournalSuperblock, LogFormat, Sequence};
 use extant_format::{BlockNo, Run};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 pub(in crate::store) use superblock::Parts;
 
@@ -91,8 +92,6 @@ struct LogState {
     head: u32,
     /// Free blocks of the log.
     free: u32,
-    /// Blocks that open handles may still change.
-    credits: u32,
     /// Since when something has been changed in the running transaction, in nanoseconds of the
     /// clock.
     changed_since: Option<u64>,
@@ -133,7 +132,7 @@ pub(crate) struct Log {
     transaction_max: u64,
     /// Committed blocks that may wait for a checkpoint before one is made.
     pending_max: usize,
-    state: ShortLock<LogState>,
+    state: Apart<ShortLock<LogState>>,
     /// A commit or a checkpoint has ended.
     ended: WaitQueue,
     checkpointing: SleepLock<()>,
@@ -145,6 +144,10 @@ pub(crate) struct Log {
     counts: ShortLock<JournalCounts>,
     /// Copy of `state.changed_since`, that is read without the lock: 0 for none.
     changed: AtomicU64,
+    /// Copy of `state.running`, that is read without the lock.
+    running: AtomicU32,
+    /// Blocks that open handles may still change.
+    credits: Apart<AtomicU32>,
 }
 
 impl Log {
@@ -164,7 +167,7 @@ impl Log {
 
     /// The transaction that handles join now.
     pub(crate) fn running(&self) -> Sequence {
-        self.state.lock().running
+        Sequence(self.running.load(Ordering::Acquire))
     }
 
     /// Whether a transaction is durable.
@@ -202,7 +205,6 @@ impl Log {
 
     /// Notes the first change of a transaction, for the thread that commits in time.
     pub(crate) fn note_change(&self, clock: &dyn Clock) {
-        use std::sync::atomic::Ordering;
         if self.changed.load(Ordering::Acquire) != 0 {
             return;
         }

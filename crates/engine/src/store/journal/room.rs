@@ -5,45 +5,50 @@
 //! at most a quarter of the log and half of the cache, plus what open handles asked for in the
 //! middle of their work.
 use super::Log;
+use std::sync::atomic::Ordering;
 
 impl Log {
     /// Grants an operation that begins this many blocks. Fails if the running transaction has no
     /// room for them, beside its `dirty` blocks; an empty one always has.
     #[must_use]
     pub(in crate::store) fn try_join(&self, credits: u32, dirty: u64) -> bool {
-        let mut state = self.state.lock();
-        let used = dirty.saturating_add(state.credits.into());
-        let fits = used.saturating_add(credits.into()) <= self.transaction_max;
-        if fits || used == 0 {
-            state.credits = state.credits.saturating_add(credits);
-            return true;
-        }
-        false
+        let granted = self.credits.fetch_update(Ordering::AcqRel, Ordering::Acquire, |granted| {
+            let used = dirty.saturating_add(granted.into());
+            let fits = used.saturating_add(credits.into()) <= self.transaction_max;
+            (fits || used == 0).then(|| granted.saturating_add(credits))
+        });
+        granted.is_ok()
     }
 
     /// Grants blocks to an operation that cannot wait for room.
     pub(in crate::store) fn join(&self, credits: u32) {
-        let mut state = self.state.lock();
-        state.credits = state.credits.saturating_add(credits);
+        self.change_credits(|granted| granted.saturating_add(credits));
     }
 
     /// Takes back what was granted.
     pub(in crate::store) fn leave(&self, credits: u32) {
-        let mut state = self.state.lock();
-        debug_assert!(credits <= state.credits, "{credits} credits of {} end", state.credits);
-        state.credits = state.credits.saturating_sub(credits);
+        let before = self.change_credits(|granted| granted.saturating_sub(credits));
+        debug_assert!(credits <= before, "{credits} credits of {before} end");
+    }
+
+    /// Changes what open handles may still change, and returns what that was before.
+    fn change_credits(&self, change: impl Fn(u32) -> u32) -> u32 {
+        let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+        let before = self.credits.fetch_update(set, get, |granted| Some(change(granted)));
+        before.unwrap_or_else(|unchanged| unchanged)
     }
 
     /// Whether operations had better go on in the next transaction.
     pub(in crate::store) fn is_full(&self, dirty: u64) -> bool {
-        let credits = self.state.lock().credits;
+        let credits = self.credits.load(Ordering::Acquire);
         dirty.saturating_add(credits.into()) > self.transaction_max
     }
 
     /// Whether the log has room for a transaction of `dirty` blocks and what handles may add.
     pub(super) fn has_room(&self, dirty: u64) -> bool {
         let state = self.state.lock();
-        let copies = dirty.saturating_add(state.credits.into()).saturating_add(GROUPS);
+        let credits = self.credits.load(Ordering::Acquire);
+        let copies = dirty.saturating_add(credits.into()).saturating_add(GROUPS);
         let copies = usize::try_from(copies).unwrap_or(usize::MAX);
         let wanted = self.format.transaction_blocks(copies, state.revoked.len());
         wanted < state.free as usize && u64::from(state.free) > self.log_blocks() / 4

@@ -10,13 +10,13 @@ use crate::store::Store;
 use crate::store::barrier::Barrier;
 use crate::store::latch::Latch;
 use crate::store::writes::Writes;
-use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
+use extant_block::{Apart, BlockDevice, ShortLock, SleepLock, WaitQueue};
 use extant_format::journal::{JournalSuperblock, Sequence, compat, incompat};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{Ino, Run};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// `EIO`, as Linux numbers errors in a journal's superblock.
 const EIO: i32 = -5;
@@ -66,7 +66,6 @@ impl Log {
             committed: Sequence(journal.sequence.0.wrapping_sub(1)),
             head: journal.first,
             free: log_blocks,
-            credits: 0,
             changed_since: None,
             revoked: BTreeSet::new(),
             awaited: Vec::new(),
@@ -88,7 +87,7 @@ impl Log {
             in_place: Writes::new(clock, latch, barrier),
             transaction_max: u64::from(log_blocks / 4).min(frames_max as u64 / 2).max(1),
             pending_max: frames_max / 4,
-            state: ShortLock::ranked(ranks::LAST, state),
+            state: Apart(ShortLock::ranked(ranks::LAST, state)),
             ended: WaitQueue::new(Arc::clone(clock)),
             checkpointing: SleepLock::new(Arc::clone(clock), ()).ranked(ranks::CHECKPOINT),
             called: short(false),
@@ -96,6 +95,8 @@ impl Log {
             error_noted: AtomicBool::new(false),
             counts: ShortLock::ranked(ranks::LAST, super::JournalCounts::default()),
             changed: AtomicU64::new(0),
+            running: AtomicU32::new(journal.sequence.0),
+            credits: Apart(AtomicU32::new(0)),
         })
     }
 
