@@ -27,7 +27,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// Threads that read.
 const LOADERS: usize = 2;
 /// Bytes of a chunk, and how many there are.
-const CHUNK_BYTES: usize = 512 << 10;
+const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS: usize = 8;
 /// What is between two wanted places is read along when it is no longer than this.
 const GAP_BYTES_MAX: u64 = 16 << 10;
