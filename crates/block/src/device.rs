@@ -119,6 +119,10 @@ impl Request {
     pub fn bytes(&self) -> u64 {
         segments_bytes(&self.segments)
     }
+    /// The bytes of the device that it covers.
+    pub(crate) fn place(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.bytes())
+    }
     /// Ends it: returns its memory and the result to the completion.
     pub fn complete(self, result: io::Result<()>) {
         (self.completion)(Completed { segments: self.segments, result });

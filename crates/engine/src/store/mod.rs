@@ -44,7 +44,8 @@ use crate::policy::preset::{
 use barrier::Barrier;
 use budget::{DirtyBudget, Seat};
 use cache::{Cache, Surroundings};
-use extant_block::{BlockDevice, Clock, Neighbours};
+use extant_block::paced::Limits;
+use extant_block::{BlockDevice, Clock, Neighbours, Paced};
 use extant_format::directory::Style;
 use extant_format::hash::Hasher;
 use extant_format::inode::Time;
@@ -59,6 +60,8 @@ use std::sync::{Arc, OnceLock};
 use superblock::Record;
 use writes::Writes;
 
+/// Part of the cache's bytes that windows ahead of walks over a far device may take.
+const READ_AHEAD_SHARE: u64 = 4;
 /// Bit of `s_state`: errors were met.
 const STATE_ERRORS: u16 = 2;
 
@@ -152,6 +155,11 @@ impl Store {
             NeighbourReadAhead::None => Arc::clone(&device),
             NeighbourReadAhead::Grow(bytes) => {
                 Arc::new(Neighbours::new(Arc::clone(&device), bytes))
+            }
+            NeighbourReadAhead::Paced(stretch_bytes_max) => {
+                let memory_bytes = options.cache_bytes as u64 / READ_AHEAD_SHARE;
+                let limits = Limits { stretch_bytes_max, memory_bytes };
+                Arc::new(Paced::new(Arc::clone(&device), limits))
             }
         };
         let latch = Latch::new(device.clock());
