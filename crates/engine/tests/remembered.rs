@@ -36,10 +36,15 @@ impl Readers<'_> {
     }
 }
 
-fn change(file: &File, random: &mut Random, model: &mut Vec<u8>) {
-    let offset = random.below(SIZE_MAX);
-    match random.below(8) {
+/// Changes something, often shortly after the byte at which a reader is.
+fn change(file: &File, reader: u64, random: &mut Random, model: &mut Vec<u8>) {
+    let offset = match random.one_in(3) {
+        true => random.below(SIZE_MAX),
+        false => (reader + random.below(20 * KIB)).min(SIZE_MAX),
+    };
+    match random.below(16) {
         0 => {
+            let offset = SIZE_MAX / 2 + offset / 2;
             file.set_len(offset).expect("is cut or extended");
             model.resize(offset as usize, 0);
         }
@@ -63,20 +68,22 @@ fn change(file: &File, random: &mut Random, model: &mut Vec<u8>) {
 
 /// Changes a file between reads of it, and opens the volume again from time to time.
 fn torture(open: impl Fn() -> Filesystem, seed: u64, rounds: u64) {
-    let (mut random, mut model) = (Random::new(seed), Vec::new());
+    let (mut random, mut model) = (Random::new(seed), vec![0; SIZE_MAX as usize]);
+    random.fill(&mut model);
     let volume = open();
-    volume.write("/file", &[]).expect("a file");
+    volume.write("/file", &model).expect("a file");
     volume.close().expect("closes");
     for _ in 0..rounds {
         let volume = open();
         let files = [(); 2].map(|()| volume.open_file("/file").expect("opens"));
         let mut readers = Readers { files: [(&files[0], 0), (&files[1], 0)], model };
-        for _ in 0..400 {
-            match random.below(20) {
-                0 => change(&files[0], &mut random, &mut readers.model),
-                1 => files[1].sync().expect("syncs"),
-                2..10 => readers.read(0, random.below(9000) as usize + 1),
-                10..16 => readers.read(0, 4096),
+        for _ in 0..100 {
+            let at = readers.files[0].1;
+            match random.below(40) {
+                0..4 => change(&files[0], at, &mut random, &mut readers.model),
+                4..6 => files[1].sync().expect("syncs"),
+                6..20 => readers.read(0, random.below(9000) as usize + 1),
+                20..39 => readers.read(0, 4096),
                 _ => readers.read(1, random.below(200 * KIB) as usize + 1),
             }
         }
@@ -95,7 +102,7 @@ fn a_file_that_changes_between_reads_of_it_is_read_as_it_is() {
             let specification =
                 Specification { policies, ..Specification::new(profile, block_size, 16 * MIB) };
             let device = specification.make(RealClock::new());
-            torture(|| specification.open(&device).expect("opens"), 100 + seed, 6);
+            torture(|| specification.open(&device).expect("opens"), 100 + seed, 20);
             judge(&device).unwrap_or_else(|why| panic!("{policies}: {why}"));
         }
     }
@@ -115,7 +122,7 @@ fn also_on_a_file_of_the_host() {
         let device = Arc::new(device.expect("opens"));
         Filesystem::open(device, &specification.options()).expect("opens")
     };
-    torture(open, 7, 6);
+    torture(open, 7, 20);
     let bytes = std::fs::read(&path).expect("reads");
     judge(&MemoryDevice::from_bytes(RealClock::new(), &bytes)).expect("sound");
 }

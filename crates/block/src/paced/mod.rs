@@ -234,6 +234,9 @@ impl BlockDevice for Paced {
             }
         }
     }
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.near.read_remembered(offset, bytes)
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let place = offset..offset.saturating_add(bytes.len() as u64);
         let Some((mut state, worth)) = self.far() else { return self.near.read(offset, bytes) };

@@ -75,6 +75,9 @@ impl BlockDevice for Timed {
         drop(under_way);
         completed
     }
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.device.read_remembered(offset, bytes)
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let under_way = self.begin(bytes.len() as u64);
         let read = self.device.read(offset, bytes);
