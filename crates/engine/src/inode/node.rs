@@ -109,6 +109,8 @@ pub(crate) struct NodeState {
     pub(crate) window: Option<Run>,
     /// File blocks that were changed in memory and not submitted yet.
     pub(crate) dirty: RunSet,
+    /// File blocks that were submitted in the background to a device that remembers them.
+    pub(crate) submitted: RunSet,
     /// The part of `dirty` that has no block on the volume yet. As many blocks are promised.
     pub(crate) delayed: RunSet,
     /// Further blocks that are promised, for the map of those in `delayed`.
@@ -159,6 +161,7 @@ impl NodeState {
             looseness: Looseness::default(),
             window: None,
             dirty: RunSet::default(),
+            submitted: RunSet::default(),
             delayed: RunSet::default(),
             promised_map: 0,
             placed: Placed::default(),

@@ -126,6 +126,8 @@ pub(crate) struct Store {
     log: OnceLock<Log>,
     pub(crate) record: Record,
     access: Access,
+    /// Whether what is on the device is in memory there too, as with files of the host.
+    pub(crate) is_remembered: bool,
     /// Blocks in which the device holds data, once it was asked.
     held: OnceLock<u64>,
 }
@@ -203,6 +205,9 @@ impl Store {
             log: OnceLock::new(),
             record: Record::of(&superblock),
             access: if writable { Access::ReadWrite } else { Access::ReadOnly },
+            is_remembered: device
+                .read_remembered(extant_format::superblock::SUPERBLOCK_OFFSET, &mut [0])
+                > 0,
             held: OnceLock::new(),
             traffic,
             seat,

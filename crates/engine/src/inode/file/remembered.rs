@@ -44,16 +44,19 @@ pub(super) fn read(
         Some(window) if window.exclusive_holds == exclusive_holds => window.copy(offset, buffer),
         _ => 0,
     };
-    let goes_on = done > 0 || is_next(reader, stream, offset);
     let (at, rest) = (offset + done as u64, &mut buffer[done..]);
+    if rest.is_empty() || at < node.pages.read_once.load(Ordering::Relaxed) {
+        return noted(reader, node, stream, offset, done);
+    }
+    let goes_on = done > 0 || is_next(reader, stream, offset);
     if rest.len() >= DIRECT_BYTES_MIN {
-        done += from_host(reader, node, stream, at, rest);
-    } else if goes_on && !rest.is_empty() {
+        done += from_host(reader, stream, at, rest);
+    } else if goes_on {
         let length = reader.state.inode.size.saturating_sub(at).min(PIECE_BYTES as u64);
         // The memory of the last window is used for this one.
         drop(stream.window.lock().take());
         let mut bytes = Buffer::unfilled(length as usize);
-        let filled = from_host(reader, node, stream, at, &mut bytes);
+        let filled = from_host(reader, stream, at, &mut bytes);
         bytes.truncate(filled);
         if filled > 0 {
             let window = Window { offset: at, bytes, exclusive_holds };
@@ -61,6 +64,11 @@ pub(super) fn read(
             *stream.window.lock() = Some(window);
         }
     }
+    noted(reader, node, stream, offset, done)
+}
+
+/// Notes what was read, and returns it.
+fn noted(reader: &Reader<'_>, node: &Node, stream: &Stream, offset: u64, done: usize) -> usize {
     if let Some(read) = (done > 0).then(|| reader.blocks(offset, done)).flatten() {
         stream.reads.lock().next = read.end;
         node.pages.read_once.fetch_max(offset + done as u64, Ordering::Relaxed);
@@ -73,18 +81,11 @@ fn is_next(reader: &Reader<'_>, stream: &Stream, offset: u64) -> bool {
     offset.div_ceil(reader.block_size as u64) == u64::from(stream.reads.lock().next)
 }
 
-/// Reads from the host's memory what was not read before, up to the first block that is in memory
-/// here, is none of the disk, or is unknown to the host. Returns how many bytes.
-fn from_host(
-    reader: &Reader<'_>,
-    node: &Node,
-    stream: &Stream,
-    offset: u64,
-    buffer: &mut [u8],
-) -> usize {
+/// Reads from the host's memory, up to the first block that is in memory here, has no place on the
+/// device, or is unknown to the host. Returns how many bytes.
+fn from_host(reader: &Reader<'_>, stream: &Stream, offset: u64, buffer: &mut [u8]) -> usize {
     let (volume, block_size) = (reader.volume, reader.block_size);
-    let is_first = offset >= node.pages.read_once.load(Ordering::Relaxed);
-    if !is_first || stream.pause.lock().contains(&offset) {
+    if stream.pause.lock().contains(&offset) {
         return 0;
     }
     let mut done = 0;
