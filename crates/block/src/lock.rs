@@ -13,7 +13,7 @@
 //! `Turnstile::line`. Wakers are called with neither of the last two held.
 use crate::clock::{Clock, Unparked, Waker};
 use crate::edge::{self, Edge};
-use crate::order::{CountedShort, Rank, RankCount, assert_no_short_lock};
+use crate::order::{CountedShort, KeptRank, Rank, RankCount, assert_no_short_lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 #[derive(Default)]
 pub struct ShortLock<T> {
     value: Mutex<T>,
-    rank: Option<Rank>,
+    rank: KeptRank,
 }
 
 /// Holds a short lock.
@@ -38,11 +38,11 @@ pub struct ShortGuard<'a, T> {
 impl<T> ShortLock<T> {
     /// A free lock without a rank.
     pub const fn new(value: T) -> ShortLock<T> {
-        ShortLock { value: Mutex::new(value), rank: None }
+        ShortLock { value: Mutex::new(value), rank: KeptRank::NONE }
     }
     /// A free lock with its place in the order.
     pub const fn ranked(rank: Rank, value: T) -> ShortLock<T> {
-        ShortLock { value: Mutex::new(value), rank: Some(rank) }
+        ShortLock { value: Mutex::new(value), rank: KeptRank::of(rank) }
     }
     /// Takes it. In debug builds panics when the thread holds a lock that comes later.
     #[track_caller]
@@ -333,7 +333,7 @@ impl Drop for Permit<'_> {
 /// A sleeping lock around a value: fair, may be held across I/O.
 pub struct SleepLock<T> {
     turnstile: Turnstile,
-    rank: Option<Rank>,
+    rank: KeptRank,
     value: Mutex<T>,
 }
 /// Holds a sleeping lock.
@@ -347,11 +347,15 @@ pub struct SleepGuard<'a, T> {
 impl<T> SleepLock<T> {
     /// A free lock.
     pub fn new(clock: Arc<dyn Clock>, value: T) -> SleepLock<T> {
-        SleepLock { turnstile: Turnstile::new(clock), rank: None, value: Mutex::new(value) }
+        SleepLock {
+            turnstile: Turnstile::new(clock),
+            rank: KeptRank::NONE,
+            value: Mutex::new(value),
+        }
     }
     /// The same, with its place in the order.
     pub fn ranked(self, rank: Rank) -> SleepLock<T> {
-        SleepLock { rank: Some(rank), ..self }
+        SleepLock { rank: KeptRank::of(rank), ..self }
     }
     /// Waits for it and takes it.
     #[track_caller]
@@ -389,7 +393,7 @@ impl<T> DerefMut for SleepGuard<'_, T> {
 /// thread that holds it shared must not ask for it again: a writer may have come between.)
 pub struct SleepRwLock<T> {
     turnstile: Turnstile,
-    rank: Option<Rank>,
+    rank: KeptRank,
     exclusive_holds: AtomicU64,
     value: RwLock<T>,
 }
@@ -411,14 +415,14 @@ impl<T> SleepRwLock<T> {
     pub fn new(clock: Arc<dyn Clock>, value: T) -> SleepRwLock<T> {
         SleepRwLock {
             turnstile: Turnstile::new(clock),
-            rank: None,
-            exclusive_holds: AtomicU64::new(0),
+            rank: KeptRank::NONE,
+    exclusive_holds: AtomicU64,
             value: RwLock::new(value),
         }
     }
     /// The same, with its place in the order.
     pub fn ranked(self, rank: Rank) -> SleepRwLock<T> {
-        SleepRwLock { rank: Some(rank), ..self }
+        SleepRwLock { rank: KeptRank::of(rank), ..self }
     }
     /// Waits for and takes a shared hold.
     pub fn read(&self) -> SleepReadGuard<'_, T> {

@@ -70,9 +70,41 @@ impl Drop for CountedShort {
     }
 }
 
+/// The rank that a lock keeps, in debug builds. Elsewhere it takes no room: there are as many locks
+/// as inodes and blocks in memory.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct KeptRank {
+    #[cfg(debug_assertions)]
+    rank: Option<Rank>,
+}
+
+impl KeptRank {
+    /// None: the lock is not judged.
+    pub(crate) const NONE: KeptRank = KeptRank {
+        #[cfg(debug_assertions)]
+        rank: None,
+    };
+
+    /// This one.
+    #[cfg_attr(not(debug_assertions), allow(unused_variables, reason = "it is not kept"))]
+    pub(crate) const fn of(rank: Rank) -> KeptRank {
+        KeptRank {
+            #[cfg(debug_assertions)]
+            rank: Some(rank),
+        }
+    }
+
+    fn get(self) -> Option<Rank> {
+        #[cfg(debug_assertions)]
+        return self.rank;
+        #[cfg(not(debug_assertions))]
+        return None;
+    }
+}
+
 /// One more lock of a rank that this thread holds, as long as it lives. Counts in debug builds
 /// only.
-pub(crate) struct RankCount(Option<Rank>);
+pub(crate) struct RankCount(KeptRank);
 
 impl RankCount {
     /// The thread is about to take a lock.
@@ -81,10 +113,8 @@ impl RankCount {
     /// In debug builds, when it holds one that comes later in the order, or another one of a rank
     /// that has no company.
     #[track_caller]
-    pub(crate) fn new(rank: Option<Rank>) -> RankCount {
-        if cfg!(debug_assertions)
-            && let Some(rank) = rank
-        {
+    pub(crate) fn new(rank: KeptRank) -> RankCount {
+        if let Some(rank) = rank.get() {
             let at = usize::from(rank.order) % ORDERS;
             let first = match rank.company {
                 Company::One => at,
@@ -108,9 +138,7 @@ impl RankCount {
 
 impl Drop for RankCount {
     fn drop(&mut self) {
-        if cfg!(debug_assertions)
-            && let Some(rank) = self.0
-        {
+        if let Some(rank) = self.0.get() {
             let at = usize::from(rank.order) % ORDERS;
             let _ = HELD.try_with(|held| held[at].set(held[at].get().saturating_sub(1)));
         }
@@ -130,7 +158,7 @@ impl HeldRank {
     /// In debug builds, when it holds a lock that comes later in the order.
     #[track_caller]
     pub fn new(rank: Rank) -> HeldRank {
-        HeldRank { _count: RankCount::new(Some(rank)) }
+        HeldRank { _count: RankCount::new(KeptRank::of(rank)) }
     }
 }
 
