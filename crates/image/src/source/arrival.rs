@@ -345,11 +345,12 @@ impl BodySink for Arrival {
 mod tests {
     use super::*;
     use extant_engine::mkfs::{Profile, default_wishes};
-    use extant_format::layout::Layout;
+    use extant_format::layout::{Inodes, Layout};
 
-    fn arrival(block_size: u32, file: &File) -> (Wishes, Arrival) {
-        let defaults = default_wishes(Profile::Ext4, 0, Some(block_size));
-        let mut wishes = Wishes { features: Profile::Ext4.features(), ..defaults };
+    fn arrival(profile: Profile, block_size: u32, file: &File) -> (Wishes, Arrival) {
+        let defaults = default_wishes(profile, 0, Some(block_size));
+        // One flex group, as the builder has it.
+        let mut wishes = Wishes { features: profile.features(), flex_groups: 256, ..defaults };
         wishes.blocks_per_group = Some(1024);
         let arrival = Arrival::new(&mut wishes, file, 0).unwrap();
         (wishes, arrival)
@@ -357,9 +358,10 @@ mod tests {
 
     #[test]
     fn bodies_leave_room_for_the_copies_of_a_volume_of_any_size() {
-        for block_size in [1024, 4096] {
+        let sizes = [1024, 4096].map(|size| [(Profile::Ext4, size), (Profile::Ext2, size)]);
+        for (profile, block_size) in sizes.into_iter().flatten() {
             let file = tempfile::tempfile().unwrap();
-            let (wishes, mut arrival) = arrival(block_size, &file);
+            let (mut wishes, mut arrival) = arrival(profile, block_size, &file);
             let mut bodies = Vec::new();
             for length in [1, 5_000_000, 4096, 100_000, 20_000_000, 3] {
                 let offset = arrival.begin(length).unwrap();
@@ -369,7 +371,12 @@ mod tests {
             }
             arrival.finish().unwrap();
             for more in [2000, 70_000] {
-                let blocks = arrival.end().0 + more;
+                // Whole groups: a short last one may be dropped.
+                let first = u64::from(arrival.places.superblock.first_data_block);
+                let blocks = (arrival.end().0 + more).next_multiple_of(1024) + first;
+                if let Some(groups) = arrival.group_inodes() {
+                    wishes.inodes = Inodes::AtLeast(groups.count(blocks * u64::from(block_size)));
+                }
                 let layout = Layout::with_tables_from(
                     &Wishes { blocks, ..wishes.clone() },
                     Some(arrival.end()),
@@ -404,7 +411,7 @@ mod tests {
     #[test]
     fn what_is_no_file_in_the_end_reads_as_zeros() {
         let file = tempfile::tempfile().unwrap();
-        let (_, mut arrival) = arrival(4096, &file);
+        let (_, mut arrival) = arrival(Profile::Ext4, 4096, &file);
         let mut offsets = Vec::new();
         for byte in 1..=3 {
             offsets.push(arrival.begin(10_000).unwrap());
