@@ -416,7 +416,7 @@ impl<T> SleepRwLock<T> {
         SleepRwLock {
             turnstile: Turnstile::new(clock),
             rank: KeptRank::NONE,
-    exclusive_holds: AtomicU64,
+            exclusive_holds: AtomicU64::new(0),
             value: RwLock::new(value),
         }
     }
