@@ -3,6 +3,7 @@ use crate::buffer::Buffer;
 use crate::clock::{Clock, Waker};
 use crate::edge::{self, Edge};
 use crate::lock::ShortLock;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -215,6 +216,12 @@ pub trait BlockDevice: Send + Sync {
         self.write(offset, bytes)?;
         self.flush()
     }
+    /// The host's file in which this device's bytes are as it gives them, and the byte of that file
+    /// at which the device begins: for calls that move bytes without a copy. `None` for a device
+    /// that is no such file, or changes what it reads.
+    fn host_file(&self) -> Option<(&File, u64)> {
+        None
+    }
     /// The first stretch of bytes at or after `offset` that may hold anything but zeros; `None` if
     /// only zeros are left.
     ///
@@ -261,6 +268,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_durable(offset, bytes)
+    }
+    fn host_file(&self) -> Option<(&File, u64)> {
+        (**self).host_file()
     }
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         (**self).next_data(offset)

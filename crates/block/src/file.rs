@@ -266,6 +266,9 @@ impl BlockDevice for FileDevice {
     fn flush(&self) -> io::Result<()> {
         self.shared.named(Operation::Flush, 0, || self.shared.file.sync_data())
     }
+    fn host_file(&self) -> Option<(&File, u64)> {
+        Some((&self.shared.file, self.shared.origin))
+    }
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let shared = &self.shared;
         shared.named(Operation::Read, offset, || shared.next_data(offset))

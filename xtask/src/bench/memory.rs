@@ -3,7 +3,8 @@
 //!
 //! A plain archive is compared with `cp`. A stream needs every header before the first block, so a
 //! fast one is compared with decompressing and `cp` one after the other, and a slow one with
-//! decompressing alone, on all processors that its format lets work.
+//! decompressing alone, on all processors that its format lets work. In the order of arrival it
+//! needs no headers first: that is compared with the slower of the two.
 
 use std::path::{Path, PathBuf};
 
@@ -149,6 +150,12 @@ fn packed(
     let title = format!("build in memory: {}, {}", input.name, packing.name);
     race(sheet, &title, &contenders, bench.rounds)?;
     drop(contenders);
+    let arrival = "extant build --order arrival (goal: 1.15)";
+    let contenders =
+        [slower(&unpack, &cp, &copy), maker(arrival, build("--order arrival"), &image)];
+    let title = format!("build in the order of arrival: {}, {}", input.name, packing.name);
+    race(sheet, &title, &contenders, bench.rounds)?;
+    drop(contenders);
     clear(&[&copy, &image, &stream]);
     Ok(())
 }
@@ -179,6 +186,19 @@ fn decompressing<'a>(unpack: &str) -> Contender<'a> {
         name: "decompressing".into(),
         prepare: Box::new(|| Ok(())),
         run: Box::new(move || measure(&words, || Ok(()))),
+    }
+}
+
+/// The run of two that takes longer.
+fn slower<'a>(unpack: &str, cp: &str, copy: &'a Path) -> Contender<'a> {
+    let both = [shell(unpack), shell(cp)];
+    Contender {
+        name: "the slower of decompressing and cp".into(),
+        prepare: Box::new(move || super::fresh(copy)),
+        run: Box::new(move || {
+            let [unpacked, copied] = [measure(&both[0], || Ok(()))?, measure(&both[1], || Ok(()))?];
+            Ok(if unpacked.seconds > copied.seconds { unpacked } else { copied })
+        }),
     }
 }
 
