@@ -150,7 +150,7 @@ fn packed(
     let title = format!("build in memory: {}, {}", input.name, packing.name);
     race(sheet, &title, &contenders, bench.rounds)?;
     drop(contenders);
-    let arrival = "extant build --order arrival (goal: 1.15)";
+    let arrival = "extant build (goal: 1.15)";
     let contenders =
         [slower(&unpack, &cp, &copy), maker(arrival, build("--order arrival"), &image)];
     let title = format!("build in the order of arrival: {}, {}", input.name, packing.name);
