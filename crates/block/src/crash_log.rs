@@ -305,6 +305,9 @@ impl<D: BlockDevice> BlockDevice for CrashLog<D> {
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.device.read(offset, bytes)
     }
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.device.read_remembered(offset, bytes)
+    }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let number = self.begin(offset, bytes.to_vec(), Durable::OnCompletion);
         self.device.write_durable(offset, bytes)?;

@@ -127,6 +127,12 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
         self.admit(Operation::Read, offset, bytes.len() as u64)?;
         self.device.read(offset, bytes)
     }
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        match self.admit(Operation::Read, offset, bytes.len() as u64) {
+            Ok(()) => self.device.read_remembered(offset, bytes),
+            Err(_) => 0,
+        }
+    }
     fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
         self.admit(Operation::Write, offset, pieces_bytes(pieces))?;
         self.device.write_vectored(offset, pieces)

@@ -41,6 +41,10 @@ impl BlockDevice for Disk {
     fn clock(&self) -> &Arc<dyn Clock> {
         &self.seam
     }
+    /// As from the memory of a host: at once.
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.contents.read_remembered(offset, bytes)
+    }
     fn submit(&self, request: Request) {
         let most_ns = match request.operation {
             Operation::Read => 30_000,

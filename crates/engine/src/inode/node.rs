@@ -109,7 +109,7 @@ pub(crate) struct NodeState {
     pub(crate) window: Option<Run>,
     /// File blocks that were changed in memory and not submitted yet.
     pub(crate) dirty: RunSet,
-    /// File blocks that were submitted in the background to a device that remembers them.
+    /// File blocks that were submitted to a device that remembers them.
     pub(crate) submitted: RunSet,
     /// The part of `dirty` that has no block on the volume yet. As many blocks are promised.
     pub(crate) delayed: RunSet,

@@ -17,6 +17,7 @@ use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::policy::preset::{DataOrder, Journal};
 use crate::policy::throttle::Manner;
+use crate::runs::RunSet;
 use crate::seeded::{Bug, bug};
 use crate::space::Reservation;
 use crate::store::writes::Write;
@@ -121,6 +122,9 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
     Ok(written * block_size)
 }
 
+/// How many runs of a file are remembered as submitted, at most.
+const SUBMITTED_RUNS_MAX: usize = 1024;
+
 /// Whether blocks are dropped once they are written: the device has them in memory, where they are
 /// read as fast, and memory that is used again costs less than new memory.
 fn forgets_submitted(volume: &Volume) -> bool {
@@ -131,12 +135,9 @@ fn forgets_submitted(volume: &Volume) -> bool {
 
 /// Drops those blocks of a file whose writes have ended since they were submitted.
 fn drop_submitted(volume: &Volume, pages: &Pages, state: &mut NodeState) {
-    // After a failure, what could not be written is in memory alone.
-    if state.submitted.is_empty() || volume.store.latch.is_closed() {
-        return;
+    if !state.submitted.is_empty() {
+        pages.drop_submitted(&mut state.submitted, &state.dirty, &volume.store.latch);
     }
-    let state = &mut *state;
-    pages.drop_submitted(&mut state.submitted, &state.dirty);
 }
 
 /// What of a file is written, and whether a thread waits for it.
@@ -279,6 +280,11 @@ fn submit_runs(
             let range = at..at + u64::from(placed.length);
             if forgets_submitted(operation.volume()) {
                 state.submitted.insert(range.clone());
+            }
+            if state.submitted.runs() >= SUBMITTED_RUNS_MAX {
+                drop_submitted(operation.volume(), pages, state);
+                // The others stay as clean blocks do.
+                state.submitted = RunSet::default();
             }
             state.dirty.remove(range.clone());
             state.delayed.remove(range.clone());

@@ -1,8 +1,8 @@
 //! The superblock: read at opening, and the few fields of it that change.
 //!
 //! *Invariants*: `record.changes` is changed only through a handle. Without a journal a sync writes
-//! the primary copy after everything else; with one it is a part of each transaction that changes
-//! it.
+//! the primary copy after everything else, a sync of one inode only if it has changed; with one it
+//! is a part of each transaction that changes it.
 //! *Locking*: both locks are short, and neither is held during I/O.
 use super::Store;
 use crate::error::{Error, ErrorKind, Place, Result};

@@ -15,7 +15,7 @@
 //! *Locking*: `progress` is a short lock under which no other lock is taken.
 use super::barrier::Barrier;
 use super::latch::Latch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ranks;
 use extant_block::device::Urgency;
 use extant_block::{
@@ -219,11 +219,18 @@ impl SubmittedWrite {
 
     fn end(&mut self, result: io::Result<()>) {
         let Some(ended) = self.ended.take() else { return };
-        ended(&result);
-        // Before it counts as ended: a thread that waits for it has to see the latch closed.
+        // Before anything says that it has ended: a thread that waits for it has to see the latch
+        // closed, or that there is something to flush.
         match result {
-            Ok(()) => self.barrier.note_written(),
-            Err(error) => self.latch.close(Some(&error.into())),
+            Ok(()) => {
+                self.barrier.note_written();
+                ended(&Ok(()));
+            }
+            Err(error) => {
+                let error = Error::from(error);
+                self.latch.close(Some(&error));
+                ended(&Err(io::Error::other(error.to_string())));
+            }
         }
         let mut progress = self.shared.0.lock();
         progress.under_way.remove(&self.number);

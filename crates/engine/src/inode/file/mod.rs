@@ -284,6 +284,7 @@ fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Ra
     let given_up = state.delayed.remove(range.clone());
     volume.space.release_kept(given_up);
     state.dirty.remove(range.clone());
+    state.submitted.remove(range.clone());
     pages.under_way.wait_for(&range);
     for (_, placement) in state.placed.take(range.clone()) {
         if placement.before == Before::Hole {

@@ -162,6 +162,12 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Starts to read the map blocks for a range of the file that will be wanted now.
+    pub(super) fn read_maps(&self, stream: &ShortLock<ReadStream>, range: &Range<u32>) {
+        let maps = self.next_maps(&mut stream.lock(), range);
+        self.fetch_maps(maps, stream, range, Urgency::Awaited);
+    }
+
     /// The next map blocks to read for a range of the file: the first block that they map, and how
     /// many they are at most.
     fn next_maps(&self, stream: &mut ReadStream, range: &Range<u32>) -> Option<(u32, u32)> {

@@ -19,7 +19,6 @@ use crate::store::DataKeeping;
 use extant_block::{Buffer, PIECE_BYTES};
 use extant_format::FileBlock;
 use extant_format::extent::State;
-use std::sync::atomic::Ordering;
 
 /// Reads of at least this many bytes go to the reader's memory, in any order.
 const DIRECT_BYTES_MIN: usize = PIECE_BYTES / 2;
@@ -36,16 +35,16 @@ pub(super) fn read(
     buffer: &mut [u8],
 ) -> usize {
     let volume = reader.volume;
-    if volume.pages.data == DataKeeping::Phantom || volume.store.journal() == Journal::Data {
+    if !volume.store.is_remembered
+        || volume.pages.data == DataKeeping::Phantom
+        || volume.store.journal() == Journal::Data
+    {
         return 0;
     }
     let exclusive_holds = node.state.exclusive_holds();
-    let mut done = match &*stream.window.lock() {
-        Some(window) if window.exclusive_holds == exclusive_holds => window.copy(offset, buffer),
-        _ => 0,
-    };
+    let mut done = from_window(stream, offset, buffer, exclusive_holds);
     let (at, rest) = (offset + done as u64, &mut buffer[done..]);
-    if rest.is_empty() || at < node.pages.read_once.load(Ordering::Relaxed) {
+    if rest.is_empty() || node.pages.read_once.lock().contains(&at) {
         return noted(reader, node, stream, offset, done);
     }
     let goes_on = done > 0 || is_next(reader, stream, offset);
@@ -54,14 +53,18 @@ pub(super) fn read(
     } else if goes_on {
         let length = reader.state.inode.size.saturating_sub(at).min(PIECE_BYTES as u64);
         // The memory of the last window is used for this one.
-        drop(stream.window.lock().take());
+        let last = stream.window.lock().take();
+        drop(last);
         let mut bytes = Buffer::unfilled(length as usize);
         let filled = from_host(reader, stream, at, &mut bytes);
         bytes.truncate(filled);
         if filled > 0 {
             let window = Window { offset: at, bytes, exclusive_holds };
-            done += window.copy(at, rest);
-            *stream.window.lock() = Some(window);
+            let copied = window.copy(at, rest);
+            if copied < filled {
+                *stream.window.lock() = Some(window);
+            }
+            done += copied;
         }
     }
     noted(reader, node, stream, offset, done)
@@ -71,8 +74,28 @@ pub(super) fn read(
 fn noted(reader: &Reader<'_>, node: &Node, stream: &Stream, offset: u64, done: usize) -> usize {
     if let Some(read) = (done > 0).then(|| reader.blocks(offset, done)).flatten() {
         stream.reads.lock().next = read.end;
-        node.pages.read_once.fetch_max(offset + done as u64, Ordering::Relaxed);
+        let end = offset + done as u64;
+        let mut once = node.pages.read_once.lock();
+        match once.contains(&offset) || once.end == offset {
+            true => once.end = once.end.max(end),
+            false => *once = offset..end,
+        }
     }
+    done
+}
+
+/// Copies what the window has, if the inode did not change since. A window that was read to its end
+/// is dropped. Returns how many bytes.
+fn from_window(stream: &Stream, offset: u64, buffer: &mut [u8], exclusive_holds: u64) -> usize {
+    let mut held = stream.window.lock();
+    let Some(window) = held.as_ref().filter(|held| held.exclusive_holds == exclusive_holds) else {
+        return 0;
+    };
+    let done = window.copy(offset, buffer);
+    let is_read = done > 0 && offset + done as u64 == window.offset + window.bytes.len() as u64;
+    let read = if is_read { held.take() } else { None };
+    drop(held);
+    drop(read);
     done
 }
 
@@ -97,6 +120,7 @@ fn from_host(reader: &Reader<'_>, stream: &Stream, offset: u64, buffer: &mut [u8
         if absent.is_empty() {
             break;
         }
+        reader.read_maps(&stream.reads, &absent);
         let found =
             mapping::find(volume, reader.state, FileBlock(absent.start), absent.end - absent.start);
         // An error of the map is found again, and reported, by the read that follows.

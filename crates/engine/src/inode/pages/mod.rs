@@ -7,7 +7,7 @@
 //!   | ^ ^                 |                      ^ |               ^ ^                    |
 //!   | | +-- failed, lost -+                      | |               | +-- write: copied ---+
 //!   | |     or cancel                            +-|---------------|------- end ----------+
-//!   | +------------ drop_clean, drop_range --------+               |
+//!   | +--- drop_clean, drop_submitted, drop_range -+               |
 //!   +-------------- write, add ------------------------------------+
 //! ```
 //!
@@ -26,6 +26,7 @@ pub(crate) use stream::{Stream, Window};
 
 use crate::ranks;
 use crate::runs::RunSet;
+use crate::store::latch::Latch;
 use crate::store::{DataKeeping, Store};
 use extant_block::{Clock, Segment, ShortLock, WaitQueue};
 use resident::Residents;
@@ -158,8 +159,9 @@ pub(crate) struct Pages {
     covered_by: Arc<AtomicU64>,
     /// The file block at which the next piece of a write-back starts.
     pub(crate) piece_at: AtomicU64,
-    /// Before this byte, parts were read that are not kept: when they are read again they are.
-    pub(crate) read_once: AtomicU64,
+    /// Bytes that were read and are not kept, of the last reads that followed each other: when
+    /// they are read again they are kept.
+    pub(crate) read_once: ShortLock<Range<u64>>,
 }
 
 impl Pages {
@@ -174,7 +176,7 @@ impl Pages {
             placed: AtomicUsize::new(0),
             covered_by: Arc::default(),
             piece_at: AtomicU64::new(0),
-            read_once: AtomicU64::new(0),
+            read_once: ShortLock::ranked(ranks::LAST, 0..0),
         }
     }
 
@@ -275,10 +277,15 @@ impl Pages {
     }
 
     /// Drops the blocks of a set that are neither dirty nor being written, and leaves in the set
-    /// those that are being written.
-    pub(crate) fn drop_submitted(&self, submitted: &mut RunSet, dirty: &RunSet) {
+    /// those that are being written. After a failure nothing is dropped: what could not be written
+    /// is in memory alone.
+    pub(crate) fn drop_submitted(&self, submitted: &mut RunSet, dirty: &RunSet, latch: &Latch) {
         let mut pages = self.pages.lock();
         let under_way = self.under_way.runs.lock();
+        // A write that fails closes it before it ends.
+        if latch.is_closed() {
+            return;
+        }
         let mut left = RunSet::default();
         let mut at = 0;
         while let Some(run) = submitted.next(at) {
@@ -338,7 +345,7 @@ mod tests {
                     pages.under_way.begin(block..block + 1);
                 }
             }
-            pages.drop_submitted(&mut submitted, &dirty);
+            pages.drop_submitted(&mut submitted, &dirty, &Latch::new(&clock));
             for block in 0..BLOCKS {
                 let goes = is_in(0, block) && !is_in(1, block) && !is_in(2, block);
                 assert_eq!(pages.at(block as u32).is_none(), goes, "{seed}: block {block}");
