@@ -261,3 +261,33 @@ fn a_hole_in_a_window_is_filled_by_more_than_the_reads_that_meet_it() {
     let asked = asked.filter(|offset| bench.read(*offset, 16 * KIB)).count();
     assert!(asked <= 8, "{asked} reads of a hole were not read ahead");
 }
+
+#[test]
+fn a_read_that_waits_for_two_pieces_gets_both_while_others_go_on() {
+    let mut bench = Bench::new(MS, 100_000_000);
+    bench.sequence(0..MIB);
+    let coming: Vec<_> = bench.coming.drain(..).collect();
+    let (_, first, _) = &coming[0];
+    let border = first.place.end;
+    // Between two pieces, and the rest of both, so that all of the first one was asked for.
+    let worth = bench.pace.worth();
+    for place in [first.place.start..border - 4 * KIB, border - 4 * KIB..border + 4 * KIB] {
+        assert!(matches!(bench.walks.read(&place, &worth).0, Whereabouts::Coming));
+        bench.walks.wait(request(&place));
+    }
+    let mut answered = 0;
+    for (number, (_, stretch, _)) in coming.iter().enumerate() {
+        if number == 1 {
+            continue;
+        }
+        let released = bench.walks.land(stretch.number, Some(Arc::default()));
+        assert!(released.passed_on.is_empty());
+        answered += released.answered.len();
+    }
+    assert_eq!(answered, 1);
+    let (_, last, _) = &coming[coming.len() - 1];
+    let place = last.place.start..last.place.start + 4 * KIB;
+    assert!(matches!(bench.walks.read(&place, &worth).0, Whereabouts::Here(_)));
+    let released = bench.walks.land(coming[1].1.number, Some(Arc::default()));
+    assert_eq!((released.answered.len(), released.passed_on.len()), (1, 0));
+}

@@ -307,16 +307,19 @@ impl Walks {
     }
 
     /// Forgets the pieces of the walk used last, up to this byte, of which everything was read.
+    /// Those between them that it jumped over stay, and those that a read waits for with others.
     fn drop_used(&mut self, before: u64) {
         let Some(walk) = self.walks.last_mut() else { return };
-        while let Some(first) = walk.pieces.front()
-            && first.place.end <= before
-            && first.left == 0
-            && first.bytes.is_some()
-        {
-            self.held_bytes -= first.length();
-            walk.pieces.pop_front();
-        }
+        let waiting: Vec<Range<u64>> = self.waiting.iter().map(Request::place).collect();
+        let is_wanted = |place: &Range<u64>| waiting.iter().any(|wanted| overlap(wanted, place));
+        let mut forgotten = 0;
+        walk.pieces.retain(|piece| {
+            let is_read = piece.place.end <= before && piece.left == 0 && piece.bytes.is_some();
+            let is_used = is_read && !is_wanted(&piece.place);
+            forgotten += if is_used { piece.length() } else { 0 };
+            !is_used
+        });
+        self.held_bytes -= forgotten;
     }
 
     /// A read that is near no other.
