@@ -14,6 +14,7 @@
 //! latch       closed by the first failure; no write starts afterwards
 //! budget      dirty bytes on all volumes that share memory
 //! proportion  shares of recent events, per device and per writer
+//! shares      how memory is divided
 //! ```
 //!
 //! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features
@@ -32,6 +33,7 @@ pub(crate) mod handle;
 pub(crate) mod journal;
 pub(crate) mod latch;
 mod proportion;
+mod shares;
 pub(crate) mod superblock;
 mod sweep;
 pub(crate) mod writes;
@@ -44,6 +46,7 @@ use crate::policy::preset::{
 use barrier::Barrier;
 use budget::{DirtyBudget, Seat};
 use cache::{Cache, Surroundings};
+use extant_block::buffer::PoolShare;
 use extant_block::{BlockDevice, Clock, Neighbours};
 use extant_format::directory::Style;
 use extant_format::hash::Hasher;
@@ -53,6 +56,8 @@ use extant_format::{BlockNo, Ino, Run};
 use gate::Gate;
 use journal::Log;
 use latch::Latch;
+pub(crate) use shares::Shares;
+pub use shares::cache_for_blocks;
 use std::io::IoSlice;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -88,8 +93,10 @@ pub struct Options {
     pub access: Access,
     /// How blocks are placed, read and written.
     pub policies: Policies,
-    /// Memory for everything that is kept of the volume, in bytes: blocks of metadata at most half
-    /// of it, inodes an eighth, names a sixteenth, and files what the others leave.
+    /// Memory for everything that is kept of the volume, in bytes: three eighths for
+    /// blocks of metadata, as much for blocks of files, and the rest for what is read ahead,
+    /// inodes, names, and what all of these need beside them. About 4 MiB are the least that a
+    /// volume takes. [`Filesystem::memory_use`](crate::Filesystem::memory_use) tells what it has.
     pub cache_bytes: usize,
     /// Whether the bytes of files are kept.
     pub data: DataKeeping,
@@ -101,6 +108,8 @@ pub(crate) struct Store {
     pub(crate) device: Arc<dyn BlockDevice>,
     /// The device with the policies' read-ahead in front, used for files and metadata.
     pub(crate) traffic: Arc<dyn BlockDevice>,
+    /// That read-ahead, for what it takes of the memory.
+    pub(crate) neighbours: Option<Arc<Neighbours>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) superblock: Superblock,
     /// Block size and options of directory blocks.
@@ -123,6 +132,8 @@ pub(crate) struct Store {
     log: OnceLock<Log>,
     pub(crate) record: Record,
     access: Access,
+    /// Free buffers that it pays for.
+    _buffers: PoolShare,
     /// Blocks in which the device holds data, once it was asked.
     held: OnceLock<u64>,
 }
@@ -148,11 +159,11 @@ impl Store {
     ) -> Result<Store> {
         let superblock = superblock::read_whole(&*device)?;
         let style = style_of(&superblock);
-        let traffic: Arc<dyn BlockDevice> = match options.policies.neighbour_read_ahead {
-            NeighbourReadAhead::None => Arc::clone(&device),
-            NeighbourReadAhead::Grow(bytes) => {
-                Arc::new(Neighbours::new(Arc::clone(&device), bytes))
-            }
+        let shares = Shares::of(options.cache_bytes);
+        let neighbours = neighbours_of(&device, options, &shares);
+        let traffic: Arc<dyn BlockDevice> = match &neighbours {
+            Some(neighbours) => Arc::clone(neighbours) as Arc<dyn BlockDevice>,
+            None => Arc::clone(&device),
         };
         let latch = Latch::new(device.clock());
         let throttle = &options.policies.throttle;
@@ -183,7 +194,7 @@ impl Store {
                 Arc::clone(&traffic),
                 &superblock,
                 style,
-                options.cache_bytes,
+                shares.frames,
                 &surroundings,
             ),
             writes: Arc::new(Writes::new(device.clock(), &latch, &barrier)),
@@ -195,8 +206,10 @@ impl Store {
             log: OnceLock::new(),
             record: Record::of(&superblock),
             access: if writable { Access::ReadWrite } else { Access::ReadOnly },
+            _buffers: PoolShare::new(shares.buffers),
             held: OnceLock::new(),
             traffic,
+            neighbours,
             seat,
             barrier,
             latch,
@@ -436,9 +449,24 @@ impl Store {
     }
 }
 
+/// The policies' read-ahead in front of the device, if they have one.
+fn neighbours_of(
+    device: &Arc<dyn BlockDevice>,
+    options: &Options,
+    shares: &Shares,
+) -> Option<Arc<Neighbours>> {
+    match options.policies.neighbour_read_ahead {
+        NeighbourReadAhead::None => None,
+        NeighbourReadAhead::Grow(bytes) => {
+            let neighbours = Neighbours::new(Arc::clone(device), bytes);
+            Some(Arc::new(neighbours.within(shares.neighbours as u64)))
+        }
+    }
+}
+
 /// How many blocks of files are kept in memory, at least 256.
 pub(crate) fn pages_max(options: &Options, superblock: &Superblock) -> usize {
-    (options.cache_bytes / superblock.block_size() as usize).max(256)
+    (Shares::of(options.cache_bytes).pages / superblock.block_size() as usize).max(256)
 }
 
 /// Block size and options of directory blocks.
