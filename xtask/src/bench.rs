@@ -10,6 +10,7 @@ mod input;
 mod lab;
 mod layout;
 mod limits;
+mod memory;
 mod read;
 
 use std::fs::File;

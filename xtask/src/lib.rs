@@ -6,8 +6,8 @@
 //! tidy        the house rules, read from the sources
 //! licenses    what every dependency may be used for
 //! bench       tables of speed and memory; measure: one program, timed
-//!             bench::{input, engine, build, read, check, layout, lab, limits}: a kind of table
-//!             each
+//!             bench::{input, engine, build, memory, read, check, layout, lab, limits}: a kind of
+//!             table each
 //! sheet       what is printed, and kept for a document
 //! crash       power cuts: the command of `extant_crash`
 //! demo        a real tree becomes an image and comes out again

@@ -18,6 +18,8 @@ use crate::sheet::Sheet;
 pub struct Measured {
     /// From start to end, what was to be flushed included.
     pub seconds: f64,
+    /// What the processors spent on it, in seconds; where `time` is installed.
+    pub processor_seconds: Option<f64>,
     /// The largest memory of one of its processes, in KiB; where `time` is installed.
     pub peak_kib: Option<u64>,
 }
@@ -43,7 +45,7 @@ pub fn measure(
         Some(_) => {
             let mut command = program("time");
             command
-                .args(["-f", "%M", "-o"])
+                .args(["-f", "%M %U %S", "-o"])
                 .arg(&note)
                 .arg(find(tool).unwrap_or_else(|| tool.into()));
             command
@@ -55,10 +57,17 @@ pub fn measure(
     run_quietly(&mut command)?;
     flush()?;
     let seconds = seconds_now() - start;
-    let peak_kib = std::fs::read_to_string(&note)
-        .ok()
-        .and_then(|text| text.lines().last()?.trim().parse().ok());
-    Ok(Measured { seconds, peak_kib })
+    let note = std::fs::read_to_string(&note).unwrap_or_default();
+    let fields: Vec<f64> = note
+        .lines()
+        .last()
+        .map(|line| line.split_whitespace().filter_map(|field| field.parse().ok()).collect())
+        .unwrap_or_default();
+    let (peak_kib, processor_seconds) = match fields[..] {
+        [peak, user, system] => (Some(peak as u64), Some(user + system)),
+        _ => (None, None),
+    };
+    Ok(Measured { seconds, processor_seconds, peak_kib })
 }
 
 fn run_quietly(command: &mut Command) -> Result<(), String> {
@@ -128,10 +137,13 @@ pub fn race(
 fn print_table(sheet: &mut Sheet, title: &str, rows: &[Row]) {
     sheet.say(&format!("\n{title}\n"));
     sheet.say(&format!(
-        "| {:<34} | {:>7} | {:>9} | {:>17} | {:>9} |",
-        "", "ratio", "median", "from .. to", "memory"
+        "| {:<34} | {:>7} | {:>9} | {:>17} | {:>9} | {:>9} |",
+        "", "ratio", "median", "from .. to", "processor", "memory"
     ));
-    sheet.say(&format!("| {:-<34} | {:->7} | {:->9} | {:->17} | {:->9} |", "", ":", ":", ":", ":"));
+    sheet.say(&format!(
+        "| {:-<34} | {:->7} | {:->9} | {:->17} | {:->9} | {:->9} |",
+        "", ":", ":", ":", ":", ":"
+    ));
     for row in rows {
         sheet.say(&match &row.failure {
             Some(failure) => {
@@ -149,10 +161,12 @@ fn table_line(row: &Row, first: &Row) -> String {
         seconds.iter().fold((f64::MAX, 0.0f64), |(low, high), run| (low.min(*run), high.max(*run)));
     let peak = row.runs.iter().filter_map(|run| run.peak_kib).max();
     let memory = peak.map_or_else(|| "-".into(), |kib| format!("{:.0} MiB", kib as f64 / 1024.0));
+    let spent: Vec<f64> = row.runs.iter().filter_map(|run| run.processor_seconds).collect();
+    let processor = if spent.is_empty() { "-".into() } else { format!("{:.2} s", median(spent)) };
     let ratio = format!("{:.2}", median(ratios.collect()));
     let span = format!("{low:.2} .. {high:.2} s");
     format!(
-        "| {:<34} | {ratio:>7} | {:>7.2} s | {span:>17} | {memory:>9} |",
+        "| {:<34} | {ratio:>7} | {:>7.2} s | {span:>17} | {processor:>9} | {memory:>9} |",
         row.name,
         median(seconds)
     )
@@ -202,7 +216,11 @@ mod tests {
             name: "x".into(),
             runs: seconds
                 .iter()
-                .map(|seconds| Measured { seconds: *seconds, peak_kib: Some(2048) })
+                .map(|seconds| Measured {
+                    seconds: *seconds,
+                    processor_seconds: Some(0.5),
+                    peak_kib: Some(2048),
+                })
                 .collect(),
             failure: None,
         };

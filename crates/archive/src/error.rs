@@ -40,6 +40,8 @@ pub enum ErrorKind {
     Read(io::Error),
     /// The bodies cannot be kept: the file for them cannot be made or written.
     Spool(io::Error),
+    /// The sink of its bodies did not take them.
+    Sink(io::Error),
     /// What it says cannot be.
     Corrupt(Corruption),
 }
@@ -133,6 +135,9 @@ impl fmt::Display for ReadError {
             ErrorKind::Spool(error) => {
                 write!(f, "the archive's files cannot be kept: {}", reason(error))
             }
+            ErrorKind::Sink(error) => {
+                write!(f, "the archive's files cannot be written: {}", reason(error))
+            }
             ErrorKind::Corrupt(what) => write!(f, "corrupt archive: {what} {}", EntryPlace(self)),
         }
     }
@@ -141,9 +146,10 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
-            ErrorKind::Open(error) | ErrorKind::Read(error) | ErrorKind::Spool(error) => {
-                Some(error)
-            }
+            ErrorKind::Open(error)
+            | ErrorKind::Read(error)
+            | ErrorKind::Spool(error)
+            | ErrorKind::Sink(error) => Some(error),
             _ => None,
         }
     }

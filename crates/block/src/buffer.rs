@@ -165,6 +165,11 @@ impl Buffer {
         }
     }
 
+    /// How many bytes can be added before it needs other memory.
+    pub fn spare(&self) -> usize {
+        if self.is_piece { PIECE_BYTES - self.length } else { 0 }
+    }
+
     /// How many bytes of memory it takes.
     pub fn room(&self) -> usize {
         self.memory.capacity()

@@ -3,6 +3,7 @@ use crate::buffer::Buffer;
 use crate::clock::{Clock, Waker};
 use crate::edge::{self, Edge};
 use crate::lock::ShortLock;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -119,6 +120,10 @@ impl Request {
     pub fn bytes(&self) -> u64 {
         segments_bytes(&self.segments)
     }
+    /// The bytes of the device that it covers.
+    pub(crate) fn place(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.bytes())
+    }
     /// Ends it: returns its memory and the result to the completion.
     pub fn complete(self, result: io::Result<()>) {
         (self.completion)(Completed { segments: self.segments, result });
@@ -185,6 +190,13 @@ pub trait BlockDevice: Send + Sync {
         }
         Ok(())
     }
+    /// Reads what the host holds in memory of these bytes, without waiting for any device. Returns
+    /// how many bytes from the start on were read: fewer than asked for, or none, if the rest is
+    /// not in memory, cannot be read, or the device does not know.
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        let _ = (offset, bytes);
+        0
+    }
     /// Writes, and waits until that is done.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write_vectored(offset, &[io::IoSlice::new(bytes)])
@@ -203,6 +215,12 @@ pub trait BlockDevice: Send + Sync {
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.write(offset, bytes)?;
         self.flush()
+    }
+    /// The host's file in which this device's bytes are as it gives them, and the byte of that file
+    /// at which the device begins: for calls that move bytes without a copy. `None` for a device
+    /// that is no such file, or changes what it reads.
+    fn host_file(&self) -> Option<(&File, u64)> {
+        None
     }
     /// The first stretch of bytes at or after `offset` that may hold anything but zeros; `None` if
     /// only zeros are left.
@@ -236,6 +254,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         (**self).read(offset, bytes)
     }
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        (**self).read_remembered(offset, bytes)
+    }
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write(offset, bytes)
     }
@@ -247,6 +268,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_durable(offset, bytes)
+    }
+    fn host_file(&self) -> Option<(&File, u64)> {
+        (**self).host_file()
     }
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         (**self).next_data(offset)

@@ -3,8 +3,9 @@
 //! While it is open no other opening may write it, here or in another process, and none may read
 //! it if this one writes ([`in_use`](crate::in_use) says how).
 //!
-//! The blocking methods go straight to the file on the caller's thread. Submitted requests wait in
-//! a queue for a few worker threads, which are started with the first of them. One worker writes at
+//! The blocking methods go straight to the file on the caller's thread. So do submitted reads that a
+//! thread waits for, if the host has the bytes in memory: handing one over takes longer than the
+//! copy. Other requests wait in a queue for a few worker threads, started with the first of them. One worker writes at
 //! a time: the host lets one thread write to a file, and a second one would spin beside it.
 //!
 //! *Invariants*: every request in the queue is completed, even if the device is dropped: a worker
@@ -15,7 +16,7 @@
 //! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor
 //! across I/O or a completion.
 use crate::clock::{Clock, Task};
-use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
+use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment, Urgency};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
 use crate::error::DeviceError;
 use crate::in_use;
@@ -23,7 +24,7 @@ pub use crate::in_use::Access;
 use crate::lock::{ShortLock, WaitQueue};
 use crate::order::assert_no_short_lock;
 use rustix::fs::OFlags;
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 use std::collections::VecDeque;
 use std::fs::{File, FileType};
 use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
@@ -32,10 +33,13 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ThreadId;
 
 const WORKERS: usize = 2;
+/// Submitted reads of at most this many bytes are copied on the caller's thread, if the host has
+/// them in memory.
+const COPIED_BYTES_MAX: u64 = 64 << 10;
 /// The most pieces that one pwritev accepts (IOV_MAX of Linux).
 const PIECES_MAX: usize = 1024;
 
@@ -68,6 +72,8 @@ struct Shared {
     sector_bytes: u32,
     access: Access,
     tail: Tail,
+    /// The host does not say what it has in memory of this file.
+    is_silent: AtomicBool,
     queue: ShortLock<Queue>,
     arrived: WaitQueue,
 }
@@ -179,6 +185,7 @@ impl FileDevice {
             sector_bytes,
             access,
             tail,
+            is_silent: AtomicBool::new(false),
         };
         Ok(FileDevice { shared: Arc::new(shared), workers: ShortLock::default() })
     }
@@ -215,6 +222,7 @@ impl BlockDevice for FileDevice {
         &self.shared.clock
     }
     fn submit(&self, request: Request) {
+        let Some(request) = self.shared.copy_remembered(request) else { return };
         let mut queue = self.shared.queue.lock();
         let is_write = request.operation == Operation::Write;
         match is_write {
@@ -242,6 +250,9 @@ impl BlockDevice for FileDevice {
             shared.load(position, &mut [IoSliceMut::new(bytes)])
         })
     }
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.shared.remembered(offset, &mut [IoSliceMut::new(bytes)])
+    }
     fn write_vectored(&self, offset: u64, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         let shared = &self.shared;
         shared.named(Operation::Write, offset, || {
@@ -254,6 +265,9 @@ impl BlockDevice for FileDevice {
     }
     fn flush(&self) -> io::Result<()> {
         self.shared.named(Operation::Flush, 0, || self.shared.file.sync_data())
+    }
+    fn host_file(&self) -> Option<(&File, u64)> {
+        Some((&self.shared.file, self.shared.origin))
     }
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let shared = &self.shared;
@@ -296,6 +310,44 @@ impl Shared {
         }
         if let Some(payload) = raised {
             resume_unwind(payload);
+        }
+    }
+
+    /// Completes a read that a thread waits for from what the host has in memory. Returns every
+    /// other request.
+    fn copy_remembered(&self, mut request: Request) -> Option<Request> {
+        let bytes = request.bytes();
+        if request.operation != Operation::Read
+            || request.urgency != Urgency::Awaited
+            || !(1..=COPIED_BYTES_MAX).contains(&bytes)
+            || request.segments.iter().any(|segment| segment.is_shared() || segment.is_phantom())
+        {
+            return Some(request);
+        }
+        let targets = request.segments.iter_mut().filter_map(Segment::target);
+        let mut targets: Vec<_> = targets.map(IoSliceMut::new).collect();
+        if self.remembered(request.offset, &mut targets) as u64 != bytes {
+            return Some(request);
+        }
+        request.complete(Ok(()));
+        None
+    }
+
+    /// Fills the pieces as far as the host has their bytes in memory. Returns how many bytes. What
+    /// cannot be read counts as not in memory: a read that waits has the error.
+    fn remembered(&self, offset: u64, pieces: &mut [IoSliceMut<'_>]) -> usize {
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let Ok(position) = self.check(Operation::Read, offset, bytes) else { return 0 };
+        if self.is_silent.load(Ordering::Relaxed) {
+            return 0;
+        }
+        match rustix::io::preadv2(&self.file, pieces, position, ReadWriteFlags::NOWAIT) {
+            Ok(read) => read,
+            Err(error) => {
+                let is_silent = matches!(error, Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS);
+                self.is_silent.fetch_or(is_silent, Ordering::Relaxed);
+                0
+            }
         }
     }
 

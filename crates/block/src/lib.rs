@@ -9,6 +9,7 @@
 //! buffer      memory for blocks of files
 //! file        a file as a device                  memory      a device in memory
 //! neighbours  read-ahead in front of a device     traced      keeps a trace of a device's requests
+//! paced       the same, as far as the device is away: pace, timed, walks
 //! faulty      fails as it is told                 crash_log   power cuts at any moment
 //! overlay     changes a device in memory only     holes       where a device holds data
 //! order       which locks a thread holds          in_use      locks, loop devices and mounts
@@ -34,6 +35,7 @@ pub mod memory;
 pub mod neighbours;
 pub mod order;
 pub mod overlay;
+pub mod paced;
 pub mod queue;
 pub mod traced;
 
@@ -53,6 +55,7 @@ pub use memory::MemoryDevice;
 pub use neighbours::Neighbours;
 pub use order::Rank;
 pub use overlay::Overlay;
+pub use paced::Paced;
 pub use queue::{
     Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
 };

@@ -16,7 +16,7 @@ use crate::edge::{self, Edge};
 use crate::order::{CountedShort, KeptRank, Rank, RankCount, assert_no_short_lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A short lock: a mutex that counts itself per thread in debug builds, so that `park` can assert
@@ -394,6 +394,7 @@ impl<T> DerefMut for SleepGuard<'_, T> {
 pub struct SleepRwLock<T> {
     turnstile: Turnstile,
     rank: KeptRank,
+    exclusive_holds: AtomicU64,
     value: RwLock<T>,
 }
 /// Shared hold.
@@ -415,6 +416,7 @@ impl<T> SleepRwLock<T> {
         SleepRwLock {
             turnstile: Turnstile::new(clock),
             rank: KeptRank::NONE,
+            exclusive_holds: AtomicU64::new(0),
             value: RwLock::new(value),
         }
     }
@@ -450,7 +452,13 @@ impl<T> SleepRwLock<T> {
         let value = self.value.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         SleepReadGuard { value, _permit: permit, _ranked: ranked }
     }
+    /// How often it has been held exclusively: the same number in two shared holds says that the
+    /// value did not change between them.
+    pub fn exclusive_holds(&self) -> u64 {
+        self.exclusive_holds.load(Ordering::Relaxed)
+    }
     fn exclusive<'a>(&'a self, permit: Permit<'a>, ranked: RankCount) -> SleepWriteGuard<'a, T> {
+        self.exclusive_holds.fetch_add(1, Ordering::Relaxed);
         let value = self.value.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         SleepWriteGuard { value, _permit: permit, _ranked: ranked }
     }

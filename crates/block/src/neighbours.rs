@@ -408,6 +408,9 @@ impl BlockDevice for Neighbours {
             }
         }
     }
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.device.read_remembered(offset, bytes)
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         if bytes.len() as u64 >= LARGE_BYTES {
             return self.device.read(offset, bytes);

@@ -2,6 +2,7 @@
 #[path = "contract/suite.rs"]
 mod suite;
 
+use extant_block::paced::Limits;
 use extant_block::*;
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice};
@@ -45,6 +46,9 @@ impl Drop for Scratch {
         let _ = std::fs::remove_file(&self.0);
     }
 }
+
+/// Windows as for a device that is far away, from the first reads on.
+const FAR: Limits = Limits { stretch_bytes_max: 0, memory_bytes: 1 << 20 };
 
 #[test]
 fn memory_device() {
@@ -104,6 +108,19 @@ fn traced_file_device() {
 fn neighbours_of_a_memory_device() {
     let memory = MemoryDevice::new(clock(), BYTES);
     contract(Neighbours::new(Arc::new(memory), 2 << 20));
+}
+
+#[test]
+fn a_memory_device_with_windows_ahead_from_the_start() {
+    let memory = MemoryDevice::new(clock(), BYTES);
+    contract(Paced::new(Arc::new(memory), FAR));
+}
+
+#[test]
+fn a_file_device_with_windows_ahead() {
+    let scratch = Scratch::of_length(BYTES);
+    let limits = Limits { stretch_bytes_max: 2 << 20, ..FAR };
+    contract(Paced::new(Arc::new(scratch.device(0)), limits));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Reads of neighbours: what is read ahead after small reads, and that no reader gets bytes older
 //! than a write.
+use extant_block::paced::Limits;
 use extant_block::traced::Record;
-use extant_block::{BlockDevice, MemoryDevice, Neighbours, Operation, RealClock, Traced};
+use extant_block::{BlockDevice, MemoryDevice, Neighbours, Operation, Paced, RealClock, Traced};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -11,14 +12,26 @@ const BYTES: u64 = 16 << 20;
 /// A device that remembers what it was asked for, with neighbours before it.
 struct Bench {
     traced: Arc<Traced<MemoryDevice>>,
-    neighbours: Neighbours,
+    neighbours: Box<dyn BlockDevice>,
 }
 
 impl Bench {
     fn new() -> Bench {
         let traced = Arc::new(Traced::new(MemoryDevice::new(RealClock::new(), BYTES)));
         let neighbours = Neighbours::new(Arc::clone(&traced) as Arc<dyn BlockDevice>, 1 << 20);
-        Bench { traced, neighbours }
+        Bench { traced, neighbours: Box::new(neighbours) }
+    }
+
+    /// With windows as for a device that is far away, whatever this one is worth.
+    fn far() -> Bench {
+        let traced = Arc::new(Traced::new(MemoryDevice::new(RealClock::new(), BYTES)));
+        let limits = Limits { stretch_bytes_max: 0, memory_bytes: 1 << 20 };
+        let paced = Paced::new(Arc::clone(&traced) as Arc<dyn BlockDevice>, limits);
+        let bench = Bench { traced, neighbours: Box::new(paced) };
+        // It is known after a few reads.
+        (0..4).for_each(|number| drop(bench.read(number << 20, 512)));
+        bench.reads();
+        bench
     }
 
     fn read(&self, offset: u64, bytes: u64) -> Vec<u8> {
@@ -102,6 +115,17 @@ fn large_reads_pass_by_and_the_end_of_the_device_is_minded() {
     assert!(bench.neighbours.read(BYTES - KIB, &mut past).is_err());
 }
 
+#[test]
+fn windows_of_a_device_far_away_serve_large_reads_too() {
+    let bench = Bench::far();
+    bench.read(8 << 20, 4 * KIB);
+    bench.read((8 << 20) + 4 * KIB, 4 * KIB);
+    bench.reads();
+    bench.read((8 << 20) + 8 * KIB, 32 * KIB);
+    let walked = bench.reads();
+    assert!(walked.iter().all(|(kib, _)| *kib > (8 << 10) + 40), "{walked:?} was read ahead");
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Read { kib: u64, count: u64 },
@@ -121,8 +145,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn what_is_read_is_what_was_written_last(steps in steps()) {
-        let bench = Bench::new();
+    fn what_is_read_is_what_was_written_last(steps in steps(), is_far in any::<bool>()) {
+        let bench = if is_far { Bench::far() } else { Bench::new() };
         let mut model = vec![0u8; BYTES as usize];
         for step in steps {
             match step {

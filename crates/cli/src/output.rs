@@ -2,6 +2,7 @@
 //! takes what comes.
 use crate::error::Error;
 use crate::target::{Existing, Target};
+use extant_image::export::PageOutput;
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -75,6 +76,11 @@ impl Output {
     /// Its name, for messages.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The pipe or null device that it is, if it is one: both take pages without a copy.
+    pub fn pages(&self) -> Option<PageOutput> {
+        PageOutput::of(&self.file)
     }
 
     /// Whether it is standard output, where nothing else may be printed then.

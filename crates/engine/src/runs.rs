@@ -78,6 +78,11 @@ impl RunSet {
         self.blocks
     }
 
+    /// Runs in the set.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks == 0

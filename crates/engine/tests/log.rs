@@ -4,10 +4,10 @@ mod volume;
 
 use extant_block::{BlockDevice, Fault, Faulty, MemoryDevice, RealClock, Traced};
 use extant_engine::mkfs::Profile;
-use extant_engine::{ErrorKind, Filesystem, Rename};
+use extant_engine::{ErrorKind, Filesystem, Rename, SetAttribute};
 use extant_format::journal::JournalSuperblock;
 use std::sync::Arc;
-use volume::{MIB, Random, Specification, judge};
+use volume::{MIB, Random, SetClock, Specification, judge};
 
 fn specification(profile: Profile) -> Specification {
     // The least log that mke2fs makes: 1,024 blocks.
@@ -44,6 +44,43 @@ fn an_fsync_writes_its_data_and_one_commit() {
         let after = device.counters();
         assert_eq!(after.bytes_written - before.bytes_written, 1024, "fdatasync in place");
         assert_eq!(after.flushes - before.flushes, 1, "fdatasync in place");
+        volume.close().expect("closes");
+        judge(device.device()).unwrap_or_else(|said| panic!("{specification}: {said}"));
+    }
+}
+
+#[test]
+fn an_fsync_within_a_tick_of_the_clock_commits_what_changed_and_no_more() {
+    for policies in ["modern,commit=3600s", "modern,journal=none"] {
+        let specification =
+            Specification { policies, ..Specification::new(Profile::Ext4, 1024, 8 * MIB) };
+        let clock = SetClock::new(1_700_000_000);
+        let device = Arc::new(Traced::new(specification.make(Arc::clone(&clock) as _)));
+        let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(shared, &specification.options()).expect("opens");
+        let file = volume.create_file("/file", 0o644).expect("a file");
+        let sync = |what: &str| {
+            let before = device.counters();
+            file.sync().expect(what);
+            let after = device.counters();
+            [(after.bytes_written - before.bytes_written) / 1024, after.flushes - before.flushes]
+        };
+        file.write_all_at(0, &[1; 4096]).expect("writes");
+        sync("new blocks");
+        file.write_all_at(0, &[2; 1024]).expect("writes");
+        assert_eq!(sync("in place"), [1, 1], "{policies}: nothing of the inode changed");
+        // The inode itself is what it was, but another block is not.
+        for value in [1, 2] {
+            let (attribute, how) = (b"user.large", SetAttribute::Any);
+            volume.set_attribute("/file", attribute, &[value; 600], how).expect("an attribute");
+            let [blocks, flushes] = sync("an attribute in a block of its own");
+            assert!(blocks >= 2 && flushes >= 1, "{policies}: {blocks} blocks, {flushes} flushes");
+        }
+        clock.advance(4_000_000);
+        file.write_all_at(0, &[3; 1024]).expect("writes");
+        let [blocks, _] = sync("the time of change");
+        assert!(blocks >= 2, "{policies}: the time of change is stored too");
+        drop(file);
         volume.close().expect("closes");
         judge(device.device()).unwrap_or_else(|said| panic!("{specification}: {said}"));
     }

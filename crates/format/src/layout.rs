@@ -97,9 +97,22 @@ impl Layout {
     /// # Errors
     /// One line that says which wish cannot be met.
     pub fn new(wishes: &Wishes) -> Result<Layout, LayoutError> {
+        Layout::with_tables_from(wishes, None)
+    }
+
+    /// The same, but bitmaps and tables are at or after this block, in place of the start of their
+    /// flex group: for a volume whose first blocks hold data before its size is known. mke2fs makes
+    /// no such volume; resize2fs does. Without flex_bg they stay at the start of their groups.
+    ///
+    /// # Errors
+    /// As [`Layout::new`]; there is not enough room after that block.
+    pub fn with_tables_from(
+        wishes: &Wishes,
+        tables_from: Option<BlockNo>,
+    ) -> Result<Layout, LayoutError> {
         let sizes = Sizes::new(wishes)?;
         let mut superblock = build_superblock(wishes, &sizes);
-        let Places { descriptors, used } = place_groups(&superblock)?;
+        let Places { descriptors, used } = place_groups(&superblock, tables_from)?;
         let mut layout = Layout { superblock: superblock.clone(), descriptors, used };
         layout.count_groups();
         superblock.free_blocks =

@@ -232,6 +232,13 @@ fn the_frontier_is_sorted_and_says_who_is_on_it() {
         frontier.points.iter().map(|point| (point.name.as_str(), point.is_on_it)).collect();
     assert_eq!(points, [("b", true), ("modern", false), ("a", true)]);
     assert!(report.to_text(TEXT_WIDTH).contains("the frontier"));
+    // Its picture: a mark for each column, and a line through the two that are on it; each is in
+    // the legend too.
+    let page = extant_lab::page::of_posts(&report);
+    let (_, drawn) = page.split_once("Two sides of a bargain").expect("it is drawn");
+    let drawn = &drawn[..drawn.find("</figure>").expect("it ends")];
+    assert_eq!(drawn.matches("class=\"mark ").count(), 2 * 4, "{drawn}");
+    assert!(drawn.contains("modern 1.00 ms, b 900 µs, the frontier 900 µs"), "{drawn}");
 }
 
 #[test]

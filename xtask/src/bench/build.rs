@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Bench, Input, extant, fresh, is_here, maker, quoted, words};
+use super::{Bench, Input, extant, fresh, is_here, maker, memory, quoted, words};
 use crate::command::{self, is_root, program};
 use crate::measure::{Contender, measure, race};
 use crate::oracle;
@@ -16,12 +16,15 @@ struct Room {
     inodes: u64,
 }
 
-/// A table for each input.
+/// A table for each input, and those of building in memory.
 ///
 /// # Errors
 /// `cp` fails, or the input cannot be unpacked for the programs that need a tree.
 pub fn tables(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
-    bench.inputs()?.iter().try_for_each(|input| table(bench, input, sheet))
+    bench.inputs()?.iter().try_for_each(|input| {
+        table(bench, input, sheet)?;
+        memory::tables(bench, input, sheet)
+    })
 }
 
 fn table(bench: &Bench, input: &Input, sheet: &mut Sheet) -> Result<(), String> {

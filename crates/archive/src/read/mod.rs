@@ -28,6 +28,7 @@ mod pieces;
 mod stream;
 
 pub use end::End;
+pub use stream::BodySink;
 
 use crate::block::{BLOCK_BYTES, Block, padding};
 use crate::entry::{Body, Content, Entry, Facts, Unkept};
@@ -152,7 +153,20 @@ impl Reader {
     /// # Errors
     /// What is no archive, as far as its first bytes show; a spool that cannot be made.
     pub fn new(file: File, bodies: &Bodies) -> Result<Reader, ReadError> {
-        Reader::open(file, bodies).map_err(at_start)
+        Reader::open(file, bodies, None).map_err(at_start)
+    }
+
+    /// Begins to read an archive whose bodies go to a sink as they come, plain archives too. Only
+    /// those with holes are kept as `bodies` says: they are the ones that have [`Body::pieces`].
+    ///
+    /// # Errors
+    /// As [`Reader::new`].
+    pub fn with_sink(
+        file: File,
+        bodies: &Bodies,
+        sink: Box<dyn BodySink>,
+    ) -> Result<Reader, ReadError> {
+        Reader::open(file, bodies, Some(sink)).map_err(at_start)
     }
 
     /// Begins to read an archive that comes from somewhere else than a file.
@@ -167,11 +181,15 @@ impl Reader {
             check_start(&first)?;
             Ok(first)
         });
-        let begun = first.and_then(|first| Reader::from_rest(source, first, bodies));
+        let begun = first.and_then(|first| Reader::from_rest(source, first, bodies, None));
         begun.map_err(at_start)
     }
 
-    fn open(mut file: File, bodies: &Bodies) -> Result<Reader, ErrorKind> {
+    fn open(
+        mut file: File,
+        bodies: &Bodies,
+        sink: Option<Box<dyn BodySink>>,
+    ) -> Result<Reader, ErrorKind> {
         let metadata = file.metadata().map_err(ErrorKind::Open)?;
         let start = match metadata.is_file() {
             true => rustix::fs::tell(&file).map_err(|error| ErrorKind::Open(error.into()))?,
@@ -180,7 +198,7 @@ impl Reader {
         let first = read_start(&mut file)?;
         check_zeros(&file, &metadata, start, &first)?;
         match check_start(&first)? {
-            Compression::None if metadata.is_file() => {
+            Compression::None if metadata.is_file() && sink.is_none() => {
                 let kept = match bodies {
                     Bodies::Skip => None,
                     Bodies::Keep { .. } => Some(file.try_clone().map_err(ErrorKind::Open)?),
@@ -189,11 +207,12 @@ impl Reader {
             }
             Compression::Xz if metadata.is_file() => match Blocks::of_file(&file, start) {
                 Some(blocks) => {
-                    Reader::from_spooled(bodies, |spool| SpooledStream::of_blocks(blocks, spool))
+                    let open = |spool| SpooledStream::of_blocks(blocks, spool);
+                    Reader::from_spooled(bodies, sink, open)
                 }
-                None => Reader::from_rest(file, first, bodies),
+                None => Reader::from_rest(file, first, bodies, sink),
             },
-            _ => Reader::from_rest(file, first, bodies),
+            _ => Reader::from_rest(file, first, bodies, sink),
         }
     }
 
@@ -202,13 +221,15 @@ impl Reader {
         rest: impl Read + Send + 'static,
         first: Vec<u8>,
         bodies: &Bodies,
+        sink: Option<Box<dyn BodySink>>,
     ) -> Result<Reader, ErrorKind> {
-        Reader::from_spooled(bodies, |spool| SpooledStream::new(rest, first, spool))
+        Reader::from_spooled(bodies, sink, |spool| SpooledStream::new(rest, first, spool))
     }
 
     /// A stream, and the spool that it has where bodies are kept.
     fn from_spooled(
         bodies: &Bodies,
+        sink: Option<Box<dyn BodySink>>,
         open: impl FnOnce(Option<File>) -> io::Result<SpooledStream>,
     ) -> Result<Reader, ErrorKind> {
         let spool = match bodies {
@@ -218,7 +239,10 @@ impl Reader {
         };
         let spool = spool.transpose().map_err(ErrorKind::Spool)?;
         let kept = spool.as_ref().map(File::try_clone).transpose().map_err(ErrorKind::Spool)?;
-        let stream = open(spool).map_err(ErrorKind::Open)?;
+        let mut stream = open(spool).map_err(ErrorKind::Open)?;
+        if let Some(sink) = sink {
+            stream.give_to(sink);
+        }
         Ok(Reader::begin(Input::stream(stream), kept))
     }
 
@@ -471,7 +495,7 @@ impl Reader {
         let size = extended.size.map_or_else(|| header.size(), Ok)?;
         let facts = facts(header, extended)?;
         if entry_type == EntryType::File {
-            let keep = if path.is_ok() { Keep::Spool } else { Keep::Nothing };
+            let keep = if path.is_ok() { Keep::Sink } else { Keep::Nothing };
             return Ok((Content::File(self.body(header, extended, size, keep)?), Some(facts)));
         }
         match header.type_letter() {
@@ -504,8 +528,12 @@ impl Reader {
         };
         let Map { pieces, size, stored } = map;
         let pieces = pieces.finish(size, stored)?;
-        let offset = self.pass(stored, keep)?;
         let is_whole = size == 0 || matches!(&pieces[..], [only] if *only == (0..size));
+        let keep = match keep {
+            Keep::Sink if !is_whole => Keep::Spool,
+            keep => keep,
+        };
+        let offset = self.pass(stored, keep)?;
         Ok(Body { size, offset, pieces: (!is_whole).then_some(pieces) })
     }
 

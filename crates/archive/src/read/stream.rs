@@ -55,6 +55,8 @@ pub(super) struct SpooledStream {
     /// `None` where bodies are not kept.
     spool: Option<BufWriter<File>>,
     spooled_bytes: u64,
+    /// Where bodies without holes go in place of the spool.
+    sink: Option<Box<dyn BodySink>>,
     /// A compressed stream is read to its end, because a checksum is there.
     compression: Compression,
 }
@@ -63,7 +65,29 @@ pub(super) struct SpooledStream {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
     Spool,
+    /// The sink takes them; without one, the spool.
+    Sink,
     Nothing,
+}
+
+/// Takes the bodies of an archive as they come, in place of a spool.
+pub trait BodySink: Send {
+    /// A body of this many bytes, at least 1, begins. Returns what [`crate::Body::offset`] is to
+    /// be.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    fn begin(&mut self, bytes: u64) -> io::Result<u64>;
+    /// More bytes of the body that began last.
+    ///
+    /// # Errors
+    /// They cannot be kept.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// The archive has ended.
+    ///
+    /// # Errors
+    /// What came before cannot be kept.
+    fn finish(&mut self) -> io::Result<()>;
 }
 
 impl SpooledStream {
@@ -98,7 +122,12 @@ impl SpooledStream {
 
     fn begin(reader: Ahead, compression: Compression, spool: Option<File>) -> SpooledStream {
         let spool = spool.map(|file| BufWriter::with_capacity(BUFFER_BYTES, file));
-        SpooledStream { reader, spool, spooled_bytes: 0, compression }
+        SpooledStream { reader, spool, spooled_bytes: 0, sink: None, compression }
+    }
+
+    /// Gives bodies without holes to a sink.
+    pub(super) fn give_to(&mut self, sink: Box<dyn BodySink>) {
+        self.sink = Some(sink);
     }
 
     /// Fills the buffer as far as the stream goes; how far.
@@ -117,7 +146,16 @@ impl SpooledStream {
 
     /// Passes over that many bytes, and keeps them in the spool if wanted. Where they start there.
     pub(super) fn pass(&mut self, length: u64, keep: Keep) -> Result<u64, ErrorKind> {
-        let start = self.spooled_bytes;
+        let keep = match keep {
+            Keep::Sink if self.sink.is_none() => Keep::Spool,
+            keep => keep,
+        };
+        let start = match &mut self.sink {
+            Some(sink) if keep == Keep::Sink && length > 0 => {
+                sink.begin(length).map_err(ErrorKind::Sink)?
+            }
+            _ => self.spooled_bytes,
+        };
         let mut left = length;
         while left > 0 {
             let piece = match self.reader.fill_buf() {
@@ -127,9 +165,15 @@ impl SpooledStream {
                 Err(error) => return Err(read_error(error)),
             };
             let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-            if let Some(spool) = self.spool.as_mut().filter(|_| keep == Keep::Spool) {
-                spool.write_all(&piece[..count]).map_err(ErrorKind::Spool)?;
-                self.spooled_bytes += count as u64;
+            match (keep, &mut self.spool, &mut self.sink) {
+                (Keep::Spool, Some(spool), _) => {
+                    spool.write_all(&piece[..count]).map_err(ErrorKind::Spool)?;
+                    self.spooled_bytes += count as u64;
+                }
+                (Keep::Sink, _, Some(sink)) => {
+                    sink.write(&piece[..count]).map_err(ErrorKind::Sink)?;
+                }
+                _ => {}
             }
             self.reader.consume(count);
             left -= count as u64;
@@ -162,6 +206,9 @@ impl SpooledStream {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(read_error(error)),
             }
+        }
+        if let Some(sink) = &mut self.sink {
+            sink.finish().map_err(ErrorKind::Sink)?;
         }
         self.flush()
     }

@@ -8,6 +8,7 @@ use crate::size::{Size, file_system_unit, free_inodes, readable, room};
 use crate::source_options::{SourceArguments, sources};
 use crate::target::{Existing, Target};
 use extant_archive::printable;
+use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::JournalWish;
 use extant_image::ErrorKind;
 use extant_image::build::{
@@ -15,7 +16,7 @@ use extant_image::build::{
     SmallJournal,
 };
 use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
-use extant_image::source::{Collected, Owner, collect};
+use extant_image::source::{Arrival, Collected, Owner, collect};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom};
@@ -55,6 +56,14 @@ pub struct Arguments {
     /// nothing is written
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
+    /// The order of file data in the image. "tree": as a walk of the tree reads it, whatever the
+    /// order of the sources; an archive that comes only once is kept aside for it. "arrival": as
+    /// archives have it, written while they are read. That is faster for compressed archives and
+    /// pipes; the image's bytes then depend on the order within the archives too, what is excluded
+    /// or replaced leaves free blocks, and map blocks are together after the data (--metacluster
+    /// changes nothing). The image has to be a regular file
+    #[arg(long, value_enum, default_value_t, value_name = "ORDER")]
+    pub order: DataOrder,
     /// Replace an image that is there.
     #[arg(long, short = 'F')]
     pub force: bool,
@@ -64,6 +73,16 @@ pub struct Arguments {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub sources: SourceArguments,
+}
+
+/// In which order file data is in the image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum DataOrder {
+    /// As a walk of the tree reads it.
+    #[default]
+    Tree,
+    /// As archives have it.
+    Arrival,
 }
 
 /// What `--json` prints.
@@ -106,9 +125,17 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     read_options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
     read_options.spool_folder =
         std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(&image));
+    let mut options = options(&arguments, &format)?;
+    options.newest = read_options.newest;
+    if arguments.order == DataOrder::Arrival {
+        read_options.arrival = Some(arrival(&arguments, &target, &mut options)?);
+    }
     let mut collected = {
         let progress = console.progress("read", Unit::Items, 0);
-        collect(sources(words)?, &read_options, &progress)?
+        collect(sources(words)?, &read_options, &progress).map_err(|error| match &error.kind {
+            ErrorKind::Write(cause) => target.write_error(cause),
+            _ => error.into(),
+        })?
     };
     for skipped in &collected.skipped {
         console.skipped(skipped);
@@ -117,7 +144,6 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let name = target.path.display().to_string();
     let destination =
         Destination { file: &target.file, name: name.clone(), device_bytes: target.device_bytes };
-    let options = BuildOptions { newest: read_options.newest, ..options(&arguments, &format)? };
     let job = Job::new(&collected, &options, &destination).map_err(|error| match error.kind {
         ErrorKind::InodeTables => {
             let error = Error::from(error);
@@ -206,6 +232,24 @@ fn keep_surroundings(target: &Target, offset: u64, bytes: u64) -> Result<(), Err
         std::io::copy(&mut (&mut old).take(part.end - part.start), &mut new).map_err(failed)?;
     }
     Ok(())
+}
+
+/// What takes file data as it comes.
+fn arrival(
+    arguments: &Arguments,
+    target: &Target,
+    options: &mut BuildOptions,
+) -> Result<Arrival, Error> {
+    if arguments.size.is_some() || target.device_bytes.is_some() {
+        let message = "--order arrival: makes an image of its own size, in a regular file";
+        return Err(Error::usage(message));
+    }
+    if options.flex_groups == FlexGroups::Given {
+        return Err(Error::usage("--order arrival: decides about flex groups (-G) itself"));
+    }
+    options.map_blocks = MapBlocks::Beside;
+    let arrival = Arrival::new(&mut options.wishes, &target.file, options.origin_bytes);
+    arrival.map_err(|error| Error::usage(format!("--order arrival: {}", error.message)))
 }
 
 /// What the image is to be like.

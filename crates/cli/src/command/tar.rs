@@ -7,7 +7,7 @@ use crate::progress::Unit;
 use crate::target::Existing;
 use extant_archive::printable;
 use extant_image::ErrorKind;
-use extant_image::export::{ExportPlan, LeftOut, Omission, Summary, write};
+use extant_image::export::{ExportPlan, LeftOut, Omission, Summary, write, write_pages};
 use extant_image::source::OnTrouble;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -94,8 +94,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Some(path) => Output::file(path, existing)?,
     };
     let progress = console.progress("tar", Unit::Bytes, plan.bytes);
-    let written =
-        write(&Arc::new(plan), &mut output, &progress, &mut |left_out| damage.leave_out(left_out));
+    let plan = Arc::new(plan);
+    let mut leave_out = |left_out: LeftOut| damage.leave_out(left_out);
+    let written = match output.pages() {
+        Some(mut pages) => write_pages(&plan, &mut pages, &progress, &mut leave_out),
+        None => write(&plan, &mut output, &progress, &mut leave_out),
+    };
     let summary = written.map_err(|error| match &error.kind {
         ErrorKind::Output(cause) => output.failure(cause),
         ErrorKind::LeftOut => in_image(error),

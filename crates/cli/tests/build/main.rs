@@ -6,6 +6,7 @@
 //! matrix         block size x inode size x profile x features, from a tree that has everything
 //! size           as large as its content; --size, --free, --free-inodes; where the volume begins
 //! room           what free room holds: inodes in mke2fs's ratio, filled by the kernel
+//! arrival        data in the order in which it comes
 //! reproducible   the same bytes, whatever order the host lists things in
 //! layout         laid out to be read cold
 //! times          access and change times
@@ -20,6 +21,7 @@
     clippy::disallowed_methods,
     reason = "a signal has to come while a process runs: these tests wait by the host's clock"
 )]
+mod arrival;
 mod command;
 mod layout;
 mod limits;

@@ -5,6 +5,7 @@
 //! reading      info, ls, stat, cat and mkfs beside mke2fs, dumpe2fs, ls and the kernel
 //! mkfs_words   mkfs: the same words give what mke2fs gives
 //! tar_export   tar against the kernel, GNU tar and our own reader
+//! tar_pipe     tar into a pipe, which takes pages of the image
 //! check        check beside e2fsck
 //! layout       layout, and --metacluster
 //! age          age and lab age
@@ -25,5 +26,6 @@ mod page;
 mod reading;
 mod replay;
 mod tar_export;
+mod tar_pipe;
 mod targets;
 mod words;

@@ -11,17 +11,17 @@ use crate::inode::attribute::{self, SetAttribute};
 use crate::inode::change::{self, Change, FlagChange};
 use crate::inode::credits;
 use crate::inode::file::{self, Durable, Size};
+use crate::inode::pages::Stream;
 use crate::inode::volume::Volume;
 use crate::name::beginning::Defaults;
 use crate::name::directory;
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
-use crate::policy::readahead::ReadStream;
 use crate::recovery;
 use crate::store::budget::DirtyBudget;
 use crate::store::journal::JournalCounts;
 use crate::store::{DataKeeping, Options};
-use extant_block::{BlockDevice, ShortLock};
+use extant_block::BlockDevice;
 use extant_format::Ino;
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Inode, Time};
@@ -559,13 +559,13 @@ pub struct File {
     pub(crate) node: Arc<Node>,
     position: u64,
     /// What read-ahead remembers of earlier reads.
-    stream: ShortLock<ReadStream>,
+    stream: Stream,
 }
 
 impl File {
     /// An open file of a node that already counts it (see `Inodes::hold`).
     pub(crate) fn of_held(core: &Arc<Core>, node: Arc<Node>) -> File {
-        File { core: Arc::clone(core), node, position: 0, stream: ShortLock::default() }
+        File { core: Arc::clone(core), node, position: 0, stream: Stream::default() }
     }
 
     /// Runs work that changes the file.

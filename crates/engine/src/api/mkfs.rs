@@ -22,7 +22,7 @@ use extant_format::layout::{Layout, Wishes};
 use extant_format::superblock::{
     Feature, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
 };
-use extant_format::{Ino, journal};
+use extant_format::{BlockNo, Ino, journal};
 use std::sync::Arc;
 
 /// Everything that can be chosen for a new file system.
@@ -40,6 +40,9 @@ pub struct FormatOptions {
     pub lost_and_found: LostAndFound,
     /// What the device holds now.
     pub contents: Contents,
+    /// Bitmaps and inode tables are at or after this block, if any: see
+    /// [`Layout::with_tables_from`].
+    pub tables_from: Option<BlockNo>,
 }
 
 impl FormatOptions {
@@ -52,6 +55,7 @@ impl FormatOptions {
             root_mode: 0o755,
             lost_and_found: LostAndFound::Default,
             contents: Contents::Zeros,
+            tables_from: None,
         }
     }
 }
@@ -156,7 +160,8 @@ impl FormatPlan {
         if resizable && files::resize_inode_size(wishes.block_size) >= 1 << 31 {
             wishes.features.set(Feature::LARGE_FILE);
         }
-        let mut layout = Layout::new(&wishes).map_err(ErrorKind::Layout)?;
+        let layout = Layout::with_tables_from(&wishes, options.tables_from);
+        let mut layout = layout.map_err(ErrorKind::Layout)?;
         let superblock = &mut layout.superblock;
         superblock.state = STATE_UNFINISHED;
         // The layout may have dropped a short last group, so ask it for the number of blocks.

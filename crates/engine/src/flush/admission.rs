@@ -73,7 +73,7 @@ impl Core {
     fn call_flusher_if_much(&self) {
         let seat = &self.volume().store.seat;
         if seat.dirty_bytes() > seat.limits().background_bytes {
-            self.flusher.call();
+            self.flusher.tell();
         }
     }
 

@@ -2,7 +2,8 @@
 use super::Core;
 use crate::error::Result;
 use crate::inode::Node;
-use crate::inode::write_back::{PIECE_BYTES, write_back, write_back_piece};
+use crate::inode::volume::Volume;
+use crate::inode::write_back::{PIECE_BYTES, is_scattered, write_back, write_back_piece};
 use crate::policy::preset::InodeWriteBack;
 use crate::store::cache::Frame;
 use extant_format::Ino;
@@ -22,6 +23,14 @@ impl Changed {
     pub(crate) fn since(&self) -> u64 {
         match self {
             Changed::Node(since, _) | Changed::Frame(since, _) => *since,
+        }
+    }
+
+    /// Whether it is a file that is overwritten here and there.
+    pub(crate) fn is_scattered(&self, volume: &Volume) -> bool {
+        match self {
+            Changed::Node(_, node) => is_scattered(volume, &node.state.read()),
+            Changed::Frame(..) => false,
         }
     }
 

@@ -25,6 +25,8 @@ struct Shared {
     ended: bool,
     /// Its last round failed to read or write something.
     stuck: bool,
+    /// What is dirty can wait, so only a writer that was stopped wakes it.
+    resting: bool,
     task: Option<Task>,
 }
 
@@ -49,10 +51,20 @@ impl Flusher {
         core.flusher.shared.0.lock().task = Some(task);
     }
 
-    /// Wakes it: there is work.
+    /// Wakes it: a writer was stopped.
     pub(crate) fn call(&self) {
         self.shared.0.lock().called = true;
         self.shared.1.wake_all();
+    }
+
+    /// Wakes it, if it does not rest: much is dirty.
+    pub(crate) fn tell(&self) {
+        let mut shared = self.shared.0.lock();
+        if !shared.resting {
+            shared.called = true;
+            drop(shared);
+            self.shared.1.wake_all();
+        }
     }
 
     /// Whether its last round failed.
@@ -108,6 +120,13 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
         drop(core);
         match next {
             Some(Sleep::No) => {}
+            Some(Sleep::Rest(deadline)) => {
+                state.lock().resting = true;
+                queue.wait_until_deadline(state, deadline, |shared| {
+                    (std::mem::take(&mut shared.called) || shared.ended).then_some(())
+                });
+                state.lock().resting = false;
+            }
             Some(Sleep::Until(deadline)) => {
                 queue.wait_until_deadline(state, deadline, |shared| {
                     (std::mem::take(&mut shared.called) || shared.ended).then_some(())
@@ -123,9 +142,16 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
 /// How long a flusher sleeps if it could write nothing, in nanoseconds.
 const STUCK_NS: u64 = 1_000_000;
 
+/// How long a flusher leaves files that can wait before it looks again, in nanoseconds: much
+/// shorter than the time in which a device takes a tenth of the memory.
+const REST_NS: u64 = 20_000_000;
+
 enum Sleep {
     No,
+    /// Until this time, or until a writer has made something dirty.
     Until(u64),
+    /// Until this time, or until a writer was stopped.
+    Rest(u64),
 }
 
 /// What the flusher remembers from one round to the next.
@@ -150,24 +176,34 @@ impl Round {
                 self.changes.clear();
                 Ok(Some(Sleep::Until(deadline.max(now + 1))))
             }
-            FlusherAdvice::Write(bytes) => {
-                let before = volume.dirty_bytes();
-                self.write(core, bytes)?;
-                // Everything dirty may have an older write under way: then nothing can be done
-                // until one has ended.
-                let is_stuck = volume.dirty_bytes() >= before && !volume.store.cache.wait_for_one();
-                Ok(Some(if is_stuck {
-                    Sleep::Until(now.saturating_add(STUCK_NS))
-                } else {
-                    Sleep::No
-                }))
+            FlusherAdvice::WriteLong(bytes) => {
+                if self.changes.is_empty() {
+                    self.changes = core.changes();
+                    let all = self.changes.len();
+                    self.changes.retain(|change| !change.is_scattered(volume));
+                    if self.changes.is_empty() && all > 0 {
+                        return Ok(Some(Sleep::Rest(now.saturating_add(REST_NS))));
+                    }
+                }
+                self.write_much(core, now, bytes).map(Some)
             }
+            FlusherAdvice::Write(bytes) => self.write_much(core, now, bytes).map(Some),
             FlusherAdvice::WriteOlderThan(since) => {
                 self.last_look = now;
                 self.write_old(core, since)?;
                 Ok(Some(Sleep::No))
             }
         }
+    }
+
+    fn write_much(&mut self, core: &Core, now: u64, bytes: u64) -> Result<Sleep> {
+        let volume = core.volume();
+        let before = volume.dirty_bytes();
+        self.write(core, bytes)?;
+        // Everything dirty may have an older write under way: then nothing can be done until one
+        // has ended.
+        let is_stuck = volume.dirty_bytes() >= before && !volume.store.cache.wait_for_one();
+        Ok(if is_stuck { Sleep::Until(now.saturating_add(STUCK_NS)) } else { Sleep::No })
     }
 
     fn write(&mut self, core: &Core, bytes: u64) -> Result<()> {

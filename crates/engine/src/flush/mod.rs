@@ -146,6 +146,10 @@ impl Core {
         self.submit_dirty()?;
         self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
+        if self.volume().store.journals() {
+            // The flush before the commit covers the data then, and no other is needed for it.
+            self.volume().store.writes.wait()?;
+        }
         self.volume().space.sync()?;
         self.volume().unstored.tables.lock().clear();
         self.inodes.assert_promises();

@@ -24,6 +24,7 @@
 //! table              the inode table                unstored   changed inodes not in it yet
 //! lazy_pages         pages that are made when they are wanted
 //! known_names        names that were looked up lately
+//! listings            inodes that a directory was listed with, to be read together
 //! table_windows      how much of the tables is read at once
 //! operation          a handle with its volume       credits    how many blocks it changes
 //! volume             store, space, pages, orphans and unstored inodes of one open volume
@@ -43,6 +44,7 @@ pub(crate) mod inodes;
 pub(crate) mod journal;
 pub(crate) mod known_names;
 mod lazy_pages;
+pub(crate) mod listings;
 pub(crate) mod mapping;
 mod nameless;
 pub(crate) mod node;

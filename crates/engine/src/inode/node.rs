@@ -109,6 +109,8 @@ pub(crate) struct NodeState {
     pub(crate) window: Option<Run>,
     /// File blocks that were changed in memory and not submitted yet.
     pub(crate) dirty: RunSet,
+    /// File blocks that were submitted in the background to a device that remembers them.
+    pub(crate) submitted: RunSet,
     /// The part of `dirty` that has no block on the volume yet. As many blocks are promised.
     pub(crate) delayed: RunSet,
     /// Further blocks that are promised, for the map of those in `delayed`.
@@ -132,6 +134,15 @@ pub(crate) struct NodeState {
     pub(crate) gone: bool,
 }
 
+/// What happens to an inode that its table has already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unchanged {
+    /// It is stored: something beside it changed, which a sync of it has to commit.
+    Stored,
+    /// It is left alone.
+    Left,
+}
+
 impl NodeState {
     /// The state of an inode that was just loaded or made.
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
@@ -150,6 +161,7 @@ impl NodeState {
             looseness: Looseness::default(),
             window: None,
             dirty: RunSet::default(),
+            submitted: RunSet::default(),
             delayed: RunSet::default(),
             promised_map: 0,
             placed: Placed::default(),
@@ -205,6 +217,20 @@ impl NodeState {
     /// # Errors
     /// `NotFound` if it was freed: the table may hold another inode of that number.
     pub(crate) fn store(&mut self, operation: &Operation<'_>) -> Result<()> {
+        self.store_soon(operation, Unchanged::Stored)
+    }
+
+    /// As [`NodeState::store`], after a change of content: of data, size, times, mode or map. An
+    /// inode that its table has already is left alone, as after a second write within a tick of
+    /// the clock, so that a sync has nothing to commit then.
+    ///
+    /// # Errors
+    /// As for [`NodeState::store`].
+    pub(crate) fn store_content(&mut self, operation: &Operation<'_>) -> Result<()> {
+        self.store_soon(operation, Unchanged::Left)
+    }
+
+    fn store_soon(&mut self, operation: &Operation<'_>, unchanged: Unchanged) -> Result<()> {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
         }
@@ -214,7 +240,7 @@ impl NodeState {
             volume.unstored.note(self.ino, volume.store.clock.now());
             return Ok(());
         }
-        self.store_now(operation)
+        self.store_in_table(operation, unchanged)
     }
 
     /// Stores the inode in its table block, which is read if necessary.
@@ -222,6 +248,10 @@ impl NodeState {
     /// # Errors
     /// As for [`NodeState::store`].
     pub(crate) fn store_now(&mut self, operation: &Operation<'_>) -> Result<()> {
+        self.store_in_table(operation, Unchanged::Stored)
+    }
+
+    fn store_in_table(&mut self, operation: &Operation<'_>, unchanged: Unchanged) -> Result<()> {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
         }
@@ -231,28 +261,37 @@ impl NodeState {
         if volume.store.policies.mount == Mount::Sync {
             volume.unstored.tables.lock().insert(frame.block());
         }
-        let size = usize::from(volume.store.superblock.inode_size);
+        let slot = offset..offset + usize::from(volume.store.superblock.inode_size);
+        let map_changed = std::mem::take(&mut self.map_changed);
+        let may_leave = unchanged == Unchanged::Left && !map_changed && self.freed.is_empty();
         let ino = self.ino;
         let inode = self.as_stored(volume);
-        volume.orphans.store(ino, |next_orphan| {
+        let left = volume.orphans.store(ino, |next_orphan| {
             let inode = match next_orphan {
                 Some(next) => Cow::Owned(Inode { deletion_time: next, ..inode.into_owned() }),
                 None => inode,
             };
-            // Its checksum is computed before the block is locked, which other inodes are in too.
-            let mut encoded = vec![0; size];
-            inode.encode(&mut encoded, ino, &volume.store.superblock);
-            operation.modify(&frame, |bytes| {
-                if let Some(bytes) = bytes.get_mut(offset..offset + size) {
-                    bytes.copy_from_slice(&encoded);
-                }
-            });
+            // Encoded before the block is locked, which other inodes are in too.
+            let mut stored = vec![0; slot.len()];
+            inode.encode(&mut stored, ino, &volume.store.superblock);
+            let left = may_leave && frame.bytes().get(slot.clone()) == Some(&stored[..]);
+            if !left {
+                operation.modify(&frame, |bytes| {
+                    if let Some(bytes) = bytes.get_mut(slot) {
+                        bytes.copy_from_slice(&stored);
+                    }
+                });
+            }
             volume.unstored.remove(ino);
+            left
         });
+        if left {
+            return Ok(());
+        }
         if let Some(log) = volume.store.log() {
             let running = Some(log.running());
             let map = (self.table_size, self.inode.sectors, self.inode.block);
-            if std::mem::take(&mut self.map_changed) || self.stored_map != map {
+            if map_changed || self.stored_map != map {
                 (self.stored_map, self.mapped_in) = (map, running);
             }
             self.changed_in = running;
@@ -349,7 +388,8 @@ impl NodeState {
 
     /// Notes that data of the file is a part of the running transaction.
     pub(crate) fn note_logged_data(&mut self, volume: &Volume) {
-        self.mapped_in = volume.store.log().map(|log| log.running());
+        let running = volume.store.log().map(|log| log.running());
+        (self.changed_in, self.mapped_in) = (running, running);
     }
 
     /// Called before an operation that changes the map, with no operation open. Sweeps if a change

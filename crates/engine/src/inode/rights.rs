@@ -26,18 +26,19 @@ pub(crate) fn without_set_id(mode: u16) -> u16 {
 }
 
 /// Removes the capabilities that a file is run with. Called before its content changes, because the
-/// remaining attributes may need room.
+/// remaining attributes may need room. Returns whether there were any.
 ///
 /// # Errors
 /// `NoSpace`; `Corrupt` for attributes that cannot be read; what the device returns.
-pub(crate) fn remove_capability(operation: &Operation<'_>, state: &mut NodeState) -> Result<()> {
+pub(crate) fn remove_capability(operation: &Operation<'_>, state: &mut NodeState) -> Result<bool> {
     let mut attributes = attribute::list(operation.volume(), state)?;
     let before = attributes.len();
     attributes.retain(|attribute| attribute.name != CAPABILITY);
     if attributes.len() == before {
-        return Ok(());
+        return Ok(false);
     }
-    attribute::replace_all(operation, state, &attributes)
+    attribute::replace_all(operation, state, &attributes)?;
+    Ok(true)
 }
 
 #[cfg(test)]

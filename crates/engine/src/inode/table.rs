@@ -1,5 +1,7 @@
 //! The inode table: where inodes are on the disk, and how they are read.
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::listings::With;
+use crate::inode::table_windows::BLOCKS_MIN;
 use crate::inode::volume::Volume;
 use crate::policy::preset::{InodeCreation, TableReadAhead};
 use crate::store::cache::{BlockKind, Frame};
@@ -27,7 +29,7 @@ pub(super) fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usiz
         return Ok((frame, offset));
     }
     if let Some((group, _)) = volume.store.superblock.group_of_inode(ino) {
-        read_around(volume, group, block);
+        read_around(volume, group, block, ino);
     }
     Ok((volume.store.cache.read(block, BlockKind::Plain)?, offset))
 }
@@ -55,9 +57,10 @@ pub(crate) fn next_generation(volume: &Volume, ino: Ino) -> Result<u32> {
     Ok(load(volume, ino).map_or(0, |old| old.generation).wrapping_add(1))
 }
 
-/// Reads the blocks around a table block that is not in memory, as the policy says, in one request.
-/// Does not wait: the caller reads the block itself next.
-pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
+/// Reads the blocks around a table block that is not in memory, as the policy says, in one request,
+/// and those of inodes that are wanted after this one. Does not wait: the caller reads the block
+/// itself next.
+fn read_around(volume: &Volume, group: GroupNo, block: BlockNo, ino: Ino) {
     let policy = volume.store.policies.table_read_ahead;
     if policy == TableReadAhead::None || volume.store.cache.holds(block) {
         return;
@@ -65,8 +68,33 @@ pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let blocks = match policy {
         TableReadAhead::None => return,
         TableReadAhead::Around(blocks) => blocks,
-        TableReadAhead::Learned => volume.table_windows.blocks(),
+        TableReadAhead::Learned => match volume.listings.with(ino) {
+            With::Window => volume.table_windows.blocks(),
+            With::Listed(others) => return read_together(volume, ino, &others),
+        },
     };
+    let around = window(volume, group, block, blocks);
+    if policy == TableReadAhead::Learned {
+        let along = around.clone().filter(|at| *at != block.0);
+        volume.table_windows.bring(along.filter(|at| !volume.store.cache.holds(BlockNo(*at))));
+    }
+    let blocks = around.map(|at| (BlockNo(at), BlockKind::Plain));
+    volume.store.cache.fetch(Urgency::Awaited, blocks);
+}
+
+/// Reads the shortest windows around several inodes, in the order of the disk.
+fn read_together(volume: &Volume, ino: Ino, others: &[Ino]) {
+    let windows = std::iter::once(&ino).chain(others).filter_map(|ino| {
+        let (group, _) = volume.store.superblock.group_of_inode(*ino)?;
+        Some(window(volume, group, place(volume, *ino).ok()?.0, BLOCKS_MIN))
+    });
+    let blocks = windows.flatten().map(|at| (BlockNo(at), BlockKind::Plain));
+    volume.store.cache.fetch(Urgency::Awaited, blocks);
+}
+
+/// The numbers of the aligned blocks around a block of a group's table, as far as inodes there are
+/// in use.
+fn window(volume: &Volume, group: GroupNo, block: BlockNo, blocks: u32) -> Range<u64> {
     let descriptor = volume.space.descriptor(group);
     let superblock = &volume.store.superblock;
     let used_inodes = superblock.inodes_per_group.saturating_sub(descriptor.unused_inodes);
@@ -74,13 +102,7 @@ pub(super) fn read_around(volume: &Volume, group: GroupNo, block: BlockNo) {
     let used = bytes.div_ceil(u64::from(volume.store.block_size()));
     let table = descriptor.inode_table.0;
     let around = around(block.0.saturating_sub(table), blocks.into(), used);
-    let around = table.saturating_add(around.start)..table.saturating_add(around.end);
-    if policy == TableReadAhead::Learned {
-        let along = around.clone().filter(|at| *at != block.0);
-        volume.table_windows.bring(along.filter(|at| !volume.store.cache.holds(BlockNo(*at))));
-    }
-    let blocks = around.map(|at| (BlockNo(at), BlockKind::Plain));
-    volume.store.cache.fetch(Urgency::Awaited, blocks);
+    table.saturating_add(around.start)..table.saturating_add(around.end)
 }
 
 /// The aligned blocks around one, as far as inodes there are in use: all in terms of the table.

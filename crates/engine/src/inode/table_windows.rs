@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Windows have at least this many blocks: what ext4 reads, 32 KiB.
-const BLOCKS_MIN: u32 = 8;
+pub(super) const BLOCKS_MIN: u32 = 8;
 /// Windows have at most this many blocks: with blocks of 4 KiB what a disk passes in the time of a
 /// short seek, and the size of a request that most hosts send as one.
 const BLOCKS_MAX: u32 = 64;

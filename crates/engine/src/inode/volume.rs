@@ -2,6 +2,7 @@
 //!
 //! *Invariants* and *Locking* are those of the parts.
 use super::known_names::KnownNames;
+use super::listings::Listings;
 use super::orphans::Orphans;
 use super::pages::PageCounts;
 use super::table_windows::TableWindows;
@@ -27,6 +28,8 @@ pub(crate) struct Volume {
     pub(crate) unstored: Unstored,
     /// How much of the inode tables is read at once.
     pub(crate) table_windows: TableWindows,
+    /// What directories were listed with lately.
+    pub(crate) listings: Listings,
     /// How many blocks of files are dirty, and were brought into memory lately.
     pub(crate) pages: PageCounts,
     /// Names that were looked up lately.
@@ -51,6 +54,7 @@ impl Volume {
             orphans: Orphans::default(),
             unstored: Unstored::default(),
             table_windows: TableWindows::default(),
+            listings: Listings::default(),
             pages: PageCounts::new(options.data, pages_max),
             names: KnownNames::new(Shares::of(options.cache_bytes).names),
             store,

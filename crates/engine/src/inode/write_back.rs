@@ -16,6 +16,7 @@ use crate::inode::placed::{Before, Placement};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::policy::preset::{DataOrder, Journal};
+use crate::policy::throttle::Manner;
 use crate::seeded::{Bug, bug};
 use crate::space::Reservation;
 use crate::store::writes::Write;
@@ -38,9 +39,9 @@ pub(crate) fn write_back(volume: &Volume, node: &Node) -> Result<()> {
     write_back_as(volume, node, Urgency::Background)
 }
 
-/// As `write_back`, for a caller that waits for the writes next. The device is told, so that they
-/// are not sorted in after all that nobody waits for; but not by the systems of the posts, whose
-/// commits had no such mark.
+/// As `write_back`, for a caller that waits for the writes next. The device is told, so that it does
+/// them before those that no thread waits for; but not by the systems of the posts, whose commits
+/// had no such mark.
 pub(crate) fn write_back_awaited(volume: &Volume, node: &Node) -> Result<()> {
     let is_of_the_posts = match volume.store.journals() {
         true => volume.store.journal() == Journal::OrderedJbd,
@@ -74,6 +75,19 @@ pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<(
     })
 }
 
+/// Dirty runs from which on a file may be scattered: fewer cost little to write twice.
+const SCATTERED_RUNS_MIN: u64 = 64;
+
+/// Whether a file is overwritten here and there: its dirty blocks have places, in many runs that are
+/// short beside what a device writes in one request.
+pub(crate) fn is_scattered(volume: &Volume, state: &NodeState) -> bool {
+    let (runs, bytes) =
+        (state.dirty.runs() as u64, state.dirty.len() * u64::from(volume.store.block_size()));
+    runs >= SCATTERED_RUNS_MIN
+        && state.delayed.is_empty()
+        && bytes / runs < REQUEST_BYTES_MAX as u64 / 16
+}
+
 /// As `write_back`, for a caller that has locked the inode. Returns once the writes are under way.
 pub(crate) fn write_back_locked(
     volume: &Volume,
@@ -95,6 +109,7 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
         false => node.pages.piece_at.load(Ordering::Acquire),
     };
     let from = state.dirty.next(from).map_or(0, |_| from);
+    drop_submitted(volume, &node.pages, &mut state);
     let before = state.dirty.len();
     let part = Part { from, most: (bytes / block_size).max(1), ..Part::ALL };
     let end = write_blocks(volume, &node.pages, &mut state, part)?;
@@ -104,6 +119,24 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
         make_map_dense(volume, &mut state)?;
     }
     Ok(written * block_size)
+}
+
+/// Whether blocks are dropped once they are written: the device has them in memory, where they are
+/// read as fast, and memory that is used again costs less than new memory.
+fn forgets_submitted(volume: &Volume) -> bool {
+    volume.store.is_remembered
+        && volume.store.journal() != Journal::Data
+        && volume.store.policies.throttle.manner() == Manner::Pieces
+}
+
+/// Drops those blocks of a file whose writes have ended since they were submitted.
+fn drop_submitted(volume: &Volume, pages: &Pages, state: &mut NodeState) {
+    // After a failure, what could not be written is in memory alone.
+    if state.submitted.is_empty() || volume.store.latch.is_closed() {
+        return;
+    }
+    let state = &mut *state;
+    pages.drop_submitted(&mut state.submitted, &state.dirty);
 }
 
 /// What of a file is written, and whether a thread waits for it.
@@ -133,7 +166,7 @@ fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, part: Par
         pages.count_placed(state.placed.len());
         // Stored before the count falls: a thread that finds nothing dirty here finds the map
         // stored.
-        let stored = submitted.and_then(|end| state.store(operation).map(|()| end));
+        let stored = submitted.and_then(|end| state.store_content(operation).map(|()| end));
         volume.pages.count_left(&volume.store, pages, state.dirty.len());
         stored
     })
@@ -244,6 +277,9 @@ fn submit_runs(
                 _ => submit_run(operation.volume(), pages, block, placed, part.urgency),
             }
             let range = at..at + u64::from(placed.length);
+            if forgets_submitted(operation.volume()) {
+                state.submitted.insert(range.clone());
+            }
             state.dirty.remove(range.clone());
             state.delayed.remove(range.clone());
             at = range.end;
@@ -364,7 +400,7 @@ pub(crate) fn enter_map(
         pages.count_placed(state.placed.len());
         entered.and_then(|()| {
             operation.need(STEP);
-            state.store(operation)
+            state.store_content(operation)
         })
     })
 }

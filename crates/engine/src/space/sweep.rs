@@ -17,9 +17,25 @@ impl Space {
     /// # Errors
     /// The first write error, which closes the latch; what closed the latch before.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.sync_with(|| match self.store.barrier.has_unflushed() {
+            true => self.store.write_superblock(self.free_counts(), GroupNo(0)),
+            false => self.store.write_superblock_if_changed(self.free_counts()),
+        })
+    }
+
+    /// As [`Space::sync`], for one inode of a volume without a journal: a superblock of which only
+    /// the time would change is not written.
+    ///
+    /// # Errors
+    /// As [`Space::sync`].
+    pub(crate) fn sync_for_inode(&self) -> Result<()> {
+        self.sync_with(|| self.store.write_superblock_if_changed(self.free_counts()))
+    }
+
+    fn sync_with(&self, write_superblock: impl FnOnce() -> Result<()>) -> Result<()> {
         let freed = self.sweep()?;
         if !self.logs_superblock() {
-            self.store.write_superblock_if_changed(self.free_counts())?;
+            write_superblock()?;
         }
         self.store.barrier.pass()?;
         self.reuse(freed);

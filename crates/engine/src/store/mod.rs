@@ -47,7 +47,8 @@ use barrier::Barrier;
 use budget::{DirtyBudget, Seat};
 use cache::{Cache, Surroundings};
 use extant_block::buffer::PoolShare;
-use extant_block::{BlockDevice, Clock, Neighbours};
+use extant_block::paced::Limits;
+use extant_block::{BlockDevice, Clock, Neighbours, Paced};
 use extant_format::directory::Style;
 use extant_format::hash::Hasher;
 use extant_format::inode::Time;
@@ -134,6 +135,8 @@ pub(crate) struct Store {
     access: Access,
     /// Free buffers that it pays for.
     _buffers: PoolShare,
+    /// Whether what is on the device is in memory there too, as with files of the host.
+    pub(crate) is_remembered: bool,
     /// Blocks in which the device holds data, once it was asked.
     held: OnceLock<u64>,
 }
@@ -161,10 +164,7 @@ impl Store {
         let style = style_of(&superblock);
         let shares = Shares::of(options.cache_bytes);
         let neighbours = neighbours_of(&device, options, &shares);
-        let traffic: Arc<dyn BlockDevice> = match &neighbours {
-            Some(neighbours) => Arc::clone(neighbours) as Arc<dyn BlockDevice>,
-            None => Arc::clone(&device),
-        };
+        let traffic = traffic_of(&device, options, &shares, &neighbours);
         let latch = Latch::new(device.clock());
         let throttle = &options.policies.throttle;
         let seat = match shared {
@@ -207,6 +207,9 @@ impl Store {
             record: Record::of(&superblock),
             access: if writable { Access::ReadWrite } else { Access::ReadOnly },
             _buffers: PoolShare::new(shares.buffers),
+            is_remembered: device
+                .read_remembered(extant_format::superblock::SUPERBLOCK_OFFSET, &mut [0])
+                > 0,
             held: OnceLock::new(),
             traffic,
             neighbours,
@@ -449,18 +452,35 @@ impl Store {
     }
 }
 
-/// The policies' read-ahead in front of the device, if they have one.
+/// The read-ahead of neighbours, where policies have it.
 fn neighbours_of(
     device: &Arc<dyn BlockDevice>,
     options: &Options,
     shares: &Shares,
 ) -> Option<Arc<Neighbours>> {
     match options.policies.neighbour_read_ahead {
-        NeighbourReadAhead::None => None,
+        NeighbourReadAhead::None | NeighbourReadAhead::Paced(_) => None,
         NeighbourReadAhead::Grow(bytes) => {
             let neighbours = Neighbours::new(Arc::clone(device), bytes);
             Some(Arc::new(neighbours.within(shares.neighbours as u64)))
         }
+    }
+}
+
+/// The device with the policies' read-ahead in front.
+fn traffic_of(
+    device: &Arc<dyn BlockDevice>,
+    options: &Options,
+    shares: &Shares,
+    neighbours: &Option<Arc<Neighbours>>,
+) -> Arc<dyn BlockDevice> {
+    match (options.policies.neighbour_read_ahead, neighbours) {
+        (NeighbourReadAhead::Paced(stretch_bytes_max), _) => {
+            let limits = Limits { stretch_bytes_max, memory_bytes: shares.neighbours as u64 };
+            Arc::new(Paced::new(Arc::clone(device), limits))
+        }
+        (_, Some(neighbours)) => Arc::clone(neighbours) as Arc<dyn BlockDevice>,
+        (_, None) => Arc::clone(device),
     }
 }
 

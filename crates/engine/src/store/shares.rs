@@ -4,7 +4,7 @@
 //! ```text
 //! blocks of metadata      48/128   beside each its lists: with blocks of 1 KiB a quarter more,
 //! blocks of files         48/128   with 4 KiB a sixteenth
-//! stretches read ahead    12/128   of neighbours; at most 32 MiB
+//! stretches read ahead    12/128   across files
 //! inodes                   6/128   by a nominal size, which is the largest that one is expected
 //! names                    3/128   to take with its places in tables
 //! free buffers             3/128
@@ -28,9 +28,6 @@ pub(crate) struct Shares {
     pub(crate) neighbours: usize,
 }
 
-/// What sixteen walks of 2 MiB each need.
-const NEIGHBOURS_MAX: usize = 32 << 20;
-
 impl Shares {
     /// The shares of `cache_bytes`.
     pub(crate) fn of(cache_bytes: usize) -> Shares {
@@ -41,7 +38,7 @@ impl Shares {
             nodes: blocks / 8,
             names: blocks / 16,
             buffers: blocks / 16,
-            neighbours: (blocks / 4).min(NEIGHBOURS_MAX),
+            neighbours: blocks / 4,
         }
     }
 }

@@ -10,15 +10,13 @@ use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The fields that change, apart from the free counts, which the groups keep.
 pub(crate) struct Record {
     changes: ShortLock<Changes>,
     /// The primary copy as it was last written, with its time set to zero.
     written: ShortLock<Vec<u8>>,
-    /// Bytes written to files since opening.
-    pub(crate) written_bytes: AtomicU64,
     /// Whether the journal has to be replayed by the next program that opens the volume.
     pub(super) needs_recovery: AtomicBool,
 }
@@ -61,7 +59,6 @@ impl Record {
                 },
             ),
             written: ShortLock::ranked(ranks::LAST, Vec::new()),
-            written_bytes: AtomicU64::new(0),
             needs_recovery: AtomicBool::new(false),
         }
     }
@@ -89,7 +86,6 @@ impl Store {
         superblock.free_blocks = free.blocks;
         superblock.free_inodes = free.inodes;
         superblock.written_seconds = self.clock.wall().seconds.max(0) as u64;
-        superblock.kbytes_written += self.record.written_bytes.load(Ordering::Relaxed) / 1024;
         let changes = self.record.now();
         superblock.last_orphan = changes.last_orphan;
         superblock.state = changes.state;
@@ -114,17 +110,14 @@ impl Store {
         (!is_written).then_some(superblock)
     }
 
-    /// Writes the primary superblock, unless only its time would change and nothing else was
-    /// written since the last flush.
+    /// Writes the primary superblock, unless only its time would change.
     ///
     /// # Errors
     /// What the device returns; it closes the latch.
     pub(crate) fn write_superblock_if_changed(&self, free: FreeCounts) -> Result<()> {
-        let superblock = self.current_superblock(free);
-        let is_written = *self.record.written.lock() == encoded_without_time(&superblock);
-        match self.barrier.has_unflushed() || !is_written {
-            true => self.write_copy(superblock, GroupNo(0)),
-            false => Ok(()),
+        match self.changed_superblock(free) {
+            Some(superblock) => self.write_copy(superblock, GroupNo(0)),
+            None => Ok(()),
         }
     }
 

@@ -7,10 +7,11 @@
 //! Places are those of mke2fs 1.47, but for flex groups of more than a hundred groups that are too
 //! small for all those bitmaps: there mke2fs sometimes goes back to the start.
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::LayoutError;
 use crate::group::GroupDescriptor;
-use crate::superblock::Superblock;
+use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, GroupNo};
 
 /// The result: a descriptor for each group, with places only, and all runs in use (first, end),
@@ -77,47 +78,56 @@ impl Space {
     }
 }
 
-pub(super) fn place_groups(superblock: &Superblock) -> Result<Places, LayoutError> {
+/// With flex_bg bitmaps and tables are at or after `tables_from`, if there is such a block.
+pub(super) fn place_groups(
+    superblock: &Superblock,
+    tables_from: Option<BlockNo>,
+) -> Result<Places, LayoutError> {
+    let tables_from = tables_from.filter(|_| superblock.has(Feature::FLEX_BG));
     let groups = superblock.group_count();
     let flex = 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1);
     let mut places = Places { descriptors: Vec::with_capacity(groups as usize), used: Vec::new() };
     let mut first = 0u32;
     while first < groups {
         let end = first.saturating_add(flex).min(groups);
-        place_flex(superblock, first, end, flex, &mut places)?;
+        place_flex(superblock, first..end, flex, tables_from, &mut places)?;
         first = end;
     }
     Ok(places)
 }
 
-/// Places the groups `first..end`.
+/// Places the groups of `numbers`.
 fn place_flex(
     superblock: &Superblock,
-    first: u32,
-    end: u32,
+    numbers: Range<u32>,
     flex: u32,
+    tables_from: Option<BlockNo>,
     places: &mut Places,
 ) -> Result<(), LayoutError> {
+    let Range { start: first, end } = numbers;
     let mut space = with_copies(superblock, first, end);
+    let least = tables_from.unwrap_or(BlockNo(0));
+    let placed =
+        |at: Option<BlockNo>| at.filter(|at| *at >= least).ok_or_else(|| no_room(superblock));
     let table_blocks = u64::from(superblock.inode_table_blocks());
     // Room for the bitmaps of the others. mke2fs leaves room for a whole flex group where one group
     // is alone.
     let count = end.saturating_sub(first);
-    let gap = u64::from(if count == 1 { flex } else { count });
+    let is_alone = count == 1 && tables_from.is_none();
+    let gap = u64::from(if is_alone { flex } else { count });
     let mut last: Option<GroupDescriptor> = None;
     for _ in first..end {
         let after = |place: fn(&GroupDescriptor) -> BlockNo, by: u64| {
             last.map(|last| place(&last).0.saturating_add(by))
         };
-        let block_bitmap = space.allocate(after(|group| group.block_bitmap, 1), 1);
-        let block_bitmap = block_bitmap.ok_or_else(|| no_room(superblock))?;
+        let hint = after(|group| group.block_bitmap, 1).or(tables_from.map(|from| from.0));
+        let block_bitmap = placed(space.allocate(hint, 1))?;
         let hint =
             after(|group| group.inode_bitmap, 1).unwrap_or(block_bitmap.0.saturating_add(gap));
-        let inode_bitmap = space.allocate(Some(hint), 1).ok_or_else(|| no_room(superblock))?;
+        let inode_bitmap = placed(space.allocate(Some(hint), 1))?;
         let hint = after(|group| group.inode_table, table_blocks)
             .unwrap_or(inode_bitmap.0.saturating_add(gap));
-        let inode_table =
-            space.allocate(Some(hint), table_blocks).ok_or_else(|| no_room(superblock))?;
+        let inode_table = placed(space.allocate(Some(hint), table_blocks))?;
         let descriptor = GroupDescriptor {
             block_bitmap,
             inode_bitmap,

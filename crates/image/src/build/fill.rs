@@ -1,5 +1,6 @@
 //! The tree through the engine: every node in the order of its number, each with all that is known
 //! of it.
+use super::goals::Goals;
 use super::job::{Failure, Job};
 use super::order::LostAndFound;
 use super::stream::DataStream;
@@ -18,6 +19,7 @@ impl Job<'_> {
     pub(super) fn import(
         &self,
         import: &mut Import,
+        goals: &Goals<'_>,
         stream: &mut DataStream<'_>,
     ) -> Result<(), Failure> {
         let (tree, order) = (self.tree, &self.order);
@@ -36,7 +38,7 @@ impl Job<'_> {
                 }
             }
             let ino = self
-                .import_node(import, stream, *node)
+                .import_node(import, goals, stream, *node)
                 .map_err(|failure| self.at(*node, failure))?;
             if ino != order.ino(*node) {
                 let message =
@@ -50,6 +52,7 @@ impl Job<'_> {
     fn import_node(
         &self,
         import: &mut Import,
+        goals: &Goals<'_>,
         stream: &mut DataStream<'_>,
         node: NodeId,
     ) -> Result<Ino, Failure> {
@@ -61,18 +64,34 @@ impl Job<'_> {
                 let names = self.order.names(tree, node);
                 import.directory(&new, parent, &mut entries(&names))
             }
-            FileType::Regular => {
-                let mut data = tree
-                    .data_segments(node)
-                    .map(|segment| segment.offset..segment.offset + segment.length);
-                import.file(&new, tree.length(node), &mut data, &mut |stretch| {
-                    stream.add(node, stretch)
-                })
-            }
-            FileType::Symlink => import.symlink(&new, tree.target(node)),
+            FileType::Regular => return self.import_file(import, goals, stream, node),
+            FileType::Symlink => goals.to_come(|| import.symlink(&new, tree.target(node))),
             special => import.special(&new, special, tree.device(node)),
         };
         Ok(ino?)
+    }
+
+    fn import_file(
+        &self,
+        import: &mut Import,
+        goals: &Goals<'_>,
+        stream: &mut DataStream<'_>,
+        node: NodeId,
+    ) -> Result<Ino, Failure> {
+        let (tree, new) = (self.tree, self.new_node(node));
+        let length = tree.length(node);
+        let mut data =
+            tree.data_segments(node).map(|segment| segment.offset..segment.offset + segment.length);
+        let arrived = self.sources.arrived_at(tree.body(node));
+        let Some(mut arrived) = arrived.and_then(|offset| goals.arrived(offset, length)) else {
+            let give = &mut |stretch| stream.add(node, stretch);
+            return Ok(goals.to_come(|| import.file(&new, length, &mut data, give))?);
+        };
+        let ino = import.file(&new, length, &mut data, &mut |stretch| arrived.add(stretch))?;
+        match arrived.agrees() {
+            true => Ok(ino),
+            false => Err(Error::new("its blocks are not those that its bytes are in").into()),
+        }
     }
 
     fn new_node(&self, node: NodeId) -> NewNode<'_> {

@@ -7,6 +7,7 @@
 //! asked for. Where a number of inodes is asked for, or a number of free ones, room brings none
 //! besides.
 use super::room::Room;
+use crate::source::GroupInodes;
 use extant_engine::mkfs::{Profile, default_wishes};
 use extant_format::layout::Inodes;
 
@@ -19,6 +20,8 @@ pub struct InodeWish {
     pub asked: Option<Inodes>,
     /// What free room brings; `None` where it brings nothing.
     pub of_room: Option<RoomInodes>,
+    /// What each group has, where its table has its place before the number of files is known.
+    pub of_groups: Option<GroupInodes>,
 }
 
 /// The inodes of free room.
@@ -55,11 +58,18 @@ impl InodeWish {
         }
     }
 
-    /// Inodes of a volume of this many bytes, at least.
+    /// Inodes of a volume of this many bytes, at least. Where groups have theirs, exactly those,
+    /// whether or not they suffice: see [`InodeWish::wanted`].
     pub fn count(&self, bytes: u64) -> Inodes {
+        let wanted = self.wanted(bytes);
+        Inodes::AtLeast(self.of_groups.map_or(wanted, |groups| groups.count(bytes)))
+    }
+
+    /// Inodes that a volume of this many bytes is to have, whatever its groups have.
+    pub fn wanted(&self, bytes: u64) -> u64 {
         let spare = self.of_room.map_or(0, |of_room| of_room.count(bytes, self.asked));
         let needed = self.needed.saturating_add(spare);
-        Inodes::AtLeast(needed.max(self.asked_for(bytes).unwrap_or(0)))
+        needed.max(self.asked_for(bytes).unwrap_or(0))
     }
 
     /// What a volume of a fixed size of `bytes` may have, the most first, where `free_bytes` of it
@@ -133,6 +143,7 @@ mod tests {
                 inode_size: 256,
                 kept_ratio: None,
             }),
+            of_groups: None,
         }
     }
 

@@ -6,6 +6,7 @@
 //! write      mkfs, then the tree, then the rest is cut off; one size after the other until it
 //!            fits
 //! fill       the tree through the engine
+//! goals      where the allocator looks for data that is on the volume already
 //! stream     file data, read and written by workers meanwhile
 //! plan       the volume's size, its metadata in front, its data after it
 //! inodes     how many inodes: the content's, those asked for, those of free room
@@ -18,6 +19,7 @@
 //! ```
 pub mod digest;
 mod fill;
+mod goals;
 mod inodes;
 mod job;
 mod kept;

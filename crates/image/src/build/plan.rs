@@ -70,6 +70,9 @@ pub fn exact(
     free: Room,
     flex: FlexGroups,
 ) -> Result<VolumePlan, extant_engine::Error> {
+    if template.tables_from.is_some() {
+        return around(template, need, inodes, free);
+    }
     let (first, journal) = search(template, need, inodes, free, flex)?;
     if free == Room::NONE {
         return Ok(shorter(first, need, inodes, flex));
@@ -83,6 +86,55 @@ pub fn exact(
     }
     let (plan, _) = search(&kept, need, inodes.with_ratio_of(first.bytes()), free, flex)?;
     Ok(plan)
+}
+
+/// A volume around data that is there already, up to block `tables_from`. Its groups have the
+/// length that they had when the data came, and with flex_bg are one flex group.
+fn around(
+    template: &FormatOptions,
+    need: &Need,
+    inodes: InodeWish,
+    free: Room,
+) -> Result<VolumePlan, extant_engine::Error> {
+    let block_size = u64::from(template.wishes.block_size);
+    let data_end = template.tables_from.unwrap_or_default().0;
+    let per_group = template.wishes.blocks_per_group.unwrap_or(1).max(1);
+    let tables = inodes.needed.saturating_mul(template.wishes.inode_size.into()) / block_size;
+    let mut options = template.clone();
+    let mut blocks = with_room(data_end + tables + need.metadata + 8, free, block_size);
+    let mut refusal = None;
+    for _ in 0..ROUNDS {
+        let bytes = blocks.saturating_mul(block_size);
+        let groups = blocks.div_ceil(per_group.into());
+        let most = inodes.of_groups.map_or(8 * block_size, |of_groups| of_groups.each);
+        let wanted_groups = inodes.wanted(bytes).div_ceil(most);
+        if groups < wanted_groups {
+            blocks = (wanted_groups - 1).saturating_mul(per_group.into()) + 1;
+            continue;
+        }
+        let flex = (groups * 2).next_power_of_two().min(FLEX_GROUPS_MAX.into());
+        options.wishes.flex_groups = flex as u32;
+        options.wishes.blocks = blocks;
+        options.wishes.inodes = inodes.count(bytes);
+        match mkfs::plan(&options) {
+            Err(error) => {
+                refusal = Some(error);
+                blocks = blocks.saturating_add(blocks / 256 + 8);
+            }
+            Ok((layout, journal)) => {
+                let made = made(&options, &layout, journal);
+                let wanted = with_room(needed(&layout, made, need), free, block_size);
+                let has = layout.superblock.blocks_count;
+                if has >= wanted && has == blocks {
+                    return Ok(finish(options, inodes, &layout, made, need));
+                }
+                // A last group that was too short for its own metadata was dropped.
+                let more = if has < blocks { 64 } else { 1 };
+                blocks = wanted.max(blocks + more);
+            }
+        }
+    }
+    Err(refusal.unwrap_or(ErrorKind::InvalidArgument("no volume size fits this content").into()))
 }
 
 /// The first size tried that suffices, and the blocks of its journal.

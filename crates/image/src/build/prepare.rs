@@ -10,8 +10,9 @@ use super::room::{FreeInodes, ImageSize, Room};
 use super::sample::sample_superblock;
 use crate::error::{Error, ErrorKind};
 use crate::notice::Notices;
-use crate::source::{Collected, Owner};
+use crate::source::{Arrival, Collected, Owner};
 use crate::tree::{NodeId, Tree};
+use extant_archive::reason;
 use extant_block::{Clock, RealClock, WallTime};
 use extant_engine::Packing;
 use extant_engine::allocation::MapBlocks;
@@ -123,6 +124,7 @@ impl BuildOptions {
             needed: used.saturating_add(spare),
             asked: self.inodes,
             of_room: (!is_counted).then_some(of_room),
+            of_groups: None,
         }
     }
 
@@ -144,6 +146,45 @@ impl BuildOptions {
             tables / 10
         ))
         .of(ErrorKind::InodeTables))
+    }
+
+    /// Where the rest of an image goes whose bodies are there already. Returns the blocks among
+    /// theirs that stay free.
+    fn arrive(
+        &self,
+        collected: &Collected,
+        arrival: &Arrival,
+        destination: &Destination<'_>,
+        template: &mut FormatOptions,
+    ) -> Result<u64, Error> {
+        let refused = |why: &str| {
+            let name = &destination.name;
+            Err(Error::new(format!("{name}: data in the order of arrival {why}")))
+        };
+        if destination.device_bytes.is_some() {
+            return refused("goes to a regular file only");
+        }
+        if matches!(self.size, ImageSize::Fixed(_)) {
+            return refused("makes an image of its own size");
+        }
+        if self.flex_groups == FlexGroups::Given {
+            return refused("decides about flex groups itself");
+        }
+        if self.map_blocks != MapBlocks::Beside {
+            return refused("has map blocks after the data, not in clusters of groups");
+        }
+        let Collected { tree, sources, .. } = collected;
+        let nodes = (0..tree.node_bound() as u32).map(NodeId);
+        let bodies = nodes
+            .filter(|node| tree.is_part(*node))
+            .filter_map(|node| Some((sources.arrived_at(tree.body(node))?, tree.length(node))));
+        let unused = arrival.empty_all_but(bodies.collect());
+        let unused = unused.map_err(|error| {
+            Error::new(format!("{}: {}", destination.name, reason(&error)))
+                .of(ErrorKind::Write(error))
+        })?;
+        template.tables_from = Some(arrival.end());
+        Ok(unused)
     }
 
     /// Format and identity: what was asked for, else what follows from the content.
@@ -193,14 +234,21 @@ impl<'a> Job<'a> {
         }
         kept::check_sizes(tree, &order, &sample)?;
         let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
-        let need = need::of_tree(tree, &order, &template.wishes, tail)?;
+        let mut need = need::of_tree(tree, &order, &template.wishes, tail)?;
+        if let Some(arrival) = collected.sources.arrival() {
+            let unused = options.arrive(collected, arrival, destination, &mut template)?;
+            need.data += unused;
+        }
         if options.small_journal == SmallJournal::Made
             && template.journal == JournalWish::Default
             && need.data + need.metadata < JOURNAL_FROM_BLOCKS
         {
             template.journal = JournalWish::Blocks(JOURNAL_BLOCKS_MIN);
         }
-        let inodes = options.inode_wish(&template, inodes_made(&order, &template) + need.inodes);
+        let inodes = InodeWish {
+            of_groups: collected.sources.arrival().and_then(Arrival::group_inodes),
+            ..options.inode_wish(&template, inodes_made(&order, &template) + need.inodes)
+        };
         options.check_share(&inodes)?;
         Ok(Job {
             map_blocks: options.map_blocks,

@@ -3,7 +3,10 @@
 //!
 //! *Invariants*: a chunk is one run of the volume; buffers are made once. The first failure stops
 //! everything.
-//! *Locking*: one channel to the workers, in a mutex; counters are atomics.
+//! *Locking*: one channel to the workers, in a mutex; one mutex held while a chunk is written, no
+//! other within it; counters are atomics. The host lets one thread write to a file at a time, and
+//! lets the others wait in a loop that takes a processor: here they sleep, and one reads while
+//! another writes.
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::source::{BodyReader, Sources};
@@ -52,6 +55,8 @@ struct Shared<'a> {
     written: AtomicU64,
     failed: AtomicBool,
     failure: Mutex<Option<Error>>,
+    /// Held while a chunk is written.
+    writing: Mutex<()>,
 }
 
 impl Shared<'_> {
@@ -135,6 +140,7 @@ pub fn with_stream<T, E: From<Error>>(
         written: AtomicU64::new(0),
         failed: AtomicBool::new(false),
         failure: Mutex::new(None),
+        writing: Mutex::new(()),
     };
     // tidy: thread because workers copy on the host's time, and end before this function does
     let outcome = std::thread::scope(|scope| {
@@ -204,6 +210,7 @@ fn write_chunk(
         reader.read_at(piece.node, piece.file_offset, part)?;
         rest = after;
     }
+    let _turn = shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
     // tidy: writers because the data of an import is in no cache
     shared.device.write(chunk.volume_offset, buffer).map_err(|error| (shared.write_error)(&error))
 }

@@ -1,4 +1,5 @@
 //! Writing the image: mkfs, the tree through the engine, the end cut off.
+use super::goals::Goals;
 use super::inodes::InodeWish;
 use super::job::{Built, Failure, Job};
 use super::plan::{self, VolumePlan};
@@ -8,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::progress::Progress;
 use extant_archive::reason;
 use extant_block::{BlockDevice, FileDevice, MemoryDevice};
-use extant_engine::allocation::packed_from;
+use extant_engine::allocation::{Allocation, packed_around, packed_from};
 use extant_engine::import::Import;
 use extant_engine::mkfs;
 use extant_engine::preset::Policies;
@@ -186,7 +187,9 @@ impl Job<'_> {
         let ending = Ending::After(Room::NONE);
         let written = fitted.built.blocks;
         for _ in 0..ATTEMPTS {
-            if free != Room::NONE || fitted.built.free_blocks == 0 {
+            // Where data came first, blocks of what was replaced or left out are free.
+            let has_arrived = self.sources.arrival().is_some();
+            if free != Room::NONE || fitted.built.free_blocks == 0 || has_arrived {
                 break;
             }
             let Ok(plan) = self.sized(&fitted.plan, fitted.built.blocks - fitted.built.free_blocks)
@@ -306,8 +309,13 @@ impl Job<'_> {
             return Ok(Arc::new(MemoryDevice::new(Arc::clone(&self.clock), plan.bytes())));
         }
         if self.destination.device_bytes.is_none() {
-            // What an earlier attempt wrote is gone, and reads as zeros.
-            self.set_length(0)?;
+            // What an earlier attempt wrote is gone, and reads as zeros; what arrived stays.
+            let block_size = u64::from(self.template.wishes.block_size);
+            let arrived = self.template.tables_from.map(|end| end.0 * block_size);
+            self.set_length(arrived.map_or(0, |bytes| self.origin.saturating_add(bytes)))?;
+            if let Some(arrival) = self.sources.arrival() {
+                arrival.empty_fronts().map_err(|error| self.write_error(&error))?;
+            }
             self.set_length(self.origin.saturating_add(plan.bytes()))?;
         }
         let failed = |error: io::Error| self.write_error(&error);
@@ -351,14 +359,25 @@ impl Job<'_> {
         let mut policies: Policies =
             "packed".parse().map_err(|error| Error::new(format!("{error}")))?;
         // The journal goes after the directories, where the data begins.
-        policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
+        let packed = || match plan.options.tables_from {
+            None => Arc::new(packed_from(BlockNo(0), plan.data_start)),
+            Some(end) => Arc::new(packed_around(end)),
+        };
+        policies.allocation = packed();
         policies.map_blocks = self.map_blocks;
         let mut options = plan.options.clone();
         if purpose == Purpose::Trial {
             options.contents = mkfs::Contents::Zeros;
         }
+        if let Some(arrival) = self.sources.arrival()
+            && !arrival.agrees_with(&mkfs::plan(&options)?.0)
+        {
+            let message = "the volume's metadata is not where its data leaves room for it";
+            return Err(Error::new(message).into());
+        }
         mkfs::format(Arc::clone(&device), &options, &policies)?;
-        policies.allocation = Arc::new(packed_from(BlockNo(0), plan.data_start));
+        let packed = packed();
+        policies.allocation = Arc::clone(&packed) as Arc<dyn Allocation>;
         let options = Options {
             access: Access::ReadWrite,
             // An image that is not whole yet is of no use after a power cut.
@@ -368,11 +387,13 @@ impl Job<'_> {
         };
         let filesystem = Filesystem::open(Arc::clone(&device), &options)?;
         let mut import = filesystem.import();
+        let goals = Goals::new(self, &packed);
         match purpose {
             Purpose::Trial => {
-                self.import(&mut import, &mut DataStream::nowhere(&AtomicBool::new(false)))?
+                let failed = AtomicBool::new(false);
+                self.import(&mut import, &goals, &mut DataStream::nowhere(&failed))?
             }
-            Purpose::Image => self.import_with_data(&mut import, &device)?,
+            Purpose::Image => self.import_with_data(&mut import, &goals, &device)?,
         }
         if let Some(attempt) = self.cut(&filesystem, &mut import, ending)? {
             return Ok(attempt);
@@ -393,11 +414,12 @@ impl Job<'_> {
     fn import_with_data(
         &self,
         import: &mut Import,
+        goals: &Goals<'_>,
         device: &Arc<dyn BlockDevice>,
     ) -> Result<(), Failure> {
         let write_error = |error: &io::Error| self.device_error(error);
         with_stream(self.tree, self.sources, &**device, self.progress, &write_error, |stream| {
-            self.import(import, stream)
+            self.import(import, goals, stream)
         })
     }
 

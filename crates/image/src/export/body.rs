@@ -16,6 +16,7 @@
 //! *Invariants*: every whole regular file that is neither empty nor in one piece has exactly one
 //! `Map`; the parts that follow it cover its ranges exactly, in order. BodyChunk n goes through
 //! loader n mod 2, so that chunks arrive in order. *Locking*: none but that of the channels.
+use super::handover::HANDED_BYTES_MIN;
 use super::plan::{ExportPlan, Item, Step};
 use extant_block::{Clock, RealClock, Task};
 use extant_engine::survey::{Data, ObjectId, Survey};
@@ -27,7 +28,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// Threads that read.
 const LOADERS: usize = 2;
 /// Bytes of a chunk, and how many there are.
-const CHUNK_BYTES: usize = 512 << 10;
+const CHUNK_BYTES: usize = 1 << 20;
 const CHUNKS: usize = 8;
 /// What is between two wanted places is read along when it is no longer than this.
 const GAP_BYTES_MAX: u64 = 16 << 10;
@@ -44,6 +45,8 @@ pub(super) type Reason = String;
 pub(super) enum Part {
     /// Bytes of the chunk.
     Bytes(Range<usize>),
+    /// A stretch of the volume, in bytes, that is not in the chunk: the writer hands it over.
+    Handed(Range<u64>),
     /// This many zeros.
     Zeros(u64),
     /// The ranges of the next file that hold data, or why they are not known.
@@ -67,6 +70,15 @@ struct Span {
     length: usize,
 }
 
+/// What becomes of a long stretch of the volume.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Long {
+    /// It is read like any other.
+    Read,
+    /// It is left to the writer.
+    HandOver,
+}
+
 /// The writer's end. Dropped early, it stops the others.
 pub(super) struct Bodies {
     filled: Vec<Receiver<BodyChunk>>,
@@ -78,7 +90,7 @@ pub(super) struct Bodies {
 
 impl Bodies {
     /// Starts reading.
-    pub(super) fn start(plan: Arc<ExportPlan>) -> Bodies {
+    pub(super) fn start(plan: Arc<ExportPlan>, long: Long) -> Bodies {
         let clock = RealClock::new();
         let (empty, take) = sync_channel(CHUNKS);
         for _ in 0..CHUNKS {
@@ -99,6 +111,7 @@ impl Bodies {
             let mut composer = Composer {
                 survey: &plan.survey,
                 chunk: BodyChunk::default(),
+                long,
                 used: 0,
                 turn: 0,
                 give,
@@ -202,6 +215,7 @@ struct Ended;
 struct Composer<'a> {
     survey: &'a Survey,
     chunk: BodyChunk,
+    long: Long,
     /// Bytes of the chunk that have a part already.
     used: usize,
     /// Which loader gets the chunk.
@@ -308,6 +322,9 @@ impl Composer<'_> {
     /// Adds a stretch of the volume to what is to be read.
     fn add(&mut self, volume_offset: u64, length: u64) -> Result<(), Ended> {
         let (mut offset, end) = (volume_offset, volume_offset + length);
+        if self.long == Long::HandOver && length >= HANDED_BYTES_MIN {
+            return self.push(Part::Handed(offset..end));
+        }
         while offset < end {
             let room = CHUNK_BYTES - self.used;
             let gap = self

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! write      headers, bodies and what fills the gaps, written without being copied
+//! handover   a pipe or null device that takes large pieces from the host's cache
 //! body       threads that read the bytes of files ahead, in large pieces
 //! plan       which names, in which order; what cannot be exported
 //! left_out   what an archive does not hold
@@ -14,10 +15,12 @@
 //! first bytes do on the disk: an image that was filled from a tree, directory by directory, is
 //! read from front to back.
 mod body;
+mod handover;
 mod left_out;
 mod plan;
 mod write;
 
+pub use handover::PageOutput;
 pub use left_out::LeftOut;
 pub use plan::{ExportPlan, Omission};
-pub use write::{Summary, write};
+pub use write::{Summary, write, write_pages};

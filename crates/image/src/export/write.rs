@@ -3,7 +3,8 @@
 //!
 //! *Invariants*: a body is as long as its header says, also when it cannot be read; nothing waits
 //! in `pieces` when a chunk goes back to its reader.
-use super::body::{Bodies, BodyChunk, Part, Shape, shape};
+use super::body::{Bodies, BodyChunk, Long, Part, Shape, shape};
+use super::handover::PageOutput;
 use super::left_out::LeftOut;
 use super::plan::{ExportPlan, Item, PATH_BYTES_MAX, Step};
 use crate::error::{Error, ErrorKind};
@@ -18,6 +19,10 @@ use std::sync::Arc;
 
 /// Headers that wait to be written, at most.
 const HEADER_BYTES_MAX: usize = 256 << 10;
+/// What is copied at once where pages cannot be handed over.
+const COPY_BYTES: usize = 64 << 10;
+/// What is lost at once where it cannot be read.
+const SECTOR_BYTES: usize = 4096;
 /// Pieces that one call writes.
 const PIECES_MAX: usize = 1000;
 
@@ -56,12 +61,41 @@ pub fn write(
     progress: &dyn Progress,
     left_out: &mut dyn FnMut(LeftOut) -> ControlFlow<()>,
 ) -> Result<Summary, Error> {
+    write_all_items(plan, &mut Output::Writer(output), progress, left_out)
+}
+
+/// The same, into an output that takes long pieces from the host's cache without a copy, where the
+/// image is a file of the host.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_pages(
+    plan: &Arc<ExportPlan>,
+    pages: &mut PageOutput,
+    progress: &dyn Progress,
+    left_out: &mut dyn FnMut(LeftOut) -> ControlFlow<()>,
+) -> Result<Summary, Error> {
+    let summary = write_all_items(plan, &mut Output::Pages(pages), progress, left_out);
+    pages.drain();
+    summary
+}
+
+fn write_all_items(
+    plan: &Arc<ExportPlan>,
+    output: &mut Output<'_>,
+    progress: &dyn Progress,
+    left_out: &mut dyn FnMut(LeftOut) -> ControlFlow<()>,
+) -> Result<Summary, Error> {
+    let long = match output {
+        Output::Pages(_) if plan.survey.device().host_file().is_some() => Long::HandOver,
+        Output::Pages(_) | Output::Writer(_) => Long::Read,
+    };
     let mut archive = Archive {
         plan,
         output,
         progress,
         left_out,
-        bodies: Bodies::start(Arc::clone(plan)),
+        bodies: Bodies::start(Arc::clone(plan), long),
         chunk: BodyChunk::default(),
         part: 0,
         taken: 0,
@@ -87,9 +121,24 @@ enum Piece {
     Zeros(usize),
 }
 
-struct Archive<'a> {
+/// Where an archive goes.
+enum Output<'a> {
+    Writer(&'a mut dyn Write),
+    Pages(&'a mut PageOutput),
+}
+
+impl Output<'_> {
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Output::Writer(writer) => *writer,
+            Output::Pages(pages) => *pages,
+        }
+    }
+}
+
+struct Archive<'a, 'o> {
     plan: &'a ExportPlan,
-    output: &'a mut dyn Write,
+    output: &'a mut Output<'o>,
     progress: &'a dyn Progress,
     left_out: &'a mut dyn FnMut(LeftOut) -> ControlFlow<()>,
     bodies: Bodies,
@@ -103,7 +152,7 @@ struct Archive<'a> {
     summary: Summary,
 }
 
-impl Archive<'_> {
+impl Archive<'_, '_> {
     fn item(&mut self, item: &Item, path: &[u8]) -> Result<(), Error> {
         let survey = &self.plan.survey;
         let shape = shape(survey, item.object, item.step);
@@ -286,7 +335,7 @@ impl Archive<'_> {
             Piece::Zeros(length) => IoSlice::new(&ZEROS[..*length]),
         };
         let mut slices: Vec<IoSlice<'_>> = self.pieces.iter().map(slice).collect();
-        write_all(self.output, &mut slices)?;
+        write_all(self.output.writer(), &mut slices)?;
         self.pieces.clear();
         self.made.clear();
         Ok(())
@@ -320,6 +369,11 @@ impl Archive<'_> {
         while left > 0 {
             match self.take(&mut left)? {
                 Taken::Bytes(range) => self.push(Piece::Body(range))?,
+                Taken::Handed(range) => {
+                    if let Some(reason) = self.hand_over(range)? {
+                        lost.get_or_insert(reason);
+                    }
+                }
                 Taken::Zeros(count) => self.zeros(count)?,
                 Taken::Lost(count, reason) => {
                     self.zeros(count)?;
@@ -338,6 +392,35 @@ impl Archive<'_> {
         }
     }
 
+    /// Hands a stretch of the volume over; what the output does not take so is copied. Why bytes of
+    /// it are zeros in the archive, if some are.
+    fn hand_over(&mut self, range: Range<u64>) -> Result<Option<String>, Error> {
+        self.flush()?;
+        let device = self.plan.survey.device();
+        let mut at = range.start;
+        if let Output::Pages(pages) = self.output {
+            at += pages.take(device, at, range.end - at);
+        }
+        self.summary.bytes += range.end - range.start;
+        let (mut buffer, mut lost) = (Vec::new(), None);
+        while at < range.end {
+            let count = (range.end - at).min(COPY_BYTES as u64) as usize;
+            buffer.resize(count, 0);
+            if device.read(at, &mut buffer).is_err() {
+                for (number, sector) in buffer.chunks_mut(SECTOR_BYTES).enumerate() {
+                    let offset = at + (number * SECTOR_BYTES) as u64;
+                    if let Err(error) = device.read(offset, sector) {
+                        sector.fill(0);
+                        lost.get_or_insert(error.to_string());
+                    }
+                }
+            }
+            write_all(self.output.writer(), &mut [IoSlice::new(&buffer)])?;
+            at += count as u64;
+        }
+        Ok(lost)
+    }
+
     fn skip_body(&mut self, mut left: u64) -> Result<(), Error> {
         while left > 0 {
             self.take(&mut left)?;
@@ -351,6 +434,7 @@ impl Archive<'_> {
         let part = self.next_part()?;
         let available = match part {
             Part::Bytes(range) => range.len() as u64,
+            Part::Handed(range) => range.end - range.start,
             Part::Zeros(count) | Part::Lost(count, _) => *count,
             Part::Map(_) => return Err(Error::new("the reader of the image lost its place")),
         };
@@ -361,6 +445,10 @@ impl Archive<'_> {
             Part::Bytes(range) => {
                 let start = range.start + taken as usize;
                 Taken::Bytes(start..start + count as usize)
+            }
+            Part::Handed(range) => {
+                let start = range.start + taken;
+                Taken::Handed(start..start + count)
             }
             Part::Lost(_, reason) => Taken::Lost(count, reason.clone()),
             Part::Zeros(_) | Part::Map(_) => Taken::Zeros(count),
@@ -418,6 +506,8 @@ fn is_whole(ranges: &[Range<u64>], size: u64) -> bool {
 enum Taken {
     /// Of the chunk.
     Bytes(Range<usize>),
+    /// Of the volume.
+    Handed(Range<u64>),
     Zeros(u64),
     Lost(u64, String),
 }

@@ -34,11 +34,20 @@ pub(super) fn read(
     refuse_image(&file, name, &metadata)?;
     let bodies = Bodies::Keep { spool_folder: intake.options.spool_folder.clone() };
     let failed = |error| explain(name, intake, error);
-    let reader = Reader::new(file, &bodies).map_err(failed)?;
+    let reader = match intake.options.arrival.clone() {
+        None => Reader::new(file, &bodies),
+        Some(arrival) => Reader::with_sink(file, &bodies, Box::new(arrival)),
+    };
+    let reader = reader.map_err(failed)?;
     let Some(kept) = reader.body_file() else { return Ok(()) };
     let kept = kept.try_clone().map_err(|error| Error::io(name, &error))?;
     let source = sources.add(Origin::Bytes { file: kept, name: name.to_owned() })?;
-    let mut archive = Archive { intake, source, name, excluded: FxHashMap::default() };
+    let whole_source = match intake.options.arrival {
+        None => source,
+        Some(_) => sources.add(Origin::Arrived { name: name.to_owned() })?,
+    };
+    let excluded = FxHashMap::default();
+    let mut archive = Archive { intake, source, whole_source, name, excluded };
     archive.read(reader)
 }
 
@@ -70,6 +79,10 @@ fn explain(name: &str, intake: &Intake<'_>, error: ReadError) -> Error {
                 .of(ErrorKind::Spool)
         }
         ReadErrorKind::Open(cause) => Error::io(name, &cause),
+        ReadErrorKind::Sink(cause) => {
+            let message = format!("the image: {}", reason(&cause));
+            Error::new(message).of(ErrorKind::Write(cause))
+        }
         _ => {
             let message = format!("{name}: {error}");
             let (name, error) = (name.to_owned(), Box::new(error));
@@ -80,7 +93,10 @@ fn explain(name: &str, intake: &Intake<'_>, error: ReadError) -> Error {
 
 struct Archive<'a, 'b> {
     intake: &'a mut Intake<'b>,
+    /// Of bodies with holes.
     source: SourceId,
+    /// Of bodies without.
+    whole_source: SourceId,
     name: &'a str,
     /// Files that were left out, but may be the targets of hard links that are not.
     excluded: FxHashMap<Vec<u8>, NodeId>,
@@ -223,11 +239,11 @@ impl Archive<'_, '_> {
     /// Where the bytes of a file are, and its holes.
     fn body(&mut self, body: Body) -> Result<NodeBody, Error> {
         let Body { size: length, offset, pieces } = body;
-        let source = self.source;
         Ok(match pieces {
             _ if length == 0 => NodeBody::Empty,
-            None => NodeBody::Range { source, offset, length },
+            None => NodeBody::Range { source: self.whole_source, offset, length },
             Some(pieces) => {
+                let source = self.source;
                 let map = self.intake.tree.keep_map(&pieces)?;
                 NodeBody::Sparse { source, offset, map, length }
             }

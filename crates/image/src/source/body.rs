@@ -109,7 +109,7 @@ impl<'a> BodyReader<'a> {
             NodeBody::Range { source, offset, .. } | NodeBody::Sparse { source, offset, .. } => {
                 match self.sources.origin(source) {
                     Origin::Bytes { file, .. } => (source, fill(file.as_fd(), offset + at, buffer)),
-                    Origin::Folder { .. } => (source, Err(Errno::BADF)),
+                    Origin::Folder { .. } | Origin::Arrived { .. } => (source, Err(Errno::BADF)),
                 }
             }
             NodeBody::File { source, length, .. } => {

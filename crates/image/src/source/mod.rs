@@ -8,10 +8,12 @@
 //!              opening: without a change of access times;
 //!              wrapper: programs that pretend to be root, and whether they reach us
 //! archive      a tar archive: headers are read once, bodies stay where they are
+//! arrival      bodies that go into the image as they come
 //! container    tells container images, whose layers are archives of their own
 //! body         reads the bytes of files when the image is written
 //! ```
 mod archive;
+mod arrival;
 mod body;
 mod container;
 mod directory;
@@ -22,6 +24,7 @@ mod opening;
 mod options;
 mod wrapper;
 
+pub use arrival::{Arrival, GroupInodes};
 pub use body::BodyReader;
 pub use exclude::Exclude;
 pub use options::{ArchiveEnd, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times};
@@ -30,7 +33,7 @@ pub use wrapper::{Host, host};
 use crate::error::Error;
 use crate::notice::Notices;
 use crate::progress::Progress;
-use crate::tree::{Growing, NodeId, SourceId, Tree};
+use crate::tree::{Growing, NodeBody, NodeId, SourceId, Tree};
 use intake::Intake;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
@@ -65,6 +68,8 @@ impl<P: AsRef<Path>> From<P> for Source {
 #[derive(Default)]
 pub struct Sources {
     list: Vec<Origin>,
+    /// What took the bodies of archives as they came.
+    arrival: Option<Arrival>,
     /// Files that had become longer when they were read, and their length then.
     grown: Mutex<BTreeMap<NodeId, u64>>,
 }
@@ -75,6 +80,8 @@ enum Origin {
     Bytes { file: File, name: String },
     /// In the files of a directory.
     Folder { folder: OwnedFd, name: PathBuf },
+    /// On the volume already, where the arrival put them.
+    Arrived { name: String },
 }
 
 impl Sources {
@@ -95,7 +102,21 @@ impl Sources {
     pub fn file(&self, source: SourceId) -> Option<&File> {
         match self.origin(source) {
             Origin::Bytes { file, .. } => Some(file),
-            Origin::Folder { .. } => None,
+            Origin::Folder { .. } | Origin::Arrived { .. } => None,
+        }
+    }
+    /// What took the bodies of archives as they came, if anything did.
+    pub(crate) fn arrival(&self) -> Option<&Arrival> {
+        self.arrival.as_ref()
+    }
+    /// Where a body is on the volume already, in bytes; `None` if it is not.
+    pub(crate) fn arrived_at(&self, body: NodeBody) -> Option<u64> {
+        match body {
+            NodeBody::Range { source, offset, .. } => match self.origin(source) {
+                Origin::Arrived { .. } => Some(offset),
+                Origin::Bytes { .. } | Origin::Folder { .. } => None,
+            },
+            NodeBody::Empty | NodeBody::Sparse { .. } | NodeBody::File { .. } => None,
         }
     }
     /// A file of a directory is longer than when the tree was read.
@@ -115,7 +136,7 @@ impl Sources {
     /// A source of another collection.
     pub fn name(&self, source: SourceId) -> String {
         match self.origin(source) {
-            Origin::Bytes { name, .. } => name.clone(),
+            Origin::Bytes { name, .. } | Origin::Arrived { name } => name.clone(),
             Origin::Folder { name, .. } => name.display().to_string(),
         }
     }
@@ -144,7 +165,7 @@ pub fn collect(
     options: &ReadOptions,
     progress: &dyn Progress,
 ) -> Result<Collected, Error> {
-    let mut sources = Sources::default();
+    let mut sources = Sources { arrival: options.arrival.clone(), ..Sources::default() };
     let mut intake = Intake::new(Growing::new(), options, progress);
     for input in inputs {
         read(input, &mut intake, &mut sources)?;

@@ -1,4 +1,5 @@
 //! How sources are read.
+use super::arrival::Arrival;
 use super::exclude::Exclude;
 use crate::tree::Layers;
 use std::path::PathBuf;
@@ -90,6 +91,9 @@ pub struct ReadOptions {
     /// Where files of compressed archives and pipes are kept while the image is built; the host's
     /// folder for temporary files if `None`.
     pub spool_folder: Option<PathBuf>,
+    /// Takes the bodies of archives as they come, so that they are in the image before its size is
+    /// known; they are kept until the image is written if `None`.
+    pub arrival: Option<Arrival>,
     /// Device and inode number of files that are never part of a source: the image itself.
     pub never: Vec<(u64, u64)>,
 }

@@ -169,6 +169,10 @@ impl Tree {
             Child { name: name(&self.names, entry), node: NodeId(entry.node) }
         })
     }
+    /// Whether a node has a name in the finished tree: what a later source replaced has none.
+    pub fn is_part(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].links > 0
+    }
     /// What a file is.
     pub fn file_type(&self, node: NodeId) -> FileType {
         file_type(&self.nodes[node.index()])

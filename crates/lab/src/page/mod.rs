@@ -4,8 +4,10 @@
 //! ```text
 //! posts    the mailing list posts     tables   the table of a post
 //! replay   a replayed trace           ageing   the curves of ageing
+//! frontier two sides of a bargain
 //! ```
 mod ageing;
+mod frontier;
 mod posts;
 mod replay;
 mod tables;

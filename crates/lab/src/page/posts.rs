@@ -1,5 +1,5 @@
 //! The page of the posts: a section each, with its question, its tables and its plots.
-use super::tables;
+use super::{frontier, tables};
 use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, Scale};
 use extant_chart::page::{Document, Markup, Section, draw};
 use extant_chart::{Axis, BarChart, Figure, Origin, Unit};
@@ -103,6 +103,12 @@ fn section(post: &PostReport, model_version: u32) -> Section {
         let own = post.figures.iter().filter(|figure| figure.section == table.title);
         together(bars.iter().chain(own), &mut body);
         parts.push((id, heading));
+    }
+    if let Some(frontier) = frontier::figure(post) {
+        let id = format!("{id}-frontier");
+        body.element("h3", &[("id", &id)], "The frontier");
+        together([&frontier].into_iter(), &mut body);
+        parts.push((id, "The frontier".to_owned()));
     }
     further(post, &id, &mut body, &mut parts);
     if !post.notes.is_empty() {

@@ -21,6 +21,7 @@ macro_rules! builtin {
 pub static BUILTINS: &[Builtin] = &[
     builtin!("read-cold"),
     builtin!("stat-cold"),
+    builtin!("walk-cold"),
     builtin!("find"),
     builtin!("tar"),
     builtin!("untar"),

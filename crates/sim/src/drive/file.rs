@@ -51,6 +51,15 @@ impl DriveSpec {
             DriveKind::Object(spec) => Box::new(ObjectStore::new(&self.name, spec, seed)),
         }
     }
+
+    /// What one request of the drive can carry at most, in bytes, where it is made of such units;
+    /// 0 where it is not.
+    pub fn unit_bytes(&self) -> u64 {
+        match &self.kind {
+            DriveKind::Object(spec) => spec.object_bytes,
+            DriveKind::Rotating(_) | DriveKind::Ssd(_) | DriveKind::Network(_) => 0,
+        }
+    }
 }
 
 /// The drive of that file. The error is one line that names the file and, where there is one, line

@@ -29,7 +29,7 @@ const ZEROS_BYTES: usize = 1 << 20;
 pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &FormatPlan) -> Result<Made> {
     make_root(volume, options)?;
     if volume.store.superblock.has(Feature::RESIZE_INODE) {
-        make_resize_inode(volume, plan)?;
+        make_resize_inode(volume, plan, options.tables_from)?;
     }
     let journal_backup = match plan.journal_blocks {
         0 => None,
@@ -175,8 +175,12 @@ pub(super) fn resize_inode_size(block_size: u32) -> u64 {
 /// Makes the resize inode. Its map is one double-indirect block, under which the reserved
 /// descriptor blocks of group 0 are the indirect blocks, each at the index of its place in the
 /// descriptor table. They list the reserved blocks of the copies, which are the data blocks of the
-/// inode.
-fn make_resize_inode(volume: &Volume, plan: &FormatPlan) -> Result<()> {
+/// inode. The map is at the start of the volume, or where its tables are.
+fn make_resize_inode(
+    volume: &Volume,
+    plan: &FormatPlan,
+    tables_from: Option<BlockNo>,
+) -> Result<()> {
     let superblock = &volume.store.superblock;
     let reserved = plan.layout.reserved_descriptor_blocks();
     let operation = Operation::begin(volume, CREDITS)?;
@@ -185,10 +189,9 @@ fn make_resize_inode(volume: &Volume, plan: &FormatPlan) -> Result<()> {
     inode.block = [0; 60];
     inode.size = resize_inode_size(volume.store.block_size());
     let mut reservation = volume.space.reserve(1)?;
-    let first_group = superblock.group_start(GroupNo(0));
-    let search =
-        allocation::AllocationPlan { goal: first_group, length: 1, search: Search::Sequential };
-    let route = volume.store.policies.map_blocks.map_route(first_group);
+    let goal = tables_from.unwrap_or(superblock.group_start(GroupNo(0)));
+    let search = allocation::AllocationPlan { goal, length: 1, search: Search::Sequential };
+    let route = volume.store.policies.map_blocks.map_route(goal);
     let tree = volume.space.allocate(&operation, &mut reservation, &search, route)?.start;
     operation.create(tree, BlockKind::Plain, |bytes| {
         let pointers = (bytes.len() / 4) as u32;

@@ -6,6 +6,7 @@
 //! *Locking*: the inode is locked shared to read and exclusively to change.
 pub(crate) mod range;
 mod read;
+mod remembered;
 
 pub(crate) use read::read;
 
@@ -90,14 +91,17 @@ pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> 
     }
     let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
     volume.change(WRITE, |operation| {
-        rights::remove_capability(operation, &mut state)?;
+        let lost_rights = rights::remove_capability(operation, &mut state)?;
         write_locked(operation, &node.pages, &mut state, offset, bytes)?;
         note_change(volume, &mut state);
         if offset + bytes.len() as u64 > state.inode.size {
             state.inode.size = offset + bytes.len() as u64;
             operation.note_size(state.inode.size);
         }
-        state.store(operation)
+        match lost_rights {
+            true => state.store(operation),
+            false => state.store_content(operation),
+        }
     })?;
     Ok(bytes.len())
 }
@@ -603,5 +607,5 @@ pub(crate) fn sync(volume: &Volume, node: &Node, what: Durable) -> Result<()> {
         volume.change(credits::INODE, |operation| state.store_now(operation))?;
     }
     drop(state);
-    volume.space.sync()
+    volume.space.sync_for_inode()
 }

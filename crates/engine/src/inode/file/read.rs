@@ -1,15 +1,17 @@
 //! Reading: what is wanted is read with one request for each run and waited for. Then what the
 //! policy wants ahead is started and not waited for.
 //!
+//! Before that, what the host has in memory and was not read before is copied from there.
+//!
 //! *Invariants*: a block that is on its way is waited for and not read again. A failed read-ahead
 //! is not reported; the block is read again when it is wanted.
 //! *Locking*: the inode is locked shared. A thread that changes the file waits for the reads that
 //! were asked for, but not for read-ahead.
-use super::check_mapped;
+use super::{check_mapped, remembered};
 use crate::error::{Error, Result};
 use crate::inode::access_time;
 use crate::inode::mapping::{self, Piece};
-use crate::inode::pages::{Failure, Found, PageRead, Pages, Payload, window_end};
+use crate::inode::pages::{Failure, Found, PageRead, Pages, Payload, Stream, window_end};
 use crate::inode::volume::Volume;
 use crate::inode::{Node, NodeState};
 use crate::policy::preset::Journal;
@@ -42,7 +44,7 @@ pub(crate) struct Done {
 pub(crate) fn read(
     volume: &Volume,
     node: &Node,
-    stream: &ShortLock<ReadStream>,
+    stream: &Stream,
     offset: u64,
     buffer: &mut [u8],
 ) -> Result<Done> {
@@ -53,10 +55,10 @@ pub(crate) fn read(
     let reader = Reader::new(volume, &node.pages, &state);
     let takes_whole = policy.large_reads() == LargeReads::Bypass && length >= LARGE_BYTES_MIN;
     let part_bytes = if takes_whole { usize::MAX } else { policy.part_bytes() as usize };
-    let mut done = 0;
+    let mut done = remembered::read(&reader, node, stream, offset, &mut buffer[..length]);
     while done < length {
         let end = reader.part_end(offset, done, length, part_bytes);
-        reader.read_part(stream, offset + done as u64, &mut buffer[done..end])?;
+        reader.read_part(&stream.reads, offset + done as u64, &mut buffer[done..end])?;
         done = end;
     }
     Ok(Done { bytes: length, is_access_due: access_time::is_due_now(volume, &state.inode) })
@@ -76,11 +78,11 @@ pub(super) fn bring(volume: &Volume, pages: &Pages, state: &NodeState, block: u3
 }
 
 /// A file that is being read.
-struct Reader<'a> {
-    volume: &'a Volume,
+pub(super) struct Reader<'a> {
+    pub(super) volume: &'a Volume,
     pages: &'a Pages,
-    state: &'a NodeState,
-    block_size: usize,
+    pub(super) state: &'a NodeState,
+    pub(super) block_size: usize,
 }
 
 impl Reader<'_> {
@@ -96,7 +98,7 @@ impl Reader<'_> {
     }
 
     /// The blocks that contain these bytes; `None` if they are beyond what a file can have.
-    fn blocks(&self, offset: u64, bytes: usize) -> Option<Range<u32>> {
+    pub(super) fn blocks(&self, offset: u64, bytes: usize) -> Option<Range<u32>> {
         let block_size = self.block_size as u64;
         let end = (offset + bytes as u64).div_ceil(block_size);
         Some(u32::try_from(offset / block_size).ok()?..u32::try_from(end).ok()?)
@@ -386,7 +388,7 @@ impl Reader<'_> {
     }
 
     /// The first block of a range that is in memory or on its way, or the end of the range.
-    fn next_in_memory(&self, range: Range<u32>) -> u32 {
+    pub(super) fn next_in_memory(&self, range: Range<u32>) -> u32 {
         if range.is_empty() {
             return range.start;
         }

@@ -12,8 +12,7 @@
 //! its read began never gets the bytes of that read.
 //! *Locking*: `coming`, then the lock of the pages, both short. Completions take no other lock, so
 //! a thread that has locked the inode may wait here.
-use crate::inode::pages::{PageMap, Payload, Residents};
-use crate::policy::readahead::ReadStream;
+use crate::inode::pages::{PageMap, Payload, Residents, Stream};
 use crate::ranks;
 use extant_block::{Clock, Completed, Segment, ShortLock, WaitQueue};
 use std::collections::BTreeMap;
@@ -25,8 +24,8 @@ use std::sync::Arc;
 pub(crate) struct Arrivals {
     coming: ShortLock<Coming>,
     arrived: WaitQueue,
-    /// Read-ahead state of reads that come through no open file.
-    pub(crate) stream: ShortLock<ReadStream>,
+    /// The reads that come through no open file.
+    pub(crate) stream: Stream,
 }
 
 #[derive(Default)]
@@ -62,7 +61,7 @@ impl Arrivals {
         Arc::new(Arrivals {
             coming: ShortLock::ranked(ranks::ARRIVALS, Coming::default()),
             arrived: WaitQueue::new(Arc::clone(clock)),
-            stream: ShortLock::ranked(ranks::LAST, ReadStream::default()),
+            stream: Stream::default(),
         })
     }
 

@@ -183,12 +183,15 @@ impl Residents {
             && !starts_window
             && let Payload::Bytes(before) = &mut run.payload
             && let Some(buffer) = Arc::get_mut(before)
+            && (buffer.spare() >= blocks * block_size || most == window_end(0, block_size))
         {
             fill(buffer);
             run.end = end;
             return length;
         }
-        // A file that fills one window after the other will fill this one.
+        // A file that fills one window after the other will fill this one. Otherwise, after its
+        // first window, each write gets a run of its own: to make a buffer longer costs more than
+        // another entry in the map.
         let room = if goes_on && starts_window { PIECE_BYTES } else { blocks * block_size };
         let mut buffer = Buffer::with_room(room);
         fill(&mut buffer);

@@ -11,7 +11,9 @@ use super::hashed::{CONTINUED, Path};
 use super::{Directory, NameTarget, is_dot};
 use crate::error::Result;
 use crate::inode::NodeState;
+use crate::inode::listings::Part;
 use crate::inode::volume::Volume;
+use crate::policy::preset::TableReadAhead;
 use crate::store::cache::Frame;
 use extant_format::hash::{Hasher, NameHash};
 use extant_format::inode::FileType;
@@ -96,7 +98,29 @@ impl Listing {
         outcome.map(|_| ())
     }
 
+    /// Calls `each` for the next entries, and notes which inodes they lead to.
     fn list(&mut self, directory: Directory<'_>, each: &mut Each<'_>) -> Result<ControlFlow<()>> {
+        let volume = directory.volume;
+        if volume.store.policies.table_read_ahead != TableReadAhead::Learned {
+            return self.list_entries(directory, each);
+        }
+        let part = if self.position == Position::Start { Part::First } else { Part::Next };
+        let mut inodes = Vec::new();
+        let flow = self.list_entries(directory, &mut |entry| {
+            let ino = (!is_dot(entry.name)).then_some(entry.ino);
+            let flow = each(entry);
+            inodes.extend(ino.filter(|_| flow.is_continue()));
+            flow
+        });
+        volume.listings.note(directory.node.ino, part, &inodes);
+        flow
+    }
+
+    fn list_entries(
+        &mut self,
+        directory: Directory<'_>,
+        each: &mut Each<'_>,
+    ) -> Result<ControlFlow<()>> {
         let blocks = directory.blocks()?;
         if super::is_by_hash(directory.volume, directory.node)? {
             let changes = directory.node.inode.version;

@@ -13,7 +13,7 @@ pub use metacluster::{
     ClusterSize, GroupShape, MapBlocks, MapBlocksError, Metacluster, Position, Route,
 };
 pub use multi_block::MultiBlock;
-pub use packed::{Packed, packed_from};
+pub use packed::{Packed, packed_around, packed_from};
 pub use reservation::Reservation;
 pub(crate) use reservation::next_window_blocks;
 

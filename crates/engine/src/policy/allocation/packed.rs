@@ -29,7 +29,26 @@ pub fn packed_from(metadata_start: BlockNo, data_start: BlockNo) -> Packed {
     Packed { metadata: AtomicU64::new(metadata_start.0), data }
 }
 
+/// `packed`, for data that was written before its blocks are allocated: directories, maps and
+/// attributes from `start` on, data wherever [`Packed::aim_data`] says.
+pub fn packed_around(start: BlockNo) -> Packed {
+    Packed { metadata: AtomicU64::new(start.0), data: Some(AtomicU64::new(start.0)) }
+}
+
 impl Packed {
+    /// The next block of data is this one, or the first free one after it. Without effect where
+    /// data shares the cursor of the metadata.
+    pub fn aim_data(&self, block: BlockNo) {
+        if let Some(data) = &self.data {
+            data.store(block.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Where the next block of data is looked for.
+    pub fn next_data(&self) -> BlockNo {
+        BlockNo(self.cursor(Purpose::Data).load(Ordering::Relaxed))
+    }
+
     fn cursor(&self, purpose: Purpose) -> &AtomicU64 {
         match (&self.data, purpose) {
             (Some(data), Purpose::Data) => data,

@@ -516,6 +516,12 @@ const NEIGHBOUR_READ_AHEADS: &[Choice] = &[
             as much as 400 KiB)",
         set: |policies| policies.neighbour_read_ahead = NeighbourReadAhead::Grow(2 << 20),
     },
+    Choice {
+        name: "paced",
+        line: "as grow-2m, and where the device's least latency times its rate, learned while \
+            reading, is worth more, as far as that (ours)",
+        set: |policies| policies.neighbour_read_ahead = NeighbourReadAhead::Paced(2 << 20),
+    },
 ];
 
 const THROTTLES: &[Choice] = &[

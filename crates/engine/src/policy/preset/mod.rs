@@ -91,6 +91,9 @@ pub enum NeighbourReadAhead {
     None,
     /// Stretches that grow up to this many bytes are read: see [`extant_block::Neighbours`].
     Grow(u64),
+    /// The same, or windows of what the device's latency and rate are worth if that is more: see
+    /// [`extant_block::Paced`].
+    Paced(u64),
 }
 
 /// How much of an inode table is read at once.

@@ -191,7 +191,7 @@ pub static PRESETS: &[Preset] = &[
         map_read_ahead: "neighbours",
         directory_read_ahead: "logical",
         table_read_ahead: "learned",
-        neighbour_read_ahead: "grow-2m",
+        neighbour_read_ahead: "paced",
         throttle: "steady",
         mount: "async",
         data_order: "data-first",

@@ -141,6 +141,9 @@ pub struct FlusherFacts {
 pub enum FlusherAdvice {
     /// Write this many bytes, oldest first, then ask again.
     Write(u64),
+    /// The same, but files that are overwritten here and there can wait: more of what is next to
+    /// it may come, and the same blocks again.
+    WriteLong(u64),
     /// Write what became dirty before this time, then ask again.
     WriteOlderThan(u64),
     /// Sleep until this time, or until a writer wakes it.

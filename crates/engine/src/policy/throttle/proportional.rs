@@ -74,7 +74,7 @@ impl Proportional {
     }
 
     /// The policy with a flusher that starts early, at 8 MiB or 10 % of the memory, and the same
-    /// pauses and limit.
+    /// pauses and limit. Below 10 % it leaves files that are overwritten here and there.
     pub fn steady() -> Proportional {
         Proportional { background: Background::Bytes(STEADY_BYTES), ..Proportional::default() }
     }
@@ -111,6 +111,16 @@ impl Proportional {
         let rate = rate.clamp(RATE_MIN.into(), RATE_MAX.into());
         let owed = i128::from(facts.task.dirtied_bytes) * i128::from(SECOND_NS) / rate;
         u64::try_from(owed).unwrap_or(u64::MAX)
+    }
+}
+
+impl Proportional {
+    /// Whether less is dirty than the share of the memory from which everything is written.
+    fn is_early(&self, facts: &FlusherFacts) -> bool {
+        let share = Limits::of(facts.memory_bytes, BACKGROUND_PERCENT, self.limit_percent);
+        matches!(self.background, Background::Bytes(_))
+            && facts.all.dirty_bytes <= share.background_bytes
+            && facts.device.waiting == 0
     }
 }
 
@@ -180,12 +190,16 @@ impl Throttle for Proportional {
             || facts.device.waiting > 0;
         // Half a second of work, so that files are written in long pieces.
         let batch = (facts.device.write_rate / 2).clamp(4 << 20, 64 << 20);
-        flusher_of_2_6(facts, is_much.then_some(batch))
+        match flusher_of_2_6(facts, is_much.then_some(batch)) {
+            FlusherAdvice::Write(bytes) if self.is_early(facts) => FlusherAdvice::WriteLong(bytes),
+            advice => advice,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{DeviceFacts, Load};
     use super::*;
 
     #[test]
@@ -200,6 +214,21 @@ mod tests {
         assert_eq!(early.background_bytes, STEADY_BYTES);
         assert_eq!(early.limit_bytes, late.limit_bytes);
         assert!(late.background_bytes > 10 * STEADY_BYTES);
+        let advice = |dirty_bytes| {
+            let load = Load { dirty_bytes, ..Load::default() };
+            let device = DeviceFacts { load, ..DeviceFacts::default() };
+            let facts = FlusherFacts {
+                now: 0,
+                dirty_bytes,
+                memory_bytes: 1 << 30,
+                last_look: 0,
+                all: load,
+                device,
+            };
+            Proportional::steady().flusher(&facts)
+        };
+        assert!(matches!(advice(STEADY_BYTES + 1), FlusherAdvice::WriteLong(_)));
+        assert!(matches!(advice(late.background_bytes + 1), FlusherAdvice::Write(_)));
         // In a small memory it is no later than the other.
         let (late, early) = limits(16 << 20);
         assert_eq!(early, late);
