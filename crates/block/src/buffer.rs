@@ -9,7 +9,8 @@
 //!
 //! *Invariants*: a piece belongs to one buffer or to the pool. A buffer shows its first `length`
 //! bytes; what a piece held before is never shown unless the caller asks for memory that will be
-//! overwritten ([`Buffer::unfilled`]). The pool is bounded.
+//! overwritten ([`Buffer::unfilled`]). The pool keeps 64 MiB at most, and what [`PoolShare`]s pay
+//! for where there are any.
 //! *Locking*: the pool is a lock of its own, under which nothing else is taken. It is no
 //! [`ShortLock`](crate::ShortLock), because it is no edge: what a buffer holds does not depend on
 //! which piece it has.
@@ -26,11 +27,60 @@ const ALIGNMENT: usize = 64;
 /// Pieces in the pool at most: 64 MiB.
 const POOL_MAX: usize = 1024;
 
-/// Pieces in no buffer. The last one that was given back is the first one to be used again.
-static POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+struct Pool {
+    /// Pieces in no buffer. The last one that was given back is the first one to be used again.
+    pieces: Vec<Vec<u8>>,
+    /// Pieces that those who share the pool pay for, and how many these are. Without any, the pool
+    /// may have [`POOL_MAX`] pieces.
+    paid: usize,
+    shares: usize,
+}
 
-fn pool() -> MutexGuard<'static, Vec<Vec<u8>>> {
+impl Pool {
+    /// How many pieces may be kept.
+    fn limit(&self) -> usize {
+        if self.shares == 0 { POOL_MAX } else { self.paid.min(POOL_MAX) }
+    }
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { pieces: Vec::new(), paid: 0, shares: 0 });
+
+fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A part of the pool that somebody pays for, who has a limit of memory. While there are any, the
+/// pool keeps no more than all of them together, and 64 MiB at most.
+pub struct PoolShare {
+    pieces: usize,
+}
+
+impl PoolShare {
+    /// A share of `bytes`, but at least one piece.
+    pub fn new(bytes: usize) -> PoolShare {
+        let pieces = (bytes / (PIECE_BYTES + ALIGNMENT)).max(1);
+        let mut pool = pool();
+        pool.paid = pool.paid.saturating_add(pieces);
+        pool.shares += 1;
+        let limit = pool.limit();
+        pool.pieces.truncate(limit);
+        PoolShare { pieces }
+    }
+}
+
+impl Drop for PoolShare {
+    fn drop(&mut self) {
+        let mut pool = pool();
+        pool.paid = pool.paid.saturating_sub(self.pieces);
+        pool.shares -= 1;
+        let limit = pool.limit();
+        pool.pieces.truncate(limit);
+    }
+}
+
+/// Memory in the pool, in bytes, whoever pays for it.
+pub fn pooled_bytes() -> usize {
+    pool().pieces.len() * (PIECE_BYTES + ALIGNMENT)
 }
 
 /// Bytes in memory that is reused. Dereferences to what it shows.
@@ -50,7 +100,7 @@ impl Buffer {
         let is_piece = (PIECE_FROM..=PIECE_BYTES).contains(&bytes);
         let memory = match is_piece {
             true => {
-                let free = pool().pop();
+                let free = pool().pieces.pop();
                 free.unwrap_or_else(|| vec![0; PIECE_BYTES + ALIGNMENT])
             }
             false => Vec::with_capacity(bytes),
@@ -130,8 +180,8 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         if self.is_piece {
             let mut pool = pool();
-            if pool.len() < POOL_MAX {
-                pool.push(std::mem::take(&mut self.memory));
+            if pool.pieces.len() < pool.limit() {
+                pool.pieces.push(std::mem::take(&mut self.memory));
             }
         }
     }

@@ -33,10 +33,17 @@ const FIRST_BYTES: u64 = 64 << 10;
 /// Passes requests on, and reads ahead after small reads near each other.
 pub struct Neighbours {
     device: Arc<dyn BlockDevice>,
-    /// The longest stretch that is read ahead, in bytes.
-    bytes_max: u64,
+    limits: Limits,
     bytes: u64,
     state: Arc<ShortLock<Walks>>,
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    /// The longest stretch that is read ahead, in bytes.
+    stretch: u64,
+    /// All stretches in memory, in bytes, but for one.
+    memory: u64,
 }
 
 #[derive(Default)]
@@ -97,13 +104,25 @@ impl Neighbours {
         Neighbours {
             bytes: device.info().bytes,
             device,
-            bytes_max,
+            limits: Limits { stretch: bytes_max, memory: u64::MAX },
             state: Arc::new(ShortLock::default()),
         }
     }
 
+    /// The same, and forgets the walks that were used least recently when more than `memory_max`
+    /// bytes are in memory; those being read, and one stretch, always may be.
+    #[must_use]
+    pub fn within(self, memory_max: u64) -> Neighbours {
+        Neighbours { limits: Limits { memory: memory_max, ..self.limits }, ..self }
+    }
+
+    /// Bytes that are in memory, or being read.
+    pub fn held_bytes(&self) -> u64 {
+        self.state.lock().held_bytes()
+    }
+
     fn submit_read(&self, request: Request) {
-        let way = self.state.lock().way(request, self.bytes_max, self.bytes);
+        let way = self.state.lock().way(request, self.limits, self.bytes);
         match way {
             ReadPath::Waiting => {}
             ReadPath::Answered(request, bytes, start) => answer(request, &bytes, start),
@@ -186,7 +205,7 @@ fn answer(mut request: Request, bytes: &[u8], start: u64) {
 }
 
 impl Walks {
-    fn way(&mut self, request: Request, bytes_max: u64, device_bytes: u64) -> ReadPath {
+    fn way(&mut self, request: Request, limits: Limits, device_bytes: u64) -> ReadPath {
         let place = request.offset..request.offset.saturating_add(request.bytes());
         if place.end - place.start >= LARGE_BYTES
             || place.is_empty()
@@ -208,7 +227,7 @@ impl Walks {
                 Content::Place => ReadPath::Device(request, None),
             };
         }
-        let behind = self.behind(&place, bytes_max, device_bytes);
+        let behind = self.behind(&place, limits.stretch, device_bytes);
         let stretch = behind.end.saturating_sub(behind.start);
         let busy = self.writes.iter().any(|write| overlap(write, &behind));
         let number = self.number_next;
@@ -220,13 +239,22 @@ impl Walks {
         };
         let read = matches!(content, Content::Coming(_)).then(|| (number, kept.clone()));
         self.regions.push_back(Region { number, place: kept, stretch, content, used: false });
-        if self.regions.len() > REGIONS_MAX {
-            let idle = |region: &Region| !matches!(region.content, Content::Coming(_));
-            if let Some(oldest) = self.regions.iter().position(idle) {
-                self.regions.remove(oldest);
-            }
-        }
+        self.forget_beyond(limits.memory);
         ReadPath::Device(request, read)
+    }
+
+    /// Forgets the oldest walks while there are too many, or too much of them is in memory.
+    fn forget_beyond(&mut self, memory_max: u64) {
+        while self.regions.len() > REGIONS_MAX || self.held_bytes() > memory_max {
+            let idle = |region: &Region| !matches!(region.content, Content::Coming(_));
+            let Some(oldest) = self.regions.iter().position(idle) else { return };
+            self.regions.remove(oldest);
+        }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let held = self.regions.iter().filter(|region| !matches!(region.content, Content::Place));
+        held.map(|region| region.place.end - region.place.start).sum()
     }
 
     /// What is read ahead after a read: the next stretch of its walk, or what is between it and a

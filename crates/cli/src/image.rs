@@ -14,7 +14,7 @@ use extant_archive::{printable, reason};
 use extant_block::in_use::Mount;
 use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
-use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
 use extant_format::Fault;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -161,7 +161,7 @@ pub fn open(image: &Path, offset_bytes: u64, console: &Console) -> Result<Filesy
     let options = Options {
         access: Access::ReadOnly,
         policies,
-        cache_bytes: CACHE_BYTES,
+        cache_bytes: cache_for_blocks(CACHE_BYTES),
         data: DataKeeping::Bytes,
     };
     let filesystem = Filesystem::open(recovered, &options).map_err(failed)?;

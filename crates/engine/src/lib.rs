@@ -104,6 +104,7 @@ pub use api::filesystem::{DirectoryEntry, File, Filesystem, Metadata, Statfs};
 pub use api::inodes::{
     Existing, Inode, Inodes, Known, New, NewKind, OpenOutcome, Remembered, Rights,
 };
+pub use api::memory_use::MemoryUse;
 pub use api::object::{FileRun, Object};
 pub use api::{import, inodes, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};
@@ -119,7 +120,7 @@ pub use policy::{allocation, placement, preset, readahead};
 pub use recovery::{OrphanCounts, Orphans, Recovered, RecoveryReport, recover, recovered};
 pub use store::journal::JournalCounts;
 pub use store::superblock::read_superblock;
-pub use store::{Access, DataKeeping, Options};
+pub use store::{Access, DataKeeping, Options, cache_for_blocks};
 
 /// When dirty blocks are written, and by which thread: the policies, and the budget that asks them.
 pub mod throttle {

@@ -5,7 +5,7 @@ use extant_block::{
 };
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::preset::{COLUMNS, Policies};
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_lab::scenario::{self, RunOptions, Scenario};
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
@@ -194,7 +194,7 @@ impl Machine {
         let options = Options {
             access: Access::ReadWrite,
             policies: self.policies.parse().unwrap(),
-            cache_bytes: self.cache_bytes,
+            cache_bytes: cache_for_blocks(self.cache_bytes),
             data: DataKeeping::Phantom,
         };
         let volume = Filesystem::open(self.traced(), &options).unwrap();

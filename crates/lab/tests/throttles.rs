@@ -6,7 +6,7 @@ use extant_block::{
 };
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::throttle::{DirtyBudget, Load};
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_sim::clock::{Settings, VirtualClock};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ fn options(policies: &str) -> Options {
     Options {
         access: Access::ReadWrite,
         policies: policies.parse().unwrap(),
-        cache_bytes: MEMORY as usize,
+        cache_bytes: cache_for_blocks(MEMORY as usize),
         data: DataKeeping::Phantom,
     }
 }

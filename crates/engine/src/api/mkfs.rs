@@ -16,7 +16,7 @@ pub use profile::{Profile, default_wishes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::inode::volume::Volume;
 use crate::policy::preset::Policies;
-use crate::store::{Access, DataKeeping, Options};
+use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
 use extant_block::BlockDevice;
 use extant_format::layout::{Layout, Wishes};
 use extant_format::superblock::{
@@ -120,7 +120,7 @@ pub fn format(
         access: Access::ReadWrite,
         // The journal is one of the things that are being made.
         policies: policies.clone().without_journal(),
-        cache_bytes: CACHE_BYTES,
+        cache_bytes: cache_for_blocks(CACHE_BYTES),
         data: DataKeeping::Bytes,
     };
     let volume = Volume::open(Arc::clone(&device), &options, None)?;

@@ -5,6 +5,7 @@
 //! directory_stream  listing a directory that may change meanwhile
 //! inodes            the calls by inode that a mount needs: names, directories, files, attributes,
 //!                   memory; remembered (the inodes that FUSE knows by number)
+//! memory_use        how much memory it takes
 //! object            an inode without a path, to be read
 //! import            a whole tree into an empty volume
 //! survey            a whole volume, read in the order of the disk
@@ -14,6 +15,7 @@ pub(crate) mod directory_stream;
 pub(crate) mod filesystem;
 pub mod import;
 pub mod inodes;
+pub(crate) mod memory_use;
 pub mod mkfs;
 pub(crate) mod object;
 pub mod survey;

@@ -56,6 +56,9 @@ impl Core {
         if self.volume().store.cache.is_crowded() && self.is_writable() {
             self.write_metadata()?;
         }
+        if self.inodes.nodes.is_crowded() && self.volume().store.delays_allocation() {
+            self.make_room_for_nodes()?;
+        }
         if self.inodes.replaced.lock().len() > REPLACED_MAX && self.is_writable() {
             self.inodes.free_replaced()?;
         }
@@ -69,6 +72,21 @@ impl Core {
     /// write has closed the latch, and the next sync fails on what could not be read.
     pub(crate) fn balance_after_reading(&self) {
         let _ = self.balance();
+    }
+
+    /// Writes what keeps inodes in memory, and evicts them. Small files are many inodes before they
+    /// are much data: those that wait for their maps to be entered do not even count as dirty.
+    fn make_room_for_nodes(&self) -> Result<()> {
+        self.inodes.nodes.begin_to_make_room();
+        let written = match self.is_writable() {
+            true => self.submit_dirty().and_then(|()| {
+                self.volume().store.writes.wait()?;
+                self.inodes.enter_maps(Wait::ForAll)
+            }),
+            false => Ok(()),
+        };
+        self.inodes.nodes.make_room(self.volume());
+        written
     }
 
     /// Drops all clean pages. If no limit keeps the amount of dirty pages small, writes these

@@ -14,6 +14,7 @@ use crate::inode::volume::Volume;
 use crate::inode::write_back::{Wait, enter_map, write_out};
 use crate::policy::preset::Journal;
 use crate::ranks;
+use crate::store::Shares;
 use crate::store::cache::BlockKind;
 use extant_block::{ShortLock, SleepLock};
 use extant_format::{BlockNo, Ino};
@@ -34,10 +35,10 @@ pub(crate) struct Inodes {
 }
 
 impl Inodes {
-    /// A volume with no inode in memory, which uses about this much of it.
+    /// A volume with no inode in memory. `cache_bytes` is what all of it may take.
     pub(crate) fn new(volume: Volume, cache_bytes: usize) -> Inodes {
         Inodes {
-            nodes: Nodes::new(&volume, cache_bytes),
+            nodes: Nodes::new(&volume, Shares::of(cache_bytes).nodes),
             renaming: SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::RENAMING),
             nameless: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
             replaced: ShortLock::ranked(ranks::LAST, Vec::new()),

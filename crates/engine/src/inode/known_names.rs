@@ -15,7 +15,7 @@
 //! *Invariants*: what is known of a name is what the directory's blocks say. It is learned under
 //! the directory's lock, held shared or exclusively, and forgotten under the exclusive one before
 //! the first byte changes, so that a change which fails half-way leaves nothing known. A shard
-//! holds at most `names_max` names.
+//! holds at most `bytes_max` bytes, by the nominal size of names.
 //! *Locking*: each shard is a short lock, under which no other is taken. The directory's inode is
 //! locked around each call.
 use crate::ranks;
@@ -25,7 +25,7 @@ use extant_format::Ino;
 use extant_format::inode::FileType;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: usize = 16;
 /// Names that are kept in a shard at least.
@@ -73,11 +73,11 @@ impl Bytes {
         }
     }
 
-    /// Bytes outside of the entry.
+    /// Bytes outside of the entry, with what an allocation takes beside them.
     fn outside(&self) -> usize {
         match self {
             Bytes::Short { .. } => 0,
-            Bytes::Long(bytes) => bytes.len(),
+            Bytes::Long(bytes) => bytes.len().next_multiple_of(16) + 16,
         }
     }
 }
@@ -92,6 +92,11 @@ struct Known {
 }
 
 impl Known {
+    /// What it takes, in bytes.
+    fn bytes(&self) -> usize {
+        NAME_BYTES + self.name.outside()
+    }
+
     fn is(&self, directory: DirectorySerial, name: &[u8]) -> bool {
         self.directory == directory && self.name.as_slice() == name
     }
@@ -102,15 +107,15 @@ impl Known {
 struct Shard {
     by_hash: FxHashMap<u64, Known>,
     queue: EvictionQueue<u64>,
+    /// Memory in use, by [`Known::bytes`].
+    bytes: usize,
 }
 
 /// The names of one volume that are known.
 pub(crate) struct KnownNames {
     shards: Vec<Apart<ShortLock<Shard>>>,
     /// Of each shard.
-    names_max: usize,
-    /// Memory in use, by [`NAME_BYTES`].
-    bytes: Apart<AtomicUsize>,
+    bytes_max: usize,
     serial_next: Apart<AtomicU64>,
 }
 
@@ -128,8 +133,7 @@ impl KnownNames {
             shards: (0..SHARDS)
                 .map(|_| Apart(ShortLock::ranked(ranks::LAST, Shard::default())))
                 .collect(),
-            names_max: (bytes_max / NAME_BYTES / SHARDS).max(NAMES_MIN),
-            bytes: Apart(AtomicUsize::new(0)),
+            bytes_max: (bytes_max / SHARDS).max(NAMES_MIN * NAME_BYTES),
             serial_next: Apart(AtomicU64::new(0)),
         }
     }
@@ -166,14 +170,13 @@ impl KnownNames {
         let hash = hash(directory, name);
         let known = Known { directory, name: Bytes::of(name), target, touched: false };
         let mut shard = self.shard(hash).lock();
-        if shard.by_hash.len() >= self.names_max {
-            self.evict(&mut shard);
-        }
-        self.bytes.fetch_add(NAME_BYTES + known.name.outside(), Ordering::Relaxed);
+        let bytes = known.bytes();
+        while shard.bytes + bytes > self.bytes_max && shard.evict() {}
+        shard.bytes += bytes;
         match shard.by_hash.insert(hash, known) {
-            Some(before) => self.count_out(&before),
+            Some(before) => shard.bytes -= before.bytes(),
             None => {
-                let Shard { by_hash, queue } = &mut *shard;
+                let Shard { by_hash, queue, .. } = &mut *shard;
                 queue.sweep_if_long(by_hash.len(), |hash| by_hash.contains_key(hash));
                 queue.push(hash);
             }
@@ -187,43 +190,41 @@ impl KnownNames {
         if shard.by_hash.get(&hash).is_some_and(|known| known.is(directory, name))
             && let Some(known) = shard.by_hash.remove(&hash)
         {
-            self.count_out(&known);
+            shard.bytes -= known.bytes();
         }
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
         for shard in &self.shards {
-            let before = std::mem::take(&mut *shard.lock());
-            before.by_hash.values().for_each(|known| self.count_out(known));
+            *shard.lock() = Shard::default();
         }
     }
 
     /// Memory in use, in bytes.
-    #[cfg(test)]
-    fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+    pub(crate) fn bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().bytes).sum()
     }
+}
 
-    fn count_out(&self, known: &Known) {
-        self.bytes.fetch_sub(NAME_BYTES + known.name.outside(), Ordering::Relaxed);
-    }
-
+impl Shard {
     /// Evicts the oldest name that was not used since its last turn; after a few turns, any.
-    fn evict(&self, shard: &mut Shard) {
+    /// Returns whether there was one.
+    fn evict(&mut self) -> bool {
         const TURNS: u32 = 8;
         for turn in 1.. {
-            let Some(hash) = shard.queue.pop() else { return };
-            let Some(known) = shard.by_hash.get_mut(&hash) else { continue };
+            let Some(hash) = self.queue.pop() else { return false };
+            let Some(known) = self.by_hash.get_mut(&hash) else { continue };
             if std::mem::take(&mut known.touched) && turn < TURNS {
-                shard.queue.push(hash);
+                self.queue.push(hash);
                 continue;
             }
-            if let Some(known) = shard.by_hash.remove(&hash) {
-                self.count_out(&known);
+            if let Some(known) = self.by_hash.remove(&hash) {
+                self.bytes -= known.bytes();
             }
-            return;
+            return true;
         }
+        false
     }
 }
 
@@ -260,7 +261,9 @@ mod tests {
         let directory = names.serial();
         names.learn(directory, b"used", target(1));
         for number in 0..50_000u32 {
-            names.learn(directory, format!("file-{number}").as_bytes(), target(number));
+            // Every other one is long.
+            let name = format!("file-{number:0width$}", width = number as usize % 2 * 200);
+            names.learn(directory, name.as_bytes(), target(number));
             assert_eq!(names.get(directory, b"used"), Some(target(1)), "after {number}");
             assert!(names.bytes() <= BYTES_MAX, "{} bytes after {number}", names.bytes());
         }

@@ -1,7 +1,7 @@
 //! All inodes in memory.
 //!
 //! *Invariants*: an inode has at most one `Node` in memory. A node that is in use, or has something
-//! to write, is never dropped.
+//! to write, is never dropped. `count` is how many the shards have.
 //! *Locking*: `loading` is a sleeping lock after all inode locks, under which an inode is read. The
 //! shards are short locks, not held during that. Under a shard only `unstored.inodes` and `windows`
 //! are taken.
@@ -17,16 +17,25 @@ use extant_format::Ino;
 use extant_format::inode::Inode;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SHARDS: usize = 16;
-/// The part of the memory that nodes may take.
-const NODES_SHARE: usize = 8;
 /// Nodes that are kept at least.
 const NODES_MIN: usize = 1024;
-/// What a node takes: itself, what its inode has allocated, and its places in the tables.
-const NODE_BYTES: usize = size_of::<Node>() + 256;
+/// What a node takes: itself, what an inode of up to 256 bytes has allocated, and its places in the
+/// tables. The same in debug builds, where locks are larger, so that they evict the same.
+pub(crate) const NODE_BYTES: usize = 1024;
+/// The end of an inode of 256 bytes, places in a table that is half empty and in the queue, and
+/// what the allocator takes.
+const BESIDE_NODE: usize = 192;
+const _: () = assert!(size_of::<Node>() + BESIDE_NODE <= NODE_BYTES);
 /// Nodes that are looked at when a shard is full, at most.
 const EVICTED_AT_ONCE: usize = 16;
+
+/// How many nodes are too many, where there should be this many.
+fn crowd(nodes: usize) -> usize {
+    nodes + nodes / 4
+}
 
 #[derive(Default)]
 struct Shard {
@@ -43,15 +52,25 @@ pub(crate) struct Nodes {
     paged: Arc<Paged>,
     /// At most about this many nodes that are not in use are kept in each shard.
     nodes_max: usize,
+    /// What one takes.
+    node_bytes: usize,
+    /// How many there are, and how many are too many.
+    count: Apart<AtomicUsize>,
+    crowded_from: AtomicUsize,
 }
 
 impl Nodes {
-    /// None yet. They take about an eighth of this memory at most.
-    pub(crate) fn new(volume: &Volume, cache_bytes: usize) -> Nodes {
-        let nodes_max = cache_bytes / NODES_SHARE / NODE_BYTES;
+    /// None yet. They take `bytes_max` bytes, but for those that have to stay.
+    pub(crate) fn new(volume: &Volume, bytes_max: usize) -> Nodes {
+        let longer = usize::from(volume.store.superblock.inode_size).saturating_sub(256);
+        let node_bytes = NODE_BYTES + longer;
+        let nodes_max = bytes_max / node_bytes;
         Nodes {
             paged: Paged::new(&volume.store.clock),
             nodes_max: nodes_max.max(NODES_MIN) / SHARDS,
+            node_bytes,
+            count: Apart(AtomicUsize::new(0)),
+            crowded_from: AtomicUsize::new(crowd(nodes_max.max(NODES_MIN))),
             shards: (0..SHARDS)
                 .map(|_| Apart(ShortLock::ranked(ranks::NODES, Shard::default())))
                 .collect(),
@@ -105,8 +124,9 @@ impl Nodes {
             return Arc::clone(there);
         }
         if shard.by_ino.len() >= self.nodes_max {
-            shard.evict(volume, EVICTED_AT_ONCE);
+            self.note_evicted(shard.evict(volume, EVICTED_AT_ONCE, 0));
         }
+        self.count.fetch_add(1, Ordering::Relaxed);
         let Shard { by_ino, queue } = &mut *shard;
         queue.sweep_if_long(by_ino.len(), |ino| by_ino.contains_key(ino));
         shard.by_ino.insert(ino, Arc::clone(&node));
@@ -116,7 +136,34 @@ impl Nodes {
 
     /// Removes the node of a freed inode.
     pub(crate) fn remove(&self, ino: Ino) {
-        self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
+        let removed = self.shards[ino.0 as usize % SHARDS].lock().by_ino.remove(&ino);
+        self.note_evicted(removed.is_some().into());
+    }
+
+    fn note_evicted(&self, nodes: usize) {
+        self.count.fetch_sub(nodes, Ordering::Relaxed);
+    }
+
+    /// Whether there are a quarter more nodes than should be: most of them have something to write.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > self.crowded_from.load(Ordering::Relaxed)
+    }
+
+    /// Has nobody else find it crowded, until `make_room` was called.
+    pub(crate) fn begin_to_make_room(&self) {
+        self.crowded_from.store(usize::MAX, Ordering::Relaxed);
+    }
+
+    /// Evicts nodes until there are as few as should be. Those that have to stay do not make it
+    /// crowded again.
+    pub(crate) fn make_room(&self, volume: &Volume) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let turns = shard.queue.len();
+            self.note_evicted(shard.evict(volume, turns, self.nodes_max));
+        }
+        let left = self.count.load(Ordering::Relaxed).max(self.nodes_max * SHARDS);
+        self.crowded_from.store(crowd(left), Ordering::Relaxed);
     }
 
     /// Evicts all nodes that are not in use and have nothing to write, and forgets all names; the
@@ -126,8 +173,14 @@ impl Nodes {
         for shard in &self.shards {
             let mut shard = shard.lock();
             let turns = shard.queue.len();
-            shard.evict(volume, turns);
+            self.note_evicted(shard.evict(volume, turns, 0));
         }
+    }
+
+    /// Memory that the nodes take without their pages, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let nodes: usize = self.shards.iter().map(|shard| shard.lock().by_ino.len()).sum();
+        nodes * self.node_bytes
     }
 
     /// The nodes that have pages, by rising inode number.
@@ -153,13 +206,15 @@ impl Nodes {
 }
 
 impl Shard {
-    /// Evicts nodes that are not in use and have nothing to write, among the oldest `turns`.
-    fn evict(&mut self, volume: &Volume, turns: usize) {
+    /// Evicts nodes that are not in use and have nothing to write, among the oldest `turns`, as
+    /// long as more than `kept` are left. Returns how many.
+    fn evict(&mut self, volume: &Volume, turns: usize, kept: usize) -> usize {
         let unstored = volume.unstored.inodes.lock();
+        let before = self.by_ino.len();
         let mut turns = turns.min(self.queue.len());
-        while turns > 0 {
+        while turns > 0 && self.by_ino.len() > kept {
             turns -= 1;
-            let Some(ino) = self.queue.pop() else { return };
+            let Some(ino) = self.queue.pop() else { break };
             let Some(node) = self.by_ino.get_mut(&ino) else {
                 continue;
             };
@@ -178,5 +233,6 @@ impl Shard {
                 self.queue.push(ino);
             }
         }
+        before - self.by_ino.len()
     }
 }

@@ -11,13 +11,10 @@ use crate::error::Result;
 use crate::policy::preset::Journal;
 use crate::space::Space;
 use crate::store::budget::DirtyBudget;
-use crate::store::{self, Options, Store};
+use crate::store::{self, Options, Shares, Store};
 use extant_block::BlockDevice;
 use extant_format::Run;
 use std::sync::Arc;
-
-/// The part of the memory that names may take.
-const NAMES_SHARE: usize = 16;
 
 /// An open volume, without its inodes and names.
 pub(crate) struct Volume {
@@ -59,7 +56,7 @@ impl Volume {
             table_windows: TableWindows::default(),
             listings: Listings::default(),
             pages: PageCounts::new(options.data, pages_max),
-            names: KnownNames::new(options.cache_bytes / NAMES_SHARE),
+            names: KnownNames::new(Shares::of(options.cache_bytes).names),
             store,
         })
     }

@@ -30,7 +30,7 @@ use crate::flush::Core;
 use crate::policy::preset::{DataOrder, Journal, Policies};
 use crate::store::budget::DirtyBudget;
 use crate::store::superblock::read_superblock;
-use crate::store::{Access, DataKeeping, Options};
+use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
 use extant_block::{BlockDevice, Overlay};
 use extant_format::journal::fast_commit::Change;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
@@ -193,7 +193,7 @@ fn unjournalled() -> Result<Options> {
     policies.journal = Journal::None;
     policies.data_order = DataOrder::Unordered;
     let (access, data) = (Access::ReadWrite, DataKeeping::Bytes);
-    Ok(Options { access, policies, cache_bytes: CACHE_BYTES, data })
+    Ok(Options { access, policies, cache_bytes: cache_for_blocks(CACHE_BYTES), data })
 }
 
 /// Makes the changes of fast commits on a device, which holds the volume as the full commits left

@@ -14,6 +14,7 @@
 //! latch       closed by the first failure; no write starts afterwards
 //! budget      dirty bytes on all volumes that share memory
 //! proportion  shares of recent events, per device and per writer
+//! shares      how memory is divided
 //! ```
 //!
 //! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features
@@ -32,6 +33,7 @@ pub(crate) mod handle;
 pub(crate) mod journal;
 pub(crate) mod latch;
 mod proportion;
+mod shares;
 pub(crate) mod superblock;
 mod sweep;
 pub(crate) mod writes;
@@ -44,6 +46,7 @@ use crate::policy::preset::{
 use barrier::Barrier;
 use budget::{DirtyBudget, Seat};
 use cache::{Cache, Surroundings};
+use extant_block::buffer::PoolShare;
 use extant_block::paced::Limits;
 use extant_block::{BlockDevice, Clock, Neighbours, Paced};
 use extant_format::directory::Style;
@@ -54,14 +57,14 @@ use extant_format::{BlockNo, Ino, Run};
 use gate::Gate;
 use journal::Log;
 use latch::Latch;
+pub(crate) use shares::Shares;
+pub use shares::cache_for_blocks;
 use std::io::IoSlice;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use superblock::Record;
 use writes::Writes;
 
-/// Part of the cache's bytes that windows ahead of walks over a far device may take.
-const READ_AHEAD_SHARE: u64 = 4;
 /// Bit of `s_state`: errors were met.
 const STATE_ERRORS: u16 = 2;
 
@@ -91,8 +94,10 @@ pub struct Options {
     pub access: Access,
     /// How blocks are placed, read and written.
     pub policies: Policies,
-    /// Memory for everything that is kept of the volume, in bytes: blocks of metadata at most half
-    /// of it, inodes an eighth, names a sixteenth, and files what the others leave.
+    /// Memory for everything that is kept of the volume, in bytes: three eighths for
+    /// blocks of metadata, as much for blocks of files, and the rest for what is read ahead,
+    /// inodes, names, and what all of these need beside them. About 4 MiB are the least that a
+    /// volume takes. [`Filesystem::memory_use`](crate::Filesystem::memory_use) tells what it has.
     pub cache_bytes: usize,
     /// Whether the bytes of files are kept.
     pub data: DataKeeping,
@@ -104,6 +109,8 @@ pub(crate) struct Store {
     pub(crate) device: Arc<dyn BlockDevice>,
     /// The device with the policies' read-ahead in front, used for files and metadata.
     pub(crate) traffic: Arc<dyn BlockDevice>,
+    /// That read-ahead, for what it takes of the memory.
+    pub(crate) neighbours: Option<Arc<Neighbours>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) superblock: Superblock,
     /// Block size and options of directory blocks.
@@ -126,6 +133,8 @@ pub(crate) struct Store {
     log: OnceLock<Log>,
     pub(crate) record: Record,
     access: Access,
+    /// Free buffers that it pays for.
+    _buffers: PoolShare,
     /// Whether what is on the device is in memory there too, as with files of the host.
     pub(crate) is_remembered: bool,
     /// Blocks in which the device holds data, once it was asked.
@@ -153,17 +162,9 @@ impl Store {
     ) -> Result<Store> {
         let superblock = superblock::read_whole(&*device)?;
         let style = style_of(&superblock);
-        let traffic: Arc<dyn BlockDevice> = match options.policies.neighbour_read_ahead {
-            NeighbourReadAhead::None => Arc::clone(&device),
-            NeighbourReadAhead::Grow(bytes) => {
-                Arc::new(Neighbours::new(Arc::clone(&device), bytes))
-            }
-            NeighbourReadAhead::Paced(stretch_bytes_max) => {
-                let memory_bytes = options.cache_bytes as u64 / READ_AHEAD_SHARE;
-                let limits = Limits { stretch_bytes_max, memory_bytes };
-                Arc::new(Paced::new(Arc::clone(&device), limits))
-            }
-        };
+        let shares = Shares::of(options.cache_bytes);
+        let neighbours = neighbours_of(&device, options, &shares);
+        let traffic = traffic_of(&device, options, &shares, &neighbours);
         let latch = Latch::new(device.clock());
         let throttle = &options.policies.throttle;
         let seat = match shared {
@@ -193,7 +194,7 @@ impl Store {
                 Arc::clone(&traffic),
                 &superblock,
                 style,
-                options.cache_bytes,
+                shares.frames,
                 &surroundings,
             ),
             writes: Arc::new(Writes::new(device.clock(), &latch, &barrier)),
@@ -205,11 +206,13 @@ impl Store {
             log: OnceLock::new(),
             record: Record::of(&superblock),
             access: if writable { Access::ReadWrite } else { Access::ReadOnly },
+            _buffers: PoolShare::new(shares.buffers),
             is_remembered: device
                 .read_remembered(extant_format::superblock::SUPERBLOCK_OFFSET, &mut [0])
                 > 0,
             held: OnceLock::new(),
             traffic,
+            neighbours,
             seat,
             barrier,
             latch,
@@ -449,9 +452,41 @@ impl Store {
     }
 }
 
+/// The read-ahead of neighbours, where policies have it.
+fn neighbours_of(
+    device: &Arc<dyn BlockDevice>,
+    options: &Options,
+    shares: &Shares,
+) -> Option<Arc<Neighbours>> {
+    match options.policies.neighbour_read_ahead {
+        NeighbourReadAhead::None | NeighbourReadAhead::Paced(_) => None,
+        NeighbourReadAhead::Grow(bytes) => {
+            let neighbours = Neighbours::new(Arc::clone(device), bytes);
+            Some(Arc::new(neighbours.within(shares.neighbours as u64)))
+        }
+    }
+}
+
+/// The device with the policies' read-ahead in front.
+fn traffic_of(
+    device: &Arc<dyn BlockDevice>,
+    options: &Options,
+    shares: &Shares,
+    neighbours: &Option<Arc<Neighbours>>,
+) -> Arc<dyn BlockDevice> {
+    match (options.policies.neighbour_read_ahead, neighbours) {
+        (NeighbourReadAhead::Paced(stretch_bytes_max), _) => {
+            let limits = Limits { stretch_bytes_max, memory_bytes: shares.neighbours as u64 };
+            Arc::new(Paced::new(Arc::clone(device), limits))
+        }
+        (_, Some(neighbours)) => Arc::clone(neighbours) as Arc<dyn BlockDevice>,
+        (_, None) => Arc::clone(device),
+    }
+}
+
 /// How many blocks of files are kept in memory, at least 256.
 pub(crate) fn pages_max(options: &Options, superblock: &Superblock) -> usize {
-    (options.cache_bytes / superblock.block_size() as usize).max(256)
+    (Shares::of(options.cache_bytes).pages / superblock.block_size() as usize).max(256)
 }
 
 /// Block size and options of directory blocks.

@@ -13,7 +13,7 @@ use extant_engine::allocation::{Allocation, packed_around, packed_from};
 use extant_engine::import::Import;
 use extant_engine::mkfs;
 use extant_engine::preset::Policies;
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_format::layout::Inodes;
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo};
@@ -382,7 +382,7 @@ impl Job<'_> {
             access: Access::ReadWrite,
             // An image that is not whole yet is of no use after a power cut.
             policies: policies.without_journal(),
-            cache_bytes: CACHE_BYTES,
+            cache_bytes: cache_for_blocks(CACHE_BYTES),
             data: DataKeeping::Bytes,
         };
         let filesystem = Filesystem::open(Arc::clone(&device), &options)?;

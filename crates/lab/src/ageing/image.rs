@@ -10,7 +10,7 @@ use super::profile::Profile;
 use super::run::Tell;
 use extant_block::{BlockDevice, Clock, RealClock, Task, Unparked, Waker, WallTime};
 use extant_engine::preset::Policies;
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -115,7 +115,7 @@ pub fn age_image(
         // A journal commits by the clock of the machine, and an image that is aged is to be the
         // same each time.
         policies: options.policies.clone().without_journal(),
-        cache_bytes: options.cache_bytes,
+        cache_bytes: cache_for_blocks(options.cache_bytes),
         data: DataKeeping::Bytes,
     };
     let dated = |day: u32| {

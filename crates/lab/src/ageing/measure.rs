@@ -8,7 +8,7 @@ use super::sample::parts;
 use extant_block::queue::QueueSettings;
 use extant_block::{MemoryDevice, Operation};
 use extant_engine::preset::Policies;
-use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
 use extant_format::inode::FileType;
 use extant_inspect::{CheckOptions, check};
 use extant_sim::clock::{Settings, VirtualClock};
@@ -208,7 +208,7 @@ impl Bench {
         let options = Options {
             access,
             policies: self.policies.clone(),
-            cache_bytes: MEMORY_BYTES,
+            cache_bytes: cache_for_blocks(MEMORY_BYTES),
             data: DataKeeping::Phantom,
         };
         let (plan, inner, time) = (plan.clone(), Arc::clone(&device), Arc::clone(&clock));

@@ -15,7 +15,7 @@ use super::report::{AgeingReport, Form, ProfileFacts, Sample, Series};
 use super::sample;
 use extant_block::{Clock, MemoryDevice, RealClock, ShortLock, Task};
 use extant_engine::mkfs::{self, FormatOptions, default_wishes};
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_format::layout::Inodes;
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::drive::file::DriveSpec;
@@ -253,7 +253,7 @@ impl Stage {
         let options = Options {
             access: Access::ReadWrite,
             policies: subject.policies.clone(),
-            cache_bytes: MEMORY_BYTES,
+            cache_bytes: cache_for_blocks(MEMORY_BYTES),
             data: DataKeeping::Phantom,
         };
         self.on_clock(move || {

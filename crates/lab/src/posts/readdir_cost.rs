@@ -8,7 +8,9 @@ use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_chart::{Alignment, TEXT_WIDTH, Table};
 use extant_engine::mkfs::{self, FormatOptions, Profile, default_wishes};
 use extant_engine::preset::Policies;
-use extant_engine::{Access, DataKeeping, Error, Filesystem, Options, record_bytes};
+use extant_engine::{
+    Access, DataKeeping, Error, Filesystem, Options, cache_for_blocks, record_bytes,
+};
 use std::sync::Arc;
 
 /// Microseconds of the post's eleven calls, warm.
@@ -100,7 +102,7 @@ fn posted_directory(clock: &Arc<RealClock>) -> Result<Filesystem, Error> {
     let options = Options {
         access: Access::ReadWrite,
         policies,
-        cache_bytes: 16 << 20,
+        cache_bytes: cache_for_blocks(16 << 20),
         data: DataKeeping::Phantom,
     };
     let filesystem = Filesystem::open(device, &options)?;

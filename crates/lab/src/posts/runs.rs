@@ -11,7 +11,7 @@ use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment,
 };
 use extant_engine::preset::Policies;
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -291,7 +291,7 @@ fn blocks_of(
     let options = Options {
         access: Access::ReadOnly,
         policies,
-        cache_bytes: 1 << 20,
+        cache_bytes: cache_for_blocks(1 << 20),
         data: DataKeeping::Bytes,
     };
     let filesystem = Filesystem::open(device, &options)?;

@@ -11,7 +11,7 @@ use crate::report::{LayoutFigures, LayoutRecord};
 use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
 use extant_engine::preset::{Journal, Policies};
 use extant_engine::throttle::DirtyBudget;
-use extant_engine::{Access, DataKeeping, Filesystem, JournalCounts, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, JournalCounts, Options, cache_for_blocks};
 use extant_inspect::{LayoutMap, SuperblockPlace};
 use std::sync::Arc;
 
@@ -158,7 +158,7 @@ impl Mount {
         let options = Options {
             access: self.access,
             policies,
-            cache_bytes: usize::try_from(self.memory_bytes).unwrap_or(usize::MAX),
+            cache_bytes: cache_for_blocks(usize::try_from(self.memory_bytes).unwrap_or(usize::MAX)),
             data: match self.data {
                 Data::Phantom => DataKeeping::Phantom,
                 Data::Bytes => DataKeeping::Bytes,

@@ -144,6 +144,9 @@ impl UnderWay {
 /// The blocks in memory, shared with the reads that bring them.
 pub(crate) type PageMap = ShortLock<Residents>;
 
+/// What a file with blocks in memory takes beside them, and beside its node.
+const PAGES_BYTES: usize = 1024;
+
 /// The blocks of one file in memory.
 pub(crate) struct Pages {
     pages: Arc<PageMap>,
@@ -178,6 +181,11 @@ impl Pages {
             piece_at: AtomicU64::new(0),
             read_once: ShortLock::ranked(ranks::LAST, 0..0),
         }
+    }
+
+    /// Memory that the blocks take, in bytes, and what is kept beside them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.lock().room() + PAGES_BYTES
     }
 
     /// Whether no page is dirty or being written, and all that have a place are in the map.

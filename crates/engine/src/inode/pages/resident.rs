@@ -60,8 +60,7 @@ impl Residents {
         self.runs.is_empty()
     }
 
-    /// The memory that they take, in bytes.
-    #[cfg(test)]
+    /// The memory that their bytes take.
     pub(super) fn room(&self) -> usize {
         let room = |run: &Resident| match &run.payload {
             Payload::Bytes(bytes) => bytes.room(),

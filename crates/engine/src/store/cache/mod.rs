@@ -248,6 +248,9 @@ struct Frames {
 }
 
 const SHARDS: usize = 16;
+/// What a frame takes beside its block: itself, the head of its bytes, its places in the map, which
+/// may be half empty, and in the queue.
+const FRAME_BYTES: usize = 256;
 
 /// The shard of a block; 32 adjacent blocks share one.
 fn shard_of(block: BlockNo) -> usize {
@@ -600,6 +603,13 @@ impl Cache {
             status.is_some_and(|status| matches!(status, Dirty | Writing | Logged))
         };
         (run.start.0..).take(run.length as usize).map(BlockNo).any(is_newer)
+    }
+
+    /// Memory that frames take with their lists, and buffers of evicted ones, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let frames: usize =
+            self.shards.iter().map(|shard| shard.frames.lock().by_block.len()).sum();
+        frames * (self.block_size + FRAME_BYTES) + self.spare.lock().len() * self.block_size
     }
 
     /// How many frames are dirty.

@@ -180,6 +180,14 @@ impl Log {
         *self.counts.lock()
     }
 
+    /// Memory of committed blocks that are not in their place and are older than their frame, in
+    /// bytes.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        let state = self.state.lock();
+        let older = state.pending.values().filter(|pending| Arc::strong_count(&pending.bytes) == 1);
+        older.count() * self.block_size as usize
+    }
+
     /// Notes that blocks were freed: the running transaction revokes the copies that the log has of
     /// them.
     pub(in crate::store) fn forget(&self, run: Run) {
