@@ -263,7 +263,11 @@ impl NodeState {
         }
         let slot = offset..offset + usize::from(volume.store.superblock.inode_size);
         let map_changed = std::mem::take(&mut self.map_changed);
-        let may_leave = unchanged == Unchanged::Left && !map_changed && self.freed.is_empty();
+        // The systems of the posts, which allocate in the call that writes, store it each time.
+        let may_leave = unchanged == Unchanged::Left
+            && volume.store.delays_allocation()
+            && !map_changed
+            && self.freed.is_empty();
         let ino = self.ino;
         let inode = self.as_stored(volume);
         let left = volume.orphans.store(ino, |next_orphan| {
