@@ -146,7 +146,7 @@ impl Core {
         self.submit_dirty()?;
         self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
-        if self.volume().store.journals() {
+        if self.volume().store.journals() && !self.volume().store.is_of_the_posts() {
             // The flush before the commit covers the data then, and no other is needed for it.
             self.volume().store.writes.wait()?;
         }

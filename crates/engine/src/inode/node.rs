@@ -109,7 +109,7 @@ pub(crate) struct NodeState {
     pub(crate) window: Option<Run>,
     /// File blocks that were changed in memory and not submitted yet.
     pub(crate) dirty: RunSet,
-    /// File blocks that were submitted to a device that remembers them.
+    /// New file blocks that were submitted to a device that remembers them.
     pub(crate) submitted: RunSet,
     /// The part of `dirty` that has no block on the volume yet. As many blocks are promised.
     pub(crate) delayed: RunSet,
@@ -263,9 +263,9 @@ impl NodeState {
         }
         let slot = offset..offset + usize::from(volume.store.superblock.inode_size);
         let map_changed = std::mem::take(&mut self.map_changed);
-        // The systems of the posts, which allocate in the call that writes, store it each time.
+        // The systems of the posts stored it each time.
         let may_leave = unchanged == Unchanged::Left
-            && volume.store.delays_allocation()
+            && !volume.store.is_of_the_posts()
             && !map_changed
             && self.freed.is_empty();
         let ino = self.ino;

@@ -15,7 +15,7 @@ use crate::inode::pages::{Found, Pages, Payload};
 use crate::inode::placed::{Before, Placement};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
-use crate::policy::preset::{DataOrder, Journal};
+use crate::policy::preset::Journal;
 use crate::policy::throttle::Manner;
 use crate::runs::RunSet;
 use crate::seeded::{Bug, bug};
@@ -44,11 +44,8 @@ pub(crate) fn write_back(volume: &Volume, node: &Node) -> Result<()> {
 /// them before those that no thread waits for; but not by the systems of the posts, whose commits
 /// had no such mark.
 pub(crate) fn write_back_awaited(volume: &Volume, node: &Node) -> Result<()> {
-    let is_of_the_posts = match volume.store.journals() {
-        true => volume.store.journal() == Journal::OrderedJbd,
-        false => volume.store.policies.data_order == DataOrder::Unordered,
-    };
-    let urgency = if is_of_the_posts { Urgency::Background } else { Urgency::Awaited };
+    let urgency =
+        if volume.store.is_of_the_posts() { Urgency::Background } else { Urgency::Awaited };
     write_back_as(volume, node, urgency)
 }
 
@@ -125,7 +122,7 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
 /// How many runs of a file are remembered as submitted, at most.
 const SUBMITTED_RUNS_MAX: usize = 1024;
 
-/// Whether blocks are dropped once they are written: the device has them in memory, where they are
+/// Whether new blocks are dropped once they are written: the device has them in memory, where they are
 /// read as fast, and memory that is used again costs less than new memory.
 fn forgets_submitted(volume: &Volume) -> bool {
     volume.store.is_remembered
@@ -272,13 +269,15 @@ fn submit_runs(
             };
             operation.breathe(credits, || state.store(operation))?;
             operation.need(credits);
+            let is_new = state.delayed.contains(at);
             let placed = place(operation, reservation, state, block, want)?;
             match operation.volume().store.journal() {
                 Journal::Data => log_run(operation, pages, state, block, placed),
                 _ => submit_run(operation.volume(), pages, block, placed, part.urgency),
             }
             let range = at..at + u64::from(placed.length);
-            if forgets_submitted(operation.volume()) {
+            // What is overwritten in place may be overwritten again.
+            if is_new && forgets_submitted(operation.volume()) {
                 state.submitted.insert(range.clone());
             }
             if state.submitted.runs() >= SUBMITTED_RUNS_MAX {

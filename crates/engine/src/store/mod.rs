@@ -429,6 +429,14 @@ impl Store {
         self.cache.forget_run(run);
     }
 
+    /// Whether it is driven as by the systems of the posts: data in no order, or in that of ext3.
+    pub(crate) fn is_of_the_posts(&self) -> bool {
+        match self.journals() {
+            true => self.journal() == Journal::OrderedJbd,
+            false => self.policies.data_order == DataOrder::Unordered,
+        }
+    }
+
     /// The current time of day, as an inode can store it.
     pub(crate) fn now(&self) -> Time {
         let wall = self.clock.wall();

@@ -5,10 +5,10 @@
 //! blocks of metadata      48/128   beside each its lists: with blocks of 1 KiB a quarter more,
 //! blocks of files         48/128   with 4 KiB a sixteenth
 //! stretches read ahead    12/128   across files
-//! inodes                   6/128   by a nominal size, which is the largest that one is expected
+//! inodes                   8/128   by a nominal size, which is the largest that one is expected
 //! names                    3/128   to take with its places in tables
 //! free buffers             3/128
-//! lists                    8/128
+//! lists                    6/128
 //! ```
 
 /// How much memory each kind may take, in bytes.
@@ -35,7 +35,7 @@ impl Shares {
         Shares {
             frames: blocks,
             pages: blocks,
-            nodes: blocks / 8,
+            nodes: blocks / 6,
             names: blocks / 16,
             buffers: blocks / 16,
             neighbours: blocks / 4,
@@ -61,7 +61,7 @@ mod tests {
         for bytes in (0..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789, 1 << 40]) {
             let Shares { frames, pages, nodes, names, buffers, neighbours } = Shares::of(bytes);
             let shares = frames + pages + nodes + names + buffers + neighbours;
-            assert!(shares <= bytes / 16 * 15 + 16, "{bytes}");
+            assert!(shares <= bytes / 32 * 31 + 32, "{bytes}");
             let shares = Shares::of(cache_for_blocks(bytes));
             assert_eq!((shares.frames, shares.pages), (bytes, bytes));
         }
