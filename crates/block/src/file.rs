@@ -3,10 +3,11 @@
 //! While it is open no other opening may write it, here or in another process, and none may read
 //! it if this one writes ([`in_use`](crate::in_use) says how).
 //!
-//! The blocking methods go straight to the file on the caller's thread. So do submitted reads that a
-//! thread waits for, if the host has the bytes in memory: handing one over takes longer than the
-//! copy. Other requests wait in a queue for a few worker threads, started with the first of them. One worker writes at
-//! a time: the host lets one thread write to a file, and a second one would spin beside it.
+//! The blocking methods go straight to the file on the caller's thread. So do submitted reads of at
+//! most 64 KiB that a thread waits for, if the host has the bytes in memory: handing one over takes
+//! longer than the copy. Other requests wait in a queue for a few worker threads, which are started
+//! with the first of them. One worker writes at a time: the host lets one thread write to a file,
+//! and a second one would spin beside it.
 //!
 //! *Invariants*: every request in the queue is completed, even if the device is dropped: a worker
 //! ends when the device is closing *and* there is nothing left that it may do, and the one that

@@ -20,6 +20,13 @@ thread_local! {
     static IS_COMPLETING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Time in which other threads go on.
+#[allow(clippy::disallowed_methods, reason = "no clock has to know: nothing waits for this thread")]
+fn lose_the_processor(milliseconds: u64) {
+    // tidy: thread because a waker may not park
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}
+
 /// A clock on which a thread that completes a request loses the processor after each wake.
 struct Interrupting(Arc<RealClock>);
 
@@ -35,7 +42,7 @@ impl Clock for Interrupting {
         Waker::new(move || {
             waker.wake();
             if IS_COMPLETING.with(Cell::get) {
-                std::thread::sleep(Duration::from_millis(200));
+                lose_the_processor(200);
             }
         })
     }
@@ -72,7 +79,7 @@ impl BlockDevice for Slow {
         }
         let (device, fails) = (Arc::clone(&self.device), self.fails);
         let complete = move || {
-            std::thread::sleep(Duration::from_millis(50));
+            lose_the_processor(50);
             IS_COMPLETING.with(|completing| completing.set(true));
             match fails {
                 true => request.complete(Err(io::Error::other("the drive says no"))),
@@ -122,7 +129,7 @@ fn overwrite_and_sync(fails: bool, policies: &'static str) -> (Result<(), String
     let flushes = device.flushes.load(Ordering::SeqCst) - before;
     let mut block = [0; 4096];
     let _ = file.read_at(0, &mut block);
-    std::thread::sleep(Duration::from_millis(500));
+    lose_the_processor(500);
     device.is_slow.store(false, Ordering::SeqCst);
     drop(file);
     let _ = volume.close();

@@ -3,7 +3,8 @@
 //! ```text
 //! change             size, owner, mode and times in one step, and inode flags
 //! attribute_access   extended attributes and access lists, for a caller
-//! file               bytes: read, write, truncate, allocate, punch; range (zero, collapse, insert)
+//! file               bytes: read, write, cut, allocate, punch; range (zero, collapse, insert),
+//!                    remembered (reads of what the host has in memory)
 //! write_back         dirty blocks are allocated and submitted
 //! attribute          extended attributes
 //! access             what a caller may do        access_list  what lists permit and inherit
@@ -16,7 +17,7 @@
 //! inodes             all inodes of an open volume
 //! nodes              the inodes in memory           node       one inode in memory
 //! pages              blocks of a file in memory     arrivals   blocks being read into it
-//! resident           the runs in which they are kept
+//! resident           the runs in which they are kept     stream   what reads in a row share
 //! placed             blocks with a place on the volume and data on their way, in no map yet
 //! mapping            file blocks to blocks: extents (merge, unwritten, compact, shift; dense,
 //!                    rewrite) or indirect blocks
@@ -24,7 +25,7 @@
 //! table              the inode table                unstored   changed inodes not in it yet
 //! lazy_pages         pages that are made when they are wanted
 //! known_names        names that were looked up lately
-//! listings            inodes that a directory was listed with, to be read together
+//! listings           inodes that a directory was listed with, to be read together
 //! table_windows      how much of the tables is read at once
 //! operation          a handle with its volume       credits    how many blocks it changes
 //! volume             store, space, pages, orphans and unstored inodes of one open volume

@@ -40,9 +40,9 @@ pub(crate) fn write_back(volume: &Volume, node: &Node) -> Result<()> {
     write_back_as(volume, node, Urgency::Background)
 }
 
-/// As `write_back`, for a caller that waits for the writes next. The device is told, so that it does
-/// them before those that no thread waits for; but not by the systems of the posts, whose commits
-/// had no such mark.
+/// As `write_back`, for a caller that waits for the writes next. The device is told, so that it
+/// does them before those that no thread waits for; but not by the systems of the posts, whose
+/// commits had no such mark.
 pub(crate) fn write_back_awaited(volume: &Volume, node: &Node) -> Result<()> {
     let urgency =
         if volume.store.is_of_the_posts() { Urgency::Background } else { Urgency::Awaited };
@@ -76,8 +76,8 @@ pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<(
 /// Dirty runs from which on a file may be scattered: fewer cost little to write twice.
 const SCATTERED_RUNS_MIN: u64 = 64;
 
-/// Whether a file is overwritten here and there: its dirty blocks have places, in many runs that are
-/// short beside what a device writes in one request.
+/// Whether a file is overwritten here and there: its dirty blocks have places, in many runs that
+/// are short beside what a device writes in one request.
 pub(crate) fn is_scattered(volume: &Volume, state: &NodeState) -> bool {
     let (runs, bytes) =
         (state.dirty.runs() as u64, state.dirty.len() * u64::from(volume.store.block_size()));
@@ -122,8 +122,8 @@ pub(crate) fn write_back_piece(volume: &Volume, node: &Node, bytes: u64) -> Resu
 /// How many runs of a file are remembered as submitted, at most.
 const SUBMITTED_RUNS_MAX: usize = 1024;
 
-/// Whether new blocks are dropped once they are written: the device has them in memory, where they are
-/// read as fast, and memory that is used again costs less than new memory.
+/// Whether new blocks are dropped once they are written: the device has them in memory, where they
+/// are read as fast, and memory that is used again costs less than new memory.
 fn forgets_submitted(volume: &Volume) -> bool {
     volume.store.is_remembered
         && volume.store.journal() != Journal::Data

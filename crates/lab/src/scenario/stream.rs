@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// What is read or written.
 enum Target {
-    File(File, PathBuf),
+    File(Box<File>, PathBuf),
     Device(Arc<dyn BlockDevice>),
 }
 
@@ -127,7 +127,7 @@ impl Worker {
             result => result,
         })?;
         self.work.files += 1;
-        Ok(Target::File(file, path))
+        Ok(Target::File(Box::new(file), path))
     }
 
     /// Bytes in which the pieces lie; what is read has to be there.

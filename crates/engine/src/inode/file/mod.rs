@@ -8,14 +8,13 @@ pub(crate) mod range;
 mod read;
 mod remembered;
 
-pub(crate) use read::read;
-
 use crate::error::{ErrorKind, Result};
+use crate::inode::access_time;
 use crate::inode::credits;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::pages::{Pages, Payload};
+use crate::inode::pages::{Pages, Payload, Stream};
 use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::placed::Before;
 use crate::inode::rights;
@@ -23,6 +22,7 @@ use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{write_back_awaited, write_before_commit, write_out};
 use crate::policy::allocation::Purpose;
+use crate::policy::readahead::LargeReads;
 use crate::space::Reservation;
 use crate::store::DataKeeping;
 use extant_block::Buffer;
@@ -63,6 +63,39 @@ fn check_changeable(state: &NodeState) -> Result<()> {
     state.check_alive()?;
     check_not_immutable(state)?;
     check_mapped(state)
+}
+
+/// What a read did.
+pub(crate) struct Done {
+    /// How many bytes it returned; 0 at the end of the file.
+    pub(crate) bytes: usize,
+    /// Whether the access time has to change, if it was a caller who read.
+    pub(crate) is_access_due: bool,
+}
+
+/// Reads at `offset` as the next read of a stream: what the host has in memory from there, the rest
+/// through pages.
+pub(crate) fn read(
+    volume: &Volume,
+    node: &Node,
+    stream: &Stream,
+    offset: u64,
+    buffer: &mut [u8],
+) -> Result<Done> {
+    let state = node.state.read();
+    check_mapped(&state)?;
+    let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
+    let policy = &volume.store.policies.file_read_ahead;
+    let reader = read::Reader::new(volume, &node.pages, &state);
+    let takes_whole = policy.large_reads() == LargeReads::Bypass && length >= read::LARGE_BYTES_MIN;
+    let part_bytes = if takes_whole { usize::MAX } else { policy.part_bytes() as usize };
+    let mut done = remembered::read(&reader, node, stream, offset, &mut buffer[..length]);
+    while done < length {
+        let end = reader.part_end(offset, done, length, part_bytes);
+        reader.read_part(&stream.reads, offset + done as u64, &mut buffer[done..end])?;
+        done = end;
+    }
+    Ok(Done { bytes: length, is_access_due: access_time::is_due_now(volume, &state.inode) })
 }
 
 /// Notes that the content changed: sets its times, and removes the right to run it as its owner.

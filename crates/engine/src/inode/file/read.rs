@@ -1,19 +1,16 @@
 //! Reading: what is wanted is read with one request for each run and waited for. Then what the
 //! policy wants ahead is started and not waited for.
 //!
-//! Before that, what the host has in memory and was not read before is copied from there.
 //!
 //! *Invariants*: a block that is on its way is waited for and not read again. A failed read-ahead
 //! is not reported; the block is read again when it is wanted.
 //! *Locking*: the inode is locked shared. A thread that changes the file waits for the reads that
 //! were asked for, but not for read-ahead.
-use super::{check_mapped, remembered};
 use crate::error::{Error, Result};
-use crate::inode::access_time;
+use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
-use crate::inode::pages::{Failure, Found, PageRead, Pages, Payload, Stream, window_end};
+use crate::inode::pages::{Failure, Found, PageRead, Pages, Payload, window_end};
 use crate::inode::volume::Volume;
-use crate::inode::{Node, NodeState};
 use crate::policy::preset::Journal;
 use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, ReadStream};
 use crate::store::DataKeeping;
@@ -30,39 +27,7 @@ const REQUEST_BYTES_MAX: usize = 1 << 20;
 /// A large read is split into parts of this many bytes: one is copied while the next is read.
 const CHUNK_BYTES: usize = 2 << 20;
 /// Size in bytes from which reads are large: see [`LargeReads`].
-const LARGE_BYTES_MIN: usize = 256 << 10;
-
-/// What a read did.
-pub(crate) struct Done {
-    /// How many bytes it returned; 0 at the end of the file.
-    pub(crate) bytes: usize,
-    /// Whether the access time has to change, if it was a caller who read.
-    pub(crate) is_access_due: bool,
-}
-
-/// Reads at `offset` as the next read of a stream.
-pub(crate) fn read(
-    volume: &Volume,
-    node: &Node,
-    stream: &Stream,
-    offset: u64,
-    buffer: &mut [u8],
-) -> Result<Done> {
-    let state = node.state.read();
-    check_mapped(&state)?;
-    let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
-    let policy = &volume.store.policies.file_read_ahead;
-    let reader = Reader::new(volume, &node.pages, &state);
-    let takes_whole = policy.large_reads() == LargeReads::Bypass && length >= LARGE_BYTES_MIN;
-    let part_bytes = if takes_whole { usize::MAX } else { policy.part_bytes() as usize };
-    let mut done = remembered::read(&reader, node, stream, offset, &mut buffer[..length]);
-    while done < length {
-        let end = reader.part_end(offset, done, length, part_bytes);
-        reader.read_part(&stream.reads, offset + done as u64, &mut buffer[done..end])?;
-        done = end;
-    }
-    Ok(Done { bytes: length, is_access_due: access_time::is_due_now(volume, &state.inode) })
-}
+pub(super) const LARGE_BYTES_MIN: usize = 256 << 10;
 
 /// Whether a block that is to be changed in part is in memory afterwards. If not, it reads as
 /// zeros.
@@ -86,12 +51,16 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn new<'a>(volume: &'a Volume, pages: &'a Pages, state: &'a NodeState) -> Reader<'a> {
+    pub(super) fn new<'a>(
+        volume: &'a Volume,
+        pages: &'a Pages,
+        state: &'a NodeState,
+    ) -> Reader<'a> {
         Reader { volume, pages, state, block_size: volume.store.block_size() as usize }
     }
 
     /// Where the next part of a read ends: at the end of a block, unless it is the last part.
-    fn part_end(&self, offset: u64, done: usize, length: usize, most: usize) -> usize {
+    pub(super) fn part_end(&self, offset: u64, done: usize, length: usize, most: usize) -> usize {
         let within = (offset + done as u64) % self.block_size as u64;
         let most = (most / self.block_size).max(1).saturating_mul(self.block_size);
         done.saturating_add(most - within as usize).min(length)
@@ -104,7 +73,7 @@ impl Reader<'_> {
         Some(u32::try_from(offset / block_size).ok()?..u32::try_from(end).ok()?)
     }
 
-    fn read_part(
+    pub(super) fn read_part(
         &self,
         stream: &ShortLock<ReadStream>,
         offset: u64,
