@@ -80,12 +80,19 @@ impl Paced {
         let walks = Walks::new(&limits, device.info().bytes);
         let timed = Arc::new(Timed::new(device));
         let stretch_bytes_max = limits.stretch_bytes_max;
+        let near = Neighbours::new(Arc::clone(&timed) as Arc<dyn BlockDevice>, stretch_bytes_max);
         Paced {
-            near: Neighbours::new(Arc::clone(&timed) as Arc<dyn BlockDevice>, stretch_bytes_max),
+            near: near.within(limits.memory_bytes),
             timed,
             stretch_bytes_max,
             state: Arc::new(ShortLock::new(State { is_far: false, walks })),
         }
+    }
+
+    /// Bytes that are in memory, or being read.
+    pub fn held_bytes(&self) -> u64 {
+        let walks = self.state.lock().walks.held_bytes();
+        walks + self.near.held_bytes()
     }
 
     /// The walks, and what the device is worth, once it is far away.

@@ -121,6 +121,11 @@ pub(super) struct Released {
 }
 
 impl Walks {
+    /// Bytes of all pieces.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
     /// None yet, over a device of that size.
     pub(super) fn new(limits: &Limits, device_bytes: u64) -> Walks {
         Walks {

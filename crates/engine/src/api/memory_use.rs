@@ -41,11 +41,7 @@ impl Filesystem {
             metadata: volume.store.cache.bytes(),
             journal: volume.store.log().map_or(0, |log| log.kept_bytes()),
             data: pages.iter().map(|node| node.pages.bytes()).sum(),
-            neighbours: volume
-                .store
-                .neighbours
-                .as_ref()
-                .map_or(0, |ahead| usize::try_from(ahead.held_bytes()).unwrap_or(usize::MAX)),
+            neighbours: usize::try_from(volume.store.ahead.held_bytes()).unwrap_or(usize::MAX),
             inodes: nodes.bytes(),
             names: volume.names.bytes(),
             buffers: buffer::pooled_bytes(),

@@ -110,7 +110,7 @@ pub(crate) struct Store {
     /// The device with the policies' read-ahead in front, used for files and metadata.
     pub(crate) traffic: Arc<dyn BlockDevice>,
     /// That read-ahead, for what it takes of the memory.
-    pub(crate) neighbours: Option<Arc<Neighbours>>,
+    pub(crate) ahead: Ahead,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) superblock: Superblock,
     /// Block size and options of directory blocks.
@@ -163,8 +163,8 @@ impl Store {
         let superblock = superblock::read_whole(&*device)?;
         let style = style_of(&superblock);
         let shares = Shares::of(options.cache_bytes);
-        let neighbours = neighbours_of(&device, options, &shares);
-        let traffic = traffic_of(&device, options, &shares, &neighbours);
+        let ahead = Ahead::of(&device, options, &shares);
+        let traffic = ahead.traffic(&device);
         let latch = Latch::new(device.clock());
         let throttle = &options.policies.throttle;
         let seat = match shared {
@@ -212,7 +212,7 @@ impl Store {
                 > 0,
             held: OnceLock::new(),
             traffic,
-            neighbours,
+            ahead,
             seat,
             barrier,
             latch,
@@ -460,35 +460,45 @@ impl Store {
     }
 }
 
-/// The read-ahead of neighbours, where policies have it.
-fn neighbours_of(
-    device: &Arc<dyn BlockDevice>,
-    options: &Options,
-    shares: &Shares,
-) -> Option<Arc<Neighbours>> {
-    match options.policies.neighbour_read_ahead {
-        NeighbourReadAhead::None | NeighbourReadAhead::Paced(_) => None,
-        NeighbourReadAhead::Grow(bytes) => {
-            let neighbours = Neighbours::new(Arc::clone(device), bytes);
-            Some(Arc::new(neighbours.within(shares.neighbours as u64)))
-        }
-    }
+/// What reads ahead across files, in front of the device.
+pub(crate) enum Ahead {
+    None,
+    Grow(Arc<Neighbours>),
+    Paced(Arc<Paced>),
 }
 
-/// The device with the policies' read-ahead in front.
-fn traffic_of(
-    device: &Arc<dyn BlockDevice>,
-    options: &Options,
-    shares: &Shares,
-    neighbours: &Option<Arc<Neighbours>>,
-) -> Arc<dyn BlockDevice> {
-    match (options.policies.neighbour_read_ahead, neighbours) {
-        (NeighbourReadAhead::Paced(stretch_bytes_max), _) => {
-            let limits = Limits { stretch_bytes_max, memory_bytes: shares.neighbours as u64 };
-            Arc::new(Paced::new(Arc::clone(device), limits))
+impl Ahead {
+    /// The read-ahead that policies have, within its share of memory.
+    fn of(device: &Arc<dyn BlockDevice>, options: &Options, shares: &Shares) -> Ahead {
+        let (device, memory_bytes) = (Arc::clone(device), shares.neighbours as u64);
+        match options.policies.neighbour_read_ahead {
+            NeighbourReadAhead::None => Ahead::None,
+            NeighbourReadAhead::Grow(bytes) => {
+                Ahead::Grow(Arc::new(Neighbours::new(device, bytes).within(memory_bytes)))
+            }
+            NeighbourReadAhead::Paced(stretch_bytes_max) => {
+                let limits = Limits { stretch_bytes_max, memory_bytes };
+                Ahead::Paced(Arc::new(Paced::new(device, limits)))
+            }
         }
-        (_, Some(neighbours)) => Arc::clone(neighbours) as Arc<dyn BlockDevice>,
-        (_, None) => Arc::clone(device),
+    }
+
+    /// The device behind it.
+    fn traffic(&self, device: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+        match self {
+            Ahead::None => Arc::clone(device),
+            Ahead::Grow(neighbours) => Arc::clone(neighbours) as Arc<dyn BlockDevice>,
+            Ahead::Paced(paced) => Arc::clone(paced) as Arc<dyn BlockDevice>,
+        }
+    }
+
+    /// Bytes that it holds, or reads.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        match self {
+            Ahead::None => 0,
+            Ahead::Grow(neighbours) => neighbours.held_bytes(),
+            Ahead::Paced(paced) => paced.held_bytes(),
+        }
     }
 }
 
