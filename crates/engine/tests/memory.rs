@@ -18,8 +18,9 @@ const LIMIT: &str = "EXTANT_TEST_MEMORY_MIB";
 /// stacks, what calls return.
 const BESIDE: usize = 32 * MIB;
 /// The part of the limit that the allocator may keep in holes: after small files it has small ones,
-/// which a large file does not fit into.
-const HOLES: usize = 8;
+/// which a large file does not fit into. How many depends on which thread freed what, so runs
+/// differ: 330 to 366 MiB were resident with a limit of 256.
+const HOLES: usize = 3;
 const VOLUME: u64 = 3 << 30;
 const DIRECTORIES: u32 = 50;
 const FILES: u32 = 40_000;
