@@ -78,7 +78,7 @@ impl Drop for PoolShare {
     }
 }
 
-/// Memory in the pool, in bytes, whoever pays for it.
+/// Memory in the pool, in bytes.
 pub fn pooled_bytes() -> usize {
     pool().pieces.len() * (PIECE_BYTES + ALIGNMENT)
 }

@@ -274,7 +274,7 @@ impl Turnstile {
     fn queue(&self, hold: Hold) -> Option<u64> {
         let waker = self.clock.waker();
         let mut line = self.line.lock();
-        // From here on nobody enters without the line. Who left before is seen by `take`; who
+        // From here on no thread enters without the line. Who left before is seen by `take`; who
         // leaves later sees the mark, and waits for the line.
         self.holders.fetch_or(QUEUED, Ordering::AcqRel);
         if line.waiting.is_empty() && self.take(hold) {

@@ -82,7 +82,7 @@ struct Piece {
     place: Range<u64>,
     /// `None` while it is being read.
     bytes: Option<Arc<Vec<u8>>>,
-    /// Bytes that nobody has read yet.
+    /// Bytes that were not read yet.
     left: u64,
     /// How many reads there had been when it was used last, or asked for.
     used_at: u64,

@@ -149,7 +149,7 @@ impl Nodes {
         self.count.load(Ordering::Relaxed) > self.crowded_from.load(Ordering::Relaxed)
     }
 
-    /// Has nobody else find it crowded, until `make_room` was called.
+    /// Has no other thread find it crowded, until `make_room` was called.
     pub(crate) fn begin_to_make_room(&self) {
         self.crowded_from.store(usize::MAX, Ordering::Relaxed);
     }

@@ -483,7 +483,7 @@ impl Ahead {
         }
     }
 
-    /// The device behind it.
+    /// The device with it in front.
     fn traffic(&self, device: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
         match self {
             Ahead::None => Arc::clone(device),
