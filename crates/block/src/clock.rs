@@ -78,6 +78,22 @@ pub trait Clock: Send + Sync {
     /// asserts that the thread holds no short lock (every implementation calls
     /// [`assert_no_short_lock`]).
     fn park(&self, deadline: Option<u64>) -> Unparked;
+    /// As `park`, for a thread that waits for a lock, which is mostly held for a short time.
+    fn park_for_lock(&self, deadline: Option<u64>) -> Unparked {
+        self.park(deadline)
+    }
+    /// Whether something comes true within a moment: less time than it takes to put a thread to
+    /// sleep and to wake it. In virtual time nothing happens while a thread runs, so the answer is
+    /// `false` at once, and so it is for clocks that do not say more.
+    fn comes_true_soon(&self, is_true: &mut dyn FnMut() -> bool) -> bool {
+        let _ = is_true;
+        false
+    }
+    /// For how many nanoseconds others may overtake a thread that waits for a lock. 0: never, so
+    /// that the order of events follows from the order of arrival alone.
+    fn overtaking_ns(&self) -> u64 {
+        0
+    }
     /// Starts a thread of that name. Panics when the host gives no thread.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task;
     /// Says that so many nanoseconds of CPU work were done: virtual time passes, real time does not
@@ -90,7 +106,16 @@ pub trait Clock: Send + Sync {
 pub struct RealClock {
     started: Instant,
     pinned: Option<WallTime>,
+    /// Whether another processor can make something true while this one looks.
+    has_others: bool,
 }
+
+/// Nanoseconds that are a moment.
+const MOMENT_NS: u64 = 10_000;
+/// Nanoseconds after which a thread that waits for a lock is not overtaken any more.
+const OVERTAKING_NS: u64 = 1_000_000;
+/// Looks between two questions for the time.
+const LOOKS: u32 = 16;
 
 impl RealClock {
     /// The host's clock.
@@ -103,7 +128,8 @@ impl RealClock {
     }
     #[allow(clippy::disallowed_methods, reason = "this is the clock of the others")]
     fn start(pinned: Option<WallTime>) -> Arc<RealClock> {
-        Arc::new(RealClock { started: Instant::now(), pinned })
+        let has_others = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
+        Arc::new(RealClock { started: Instant::now(), pinned, has_others })
     }
 }
 
@@ -139,6 +165,28 @@ impl Clock for RealClock {
                 host_park(Some(Duration::from_nanos(deadline - now)));
             }
         })
+    }
+
+    fn overtaking_ns(&self) -> u64 {
+        OVERTAKING_NS
+    }
+
+    fn comes_true_soon(&self, is_true: &mut dyn FnMut() -> bool) -> bool {
+        if !self.has_others {
+            return false;
+        }
+        let end = self.now().saturating_add(MOMENT_NS);
+        loop {
+            for _ in 0..LOOKS {
+                if is_true() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if self.now() >= end {
+                return false;
+            }
+        }
     }
 
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {

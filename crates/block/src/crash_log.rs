@@ -308,6 +308,14 @@ impl<D: BlockDevice> BlockDevice for CrashLog<D> {
     fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
         self.device.read_remembered(offset, bytes)
     }
+    /// Logged as a write of zeros.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let zeros = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
+        let number = self.begin(offset, zeros, Durable::AfterFlush);
+        self.device.discard(offset, bytes)?;
+        self.log.lock().complete(number);
+        Ok(())
+    }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let number = self.begin(offset, bytes.to_vec(), Durable::OnCompletion);
         self.device.write_durable(offset, bytes)?;

@@ -216,6 +216,16 @@ pub trait BlockDevice: Send + Sync {
         self.write(offset, bytes)?;
         self.flush()
     }
+    /// Tells the device that bytes are not needed any more, so that it may give back what keeps
+    /// them, and waits until that is done. They may read as anything until they are written again.
+    /// As for a write, it is not known before the next flush whether a power cut undoes it.
+    ///
+    /// # Errors
+    /// `Unsupported` for a device that can do nothing with that, as by default; those of a write.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let _ = (offset, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// The host's file in which this device's bytes are as it gives them, and the byte of that file
     /// at which the device begins: for calls that move bytes without a copy. `None` for a device
     /// that is no such file, or changes what it reads.
@@ -268,6 +278,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write_durable(offset, bytes)
+    }
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        (**self).discard(offset, bytes)
     }
     fn host_file(&self) -> Option<(&File, u64)> {
         (**self).host_file()

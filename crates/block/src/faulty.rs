@@ -137,6 +137,11 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
         self.admit(Operation::Write, offset, pieces_bytes(pieces))?;
         self.device.write_vectored(offset, pieces)
     }
+    /// Fails as a write does, and counts as one.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        self.admit(Operation::Write, offset, 0)?;
+        self.device.discard(offset, bytes)
+    }
     fn flush(&self) -> io::Result<()> {
         self.admit(Operation::Flush, 0, 0)?;
         self.device.flush()

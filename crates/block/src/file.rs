@@ -24,7 +24,7 @@ use crate::in_use;
 pub use crate::in_use::Access;
 use crate::lock::{ShortLock, WaitQueue};
 use crate::order::assert_no_short_lock;
-use rustix::fs::OFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::collections::VecDeque;
 use std::fs::{File, FileType};
@@ -73,6 +73,8 @@ struct Shared {
     sector_bytes: u32,
     access: Access,
     tail: Tail,
+    /// Whether it is no block special file, and could be cut.
+    is_regular: bool,
     /// The host does not say what it has in memory of this file.
     is_silent: AtomicBool,
     queue: ShortLock<Queue>,
@@ -172,9 +174,9 @@ impl FileDevice {
             }
             let access = access_of(&file)?;
             in_use::claim(&*clock, &file, access)?;
-            Ok((access, sector_bytes(&file)?))
+            Ok((access, sector_bytes(&file)?, file.metadata()?.is_file()))
         };
-        let (access, sector_bytes) = facts().map_err(|error| opening(&name, error))?;
+        let (access, sector_bytes, is_regular) = facts().map_err(|error| opening(&name, error))?;
         let shared = Shared {
             arrived: WaitQueue::new(Arc::clone(&clock)),
             queue: ShortLock::default(),
@@ -186,6 +188,7 @@ impl FileDevice {
             sector_bytes,
             access,
             tail,
+            is_regular,
             is_silent: AtomicBool::new(false),
         };
         Ok(FileDevice { shared: Arc::new(shared), workers: ShortLock::default() })
@@ -259,6 +262,7 @@ impl BlockDevice for FileDevice {
         shared.named(Operation::Write, offset, || {
             let bytes = pieces_bytes(pieces);
             let position = shared.check(Operation::Write, offset, bytes)?;
+            shared.check_end(position.saturating_add(bytes))?;
             shared.store(position, &mut pieces.to_vec())?;
             shared.grow(offset + bytes);
             Ok(())
@@ -266,6 +270,24 @@ impl BlockDevice for FileDevice {
     }
     fn flush(&self) -> io::Result<()> {
         self.shared.named(Operation::Flush, 0, || self.shared.file.sync_data())
+    }
+    /// A file gets a hole. A block special file is asked for the same: drives that give back what
+    /// they erase do.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let shared = &self.shared;
+        shared.named(Operation::Write, offset, || {
+            let position = shared.check(Operation::Write, offset, bytes)?;
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            loop {
+                match rustix::fs::fallocate(&shared.file, hole, position, bytes) {
+                    Err(Errno::INTR) => {}
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => {
+                        return Err(io::ErrorKind::Unsupported.into());
+                    }
+                    outcome => return Ok(outcome?),
+                }
+            }
+        })
     }
     fn host_file(&self) -> Option<(&File, u64)> {
         Some((&self.shared.file, self.shared.origin))
@@ -378,6 +400,7 @@ impl Shared {
             match operation {
                 Operation::Read => self.read_segments(position, segments),
                 Operation::Write => {
+                    self.check_end(position.saturating_add(bytes))?;
                     self.write_segments(position, segments)?;
                     self.grow(offset + bytes);
                     Ok(())
@@ -413,6 +436,19 @@ impl Shared {
         };
         check_range(limit, operation, offset, bytes)?;
         Ok(self.origin.saturating_add(offset))
+    }
+
+    /// Fails if a file that is the whole device was cut meanwhile, and ends before this byte: a
+    /// write would make it longer, and what was cut off would read as zeros.
+    fn check_end(&self, end: u64) -> io::Result<()> {
+        if self.tail == Tail::Sparse || !self.is_regular {
+            return Ok(());
+        }
+        let there = self.file.metadata()?.len();
+        match end <= there {
+            true => Ok(()),
+            false => Err(io::Error::from(Errno::IO)),
+        }
     }
 
     fn grow(&self, end: u64) {

@@ -32,6 +32,8 @@ pub enum Access {
 const PATIENCE_NS: u64 = 500_000_000;
 /// Nanoseconds between two attempts.
 const PAUSE_NS: u64 = 5_000_000;
+/// The types of file system that a mount by a server of ours has.
+const SERVER_KINDS: [&str; 2] = ["fuse.extant", "fuseblk.extant"];
 
 /// What the kernel does with a file or block device. Shown as the end of a sentence: `is attached
 /// to loop3, which is mounted on /mnt`.
@@ -131,9 +133,14 @@ fn obstacle(file: &File, access: Access) -> io::Result<Option<Obstacle>> {
         Access::ReadWrite => (file.try_lock(), "is open elsewhere"),
     };
     match locked {
-        Err(TryLockError::WouldBlock) => {
-            Ok(Some(Obstacle { words: words.to_owned(), is_lasting: false }))
-        }
+        Err(TryLockError::WouldBlock) => Ok(Some(match server_mount(&metadata) {
+            Some(mount) => {
+                let words = format!("is mounted on {}", mount.folder.display());
+                // The server may have been killed, and be letting go just now.
+                Obstacle { words, is_lasting: false }
+            }
+            None => Obstacle { words: words.to_owned(), is_lasting: false },
+        })),
         // The file's host has no locks.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(None),
     }
@@ -174,6 +181,18 @@ fn mount_of(number: u64) -> Option<Mount> {
     mounts().into_iter().find(|mount| mount.device == number)
 }
 
+/// The mount whose server has this file open, by the name that the table of mounts shows.
+fn server_mount(file: &Metadata) -> Option<Mount> {
+    let is_same = |mount: &Mount| {
+        if !mount.source.is_absolute() {
+            return false;
+        }
+        let found = std::fs::metadata(&mount.source);
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (file.dev(), file.ino()))
+    };
+    mounts().into_iter().find(|mount| SERVER_KINDS.contains(&mount.kind.as_str()) && is_same(mount))
+}
+
 /// A file system that is mounted on this host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mount {
@@ -183,25 +202,37 @@ pub struct Mount {
     pub folder: PathBuf,
     /// Whether the kernel may write to the device, at this mount or another of it.
     pub access: Access,
+    /// The type of the file system: `ext4`, `fuse.extant`.
+    pub kind: String,
+    /// What is mounted, as the type names it: `/dev/sda1`, an image, `none`.
+    pub source: PathBuf,
+    /// The options of the file system, with commas between.
+    pub options: String,
 }
 
 /// All file systems mounted, as this process sees them; none where there is no `/proc`.
 ///
 /// Of `/proc/self/mountinfo`: field 3 is the device's number, field 5 the mount point with octal
-/// escapes, the last one the options of the file system, which begin with `ro` or `rw`.
+/// escapes. The last three are the type, the source with octal escapes, and the options of the file
+/// system, which begin with `ro` or `rw`.
 pub fn mounts() -> Vec<Mount> {
     let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let mount = |line: &[u8]| {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let device = device_number(std::str::from_utf8(fields.nth(2)?).ok()?)?;
-        let folder = unescape(fields.nth(1)?);
-        let access = match fields.next_back()?.split(|byte| *byte == b',').next() {
-            Some(b"ro") => Access::ReadOnly,
-            _ => Access::ReadWrite,
-        };
-        Some(Mount { device, folder: PathBuf::from(OsStr::from_bytes(&folder)), access })
-    };
     table.split(|byte| *byte == b'\n').filter_map(mount).collect()
+}
+
+fn mount(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let device = device_number(std::str::from_utf8(fields.nth(2)?).ok()?)?;
+    let path = |field: &[u8]| PathBuf::from(OsStr::from_bytes(&unescape(field)));
+    let folder = path(fields.nth(1)?);
+    let options = String::from_utf8_lossy(fields.next_back()?).into_owned();
+    let source = path(fields.next_back()?);
+    let kind = String::from_utf8_lossy(fields.next_back()?).into_owned();
+    let access = match options.split(',').next() {
+        Some("ro") => Access::ReadOnly,
+        _ => Access::ReadWrite,
+    };
+    Some(Mount { device, folder, access, kind, source, options })
 }
 
 fn unescape(field: &[u8]) -> Vec<u8> {
@@ -233,6 +264,17 @@ mod tests {
     #[test]
     fn mount_points_are_unescaped() {
         assert_eq!(unescape(b"/a\\040b\\134"), b"/a b\\");
+    }
+
+    #[test]
+    fn a_line_of_the_table_is_read() {
+        let line =
+            b"36 35 0:52 / /mnt\\040a rw,nodev shared:7 - fuse.extant /x\\040y.img ro,user_id=0";
+        let read = mount(line).unwrap();
+        assert_eq!((read.folder, read.source), ("/mnt a".into(), "/x y.img".into()));
+        assert_eq!((read.kind.as_str(), read.access), ("fuse.extant", Access::ReadOnly));
+        assert_eq!(read.options, "ro,user_id=0");
+        assert_eq!(mount(b"36 35 0:52 /"), None);
     }
 
     #[test]

@@ -1,13 +1,19 @@
 //! Locks. *Short* locks are never held across a wait; *sleeping* locks are built on a clock and may
 //! be held across I/O.
 //!
-//! *Invariants*: a sleeping lock is handed over in order of arrival: whoever releases it takes it
-//! on behalf of the next before waking them, so that nobody overtakes and a waiting writer stops
-//! later readers. While any wait, `QUEUED` is set, and only a thread that has locked the line lets
-//! others in; while none do, entering and leaving are one change of a number. The std lock inside,
-//! which holds the value, is only ever tried by who has the permit: it is never contended, and
-//! never waits. A panic while a lock was held poisons nothing: the next holder sees the value as it
-//! was left.
+//! *Invariants*: those that wait for a sleeping lock enter in order of arrival, and while any wait
+//! no other thread comes in to share it, so that readers do not keep a writer out. The thread that
+//! releases it takes it on behalf of the next and then wakes that one: none overtakes. A *hurried*
+//! lock does that only in virtual time. In real time every holder would wait until the next has
+//! woken, and once a few threads are in line they stay there: so it is left free, the first of the
+//! line is called, and until that one has waited for `overtaking_ns` (`Clock`) another thread that
+//! wants the lock alone may be faster. From then on it is handed over like the others (`STRICT`).
+//!
+//! While any wait, `QUEUED` is set, and only a thread that has locked the line lets in those that
+//! wait; while none do, entering and leaving are one change of a number. The std lock inside, which
+//! holds the value, is only ever tried by who has the permit: it is never contended, and never
+//! waits. A panic while a lock was held poisons nothing: the next holder sees the value as it was
+//! left.
 //!
 //! *Locking*: sleeping lock -> the caller's short locks -> `WaitQueue::waiting` or
 //! `Turnstile::line`. Wakers are called with neither of the last two held.
@@ -205,27 +211,51 @@ enum Hold {
     Exclusive,
 }
 
-/// Who may enter: the fair half of both sleeping locks.
+/// Who may enter: the half of both sleeping locks that makes threads wait.
 struct Turnstile {
     clock: Arc<dyn Clock>,
-    /// How many share it, or [`ALONE`]; with [`QUEUED`] while any wait.
+    /// For how long the first of the line may be overtaken: 0 for strict order of arrival.
+    overtaking_ns: u64,
+    /// How many share it, or [`ALONE`]; with [`QUEUED`] while any wait, and [`STRICT`] while the
+    /// first of them is not to be overtaken.
     holders: AtomicU32,
     line: ShortLock<Line>,
 }
 
 /// One holds it exclusively.
 const ALONE: u32 = 1 << 31;
-/// Somebody waits: who comes now joins the line, and who leaves looks after it.
+/// Somebody waits: who comes now to share it joins the line, and who leaves looks after the line.
 const QUEUED: u32 = 1 << 30;
+/// The lock goes from hand to hand in the order of the line. Only set together with [`QUEUED`].
+const STRICT: u32 = 1 << 29;
+/// What says nothing of who is in.
+const MARKS: u32 = QUEUED | STRICT;
 
 /// Those that wait.
 #[derive(Default)]
 struct Line {
-    waiting: VecDeque<(Hold, Waker)>,
-    /// How many ever waited, and how many of them were let in: the n-th waiter is in when `granted
-    /// >= n`.
+    waiting: VecDeque<Waiter>,
+    /// How many ever waited, and how many of them are in: the n-th waiter is in when `granted >=
+    /// n`, and the first of the line when `granted == n - 1`.
     queued: u64,
     granted: u64,
+}
+
+struct Waiter {
+    hold: Hold,
+    waker: Waker,
+    since: u64,
+    /// It was woken to try, and has not done so yet.
+    is_called: bool,
+}
+
+/// Where in the line a waiter is that looks for itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    In,
+    First,
+    /// It is let in by others, or has to wait until it is the first.
+    Behind,
 }
 
 /// Leave to enter, given back when dropped.
@@ -236,14 +266,22 @@ struct Permit<'a> {
 
 impl Turnstile {
     fn new(clock: Arc<dyn Clock>) -> Turnstile {
-        Turnstile { clock, holders: AtomicU32::new(0), line: ShortLock::default() }
+        let (holders, line) = (AtomicU32::new(0), ShortLock::default());
+        Turnstile { clock, overtaking_ns: 0, holders, line }
     }
 
+    /// Enters if no thread is in the way or waits. One that wants it alone may also overtake the
+    /// line, if that is not strict.
     fn try_enter(&self, hold: Hold) -> Option<Permit<'_>> {
+        // A line that is not strict leaves the lock free for who comes first.
+        let is_free = |holders: u32| match self.overtaking_ns {
+            0 => holders == 0,
+            _ => holders & !QUEUED == 0,
+        };
         let taken =
             self.holders.fetch_update(Ordering::Acquire, Ordering::Relaxed, |holders| match hold {
                 Hold::Shared => (holders & (ALONE | QUEUED) == 0).then(|| holders + 1),
-                Hold::Exclusive => (holders == 0).then_some(ALONE),
+                Hold::Exclusive => is_free(holders).then_some(holders | ALONE),
             });
         // Made only then: one that is dropped leaves.
         taken.is_ok().then(|| Permit { turnstile: self, hold })
@@ -254,16 +292,54 @@ impl Turnstile {
         // unlucky one.
         assert_no_short_lock();
         edge::meet(Edge::SleepLock);
-        self.try_enter(hold).unwrap_or_else(|| self.wait(hold))
+        match self.try_enter(hold) {
+            Some(permit) => permit,
+            None => self.try_for_a_moment(hold).unwrap_or_else(|| self.wait(hold)),
+        }
+    }
+
+    /// Most locks are held for less time than it takes to sleep and to be woken.
+    #[cold]
+    fn try_for_a_moment(&self, hold: Hold) -> Option<Permit<'_>> {
+        let mut permit = None;
+        self.clock.comes_true_soon(&mut || {
+            permit = self.try_enter(hold);
+            permit.is_some() || self.is_closed_to(hold)
+        });
+        permit
+    }
+
+    /// Whether only those in the line can enter.
+    fn is_closed_to(&self, hold: Hold) -> bool {
+        let holders = self.holders.load(Ordering::Relaxed);
+        match hold {
+            Hold::Exclusive if self.overtaking_ns > 0 => holders & STRICT != 0,
+            Hold::Shared | Hold::Exclusive => holders & QUEUED != 0,
+        }
     }
 
     #[cold]
     fn wait(&self, hold: Hold) -> Permit<'_> {
         if let Some(number) = self.queue(hold) {
+            let mut deadline = match self.overtaking_ns {
+                0 => None,
+                limit => Some(self.clock.now().saturating_add(limit)),
+            };
             // A clock whose park panics has ended for all its threads: nobody is left to mind that
             // this place stays taken.
-            while self.line.lock().granted < number {
-                self.clock.park(None);
+            loop {
+                let place = self.try_from_line(number, hold);
+                if place == Standing::In {
+                    break;
+                }
+                // Who was overtaken just now has its turn within a moment.
+                let is_free = || self.holders.load(Ordering::Relaxed) & !MARKS == 0;
+                if place == Standing::First && self.clock.comes_true_soon(&mut { is_free }) {
+                    continue;
+                }
+                if self.clock.park_for_lock(deadline) == Unparked::TimedOut {
+                    deadline = None;
+                }
             }
         }
         Permit { turnstile: self, hold }
@@ -272,46 +348,112 @@ impl Turnstile {
     /// This thread's number among those that waited; `None` when the lock became free just now and
     /// is taken.
     fn queue(&self, hold: Hold) -> Option<u64> {
-        let waker = self.clock.waker();
+        let (waker, since) = (self.clock.waker(), self.clock.now());
         let mut line = self.line.lock();
-        // From here on no thread enters without the line. Who left before is seen by `take`; who
-        // leaves later sees the mark, and waits for the line.
+        // From here on no thread enters without the line, but one that overtakes it. Who left
+        // before is seen by `take`; who leaves later sees the mark, and waits for the line.
         self.holders.fetch_or(QUEUED, Ordering::AcqRel);
         if line.waiting.is_empty() && self.take(hold) {
-            self.holders.fetch_and(!QUEUED, Ordering::AcqRel);
+            self.holders.fetch_and(!MARKS, Ordering::AcqRel);
             return None;
         }
-        line.waiting.push_back((hold, waker));
+        line.waiting.push_back(Waiter { hold, waker, since, is_called: false });
         line.queued += 1;
         Some(line.queued)
     }
 
-    /// Enters if those that are in allow it. Called with the line locked and `QUEUED` set, so that
-    /// others can only leave meanwhile.
-    fn take(&self, hold: Hold) -> bool {
-        let holders = self.holders.load(Ordering::Acquire);
-        match hold {
-            Hold::Shared if holders & ALONE == 0 => self.holders.fetch_add(1, Ordering::AcqRel),
-            Hold::Exclusive if holders == QUEUED => self.holders.fetch_or(ALONE, Ordering::AcqRel),
-            Hold::Shared | Hold::Exclusive => return false,
-        };
-        true
+    /// Where the waiter with this number is now: in, if it was let in, or if it was the first of
+    /// the line and could take the lock.
+    fn try_from_line(&self, number: u64, hold: Hold) -> Standing {
+        let mut line = self.line.lock();
+        if line.granted >= number {
+            return Standing::In;
+        }
+        if self.overtaking_ns == 0 || line.granted + 1 != number {
+            return Standing::Behind;
+        }
+        if self.take(hold) {
+            line.waiting.pop_front();
+            line.granted += 1;
+            let next = self.look_after(&mut line);
+            drop(line);
+            next.iter().for_each(Waker::wake);
+            return Standing::In;
+        }
+        if let Some(first) = line.waiting.front_mut() {
+            // Who leaves after the attempt just made finds the line locked, and calls again.
+            first.is_called = false;
+            self.be_strict_if_late(first.since);
+        }
+        Standing::First
     }
 
-    /// Lets in those at the front of the line that fit, and wakes them.
-    #[cold]
-    fn admit(&self) {
+    /// From its time on the first of the line is not overtaken.
+    fn be_strict_if_late(&self, since: u64) {
+        if self.is_late(since) {
+            self.holders.fetch_or(STRICT, Ordering::AcqRel);
+        }
+    }
+
+    fn is_late(&self, since: u64) -> bool {
+        self.clock.now().saturating_sub(since) >= self.overtaking_ns
+    }
+
+    /// Enters if those that are in allow it. Called with the line locked and `QUEUED` set, so that
+    /// others can only leave meanwhile, or overtake.
+    fn take(&self, hold: Hold) -> bool {
+        let taken =
+            self.holders.fetch_update(Ordering::AcqRel, Ordering::Acquire, |holders| match hold {
+                Hold::Shared => (holders & ALONE == 0).then(|| holders + 1),
+                Hold::Exclusive => (holders & !MARKS == 0).then_some(holders | ALONE),
+            });
+        taken.is_ok()
+    }
+
+    /// After someone has left, or has entered from the line: lets in those at the front that fit,
+    /// or calls the first, if it may be overtaken. Who is returned is to be woken.
+    fn look_after(&self, line: &mut Line) -> Vec<Waker> {
         let mut woken = Vec::new();
-        let mut line = self.line.lock();
-        while line.waiting.front().is_some_and(|(hold, _)| self.take(*hold)) {
-            if let Some((_, waker)) = line.waiting.pop_front() {
+        let Some(first) = line.waiting.front_mut() else {
+            self.holders.fetch_and(!MARKS, Ordering::AcqRel);
+            return woken;
+        };
+        if self.overtaking_ns > 0 && self.holders.load(Ordering::Acquire) & STRICT == 0 {
+            self.be_strict_if_late(first.since);
+            let fits = match first.hold {
+                Hold::Shared => ALONE,
+                Hold::Exclusive => !MARKS,
+            };
+            if self.holders.load(Ordering::Acquire) & fits == 0 && !first.is_called {
+                first.is_called = true;
+                woken.push(first.waker.clone());
+            }
+            return woken;
+        }
+        while line.waiting.front().is_some_and(|first| self.take(first.hold)) {
+            if let Some(first) = line.waiting.pop_front() {
                 line.granted += 1;
-                woken.push(waker);
+                woken.push(first.waker);
             }
         }
-        if line.waiting.is_empty() && !woken.is_empty() {
-            self.holders.fetch_and(!QUEUED, Ordering::AcqRel);
+        match line.waiting.front() {
+            None => {
+                self.holders.fetch_and(!MARKS, Ordering::AcqRel);
+            }
+            // As long as the first of the line is late.
+            Some(first) if self.overtaking_ns > 0 && !self.is_late(first.since) => {
+                self.holders.fetch_and(!STRICT, Ordering::AcqRel);
+            }
+            Some(_) => {}
         }
+        woken
+    }
+
+    /// After someone has left while others wait.
+    #[cold]
+    fn admit(&self) {
+        let mut line = self.line.lock();
+        let woken = self.look_after(&mut line);
         drop(line);
         woken.iter().for_each(Waker::wake);
     }
@@ -330,7 +472,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// A sleeping lock around a value: fair, may be held across I/O.
+/// A sleeping lock around a value: no thread waits for ever, and it may be held across I/O.
 pub struct SleepLock<T> {
     turnstile: Turnstile,
     rank: KeptRank,
@@ -363,7 +505,7 @@ impl<T> SleepLock<T> {
         let ranked = RankCount::new(self.rank);
         self.guard(self.turnstile.enter(Hold::Exclusive), ranked)
     }
-    /// Takes it if nobody holds it or waits for it.
+    /// Takes it if it is free and no thread waits.
     pub fn try_lock(&self) -> Option<SleepGuard<'_, T>> {
         let permit = self.turnstile.try_enter(Hold::Exclusive)?;
         Some(self.guard(permit, RankCount::new(self.rank)))
@@ -424,6 +566,12 @@ impl<T> SleepRwLock<T> {
     pub fn ranked(self, rank: Rank) -> SleepRwLock<T> {
         SleepRwLock { rank: KeptRank::of(rank), ..self }
     }
+    /// The same, but in real time who waits may be overtaken for a moment: for locks that many
+    /// threads take for less time than it takes to wake one.
+    pub fn hurried(mut self) -> SleepRwLock<T> {
+        self.turnstile.overtaking_ns = self.turnstile.clock.overtaking_ns();
+        self
+    }
     /// Waits for and takes a shared hold.
     pub fn read(&self) -> SleepReadGuard<'_, T> {
         let ranked = RankCount::new(self.rank);
@@ -439,7 +587,8 @@ impl<T> SleepRwLock<T> {
         let permit = self.turnstile.try_enter(Hold::Shared)?;
         Some(self.shared(permit, RankCount::new(self.rank)))
     }
-    /// Takes the exclusive hold if nobody holds it or waits.
+    /// Takes the exclusive hold if the lock is free and no thread waits; with a hurried lock, if
+    /// none has waited for long.
     pub fn try_write(&self) -> Option<SleepWriteGuard<'_, T>> {
         let permit = self.turnstile.try_enter(Hold::Exclusive)?;
         Some(self.exclusive(permit, RankCount::new(self.rank)))

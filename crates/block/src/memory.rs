@@ -261,6 +261,21 @@ impl BlockDevice for MemoryDevice {
         }
         Ok(())
     }
+    /// They read as zeros afterwards, and whole chunks take no memory.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        assert_no_short_lock();
+        self.check(Operation::Write, offset, bytes)?;
+        let zeros = vec![0; self.chunk_bytes.clamp(1, 1 << 20)];
+        let (mut at, end) = (offset, offset.saturating_add(bytes));
+        while at < end {
+            // Up to the end of a chunk, so that the next ones are whole.
+            let within = at % self.chunk_bytes as u64;
+            let length = (self.chunk_bytes as u64 - within).min(end - at).min(zeros.len() as u64);
+            self.store(at, &zeros[..length as usize]);
+            at += length;
+        }
+        Ok(())
+    }
     fn flush(&self) -> io::Result<()> {
         assert_no_short_lock();
         Ok(())

@@ -438,6 +438,20 @@ impl BlockDevice for Neighbours {
     fn flush(&self) -> io::Result<()> {
         self.device.flush()
     }
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let place = offset..offset.saturating_add(bytes);
+        self.state.lock().begin_write(&place);
+        let discarded = self.device.discard(offset, bytes);
+        self.state.lock().end_write(&place);
+        discarded
+    }
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let place = offset..offset.saturating_add(bytes.len() as u64);
+        self.state.lock().begin_write(&place);
+        let written = self.device.write_durable(offset, bytes);
+        self.state.lock().end_write(&place);
+        written
+    }
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         self.device.next_data(offset)
     }

@@ -114,6 +114,9 @@ impl<D: BlockDevice> BlockDevice for Traced<D> {
         self.record(Operation::Flush, 0, 0);
         self.device.flush()
     }
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        self.device.discard(offset, bytes)
+    }
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         self.device.next_data(offset)
     }

@@ -52,10 +52,16 @@ fn a_sleeping_lock_lets_one_in_at_a_time() {
 
 #[test]
 fn readers_share_and_writers_do_not() {
-    let lock = Arc::new(SleepRwLock::new(clock(), (0_u64, 0_u64)));
+    let new = || SleepRwLock::new(clock(), (0_u64, 0_u64));
+    for lock in [new(), new().hurried()] {
+        share(&Arc::new(lock));
+    }
+}
+
+fn share(lock: &Arc<SleepRwLock<(u64, u64)>>) {
     let readers = Arc::new(AtomicUsize::new(0));
     let writers = Arc::new(AtomicUsize::new(0));
-    let (pair, reading, writing) = (Arc::clone(&lock), Arc::clone(&readers), Arc::clone(&writers));
+    let (pair, reading, writing) = (Arc::clone(lock), Arc::clone(&readers), Arc::clone(&writers));
     on_threads(8, move |number| {
         for turn in 0..2000 {
             if (turn + number) % 4 == 0 {
@@ -172,6 +178,34 @@ fn a_sleeping_lock_is_handed_over_in_order_of_arrival() {
         );
         assert_eq!(order, (0..12).collect::<Vec<_>>());
         assert!(lock.try_lock().is_some());
+    }
+}
+
+/// One thread does `own` 200 times, while three do `others` without end.
+fn beside_others(others: fn(&SleepRwLock<u64>), own: fn(&SleepRwLock<u64>)) {
+    let lock = Arc::new(SleepRwLock::new(clock(), 0).hurried());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (shared, over) = (Arc::clone(&lock), Arc::clone(&is_over));
+    on_threads(4, move |number| {
+        if number > 0 {
+            while !over.load(Ordering::SeqCst) {
+                others(&shared);
+            }
+            return;
+        }
+        (0..200).for_each(|_| own(&shared));
+        over.store(true, Ordering::SeqCst);
+    });
+    assert!(is_over.load(Ordering::SeqCst) && lock.try_write().is_some());
+}
+
+/// In real time threads that want the lock alone may overtake one that waits, but not for ever.
+#[test]
+fn others_that_take_a_hurried_lock_without_end_keep_no_thread_out() {
+    let write = |lock: &SleepRwLock<u64>| *lock.write() += 1;
+    let read = |lock: &SleepRwLock<u64>| drop(std::hint::black_box(lock.read()));
+    for (others, own) in [(write as fn(&_), write as fn(&_)), (write, read), (read, write)] {
+        beside_others(others, own);
     }
 }
 

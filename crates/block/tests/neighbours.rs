@@ -164,3 +164,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_write_that_is_forced_is_seen_by_what_was_read_ahead() {
+    for bench in [Bench::new(), Bench::far()] {
+        // A walk: what follows is in memory.
+        (0..4).for_each(|at| drop(bench.read(at * 8 * KIB, 4 * KIB)));
+        let at = 40 * KIB;
+        assert_eq!(bench.read(at, 512), [0; 512]);
+        bench.reads();
+        assert_eq!(bench.read(at + 512, 512), [0; 512]);
+        assert_eq!(bench.reads(), [], "it was read ahead");
+        bench.neighbours.write_durable(at, &[7; 1024]).expect("writes");
+        assert_eq!(bench.read(at, 1024), [7; 1024]);
+    }
+}

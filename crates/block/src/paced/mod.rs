@@ -274,6 +274,20 @@ impl BlockDevice for Paced {
     fn flush(&self) -> io::Result<()> {
         self.near.flush()
     }
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let place = offset..offset.saturating_add(bytes);
+        self.begin_write(&place);
+        let discarded = self.near.discard(offset, bytes);
+        self.state.lock().walks.end_write(&place);
+        discarded
+    }
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let place = offset..offset.saturating_add(bytes.len() as u64);
+        self.begin_write(&place);
+        let written = self.near.write_durable(offset, bytes);
+        self.state.lock().walks.end_write(&place);
+        written
+    }
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         self.timed.next_data(offset)
     }

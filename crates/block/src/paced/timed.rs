@@ -90,6 +90,12 @@ impl BlockDevice for Timed {
     fn flush(&self) -> io::Result<()> {
         self.device.flush()
     }
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        self.device.discard(offset, bytes)
+    }
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.device.write_durable(offset, bytes)
+    }
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         self.device.next_data(offset)
     }

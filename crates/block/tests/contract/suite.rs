@@ -38,8 +38,27 @@ pub fn contract(device: impl BlockDevice + 'static) {
     reads_into_shared_memory_fail(device);
     every_request_completes_once(device);
     neighbours_written_at_the_same_time_are_both_kept(&shared);
+    discards_touch_nothing_else(device);
     device.flush().unwrap();
     holes_hold_zeros(device);
+}
+
+/// What is discarded may read as anything, and is kept again once it is written; what is beside it
+/// stays.
+fn discards_touch_nothing_else(device: &dyn BlockDevice) {
+    let bytes = pattern(9, 300_000);
+    let (start, discarded) = (100_000, 131_072..196_613);
+    device.write(start, &bytes).unwrap();
+    match device.discard(discarded.start, discarded.end - discarded.start) {
+        Err(error) if error.kind() == ErrorKind::Unsupported => {}
+        outcome => outcome.unwrap(),
+    }
+    let (before, after) = ((discarded.start - start) as usize, (discarded.end - start) as usize);
+    let found = read(device, start, bytes.len());
+    assert!(found[..before] == bytes[..before] && found[after..] == bytes[after..]);
+    device.write(discarded.start, &bytes[before..after]).unwrap();
+    assert!(read(device, start, bytes.len()) == bytes);
+    assert!(device.discard(BYTES - 10, 20).is_err(), "past the end");
 }
 
 /// Bytes outside the stretches that may be data are zeros; the stretches rise, and end with the
