@@ -88,6 +88,7 @@ const SUPPORTED: Features = Features::of(&[
     Feature::DIR_NLINK,
     Feature::EXTRA_ISIZE,
     Feature::METADATA_CSUM,
+    Feature::PROJECT,
     Feature::ORPHAN_PRESENT,
 ]);
 
@@ -107,7 +108,6 @@ const JUDGED: Features = Features::of(&[
     Feature::QUOTA,
     Feature::BIGALLOC,
     Feature::READ_ONLY,
-    Feature::PROJECT,
     Feature::SHARED_BLOCKS,
     Feature::VERITY,
 ]);
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn sets_are_the_bits_that_the_format_has() {
-        let supported = Features { compat: 0x143d, incompat: 0x22c6, ro_compat: 0x1_047b };
+        let supported = Features { compat: 0x143d, incompat: 0x22c6, ro_compat: 0x1_247b };
         let judged = Features { compat: 0x1e3f, incompat: 0x3_e7de, ro_compat: 0x1_f77b };
         assert_eq!(SUPPORTED, supported);
         for feature in judged.iter() {

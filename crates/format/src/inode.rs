@@ -79,6 +79,7 @@ mod reach {
     pub const ACCESS_TIME: u16 = 16;
     pub const CREATE_TIME: u16 = 20;
     pub const CREATE_TIME_EXTRA: u16 = 24;
+    pub const PROJECT: u16 = 32;
 }
 
 /// What kind of object an inode is: the high bits of `i_mode`.
@@ -241,6 +242,8 @@ pub mod flags {
     pub const APPEND: u32 = 0x20;
     pub const NODUMP: u32 = 0x40;
     pub const NOATIME: u32 = 0x80;
+    /// What a volume that compresses files would keep of the state of one.
+    pub const COMPRESSION_STATE: u32 = 0x700;
     pub const ENCRYPTED: u32 = 0x800;
     pub const INDEX: u32 = 0x1000;
     pub const IMAGIC: u32 = 0x2000;
@@ -252,6 +255,8 @@ pub mod flags {
     pub const EXTENTS: u32 = 0x8_0000;
     pub const VERITY: u32 = 0x10_0000;
     pub const EA_INODE: u32 = 0x20_0000;
+    /// Blocks are allocated after the end, as Linux once noted.
+    pub const BLOCKS_AFTER_END: u32 = 0x40_0000;
     pub const NO_COPY_ON_WRITE: u32 = 0x80_0000;
     pub const DIRECT_ACCESS: u32 = 0x200_0000;
     pub const INLINE_DATA: u32 = 0x1000_0000;
@@ -565,6 +570,11 @@ impl Inode {
             self.sectors.checked_div(sectors_per_block(superblock)).unwrap_or(0).min((1 << 48) - 1),
         );
         (u16::try_from(high).unwrap_or(u16::MAX), low, self.flags | flags::HUGE_FILE)
+    }
+
+    /// Whether it has room for the number of a project.
+    pub fn keeps_project(&self) -> bool {
+        self.extra_isize >= reach::PROJECT
     }
 
     /// A new inode of this size class, everything zero but `mode`, `extra_isize` (want_extra_isize)

@@ -48,6 +48,18 @@ pub mod state {
     pub const ORPHANS: u16 = 0x4;
 }
 
+/// What went wrong, as the superblock records it (`s_last_error_errcode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum ErrorCode {
+    /// Anything that has no code of its own.
+    Unknown = 1,
+    /// The device failed.
+    Device = 2,
+    /// Metadata is damaged.
+    Corrupt = 5,
+}
+
 /// Values of `s_errors`: what the kernel does when it finds an error.
 pub mod on_error {
     /// Goes on.
@@ -616,6 +628,40 @@ impl Superblock {
     /// How many errors the kernel has recorded.
     pub fn error_count(&self) -> u32 {
         self.raw.error_count.get()
+    }
+    /// Records an error as the kernel does, for the next program that opens the volume: in the
+    /// state, in the count, and as the last one, and the first where there was none. `program` is
+    /// kept up to 32 bytes.
+    pub fn record_error(&mut self, seconds: u64, program: &str, code: ErrorCode) {
+        self.state |= state::ERRORS;
+        let raw = &mut self.raw;
+        raw.error_count = raw.error_count.get().saturating_add(1).into();
+        let mut function = [0; 32];
+        for (to, from) in function.iter_mut().zip(program.bytes()) {
+            *to = from;
+        }
+        let (low, high) = raw::split_seconds(seconds);
+        let (no_block, no_number) = (zerocopy::little_endian::U64::new(0), U32::new(0));
+        if raw.first_error.time.get() == 0 {
+            raw.first_error = raw::RawFirstError {
+                time: low,
+                ino: no_number,
+                block: no_block,
+                function,
+                line: no_number,
+            };
+            raw.first_error_time_high = high;
+            raw.first_error_code = code as u8;
+        }
+        raw.last_error = raw::RawLastError {
+            time: low,
+            ino: no_number,
+            line: no_number,
+            block: no_block,
+            function,
+        };
+        raw.last_error_time_high = high;
+        raw.last_error_code = code as u8;
     }
     /// The UUID of an external journal.
     pub fn journal_uuid(&self) -> [u8; 16] {
