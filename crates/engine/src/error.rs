@@ -63,6 +63,8 @@ pub enum ErrorKind {
     NotPermitted(&'static str),
     /// The mode, or the access list, does not give the caller this.
     PermissionDenied,
+    /// The directory takes objects of its own project only, and this one belongs to another.
+    OtherProject,
     /// The number belongs to another inode than it did.
     Stale,
     /// No such extended attribute.
@@ -155,6 +157,7 @@ impl Error {
             ErrorKind::NotFound => 2,
             ErrorKind::Busy => 16,
             ErrorKind::Exists => 17,
+            ErrorKind::OtherProject => 18,
             ErrorKind::NotDirectory => 20,
             ErrorKind::IsDirectory => 21,
             ErrorKind::NotEmpty => 39,
@@ -256,6 +259,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::NoInodes => "no inode is free",
             ErrorKind::ReadOnly => "read-only volume",
             ErrorKind::PermissionDenied => "permission denied",
+            ErrorKind::OtherProject => "it belongs to another project than the directory",
             ErrorKind::Stale => "the inode is gone, and its number belongs to another one",
             ErrorKind::NoAttribute => "no such extended attribute",
             ErrorKind::AttributesTooLarge => {

@@ -101,9 +101,7 @@ mod store;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
 pub use api::filesystem::{DirectoryEntry, File, Filesystem, Metadata, Statfs};
-pub use api::inodes::{
-    Existing, Inode, Inodes, Known, New, NewKind, OpenOutcome, Remembered, Rights,
-};
+pub use api::inodes::{Existing, Inode, Inodes, Known, New, NewKind, OpenOutcome, Rights};
 pub use api::memory_use::MemoryUse;
 pub use api::object::{FileRun, Object};
 pub use api::{import, inodes, mkfs, survey};
@@ -112,6 +110,8 @@ pub use inode::attribute::{self, SetAttribute};
 pub use inode::caller::{Caller, Privileges};
 pub use inode::change::{Change, FlagChange, MetadataChange, SetTime};
 pub use inode::file::Size;
+pub use inode::file::range::RangeChange;
+pub use inode::rights::RunRights;
 pub use name::directory::Packing;
 pub use name::directory::cookie::Entry;
 pub use name::namespace::LINKS_MAX;

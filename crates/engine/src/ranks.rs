@@ -25,7 +25,7 @@ pub(crate) const CHECKPOINT: Rank = Rank::one(5, "the lock of checkpoints");
 pub(crate) const GATE: Rank = Rank::one(6, "the gate");
 /// Held while bitmaps are read, where the policy says so.
 pub(crate) const SUPERBLOCK: Rank = Rank::one(7, "the lock of the superblock");
-/// Held while the device flushes.
+/// Held while the device flushes, and while a failure is noted on it.
 pub(crate) const FLUSHING: Rank = Rank::one(8, "the lock of flushes");
 /// A shard of the table of nodes.
 pub(crate) const NODES: Rank = Rank::one(10, "a shard of nodes");

@@ -301,7 +301,8 @@ fn the_directory_of_the_fourth_post_grows_as_the_policy_says() {
             assert_eq!(blocks.len(), count, "{specification}");
             let gaps = blocks.windows(2).filter(|pair| pair[0] + 1 != pair[1]).count();
             if together {
-                assert!(gaps <= 2, "{specification}: {blocks:?}");
+                // How often the directory is written back while it grows is up to the real clock.
+                assert!(gaps <= 4, "{specification}: {blocks:?}");
             } else {
                 // Two blocks of data a name: about 290 between two blocks of the directory, or 1.2
                 // MB (the post has 800 KB). A directory that becomes indexed splits its first leaf

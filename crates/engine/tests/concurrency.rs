@@ -205,10 +205,13 @@ fn directories_that_move_under_each_other_give_only_the_errors_of_directories() 
     }
     let rounds: u64 =
         std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
-    // Where data comes first, numbers are reused late, and what is freed is held: more room is
-    // needed.
-    let rows =
-        [("modern,data-order=unordered", 8, 1024), ("linux-2.4", 8, 1024), ("modern", 64, 30_000)];
+    // The tree grows for a while where a thread overtakes those that clear it. Where data comes
+    // first, numbers are reused late, and what is freed is held: more room is needed.
+    let rows = [
+        ("modern,data-order=unordered", 48, 20_000),
+        ("linux-2.4", 48, 20_000),
+        ("modern", 64, 30_000),
+    ];
     for (seed, (policies, mib, inodes)) in (0..rounds).flat_map(|seed| rows.map(|row| (seed, row)))
     {
         let specification = Specification {

@@ -226,10 +226,10 @@ fn behind_a_failure_the_rest_of_a_sweep_stays_in_memory() {
         faulty(&device).add(Fault::NthWrite(before + 2));
         assert!(volume.sync().is_err(), "{policies}");
         drop(volume);
-        // Of files' blocks and of metadata one more each at most: neither knows at once of the
-        // other.
+        // Of files' blocks and of metadata one more each at most, as neither knows at once of the
+        // other, and the note in the superblock that there was a failure.
         let behind = kept(&device) - before - 1;
-        assert!(behind <= 1, "{policies}: {behind} writes after the failure");
+        assert!(behind <= 2, "{policies}: {behind} writes after the failure");
     }
 }
 

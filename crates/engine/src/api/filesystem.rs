@@ -6,13 +6,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;
 use crate::flush::committer::Committer;
 use crate::flush::flusher::Flusher;
-use crate::inode::Node;
 use crate::inode::attribute::{self, SetAttribute};
 use crate::inode::change::{self, Change, FlagChange};
 use crate::inode::credits;
+use crate::inode::file::range::RangeChange;
 use crate::inode::file::{self, Durable, Size};
 use crate::inode::pages::Stream;
+use crate::inode::rights::RunRights;
 use crate::inode::volume::Volume;
+use crate::inode::{Node, NodeState};
 use crate::name::beginning::Defaults;
 use crate::name::directory;
 use crate::name::namespace::{Follow, NewInode};
@@ -24,12 +26,13 @@ use crate::store::{DataKeeping, Options};
 use extant_block::BlockDevice;
 use extant_format::Ino;
 use extant_format::attribute::Attribute;
-use extant_format::inode::{Device, FileType, Inode, Time};
+use extant_format::inode::{Device, FileType, Time};
 use extant_format::superblock::Superblock;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// An open ext2, ext3 or ext4 file system. Clones are cheap, share one file system, and may be used
 /// from several threads.
@@ -59,7 +62,8 @@ pub struct Metadata {
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
-    /// How much it occupies, including its map and attributes, in units of 512 bytes.
+    /// How much it occupies, including its map and attributes and what is promised to blocks that
+    /// were not written yet, in units of 512 bytes.
     pub sectors: u64,
     /// When it was last read.
     pub access_time: Time,
@@ -78,7 +82,9 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    pub(crate) fn new(ino: Ino, inode: &Inode) -> Result<Metadata> {
+    /// `block_size` is the volume's, in bytes.
+    pub(crate) fn new(state: &NodeState, block_size: u32) -> Result<Metadata> {
+        let (ino, inode) = (state.ino, &state.inode);
         let mode = || {
             Error::field(
                 crate::error::Place::Inode(ino),
@@ -90,6 +96,7 @@ impl Metadata {
         };
         let file_type = inode.file_type().ok_or_else(mode)?;
         let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
+        let promised = state.delayed.len() + state.placed.new_blocks();
         Ok(Metadata {
             ino,
             file_type,
@@ -98,7 +105,8 @@ impl Metadata {
             uid: inode.uid,
             gid: inode.gid,
             size: inode.size,
-            sectors: inode.sectors,
+            // As Linux does: what is promised counts, so that a new file is not taken for a hole.
+            sectors: inode.sectors + promised * u64::from(block_size / 512),
             access_time: inode.access_time,
             change_time: inode.change_time,
             modify_time: inode.modify_time,
@@ -217,6 +225,18 @@ impl Filesystem {
         self.core.sync_node(&node, Durable::All).map_err(|error| error.at(path))
     }
 
+    /// Gives free space between two bytes of the volume back to the device (FITRIM): runs of at
+    /// least `minimum` bytes, of blocks that nothing on disk points to. Returns how many bytes.
+    /// What is durable stays so.
+    ///
+    /// # Errors
+    /// `OperationUnsupported` if the device can do nothing with that; `InvalidArgument` for a range
+    /// after the end of the volume, or of less than a block, and for a minimum above a group;
+    /// `ReadOnly`; `Corrupt`; what the device returns.
+    pub fn trim(&self, start: u64, length: u64, minimum: u64) -> Result<u64> {
+        self.core.trim(start, length, minimum)
+    }
+
     /// Writes everything, gives the volume the state (clean or not) that it was found in, and
     /// waits. Later changes through clones fail with `ReadOnly`.
     pub fn close(self) -> Result<()> {
@@ -263,7 +283,7 @@ impl Filesystem {
             let node = core.inodes.resolve(bytes(path), follow)?;
             let state = node.state.read();
             state.check_alive()?;
-            Metadata::new(node.ino, &state.inode)
+            Metadata::new(&state, core.inodes.volume.store.block_size())
         })
     }
 
@@ -474,7 +494,7 @@ impl Filesystem {
             let mut state = node.state.write();
             let volume = &core.inodes.volume;
             volume.change(credits::CHANGE, |operation| {
-                change::change_flags(operation, &mut state, change)
+                change::change_flags(operation, &node, &mut state, change)
             })
         })
     }
@@ -579,7 +599,16 @@ impl File {
         let pledge = self.core.admit_call()?;
         self.changing(work)?;
         drop(pledge);
-        self.core.balance()
+        self.core.balance()?;
+        self.sync_if_asked()
+    }
+
+    /// Makes what was written durable, if the file's flags say so.
+    fn sync_if_asked(&self) -> Result<()> {
+        match self.node.synchronous.load(Ordering::Relaxed) {
+            true => self.sync_as(Durable::Data),
+            false => Ok(()),
+        }
     }
 
     /// Charges the clock for a call that copies `bytes`.
@@ -593,7 +622,7 @@ impl File {
     pub fn metadata(&self) -> Result<Metadata> {
         let state = self.node.state.read();
         state.check_alive()?;
-        Metadata::new(self.node.ino, &state.inode)
+        Metadata::new(&state, self.core.inodes.volume.store.block_size())
     }
 
     /// Reads at an offset. Returns the number of bytes read: fewer than asked only at the end.
@@ -621,22 +650,41 @@ impl File {
     /// `NotPermitted` for an immutable file, and for an append-only one unless the offset is its
     /// size; `NoSpace`, `FileTooLarge`, `ReadOnly`; `Corrupt`; what the device returns.
     pub fn write_at(&self, offset: u64, content: &[u8]) -> Result<usize> {
-        let length = self.write_pieces(offset, content)?;
+        self.write_at_as(offset, content, RunRights::End)
+    }
+
+    /// As [`File::write_at`], and says what becomes of the rights that the file is run with.
+    ///
+    /// # Errors
+    /// As for [`File::write_at`].
+    pub fn write_at_as(&self, offset: u64, content: &[u8], rights: RunRights) -> Result<usize> {
+        let length = self.write_pieces(offset, content, rights)?;
         self.charge(length);
         self.core.balance()?;
+        self.sync_if_asked()?;
         Ok(length)
+    }
+
+    /// Writes what a cache above this file system has kept: a program wrote it there before. So
+    /// neither times nor rights change, and the file may have become immutable or append-only.
+    ///
+    /// # Errors
+    /// As for [`File::write_at`], without `NotPermitted`.
+    pub fn write_back(&self, offset: u64, content: &[u8]) -> Result<usize> {
+        self.write_at_as(offset, content, RunRights::Stay)
     }
 
     /// Writes as much at a time as the policy allows. After the first piece, an error only ends the
     /// call; the next call reports it.
-    fn write_pieces(&self, offset: u64, content: &[u8]) -> Result<usize> {
+    fn write_pieces(&self, offset: u64, content: &[u8], rights: RunRights) -> Result<usize> {
         let mut done = 0;
         loop {
             let at = offset.saturating_add(done as u64);
             let piece = self.core.piece(at, content.len() - done);
             let bytes = &content[done..done + piece];
             let written = self.core.admit(piece as u64).and_then(|pledge| {
-                let written = self.changing(|volume| file::write(volume, &self.node, at, bytes));
+                let write = |volume: &Volume| file::write(volume, &self.node, at, bytes, rights);
+                let written = self.changing(write);
                 drop(pledge);
                 written
             });
@@ -677,12 +725,12 @@ impl File {
 
     /// Allocates blocks that read as zeros (files with extents only).
     pub fn allocate(&self, offset: u64, length: u64, size: Size) -> Result<()> {
-        self.changing_map(|volume| file::allocate(volume, &self.node, offset, length, size))
+        self.change_range(offset, length, RangeChange::Allocate(size), RunRights::End)
     }
 
     /// Makes a hole; the size stays.
     pub fn punch_hole(&self, offset: u64, length: u64) -> Result<()> {
-        self.changing_map(|volume| file::punch(volume, &self.node, offset, length))
+        self.change_range(offset, length, RangeChange::PunchHole, RunRights::End)
     }
 
     /// The next range of data at or after an offset, in bytes; `None` if only a hole is left.

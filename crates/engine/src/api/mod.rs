@@ -3,8 +3,8 @@
 //! ```text
 //! filesystem        an open file system: paths and open files
 //! directory_stream  listing a directory that may change meanwhile
-//! inodes            the calls by inode that a mount needs: names, directories, files, attributes,
-//!                   memory; remembered (the inodes that FUSE knows by number)
+//! inodes            the calls by inode that a mount needs: names, directories, files, copy (from
+//!                   one file to another), attributes, memory
 //! memory_use        how much memory it takes
 //! object            an inode without a path, to be read
 //! import            a whole tree into an empty volume

@@ -65,7 +65,7 @@ impl Object {
     /// # Errors
     /// `Corrupt` if the mode has no valid type.
     pub fn metadata(&self) -> Result<Metadata> {
-        Metadata::new(self.node.ino, &self.node.state.read().inode)
+        Metadata::new(&self.node.state.read(), self.core.inodes.volume.store.block_size())
     }
 
     /// All extended attributes, access lists in the form of `getxattr`.

@@ -56,10 +56,11 @@ impl Core {
     /// Otherwise everything in the order in which it was changed.
     pub(crate) fn changes(&self) -> VecDeque<Changed> {
         let unstored = self.volume().unstored.inodes.lock().clone();
-        let mut nodes = self.inodes.nodes.with_pages();
-        nodes.retain(|node| !unstored.contains_key(&node.ino));
-        nodes.extend(self.inodes.nodes.of(unstored.keys().copied()));
-        nodes.sort_unstable_by_key(|node| node.ino);
+        let mut inodes = self.volume().pages.dirty_inodes();
+        inodes.retain(|ino| !unstored.contains_key(ino));
+        inodes.extend(unstored.keys());
+        inodes.sort_unstable();
+        let mut nodes = self.inodes.nodes.of(inodes);
         nodes.retain(|node| node.pages.is_dirty() || unstored.contains_key(&node.ino));
         if self.volume().store.delays_allocation() {
             let since = |node: &Arc<Node>| changed_since(node, &unstored);

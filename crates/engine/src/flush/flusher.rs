@@ -104,7 +104,7 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
         let Some(core) = core.upgrade() else { return };
         let next = match core.is_writable() {
             true => {
-                let outcome = round.work(&core);
+                let outcome = core.report(round.work(&core));
                 state.lock().stuck = outcome.is_err();
                 outcome.unwrap_or_else(|_| {
                     let now = core.volume().store.clock.now();
@@ -113,7 +113,7 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
             }
             false => {
                 // After a failure what is dirty is never written: it must not count any more.
-                core.volume().store.seat.leave();
+                core.note_failure();
                 None
             }
         };

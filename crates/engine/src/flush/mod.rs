@@ -15,7 +15,7 @@ pub(crate) mod committer;
 pub(crate) mod flusher;
 mod memory;
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::inode::file::{self, Durable};
 use crate::inode::write_back::{Wait, make_map_dense};
 use crate::inode::{Inodes, Node, Volume, credits, journal, mapping};
@@ -133,13 +133,20 @@ impl Core {
     /// completed. If the latch is closed, what is dirty no longer counts against other volumes.
     pub(crate) fn report<T>(&self, outcome: Result<T>) -> Result<T> {
         if outcome.is_err() {
-            self.volume().store.latch.wait_until_empty();
-            if self.volume().store.latch.is_closed() {
-                self.volume().store.note_error_in_journal();
-                self.volume().store.seat.leave();
-            }
+            self.note_failure();
         }
         outcome
+    }
+
+    /// After a failure that closed the latch: waits until no write is under way, and notes the
+    /// failure on the device.
+    fn note_failure(&self) {
+        let store = &self.volume().store;
+        store.latch.wait_until_empty();
+        if store.latch.is_closed() {
+            store.note_error();
+            store.seat.leave();
+        }
     }
 
     fn sync_all(&self) -> Result<()> {
@@ -229,6 +236,33 @@ impl Core {
             volume.store.write_superblock(volume.space.free_counts(), group)?;
         }
         Ok(())
+    }
+
+    /// See [`Filesystem::trim`](crate::Filesystem::trim).
+    pub(crate) fn trim(&self, start: u64, length: u64, minimum: u64) -> Result<u64> {
+        let volume = self.volume();
+        volume.store.check_writable()?;
+        let superblock = &volume.store.superblock;
+        let block_size = u64::from(superblock.block_size());
+        let minimum = minimum.div_ceil(block_size);
+        let refused = |reason| Err(ErrorKind::InvalidArgument(reason).into());
+        if start >= superblock.blocks_count.saturating_mul(block_size) {
+            return refused("after the end of the volume");
+        }
+        if length < block_size {
+            return refused("less than a block");
+        }
+        let Some(minimum) =
+            u32::try_from(minimum).ok().filter(|blocks| *blocks <= superblock.blocks_per_group)
+        else {
+            return refused("no group has as many blocks in a row");
+        };
+        if !volume.store.keeps_order() {
+            // What was freed may be reused at once there, and is given back once it is durable.
+            self.sync()?;
+        }
+        let blocks = start.div_ceil(block_size)..start.saturating_add(length) / block_size;
+        Ok(self.report(volume.space.trim(blocks, minimum))?.saturating_mul(block_size))
     }
 
     pub(crate) fn write_metadata(&self) -> Result<()> {

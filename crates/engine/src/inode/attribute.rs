@@ -146,6 +146,7 @@ pub(crate) fn replace_all(
     attributes: &[Attribute],
 ) -> Result<()> {
     let volume = operation.volume();
+    node.has_no_capability = false;
     let placed = attribute::place(attributes, node.inode.tail.len(), &volume.store.superblock)?;
     let own = node.inode.attribute_block.0 != 0 && {
         let (frame, _) = read_block(volume, node)?;
@@ -238,6 +239,7 @@ pub(crate) fn share(
     block: Option<BlockNo>,
 ) -> Result<()> {
     let volume = operation.volume();
+    node.has_no_capability = false;
     node.inode.tail = tail.to_vec();
     let Some(block) = block else { return Ok(()) };
     let frame = volume.store.cache.read(block, BlockKind::Attributes)?;
@@ -268,6 +270,7 @@ pub(crate) fn place_new_reserved(
     node: &mut NodeState,
     placed: &attribute::Placed,
 ) -> Result<Option<BlockNo>> {
+    node.has_no_capability = false;
     node.inode.tail.clone_from(&placed.tail);
     let Some(bytes) = &placed.block else { return Ok(None) };
     let block = allocate_reserved(operation, reservation, node)?;

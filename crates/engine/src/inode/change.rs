@@ -11,11 +11,12 @@ use crate::inode::caller::{Caller, Privileges};
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::{check_not_append, check_not_immutable};
-use crate::inode::rights::{self, CAPABILITY};
+use crate::inode::rights::{self, CAPABILITY, RunRights};
 use crate::inode::volume::Volume;
 use crate::inode::{attribute, credits, file};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{FileType, Time, flags};
+use extant_format::superblock::Feature;
 
 const SET_GROUP_ID: u16 = 0o2000;
 
@@ -47,10 +48,16 @@ pub struct MetadataChange {
     pub modify_time: Option<SetTime>,
     /// When the inode last changed; `None` sets the current time.
     pub change_time: Option<Time>,
+    /// What a new size does to the rights that the file is run with; `None`: what it does on Linux
+    /// for this caller, and without a caller they end.
+    pub run_rights: Option<RunRights>,
 }
 
-/// Inode flags to set and to clear, as values of [`extant_format::inode::flags`]: immutable,
-/// append-only, nodump, noatime, and for directories the one for the top of a hierarchy.
+/// Inode flags to set and to clear, as values of [`extant_format::inode::flags`]: those that
+/// programs may change on ext4 of Linux. Immutable, append-only, sync and noatime are acted on, and
+/// for directories the ones for synchronous names and for projects; nodump, for the top of a
+/// hierarchy, secure deletion, undeletion, compression, tail merging and direct access are kept for
+/// other programs. Whether a file has extents or journals its data cannot be changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlagChange {
     /// Flags to set.
@@ -93,7 +100,8 @@ impl MetadataChange {
 
     /// Whether nothing but the size changes.
     fn is_size_alone(&self) -> bool {
-        self.size.is_some() && *self == MetadataChange { size: self.size, ..Self::default() }
+        let MetadataChange { size, run_rights, .. } = *self;
+        size.is_some() && *self == MetadataChange { size, run_rights, ..Self::default() }
     }
 }
 
@@ -115,8 +123,12 @@ pub(crate) fn apply(
     state.check_alive()?;
     check(volume, &state, change, caller)?;
     if let Some(size) = change.size {
-        let mode = mode_after_writing(state.inode.mode, state.inode.gid, caller);
-        file::set_size_locked(volume, node, &mut state, size, mode)?;
+        let mode = match change.run_rights {
+            Some(rights) => rights.mode_after(state.inode.mode),
+            None => mode_after_writing(state.inode.mode, state.inode.gid, caller),
+        };
+        let rights = change.run_rights.unwrap_or_default();
+        file::set_size_locked(volume, node, &mut state, size, (mode, rights))?;
         if change.is_size_alone() {
             return Ok(());
         }
@@ -283,22 +295,51 @@ pub(crate) fn by_path(
     state.store(operation)
 }
 
-/// Flags that may be changed: those that this engine or other programs act on.
-const CHANGEABLE: u32 = flags::IMMUTABLE | flags::APPEND | flags::NODUMP | flags::NOATIME;
+/// Flags that may be changed, of files and directories.
+const CHANGEABLE: u32 = flags::IMMUTABLE
+    | flags::APPEND
+    | flags::NODUMP
+    | flags::NOATIME
+    | flags::SYNC
+    | flags::SECURE_DELETION
+    | flags::UNDELETE
+    | flags::COMPRESS
+    | flags::NO_TAIL_MERGING
+    | flags::DIRECT_ACCESS;
+/// Those of directories alone.
+const OF_DIRECTORIES: u32 = flags::DIRECTORY_SYNC | flags::TOP_DIRECTORY | flags::PROJECT_INHERIT;
+/// Bits that Linux shows, or knows, and leaves as they are whatever a program asks for.
+const LEFT_ALONE: u32 = flags::ENCRYPTED
+    | flags::INDEX
+    | flags::VERITY
+    | flags::BLOCKS_AFTER_END
+    | flags::INLINE_DATA
+    | flags::COMPRESSION_STATE;
+/// Bits that Linux does not show: programs do not know that they are set, and may not set them.
+const HIDDEN: u32 = flags::HUGE_FILE | flags::EA_INODE;
 
-/// Changes inode flags.
+/// The flags of an inode after a program has asked for this word, as `FS_IOC_SETFLAGS` takes it:
+/// flags that no program can change stay as they are.
+pub(crate) fn flags_asked_for(state: &NodeState, word: u32) -> FlagChange {
+    let before = state.inode.flags;
+    let asked = word & !LEFT_ALONE | before & (LEFT_ALONE | HIDDEN);
+    FlagChange { set: asked & !before, clear: before & !asked }
+}
+
+/// Changes inode flags. `node` is the one whose state this is.
 ///
 /// # Errors
 /// `OperationUnsupported` for flags or inodes other than [`FlagChange`] names; `NotPermitted` for
 /// an inode that stays immutable; those of storing the inode.
 pub(crate) fn change_flags(
     operation: &Operation<'_>,
+    node: &Node,
     state: &mut NodeState,
     change: FlagChange,
 ) -> Result<()> {
     state.check_alive()?;
     let changeable = match state.file_type()? {
-        FileType::Directory => CHANGEABLE | flags::TOP_DIRECTORY,
+        FileType::Directory => CHANGEABLE | OF_DIRECTORIES,
         FileType::Regular => CHANGEABLE,
         _ => {
             return Err(ErrorKind::OperationUnsupported(
@@ -318,6 +359,33 @@ pub(crate) fn change_flags(
         check_not_immutable(state)?;
     }
     state.inode.flags = after;
+    state.inode.change_time = operation.volume().store.now();
+    state.store(operation)?;
+    node.note_flags(after);
+    Ok(())
+}
+
+/// Gives an inode to another project.
+///
+/// # Errors
+/// `OperationUnsupported` for a volume without projects, unless it is project 0, and for an inode
+/// without room for the number; `NotPermitted` for an immutable inode; those of storing it.
+pub(crate) fn set_project(
+    operation: &Operation<'_>,
+    state: &mut NodeState,
+    project: u32,
+) -> Result<()> {
+    let superblock = &operation.volume().store.superblock;
+    state.check_alive()?;
+    let has_projects = superblock.has(Feature::PROJECT);
+    if project == if has_projects { state.inode.project } else { 0 } {
+        return Ok(());
+    }
+    if !has_projects || !state.inode.keeps_project() {
+        return Err(ErrorKind::OperationUnsupported("it has no room for a project").into());
+    }
+    check_not_immutable(state)?;
+    state.inode.project = project;
     state.inode.change_time = operation.volume().store.now();
     state.store(operation)
 }

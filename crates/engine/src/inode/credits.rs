@@ -10,7 +10,7 @@
 //! | new inode with its name | `MAKE`: [`NEW_INODE`] + [`ATTRIBUTES`] + [`NAME`] + 1 |
 //! | name for an inode that is there | [`NAME`] + 2 + [`ORPHAN`] |
 //! | removal of a name | `UNLINK`: 4, then as freeing |
-//! | rename | `RENAME`: [`NAME`] + 12, then as freeing |
+//! | rename | `RENAME`: [`NAME`] + 17, then as freeing |
 //! | freeing, truncation, hole, allocation, zeroing, write-back | steps of [`STEP`] |
 //! | collapse, insertion, making a map dense | one step if that is enough, else steps |
 //!

@@ -88,7 +88,7 @@ impl Inodes {
         if self.volume.store.journal() != Journal::Ordered {
             return Ok(());
         }
-        let mut nodes = self.nodes.with_pages();
+        let mut nodes = self.nodes.of(self.volume.pages.placed_inodes());
         nodes.retain(|node| node.pages.has_placed());
         if wait == Wait::ForAll {
             // All are written before the first is locked.

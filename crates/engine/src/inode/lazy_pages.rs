@@ -63,6 +63,15 @@ impl Clock for Paged {
     fn park(&self, deadline: Option<u64>) -> Unparked {
         self.clock.park(deadline)
     }
+    fn park_for_lock(&self, deadline: Option<u64>) -> Unparked {
+        self.clock.park_for_lock(deadline)
+    }
+    fn overtaking_ns(&self) -> u64 {
+        self.clock.overtaking_ns()
+    }
+    fn comes_true_soon(&self, is_true: &mut dyn FnMut() -> bool) -> bool {
+        self.clock.comes_true_soon(is_true)
+    }
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
         self.clock.spawn(name, body)
     }

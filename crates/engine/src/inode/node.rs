@@ -26,18 +26,20 @@ use crate::policy::preset::Mount;
 use crate::ranks;
 use crate::runs::RunSet;
 use extant_block::{Clock, SleepRwLock};
-use extant_format::inode::{FileType, Inode};
+use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::Sequence;
 use extant_format::{FileBlock, Ino, Run};
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// One inode in memory.
 pub(crate) struct Node {
     pub(crate) ino: Ino,
     /// Its type, which never changes; `None` if its mode has none.
     file_type: Option<FileType>,
+    /// Tells it from other inodes with its number; never changes.
+    pub(crate) generation: u32,
     /// Locked while names in a directory, or a file's bytes or attributes, are read or changed.
     pub(crate) state: SleepRwLock<NodeState>,
     /// How many open files refer to it. An unlinked inode is freed when this falls to 0.
@@ -47,6 +49,9 @@ pub(crate) struct Node {
     /// The inode was freed. Set before its number can belong to another inode, and read by those
     /// that do not lock the node.
     pub(crate) freed: AtomicBool,
+    /// Changes of its bytes, or of the names in it, are durable when the call returns that makes
+    /// them: a copy of what its flags say.
+    pub(crate) synchronous: AtomicBool,
     /// The file was cut to nothing, and is written back when it is closed, so that a power cut some
     /// time later leaves either the old content or the new.
     pub(crate) rewritten: AtomicBool,
@@ -56,15 +61,29 @@ impl Node {
     /// A node that is not open, of this state.
     pub(crate) fn new(paged: &Arc<Paged>, state: NodeState) -> Node {
         let (ino, clock) = (state.ino, Arc::clone(paged) as Arc<dyn Clock>);
-        Node {
+        let inode_flags = state.inode.flags;
+        let node = Node {
             ino,
             file_type: state.inode.file_type(),
+            generation: state.inode.generation,
             pages: LazyPages::new(ino, paged),
-            state: SleepRwLock::new(clock, state).ranked(ranks::INODE),
+            state: SleepRwLock::new(clock, state).ranked(ranks::INODE).hurried(),
             opens: AtomicU32::new(0),
             freed: AtomicBool::new(false),
+            synchronous: AtomicBool::new(false),
             rewritten: AtomicBool::new(false),
-        }
+        };
+        node.note_flags(inode_flags);
+        node
+    }
+
+    /// Notes the flags of the inode, which are `flags` from now on.
+    pub(crate) fn note_flags(&self, flags: u32) {
+        let all = match self.file_type {
+            Some(FileType::Directory) => flags::SYNC | flags::DIRECTORY_SYNC,
+            _ => flags::SYNC,
+        };
+        self.synchronous.store(flags & all != 0, Ordering::Relaxed);
     }
 
     /// The file type. Unlike [`NodeState::file_type`], takes no lock.
@@ -128,6 +147,8 @@ pub(crate) struct NodeState {
     /// Blocks are being removed that recovery has to remove too: where that takes several steps,
     /// the inode is an orphan until the last one.
     pub(crate) is_shrinking: bool,
+    /// Its attributes were looked at, and give it no capabilities.
+    pub(crate) has_no_capability: bool,
     /// It was made without a name, and may still be given one.
     pub(crate) may_be_named: bool,
     /// The inode was freed while some thread held the node.
@@ -170,6 +191,7 @@ impl NodeState {
             stored_map,
             map_changed: false,
             is_shrinking: false,
+            has_no_capability: false,
             may_be_named: false,
             gone: false,
         }

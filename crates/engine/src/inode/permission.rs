@@ -10,7 +10,9 @@
 //! *Locking*: the caller has locked the inodes.
 use crate::error::{ErrorKind, Result};
 use crate::inode::node::NodeState;
-use extant_format::inode::{FileType, flags};
+use crate::inode::volume::Volume;
+use extant_format::inode::{FileType, Inode, flags};
+use extant_format::superblock::Feature;
 
 fn has(state: &NodeState, flag: u32) -> bool {
     state.inode.flags & flag != 0
@@ -55,6 +57,25 @@ pub(crate) fn check_may_unlink(directory: &NodeState, child: &NodeState) -> Resu
     check_not_locked(child)
 }
 
+/// Fails if a directory takes objects of its own project only, and this one belongs to another.
+pub(crate) fn check_project(
+    volume: &Volume,
+    directory: &NodeState,
+    child: &NodeState,
+) -> Result<()> {
+    let takes_all = !volume.store.superblock.has(Feature::PROJECT)
+        || !has(directory, flags::PROJECT_INHERIT)
+        || directory.inode.project == child.inode.project;
+    if takes_all { Ok(()) } else { Err(ErrorKind::OtherProject.into()) }
+}
+
+/// The project of a new object in a directory.
+pub(crate) fn inherited_project(volume: &Volume, parent: &Inode) -> u32 {
+    let inherits =
+        volume.store.superblock.has(Feature::PROJECT) && parent.flags & flags::PROJECT_INHERIT != 0;
+    if inherits { parent.project } else { 0 }
+}
+
 /// Flags that every new file or directory inherits.
 const INHERITED: u32 = flags::SECURE_DELETION
     | flags::UNDELETE
@@ -66,7 +87,9 @@ const INHERITED: u32 = flags::SECURE_DELETION
 /// The flags that a new object inherits from its directory.
 pub(crate) fn inherited_flags(parent: u32, file_type: FileType) -> u32 {
     match file_type {
-        FileType::Directory => parent & (INHERITED | flags::DIRECTORY_SYNC),
+        FileType::Directory => {
+            parent & (INHERITED | flags::DIRECTORY_SYNC | flags::PROJECT_INHERIT)
+        }
         FileType::Regular => parent & INHERITED,
         _ => parent & (flags::NODUMP | flags::NOATIME),
     }

@@ -1,9 +1,12 @@
 //! Which rights of a file end when it changes: set-user-ID, set-group-ID and capabilities.
 //!
-//! They end where the kernel removes them for a process without privileges: without a caller the
-//! engine cannot tell on whose behalf it makes the change, and a program must not keep its owner's
-//! rights with content from someone else.
+//! They end where the kernel removes them for a process without privileges, unless the call says
+//! otherwise: without a caller the engine cannot tell on whose behalf it makes the change, and a
+//! program must not keep its owner's rights with content from someone else. A kernel above a mount
+//! can tell, and says so with each call ([`RunRights`]).
 //!
+//! *Invariants*: `NodeState::has_no_capability` is only true of an inode without capabilities; what
+//! replaces attributes clears it.
 //! *Locking*: the caller has locked the inode exclusively.
 use crate::error::Result;
 use crate::inode::attribute;
@@ -16,6 +19,53 @@ const GROUP_EXECUTE: u16 = 0o0010;
 /// The attribute that holds the capabilities of a program.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 
+/// What a change of a file's content does to the rights that the file is run with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunRights {
+    /// Set-user-ID, set-group-ID (if the group may execute the file) and capabilities end: a
+    /// process without privileges made the change.
+    #[default]
+    End,
+    /// As [`RunRights::End`], and set-group-ID ends also if the group may not execute the file: the
+    /// process is not in the file's group.
+    EndForStranger,
+    /// Capabilities end, and the mode stays: a process made the change that may keep it
+    /// (CAP_FSETID).
+    CapabilityEnds,
+    /// All stay, and so do the times: a kernel writes its cache back. It has judged the change and
+    /// set the times when its cache was changed, perhaps before these rights were given.
+    Stay,
+}
+
+impl RunRights {
+    /// The mode of a file after the change.
+    pub(crate) fn mode_after(self, mode: u16) -> u16 {
+        match self {
+            RunRights::End => without_set_id(mode),
+            RunRights::EndForStranger => mode & !(SET_USER_ID | SET_GROUP_ID),
+            RunRights::CapabilityEnds | RunRights::Stay => mode,
+        }
+    }
+
+    /// Removes the capabilities, if they end. Called before the content changes, because the
+    /// remaining attributes may need room. Returns whether there were any.
+    ///
+    /// # Errors
+    /// `NoSpace`; `Corrupt` for attributes that cannot be read; what the device returns.
+    pub(crate) fn end_capability(
+        self,
+        operation: &Operation<'_>,
+        state: &mut NodeState,
+    ) -> Result<bool> {
+        match self {
+            RunRights::Stay => Ok(false),
+            RunRights::End | RunRights::EndForStranger | RunRights::CapabilityEnds => {
+                remove_capability(operation, state)
+            }
+        }
+    }
+}
+
 /// The mode of a file without set-user-ID. Set-group-ID is removed as well if the group may execute
 /// the file: otherwise that bit means something else.
 pub(crate) fn without_set_id(mode: u16) -> u16 {
@@ -25,20 +75,24 @@ pub(crate) fn without_set_id(mode: u16) -> u16 {
     }
 }
 
-/// Removes the capabilities that a file is run with. Called before its content changes, because the
-/// remaining attributes may need room. Returns whether there were any.
+/// Removes the capabilities that a file is run with. Returns whether there were any. The attributes
+/// are looked at once, until they change.
 ///
 /// # Errors
-/// `NoSpace`; `Corrupt` for attributes that cannot be read; what the device returns.
+/// As for [`RunRights::end_capability`].
 pub(crate) fn remove_capability(operation: &Operation<'_>, state: &mut NodeState) -> Result<bool> {
+    if state.has_no_capability {
+        return Ok(false);
+    }
     let mut attributes = attribute::list(operation.volume(), state)?;
     let before = attributes.len();
     attributes.retain(|attribute| attribute.name != CAPABILITY);
-    if attributes.len() == before {
-        return Ok(false);
+    let had_one = attributes.len() != before;
+    if had_one {
+        attribute::replace_all(operation, state, &attributes)?;
     }
-    attribute::replace_all(operation, state, &attributes)?;
-    Ok(true)
+    state.has_no_capability = true;
+    Ok(had_one)
 }
 
 #[cfg(test)]
@@ -61,5 +115,7 @@ mod tests {
         for (before, after) in rows {
             assert_eq!(without_set_id(before), after, "{before:o}");
         }
+        // Of a process that is not in the file's group.
+        assert_eq!(RunRights::EndForStranger.mode_after(0o107244), 0o101244);
     }
 }

@@ -161,11 +161,11 @@ fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, part: Par
     volume.change(STEP, |operation| {
         let submitted = submit_some(operation, pages, state, part)
             .inspect_err(|error| volume.store.latch.close(Some(error)));
-        pages.count_placed(state.placed.len());
+        volume.pages.count_placed((state.ino, pages), state.placed.len());
         // Stored before the count falls: a thread that finds nothing dirty here finds the map
         // stored.
         let stored = submitted.and_then(|end| state.store_content(operation).map(|()| end));
-        volume.pages.count_left(&volume.store, pages, state.dirty.len());
+        volume.pages.count_left(&volume.store, (state.ino, pages), state.dirty.len());
         stored
     })
 }
@@ -191,8 +191,8 @@ pub(crate) fn write_before_commit(
     }
     submit_some(operation, pages, state, Part { from: block, most: 1, ..Part::ALL })
         .inspect_err(|error| volume.store.latch.close(Some(error)))?;
-    pages.count_placed(state.placed.len());
-    volume.pages.count_left(&volume.store, pages, state.dirty.len());
+    volume.pages.count_placed((state.ino, pages), state.placed.len());
+    volume.pages.count_left(&volume.store, (state.ino, pages), state.dirty.len());
     let under_way = Arc::clone(&pages.under_way);
     log.wait_for_data(Box::new(move || under_way.wait_for(&(block..block + 1))));
     Ok(())
@@ -402,7 +402,7 @@ pub(crate) fn enter_map(
         if state.placed.is_empty() && state.dirty.is_empty() {
             volume.space.release_kept(std::mem::take(&mut state.promised_map));
         }
-        pages.count_placed(state.placed.len());
+        volume.pages.count_placed((state.ino, pages), state.placed.len());
         entered.and_then(|()| {
             operation.need(STEP);
             state.store_content(operation)
@@ -531,9 +531,9 @@ fn end_of(
 ) -> impl FnOnce(&io::Result<()>) + Send + 'static {
     let (under_way, seat) = (Arc::clone(&pages.under_way), Arc::clone(&volume.store.seat));
     let (barrier, covered_by) = (Arc::clone(&volume.store.barrier), Arc::clone(pages.covered_by()));
-    move |_| {
+    move |result| {
         covered_by.fetch_max(barrier.next(), Ordering::AcqRel);
-        under_way.end(range);
+        under_way.end(range, result);
         seat.write_ended(bytes);
     }
 }

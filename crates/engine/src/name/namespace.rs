@@ -374,6 +374,7 @@ impl Inodes {
         if state.inode.links >= LINKS_MAX {
             return Err(ErrorKind::TooManyLinks.into());
         }
+        permission::check_project(volume, &parent, &state)?;
         let mut reservation =
             volume.space.reserve(directory::insert_need(volume, &parent, name)?)?;
         let was_nameless = state.inode.links == 0;
@@ -533,6 +534,7 @@ fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<
     inode.uid = new.uid;
     inode.gid = new.gid;
     inode.flags |= permission::inherited_flags(parent.flags, new.file_type);
+    inode.project = permission::inherited_project(volume, parent);
     let inherits_group = parent.mode & 0o2000 != 0;
     if inherits_group {
         inode.gid = parent.gid;

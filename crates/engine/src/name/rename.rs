@@ -12,8 +12,9 @@ use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
+use crate::inode::permission::check_project;
 use crate::inode::write_back::write_with_names;
-use crate::name::beginning::Defaults;
+use crate::name::beginning::{Beginning, Defaults, Wish};
 use crate::name::directory::{self, Departure};
 use crate::name::namespace::{
     NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory,
@@ -40,8 +41,17 @@ pub enum Rename {
 }
 
 /// Blocks of metadata that moving a name changes: a name is added, and a block changed that has the
-/// old one; the "..", of two directories that change places; four inodes, and a whiteout.
-const RENAME: u32 = credits::NAME + 1 + 2 + 4 * credits::INODE + credits::NEW_INODE;
+/// old one; the "..", of two directories that change places; four inodes, and a whiteout with its
+/// access lists.
+const RENAME: u32 =
+    credits::NAME + 1 + 2 + 4 * credits::INODE + credits::NEW_INODE + credits::ATTRIBUTES;
+
+/// What is left at the old name: made like any other object by who renames.
+struct Whiteout {
+    beginning: Beginning,
+    uid: u32,
+    gid: u32,
+}
 
 /// The two ends of a rename.
 struct Ends<'a> {
@@ -146,9 +156,19 @@ impl Inodes {
                 check_may_move(volume, target, caller)?;
             }
         }
+        check_project(volume, parents.to(), &source)?;
+        if let Some(target) = target.as_deref().filter(|_| how == Rename::Exchange) {
+            check_project(volume, &parents.from, target)?;
+        }
         match (&mut target, how) {
             (Some(target), Rename::Exchange) => self.exchange(parents, ends, &mut source, target),
-            _ => self.replace(parents, ends, &mut source, target.as_deref_mut(), how),
+            _ => {
+                let whiteout = match how {
+                    Rename::Whiteout => Some(self.whiteout_of(&parents.from, caller)?),
+                    _ => None,
+                };
+                self.replace(parents, ends, &mut source, target.as_deref_mut(), whiteout)
+            }
         }
     }
 
@@ -177,12 +197,12 @@ impl Inodes {
         ends: &Ends<'_>,
         source: &mut NodeState,
         target: Option<&mut NodeState>,
-        how: Rename,
+        whiteout: Option<Whiteout>,
     ) -> Result<()> {
         let volume = &self.volume;
         let source_type = source.file_type()?;
         let moves_directory = source_type == FileType::Directory;
-        let mut need = 0;
+        let mut need = whiteout.as_ref().map_or(0, |whiteout| whiteout.beginning.blocks());
         match &target {
             Some(target) => self.check_replaceable(source_type, target)?,
             None => need += directory::insert_need(volume, parents.to(), ends.to)?,
@@ -198,7 +218,8 @@ impl Inodes {
         }
         let mut reservation = volume.space.reserve(need)?;
         volume.change(RENAME, |operation| {
-            self.move_name(operation, &mut reservation, parents, ends, source, how)?;
+            let whiteout = whiteout.as_ref();
+            self.move_name(operation, &mut reservation, parents, ends, source, whiteout)?;
             if moves_directory {
                 self.move_directory(operation, parents, source, target.as_deref())?;
             }
@@ -220,11 +241,13 @@ impl Inodes {
         parents: &mut Parents<'_>,
         ends: &Ends<'_>,
         source: &NodeState,
-        how: Rename,
+        whiteout: Option<&Whiteout>,
     ) -> Result<()> {
-        let whiteout = match how {
-            Rename::Whiteout => Some(self.whiteout(operation, &parents.from, ends.from)?),
-            _ => None,
+        let whiteout = match whiteout {
+            Some(new) => {
+                Some(self.whiteout(operation, reservation, (&parents.from, ends.from), new)?)
+            }
+            None => None,
         };
         let file_type = source.file_type()?;
         match &ends.target {
@@ -349,18 +372,37 @@ impl Inodes {
         })
     }
 
-    fn whiteout(&self, operation: &Operation<'_>, parent: &NodeState, name: &[u8]) -> Result<Ino> {
+    /// What a whiteout of this caller in this directory is like. Without a caller it is root's.
+    fn whiteout_of(&self, parent: &NodeState, caller: Option<&Caller>) -> Result<Whiteout> {
+        let file_type = FileType::CharacterDevice;
+        let defaults = match caller {
+            Some(_) => Defaults::Apply { umask: 0 },
+            None => Defaults::Ignore,
+        };
+        let wish = Wish { file_type, permissions: 0, defaults };
+        let beginning = Beginning::of(&self.volume, parent, wish, caller)?;
+        let (uid, gid) = caller.map_or((0, 0), |caller| (caller.uid, caller.gid));
+        Ok(Whiteout { beginning, uid, gid })
+    }
+
+    fn whiteout(
+        &self,
+        operation: &Operation<'_>,
+        reservation: &mut Reservation<'_>,
+        (parent, name): (&NodeState, &[u8]),
+        whiteout: &Whiteout,
+    ) -> Result<Ino> {
         let new = NewInode {
             file_type: FileType::CharacterDevice,
-            permissions: 0,
-            uid: 0,
-            gid: 0,
+            permissions: whiteout.beginning.permissions(),
+            uid: whiteout.uid,
+            gid: whiteout.gid,
             device: Device { major: 0, minor: 0 },
             target: b"",
             defaults: Defaults::Ignore,
         };
-        let mut none = self.volume.space.reserve(0)?;
-        let mut state = self.new_inode(operation, &mut none, parent, name, &new)?;
+        let mut state = self.new_inode(operation, reservation, parent, name, &new)?;
+        whiteout.beginning.apply(operation, reservation, &mut state)?;
         state.inode.links = 1;
         state.store(operation)?;
         let ino = state.ino;

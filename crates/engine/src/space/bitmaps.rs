@@ -49,7 +49,7 @@ impl BitmapKind {
 }
 
 impl GroupState {
-    fn slot(&mut self, bitmap: BitmapKind) -> &mut Option<Arc<Frame>> {
+    pub(super) fn slot(&mut self, bitmap: BitmapKind) -> &mut Option<Arc<Frame>> {
         match bitmap {
             BitmapKind::Blocks => &mut self.block_bitmap,
             BitmapKind::Inodes => &mut self.inode_bitmap,
@@ -209,7 +209,7 @@ impl Space {
     }
 
     /// The bitmap of a group in which only the volume's own metadata is in use.
-    fn uninitialised(&self, group: GroupNo, bitmap: BitmapKind) -> Vec<u8> {
+    pub(super) fn uninitialised(&self, group: GroupNo, bitmap: BitmapKind) -> Vec<u8> {
         let bits = self.store.superblock.block_size().saturating_mul(8);
         let limit = self.limit(group, bitmap);
         let mut bytes = vec![0; self.store.superblock.block_size() as usize];

@@ -6,6 +6,7 @@
 //! bitmaps   bitmaps come into memory              held      freed, not to be reused yet
 //! metadata  where the volume's own blocks are     sweep     descriptors reach the disk
 //! cut       a volume ends earlier                 claims    blocks and inodes by their numbers
+//! trim      free blocks are given back
 //! ```
 //!
 //! *Invariants*: once loaded, a group's counters equal what its bitmaps say. `available`, the free
@@ -30,6 +31,7 @@ mod search;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod windows;
 
 use crate::error::{Error, Place, Result};

@@ -19,11 +19,13 @@
 //!
 //! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features
 //! that decide layouts, seeds); fields that change are in `record`. Frames are changed only through
-//! a [`Handle`](handle::Handle). Nothing is written once the latch is closed.
+//! a [`Handle`](handle::Handle). Nothing is written once the latch is closed, but the note that a
+//! failure closed it.
 //! *Locking*: `cache.sweep`, then `journal.checkpointing`, `gate` and `barrier.flushing`, all of
-//! them sleeping. A handle holds the gate shared, a sweep exclusively while it freezes. The
-//! short locks: a cache shard or the list of dirty frames, then a frame, then the progress of
-//! writes, the budget or the spare buffers. Those of `record` and `latch` are taken on their own.
+//! them sleeping; `error_noted`, once the latch is closed, with none of them. A handle holds the
+//! gate shared, a sweep exclusively while it freezes. The short locks: a cache shard or the list of
+//! dirty frames, then a frame, then the progress of writes, the budget or the spare buffers. Those
+//! of `record` and `latch` are taken on their own.
 pub(crate) mod barrier;
 pub(crate) mod budget;
 pub(crate) mod cache;
@@ -43,12 +45,13 @@ use crate::policy::allocation::Delay;
 use crate::policy::preset::{
     DataOrder, InodeCreation, Journal, Mount, NeighbourReadAhead, Policies,
 };
+use crate::ranks;
 use barrier::Barrier;
 use budget::{DirtyBudget, Seat};
 use cache::{Cache, Surroundings};
 use extant_block::buffer::PoolShare;
 use extant_block::paced::Limits;
-use extant_block::{BlockDevice, Clock, Neighbours, Paced};
+use extant_block::{BlockDevice, Clock, Neighbours, Paced, SleepLock};
 use extant_format::directory::Style;
 use extant_format::hash::Hasher;
 use extant_format::inode::Time;
@@ -105,9 +108,11 @@ pub struct Options {
 
 /// One open volume, up to its device.
 pub(crate) struct Store {
-    /// The device itself: for the superblock and flushes, for mkfs and for surveys.
+    /// The device itself: for flushes, the log and surveys. What reads ahead in front of it never
+    /// gives out the blocks of the log: no file owns them.
     pub(crate) device: Arc<dyn BlockDevice>,
-    /// The device with the policies' read-ahead in front, used for files and metadata.
+    /// The device with the policies' read-ahead in front, which has to know of every write to what
+    /// it may hold: used for files, metadata and the superblock, and by mkfs.
     pub(crate) traffic: Arc<dyn BlockDevice>,
     /// That read-ahead, for what it takes of the memory.
     pub(crate) ahead: Ahead,
@@ -139,6 +144,8 @@ pub(crate) struct Store {
     pub(crate) is_remembered: bool,
     /// Blocks in which the device holds data, once it was asked.
     held: OnceLock<u64>,
+    /// A failure was noted on the device. Held while that is done.
+    error_noted: SleepLock<bool>,
 }
 
 impl Drop for Store {
@@ -211,6 +218,7 @@ impl Store {
                 .read_remembered(extant_format::superblock::SUPERBLOCK_OFFSET, &mut [0])
                 > 0,
             held: OnceLock::new(),
+            error_noted: SleepLock::new(Arc::clone(device.clock()), false).ranked(ranks::FLUSHING),
             traffic,
             ahead,
             seat,
@@ -293,14 +301,26 @@ impl Store {
         self.log().map_or(Ok(()), |log| log.checkpoint(self))
     }
 
-    /// After a failure: notes in the journal that an error stopped it, for the next program that
-    /// opens the volume.
-    pub(crate) fn note_error_in_journal(&self) {
-        if let Some(log) = self.log()
-            && self.latch.check().is_err_and(|error| !matches!(error.kind, ErrorKind::ReadOnly))
-        {
+    /// After a failure: notes in the journal, and in the superblock, that an error stopped them,
+    /// for the next program that opens the volume. Once; if the device takes no more writes, the
+    /// volume stays without these notes. No write is under way.
+    pub(crate) fn note_error(&self) {
+        let Err(error) = self.latch.check() else { return };
+        if matches!(error.kind, ErrorKind::ReadOnly) {
+            // It was closed in order.
+            return;
+        }
+        // A second thread waits until it is noted: it then tells its caller that nothing more is
+        // written.
+        let mut noted = self.error_noted.lock();
+        if std::mem::replace(&mut *noted, true) {
+            return;
+        }
+        if let Some(log) = self.log() {
             log.note_error();
         }
+        // One that cannot be read or written has to do without.
+        let _ = superblock::record_error(&*self.traffic, &error);
     }
 
     /// The journal, where changes go through one.
@@ -383,7 +403,7 @@ impl Store {
         if !self.latch.enter() {
             return self.latch.check();
         }
-        let outcome = self.device.write(offset, bytes).map_err(Error::from);
+        let outcome = self.traffic.write(offset, bytes).map_err(Error::from);
         match &outcome {
             Ok(()) => self.barrier.note_written(),
             Err(error) => self.latch.close(Some(error)),
@@ -398,7 +418,7 @@ impl Store {
             return self.latch.check();
         }
         let slices: Vec<IoSlice<'_>> = pieces.iter().map(|bytes| IoSlice::new(bytes)).collect();
-        let outcome = self.device.write_vectored(offset, &slices).map_err(Error::from);
+        let outcome = self.traffic.write_vectored(offset, &slices).map_err(Error::from);
         match &outcome {
             Ok(()) => self.barrier.note_written(),
             Err(error) => self.latch.close(Some(error)),
@@ -413,12 +433,36 @@ impl Store {
         if !self.latch.enter() {
             return self.latch.check();
         }
-        let outcome = self.device.write_durable(offset, bytes).map_err(Error::from);
+        let outcome = self.traffic.write_durable(offset, bytes).map_err(Error::from);
         if let Err(error) = &outcome {
             self.latch.close(Some(error));
         }
         self.latch.leave();
         outcome
+    }
+
+    /// Tells the device that blocks are not needed any more. A failure does not close the latch:
+    /// nothing points to them.
+    ///
+    /// # Errors
+    /// `OperationUnsupported` if the device can do nothing with that; what it returns otherwise;
+    /// what closed the latch.
+    pub(crate) fn discard(&self, run: Run) -> Result<()> {
+        self.check_writable()?;
+        if !self.latch.enter() {
+            return self.latch.check();
+        }
+        let block_size = u64::from(self.block_size());
+        let offset = run.start.0.saturating_mul(block_size);
+        let outcome = self.traffic.discard(offset, u64::from(run.length) * block_size);
+        self.barrier.note_written();
+        self.latch.leave();
+        outcome.map_err(|error| match error.kind() {
+            std::io::ErrorKind::Unsupported => {
+                ErrorKind::OperationUnsupported("the device gives nothing back").into()
+            }
+            _ => error.into(),
+        })
     }
 
     /// Forgets the frames of freed blocks. A copy of them in the journal is not replayed any more.

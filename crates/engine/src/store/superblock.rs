@@ -9,7 +9,9 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::GroupNo;
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::superblock::{
+    ErrorCode, Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The fields that change, apart from the free counts, which the groups keep.
@@ -148,6 +150,23 @@ fn encoded_without_time(superblock: &Superblock) -> Vec<u8> {
     let mut timeless = superblock.clone();
     timeless.written_seconds = 0;
     timeless.encode().to_vec()
+}
+
+/// Records a failure in the primary superblock as it is on the device, durably. Nothing else of it
+/// changes: what was to become of it is in the journal, or lost.
+///
+/// # Errors
+/// As [`read_superblock`]; what the device returns.
+pub(super) fn record_error(device: &dyn BlockDevice, failure: &Error) -> Result<()> {
+    let mut superblock = read_superblock(device)?;
+    let code = match &failure.kind {
+        ErrorKind::Device(_) => ErrorCode::Device,
+        ErrorKind::Corrupt(_) | ErrorKind::Journal(_) => ErrorCode::Corrupt,
+        _ => ErrorCode::Unknown,
+    };
+    let seconds = device.clock().wall().seconds.max(1).cast_unsigned();
+    superblock.record_error(seconds, "extant", code);
+    Ok(device.write_durable(SUPERBLOCK_OFFSET, &superblock.encode())?)
 }
 
 /// Reads the superblock of a volume that fits on its device and needs no recovery.

@@ -6,9 +6,12 @@ mod attacks;
 mod both;
 mod caller;
 mod cookies;
+mod copies;
 mod lists;
+mod mounted;
 mod names;
 mod permissions;
+mod projects;
 mod ranges;
 #[path = "../volume/mod.rs"]
 mod volume;

@@ -3,7 +3,7 @@ use crate::volume::Random;
 use crate::{BYTES, KINDS, at, finish, fresh, specification};
 use extant_engine::{
     Caller, ErrorKind, Existing, Filesystem, MetadataChange, New, NewKind, OpenOutcome, Options,
-    Remembered, Rename, Rights, SetAttribute, SetTime,
+    Rename, Rights, SetAttribute, SetTime,
 };
 use extant_format::Ino;
 use extant_format::inode::{Device, FileType, Time};
@@ -80,27 +80,6 @@ fn a_reference_to_what_was_freed_never_means_another_inode() {
         gone(inodes.get(Ino(number), 0).expect_err("no inode"));
     }
     finish(&device, volume);
-}
-
-#[test]
-fn remembered_inodes_are_forgotten_with_their_last_look_up() {
-    let (_, volume) = fresh(&specification(KINDS[0], BYTES));
-    let inodes = volume.inodes();
-    let root = inodes.root().expect("a root");
-    let file = inodes.create(&root, b"file", &New::default()).expect("makes it");
-    let remembered = Remembered::new();
-    for _ in 0..3 {
-        remembered.remember(&file);
-    }
-    remembered.remember(&root);
-    remembered.forget(file.number(), 2);
-    assert_eq!(remembered.get(file.number()).map(|inode| inode.number()), Some(file.number()));
-    remembered.forget(file.number(), 1);
-    assert!(remembered.get(file.number()).is_none());
-    remembered.forget(file.number(), 1);
-    assert_eq!(remembered.len(), 1);
-    remembered.forget(root.number(), u64::MAX);
-    assert!(remembered.is_empty());
 }
 
 #[test]
@@ -197,6 +176,7 @@ fn metadata_changes_in_one_step() {
         access_time: Some(SetTime::To(time)),
         modify_time: Some(SetTime::Now),
         change_time: Some(time),
+        run_rights: None,
     };
     inodes.set_metadata(&inode, &change).expect("changes it");
     let found = inodes.metadata(&inode).expect("is there");
@@ -348,14 +328,9 @@ fn a_number_that_is_used_again_leads_to_the_inode_that_has_it() {
     volume.sync().expect("syncs");
     let new = inodes.create(&root, b"new", &New::default()).expect("makes it");
     assert_eq!(new.number(), old.number());
-    let remembered = Remembered::new();
-    remembered.remember(&old);
-    remembered.remember(&new);
-    // A look-up that found the old one before it was removed, and comes to be counted now.
-    remembered.remember(&old);
-    let found = remembered.get(new.number()).expect("is remembered");
+    let found = inodes.by_number(new.number()).expect("is in use");
     assert_eq!(found.generation(), new.generation());
-    remembered.forget(new.number(), 3);
-    assert!(remembered.is_empty());
+    assert_ne!(found.generation(), old.generation());
+    assert_eq!(inodes.metadata(&old).expect_err("is gone").errno(), 2);
     finish(&device, volume);
 }

@@ -1,6 +1,6 @@
 //! Calls that change or read something, done to a kernel mount and to the engine.
 
-use extant_engine::{Change, Error, Filesystem, FlagChange, Rename, SetAttribute, Size};
+use extant_engine::{Change, Error, Filesystem, Rename, SetAttribute, Size};
 use extant_format::inode::{Device, FileType, Time};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, IFlags, Mode, RenameFlags, Timespec, Timestamps, XattrFlags,
@@ -194,7 +194,9 @@ impl Call {
                 volume.remove_attribute(at(name), attribute.as_bytes())
             }
             Call::Flags(name, set, clear) => {
-                volume.change_flags(at(name), FlagChange { set, clear })
+                let inode = volume.inode(at(name))?;
+                let inodes = volume.inodes();
+                inodes.set_flags(&inode, inodes.flags(&inode)? & !clear | set)
             }
             Call::Read(name, length) => {
                 volume.open_file(at(name))?.read_at(0, &mut vec![0; length]).map(drop)

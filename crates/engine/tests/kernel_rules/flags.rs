@@ -209,3 +209,59 @@ fn flags_that_nobody_keeps_are_refused_and_new_files_inherit_those_that_they_sho
         assert_eq!(flags & set, NODUMP | NOATIME, "{name}");
     }
 }
+
+/// Every bit of the word, set and cleared again, on a file and on a directory: the same outcome and
+/// the same flags as the kernel's.
+#[test]
+fn every_flag_that_a_program_asks_for_ends_as_in_the_kernel() {
+    use extant_format::inode::flags::{BLOCKS_AFTER_END, EXTENTS, JOURNALED_DATA};
+    if !extant_testkit::oracle::require("e2fsck") || !extant_testkit::oracle::can_mount() {
+        return;
+    }
+    let names = ["file", "directory"];
+    let both = both("modern", "", |volume| {
+        volume.write("/file", b"content").expect("a file");
+        volume.create_dir("/directory", 0o755).expect("a directory");
+    });
+    let of_kernel = |name: &str| {
+        let file = std::fs::File::open(both.mounted.path().join(name)).expect("opens");
+        rustix::fs::ioctl_getflags(&file).expect("reads flags").bits()
+    };
+    let mut wrong = Vec::new();
+    let mut kept = 0;
+    for bit in 0..32 {
+        let flag = 1 << bit;
+        // The kernel changes the map, or asks for another privilege; here both are refused. A bit
+        // that has lost its meaning is kept there.
+        if [EXTENTS, JOURNALED_DATA, BLOCKS_AFTER_END].contains(&flag) {
+            continue;
+        }
+        for name in names {
+            let set = Flags(name, flag, 0);
+            let outcomes = (set.kernel(both.mounted.path()), set.engine(&both.volume, ""));
+            let path = format!("/{name}");
+            let now = both.volume.metadata(&path).expect("is there").flags;
+            kept += u32::from(now & flag != 0);
+            if outcomes.0 != outcomes.1 || now != of_kernel(name) {
+                wrong.push(format!(
+                    "{flag:#x} of the {name}: kernel, engine: {outcomes:?}, {now:#x}"
+                ));
+            }
+            let clear = Flags(name, 0, flag);
+            let outcomes = (clear.kernel(both.mounted.path()), clear.engine(&both.volume, ""));
+            let now = both.volume.metadata(&path).expect("is there").flags;
+            if outcomes.0 != outcomes.1 || now != of_kernel(name) {
+                wrong.push(format!("{flag:#x} of the {name} cleared: {outcomes:?}, {now:#x}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(kept > 20, "{kept} flags were kept");
+    for (flag, name) in [(EXTENTS, "file"), (JOURNALED_DATA, "directory")] {
+        let inodes = both.volume.inodes();
+        let inode = both.volume.inode(format!("/{name}")).expect("is there");
+        let word = inodes.flags(&inode).expect("flags") ^ flag;
+        assert_eq!(inodes.set_flags(&inode, word).expect_err("is refused").errno(), 95);
+    }
+    both.finish();
+}

@@ -4,8 +4,9 @@ use crate::api::filesystem::Metadata;
 use crate::error::Result;
 use crate::inode::attribute::SetAttribute;
 use crate::inode::change::{self, FlagChange, MetadataChange};
-use crate::inode::{access, attribute_access, credits};
+use crate::inode::{NodeState, access, attribute_access, credits};
 use extant_format::attribute::Attribute;
+use extant_format::superblock::Feature;
 
 impl Inodes<'_> {
     /// What `stat` returns.
@@ -14,10 +15,10 @@ impl Inodes<'_> {
     /// `NotFound`; `Corrupt`, for an inode without a type.
     pub fn metadata(&self, inode: &Inode) -> Result<Metadata> {
         let node = self.node(inode)?;
-        self.look(|_| {
+        self.look(|core| {
             let state = node.state.read();
             state.check_alive()?;
-            Metadata::new(node.ino, &state.inode)
+            Metadata::new(&state, core.inodes.volume.store.block_size())
         })
     }
 
@@ -51,15 +52,66 @@ impl Inodes<'_> {
     /// `NotPermitted` for any change of an immutable one that leaves it immutable, and for a caller
     /// that does not own it, or lacks the privilege to lock it.
     pub fn change_flags(&self, inode: &Inode, wanted: FlagChange) -> Result<()> {
+        self.change_flags_as(inode, |_| wanted)
+    }
+
+    /// Sets all inode flags to those of a word, as `FS_IOC_SETFLAGS` takes it: those that no
+    /// program can change, such as the one for an index, stay as they are.
+    ///
+    /// # Errors
+    /// As for [`Inodes::change_flags`].
+    pub fn set_flags(&self, inode: &Inode, word: u32) -> Result<()> {
+        self.change_flags_as(inode, |state| change::flags_asked_for(state, word))
+    }
+
+    fn change_flags_as(
+        &self,
+        inode: &Inode,
+        wanted: impl Fn(&NodeState) -> FlagChange,
+    ) -> Result<()> {
         let node = self.node(inode)?;
         self.change(|core| {
             let mut state = node.state.write();
             state.check_alive()?;
+            let wanted = wanted(&state);
             let before = state.inode.flags;
             let after = before & !wanted.clear | wanted.set;
             access::check_flags(&state, (before, after), self.caller)?;
             core.volume().change(credits::INODE, |operation| {
-                change::change_flags(operation, &mut state, wanted)
+                change::change_flags(operation, node, &mut state, wanted)
+            })
+        })
+    }
+
+    /// The project that an object belongs to; 0 on a volume without projects.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn project(&self, inode: &Inode) -> Result<u32> {
+        let node = self.node(inode)?;
+        self.look(|core| {
+            let state = node.state.read();
+            state.check_alive()?;
+            let has_projects = core.volume().store.superblock.has(Feature::PROJECT);
+            Ok(if has_projects { state.inode.project } else { 0 })
+        })
+    }
+
+    /// Gives an object to another project (the feature `project`). Objects that are made in a
+    /// directory with the flag for that belong to its project, and it takes no others.
+    ///
+    /// # Errors
+    /// `OperationUnsupported` on a volume without projects, and for an inode without room for the
+    /// number; `NotPermitted` for a caller that does not own it, and for an immutable object;
+    /// `NotFound`; what the device returns.
+    pub fn set_project(&self, inode: &Inode, project: u32) -> Result<()> {
+        let node = self.node(inode)?;
+        self.change(|core| {
+            let mut state = node.state.write();
+            state.check_alive()?;
+            access::check_owner(&state, self.caller)?;
+            core.volume().change(credits::INODE, |operation| {
+                change::set_project(operation, &mut state, project)
             })
         })
     }

@@ -152,7 +152,8 @@ impl Inodes<'_> {
     fn known(&self, node: &Arc<Node>) -> Result<Option<Known>> {
         let inode = self.of(Arc::clone(node));
         let state = node.state.read();
-        match state.check_alive().and_then(|()| Metadata::new(node.ino, &state.inode)) {
+        let block_size = self.core.inodes.volume.store.block_size();
+        match state.check_alive().and_then(|()| Metadata::new(&state, block_size)) {
             Ok(metadata) => Ok(Some(Known { inode, metadata })),
             Err(Error { kind: ErrorKind::NotFound, .. }) => Ok(None),
             Err(error) => Err(error),

@@ -5,7 +5,8 @@ use crate::error::{ErrorKind, Result};
 use crate::inode::access;
 use crate::inode::file::Durable;
 use crate::inode::file::Size;
-use crate::inode::file::range::{self, Content};
+use crate::inode::file::range::{self, Content, RangeChange};
+use crate::inode::rights::RunRights;
 use extant_format::inode::FileType;
 use std::sync::Arc;
 
@@ -49,6 +50,23 @@ impl File {
         self.sync_as(Durable::Data)
     }
 
+    /// Changes a range of the file as one of the calls below, and says what becomes of the rights
+    /// that the file is run with; those calls end them.
+    ///
+    /// # Errors
+    /// As for the call of that name.
+    pub fn change_range(
+        &self,
+        offset: u64,
+        length: u64,
+        change: RangeChange,
+        rights: RunRights,
+    ) -> Result<()> {
+        self.changing_map(|volume| {
+            range::change(volume, &self.node, (offset, length), (change, rights))
+        })
+    }
+
     /// Makes a range read as zeros (FALLOC_FL_ZERO_RANGE): all of it has blocks afterwards, which
     /// need not be written. Files with extents only.
     ///
@@ -57,7 +75,7 @@ impl File {
     /// `OperationUnsupported` without extents; `FileTooLarge`; `NotPermitted` for what is immutable
     /// or append-only; `NoSpace`, with nothing changed; `Corrupt`; what the device returns.
     pub fn zero_range(&self, offset: u64, length: u64, size: Size) -> Result<()> {
-        self.changing_map(|volume| range::zero(volume, &self.node, offset, length, size))
+        self.change_range(offset, length, RangeChange::Zero(size), RunRights::End)
     }
 
     /// Takes a range of whole blocks out (FALLOC_FL_COLLAPSE_RANGE): what comes after it moves to
@@ -69,7 +87,7 @@ impl File {
     /// file; otherwise as for [`File::zero_range`]. Damage anywhere in the map is `Corrupt`, with
     /// nothing changed.
     pub fn collapse_range(&self, offset: u64, length: u64) -> Result<()> {
-        self.changing_map(|volume| range::collapse(volume, &self.node, offset, length))
+        self.change_range(offset, length, RangeChange::Collapse, RunRights::End)
     }
 
     /// Inserts a hole of whole blocks (FALLOC_FL_INSERT_RANGE): what is at the offset and after it
@@ -79,7 +97,7 @@ impl File {
     /// `InvalidArgument` unless both ends are at boundaries of blocks and the offset is in the
     /// file; `FileTooLarge`; otherwise as for [`File::collapse_range`].
     pub fn insert_range(&self, offset: u64, length: u64) -> Result<()> {
-        self.changing_map(|volume| range::insert(volume, &self.node, offset, length))
+        self.change_range(offset, length, RangeChange::Insert, RunRights::End)
     }
 
     /// The first byte of data at or after an offset; `None` if there is none, and from the end of

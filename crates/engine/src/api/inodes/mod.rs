@@ -46,16 +46,15 @@
 //! *Locking*: none of its own. No lock is held between calls, and none while a function of the
 //! caller runs, except by [`Inodes::read_dir`].
 mod attributes;
+mod copy;
 mod directories;
 mod files;
 mod memory;
 mod names;
-mod remembered;
 
 pub use crate::name::opening::{Existing, OpenOutcome};
 pub use directories::Known;
 pub use names::{New, NewKind};
-pub use remembered::Remembered;
 
 use crate::api::filesystem::{Filesystem, Statfs};
 use crate::error::{ErrorKind, Result};
@@ -78,13 +77,11 @@ use std::sync::atomic::Ordering;
 pub struct Inode {
     core: Arc<Core>,
     node: Arc<Node>,
-    generation: u32,
 }
 
 impl Inode {
     fn new(core: &Arc<Core>, node: Arc<Node>) -> Inode {
-        let generation = node.state.read().inode.generation;
-        Inode { core: Arc::clone(core), node, generation }
+        Inode { core: Arc::clone(core), node }
     }
 
     /// Its number.
@@ -94,22 +91,18 @@ impl Inode {
 
     /// Its generation, which tells it from other inodes that have had or will have its number.
     pub fn generation(&self) -> u32 {
-        self.generation
+        self.node.generation
     }
 
     /// Whether it was freed, so that its number may belong to another inode.
     fn is_freed(&self) -> bool {
         self.node.freed.load(Ordering::Acquire)
     }
-
-    fn is_same(&self, other: &Inode) -> bool {
-        Arc::ptr_eq(&self.node, &other.node)
-    }
 }
 
 impl fmt::Debug for Inode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Inode({}, generation {})", self.node.ino.0, self.generation)
+        write!(f, "Inode({}, generation {})", self.node.ino.0, self.generation())
     }
 }
 
@@ -187,9 +180,26 @@ impl Inodes<'_> {
         })?;
         node.state.read().check_alive()?;
         let inode = self.of(node);
-        match inode.generation == generation {
+        match inode.generation() == generation {
             true => Ok(inode),
             false => Err(ErrorKind::Stale.into()),
+        }
+    }
+
+    /// The inode that has this number now, for a mount, whose numbers of nodes are those of inodes.
+    /// One that is in memory takes a look at a table and no lock on the inode.
+    ///
+    /// # Errors
+    /// `NotFound` if no inode in use has the number; `Corrupt`; what the device returns.
+    pub fn by_number(&self, number: Ino) -> Result<Inode> {
+        let volume = &self.core.inodes.volume;
+        if !volume.store.superblock.is_usable(number) {
+            return Err(ErrorKind::NotFound.into());
+        }
+        let inode = self.of(self.core.inodes.nodes.get(volume, number)?);
+        match inode.is_freed() {
+            true => Err(ErrorKind::NotFound.into()),
+            false => Ok(inode),
         }
     }
 

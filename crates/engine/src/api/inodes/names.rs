@@ -2,12 +2,15 @@
 use super::{Existing, Inode, Inodes, Rights};
 use crate::api::filesystem::File;
 use crate::error::{ErrorKind, Result};
+use crate::inode::Node;
+use crate::inode::file::Durable;
 use crate::name::beginning::Defaults;
 use crate::name::namespace::NewInode;
 use crate::name::opening::OpenOutcome;
 use crate::name::rename::Rename;
 use extant_format::inode::{Device, FileType};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a new object is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,6 +106,7 @@ impl Inodes<'_> {
     pub fn create(&self, parent: &Inode, name: &[u8], new: &New<'_>) -> Result<Inode> {
         let (parent, new) = (self.node(parent)?, new.inode());
         let node = self.change(|core| core.inodes.make(parent, name, &new, self.caller))?;
+        self.sync_if_asked(parent)?;
         Ok(self.of(node))
     }
 
@@ -139,6 +143,9 @@ impl Inodes<'_> {
             core.inodes.make_open(parent, name, (&new, existing), (self.caller, rights.0))
         })?;
         let file = File::of_held(self.core, Arc::clone(&node));
+        if outcome == OpenOutcome::Made {
+            self.sync_if_asked(parent)?;
+        }
         Ok((self.of(node), file, outcome))
     }
 
@@ -177,7 +184,8 @@ impl Inodes<'_> {
     /// what is immutable or append-only; `TooManyLinks`; as for [`Inodes::create`].
     pub fn link(&self, inode: &Inode, parent: &Inode, name: &[u8]) -> Result<()> {
         let (node, parent) = (self.node(inode)?, self.node(parent)?);
-        self.change(|core| core.inodes.link(node, parent, name, self.caller))
+        self.change(|core| core.inodes.link(node, parent, name, self.caller))?;
+        self.sync_if_asked(parent)
     }
 
     /// A symlink's target.
@@ -201,7 +209,8 @@ impl Inodes<'_> {
     /// that is immutable or append-only); `Corrupt`; what the device returns.
     pub fn unlink(&self, parent: &Inode, name: &[u8]) -> Result<()> {
         let parent = self.node(parent)?;
-        self.change(|core| core.inodes.unlink(parent, name, self.caller))
+        self.change(|core| core.inodes.unlink(parent, name, self.caller))?;
+        self.sync_if_asked(parent)
     }
 
     /// Removes an empty directory.
@@ -211,7 +220,8 @@ impl Inodes<'_> {
     /// `InvalidArgument` for "."; `Busy` for the root.
     pub fn remove_directory(&self, parent: &Inode, name: &[u8]) -> Result<()> {
         let parent = self.node(parent)?;
-        self.change(|core| core.inodes.remove_directory(parent, name, self.caller))
+        self.change(|core| core.inodes.remove_directory(parent, name, self.caller))?;
+        self.sync_if_asked(parent)
     }
 
     /// Moves a name.
@@ -226,6 +236,16 @@ impl Inodes<'_> {
         how: Rename,
     ) -> Result<()> {
         let (from, to) = (self.node(from)?, self.node(to)?);
-        self.change(|core| core.inodes.rename((from, from_name), (to, to_name), how, self.caller))
+        self.change(|core| core.inodes.rename((from, from_name), (to, to_name), how, self.caller))?;
+        self.sync_if_asked(from)?;
+        self.sync_if_asked(to)
+    }
+
+    /// Makes the names in a directory durable, if its flags say so.
+    fn sync_if_asked(&self, directory: &Node) -> Result<()> {
+        match directory.synchronous.load(Ordering::Relaxed) {
+            true => self.core.sync_node(directory, Durable::All),
+            false => Ok(()),
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::inode::operation::Operation;
 use crate::inode::pages::{Pages, Payload, Stream};
 use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::placed::Before;
-use crate::inode::rights;
+use crate::inode::rights::RunRights;
 use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{write_back_awaited, write_before_commit, write_out};
@@ -98,22 +98,33 @@ pub(crate) fn read(
     Ok(Done { bytes: length, is_access_due: access_time::is_due_now(volume, &state.inode) })
 }
 
-/// Notes that the content changed: sets its times, and removes the right to run it as its owner.
-fn note_change(volume: &Volume, state: &mut NodeState) {
+/// Notes that the content changed: sets its times, and the mode that is left.
+fn note_change(volume: &Volume, state: &mut NodeState, rights: RunRights) {
     let now = volume.store.now();
     state.inode.modify_time = now;
     state.inode.change_time = now;
-    state.inode.mode = rights::without_set_id(state.inode.mode);
+    state.inode.mode = rights.mode_after(state.inode.mode);
 }
 
 /// Writes at `offset`. Returns how many bytes were written: fewer than given only at the largest
-/// size that a file may have.
-pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> Result<usize> {
+/// size that a file may have. Where the rights stay, so do the times, and the file may be immutable
+/// by now: all of that was judged when the bytes were written to the cache they come from.
+pub(crate) fn write(
+    volume: &Volume,
+    node: &Node,
+    offset: u64,
+    bytes: &[u8],
+    rights: RunRights,
+) -> Result<usize> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
-    check_changeable(&state)?;
-    if offset != state.inode.size {
-        check_not_append(&state)?;
+    if rights == RunRights::Stay {
+        check_mapped(&state)?;
+    } else {
+        check_changeable(&state)?;
+        if offset != state.inode.size {
+            check_not_append(&state)?;
+        }
     }
     if bytes.is_empty() {
         return Ok(0);
@@ -124,9 +135,11 @@ pub(crate) fn write(volume: &Volume, node: &Node, offset: u64, bytes: &[u8]) -> 
     }
     let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
     volume.change(WRITE, |operation| {
-        let lost_rights = rights::remove_capability(operation, &mut state)?;
+        let lost_rights = rights.end_capability(operation, &mut state)?;
         write_locked(operation, &node.pages, &mut state, offset, bytes)?;
-        note_change(volume, &mut state);
+        if rights != RunRights::Stay {
+            note_change(volume, &mut state, rights);
+        }
         if offset + bytes.len() as u64 > state.inode.size {
             state.inode.size = offset + bytes.len() as u64;
             operation.note_size(state.inode.size);
@@ -173,7 +186,7 @@ fn write_locked(
     }
     volume.pages.count((range.end - range.start) as usize);
     state.dirty.insert(range);
-    volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
+    volume.pages.count_dirty(&volume.store, (state.ino, pages), state.dirty.len());
     Ok(())
 }
 
@@ -325,12 +338,12 @@ fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Ra
             volume.space.release_kept(placement.run.length.into());
         }
     }
-    pages.count_placed(state.placed.len());
+    volume.pages.count_placed((state.ino, pages), state.placed.len());
     if state.dirty.is_empty() && state.placed.is_empty() {
         volume.space.release_kept(std::mem::take(&mut state.promised_map));
     }
     pages.drop_range(range);
-    volume.pages.count_dirty(&volume.store, pages, state.dirty.len());
+    volume.pages.count_dirty(&volume.store, (state.ino, pages), state.dirty.len());
 }
 
 /// Drops all pages of a file that is being freed, and gives back what was promised to it.
@@ -342,18 +355,35 @@ pub(crate) fn forget_all(volume: &Volume, pages: &Pages, state: &mut NodeState) 
 pub(crate) fn set_size(volume: &Volume, node: &Node, size: u64) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
-    let mode = rights::without_set_id(state.inode.mode);
-    set_size_locked(volume, node, &mut state, size, mode)
+    let mode = RunRights::End.mode_after(state.inode.mode);
+    set_size_locked(volume, node, &mut state, size, (mode, RunRights::End))
 }
 
-/// As [`set_size`], for a caller that has locked the inode, and says which mode it has afterwards.
-/// Both are stored together. Runs operations of its own.
+/// Extends a file with a hole, unless it is longer than `known` bytes by now: then another thread
+/// has written there meanwhile, and nothing changes.
+pub(crate) fn extend(
+    volume: &Volume,
+    node: &Node,
+    (known, size): (u64, u64),
+    rights: RunRights,
+) -> Result<()> {
+    volume.store.check_writable()?;
+    let mut state = node.state.write();
+    if state.inode.size > known {
+        return Ok(());
+    }
+    let mode = rights.mode_after(state.inode.mode);
+    set_size_locked(volume, node, &mut state, size, (mode, rights))
+}
+
+/// As [`set_size`], for a caller that has locked the inode, and says which mode it has afterwards,
+/// and what becomes of capabilities. All are stored together. Runs operations of its own.
 pub(crate) fn set_size_locked(
     volume: &Volume,
     node: &Node,
     state: &mut NodeState,
     size: u64,
-    mode: u16,
+    (mode, rights): (u16, RunRights),
 ) -> Result<()> {
     check_changeable(state)?;
     check_not_append(state)?;
@@ -368,7 +398,7 @@ pub(crate) fn set_size_locked(
         node.pages.under_way.wait_for(&cut);
     }
     volume.change(WRITE, |operation| {
-        rights::remove_capability(operation, state)?;
+        rights.end_capability(operation, state)?;
         if size == 0 && state.inode.size > 0 {
             node.rewritten.store(true, Ordering::Release);
         }
@@ -388,7 +418,7 @@ pub(crate) fn set_size_locked(
         }
         state.inode.size = size;
         operation.note_size(size);
-        note_change(volume, state);
+        note_change(volume, state, RunRights::Stay);
         state.inode.mode = mode;
         state.store(operation)
     })
@@ -475,7 +505,7 @@ pub(crate) fn allocate(
     node: &Node,
     offset: u64,
     length: u64,
-    size: Size,
+    (size, rights): (Size, RunRights),
 ) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -498,7 +528,7 @@ pub(crate) fn allocate(
     write_out(volume, &node.pages, &mut state)?;
     state.before_map_change(volume, Leads::More)?;
     volume.change(WRITE, |operation| {
-        rights::remove_capability(operation, &mut state)?;
+        rights.end_capability(operation, &mut state)?;
         let block_size = u64::from(volume.store.block_size());
         let range = offset / block_size..end.div_ceil(block_size);
         let missing = missing(volume, &state, range)?;
@@ -511,7 +541,7 @@ pub(crate) fn allocate(
             state.inode.size = end;
             operation.note_size(end);
         }
-        note_change(volume, &mut state);
+        note_change(volume, &mut state, rights);
         state.store(operation)
     })
 }
@@ -520,7 +550,13 @@ pub(crate) fn allocate(
 const PAGE_BYTES: u64 = 4096;
 
 /// Makes a hole: whole blocks are freed, bytes in other blocks are zeroed. The size stays.
-pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
+pub(crate) fn punch(
+    volume: &Volume,
+    node: &Node,
+    offset: u64,
+    length: u64,
+    rights: RunRights,
+) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
     check_changeable(&state)?;
@@ -542,13 +578,13 @@ pub(crate) fn punch(volume: &Volume, node: &Node, offset: u64, length: u64) -> R
         state.before_map_change(volume, Leads::Fewer)?;
     }
     volume.change(WRITE, |operation| {
-        rights::remove_capability(operation, &mut state)?;
+        rights.end_capability(operation, &mut state)?;
         if frees {
             punch_blocks(operation, &node.pages, &mut state, bytes, whole)?;
         } else if is_inside {
             zero_part(operation, &node.pages, &mut state, bytes)?;
         }
-        note_change(volume, &mut state);
+        note_change(volume, &mut state, rights);
         state.store(operation)
     })
 }

@@ -6,22 +6,54 @@
 //! the same write that changes its size.
 //! *Locking*: the inode is locked exclusively to change it, shared to read.
 use super::{
-    Size, WRITE, check_changeable, check_mapped, check_sized, fill_holes, forget_range, missing,
-    note_change, size_max, zero_part,
+    Size, WRITE, allocate, check_changeable, check_mapped, check_sized, fill_holes, forget_range,
+    missing, note_change, punch, size_max, zero_part,
 };
 use crate::error::{ErrorKind, Result};
+use crate::inode::credits;
 use crate::inode::mapping::rewrite::{self, Rewrite, Shift};
 use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_append;
+use crate::inode::rights::RunRights;
 use crate::inode::unfinished::pause;
 use crate::inode::volume::Volume;
 use crate::inode::write_back::write_out;
-use crate::inode::{credits, rights};
 use extant_format::FileBlock;
 use extant_format::extent::State;
 use std::ops::Range;
+
+/// What becomes of a range of a file, as `fallocate(2)` has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RangeChange {
+    /// Its holes get blocks that read as zeros (no mode, FALLOC_FL_KEEP_SIZE).
+    Allocate(Size),
+    /// It becomes a hole (FALLOC_FL_PUNCH_HOLE). The size stays.
+    PunchHole,
+    /// It reads as zeros, and has blocks (FALLOC_FL_ZERO_RANGE).
+    Zero(Size),
+    /// It is taken out, and what follows moves to its start (FALLOC_FL_COLLAPSE_RANGE).
+    Collapse,
+    /// A hole of its length moves what is there, and after it, up (FALLOC_FL_INSERT_RANGE).
+    Insert,
+}
+
+/// Changes a range of a file. `rights` says what becomes of the rights that it is run with.
+pub(crate) fn change(
+    volume: &Volume,
+    node: &Node,
+    (offset, length): (u64, u64),
+    (change, rights): (RangeChange, RunRights),
+) -> Result<()> {
+    match change {
+        RangeChange::Allocate(size) => allocate(volume, node, offset, length, (size, rights)),
+        RangeChange::PunchHole => punch(volume, node, offset, length, rights),
+        RangeChange::Zero(size) => zero(volume, node, offset, length, (size, rights)),
+        RangeChange::Collapse => collapse(volume, node, offset, length, rights),
+        RangeChange::Insert => insert(volume, node, offset, length, rights),
+    }
+}
 
 /// Fails unless ranges of this file may be changed: it has extents, and is neither immutable nor
 /// append-only.
@@ -51,12 +83,12 @@ fn whole_blocks(volume: &Volume, offset: u64, length: u64) -> Result<Range<u64>>
 }
 
 /// Makes a range read as zeros and allocates blocks for all of it, without writing them.
-pub(crate) fn zero(
+fn zero(
     volume: &Volume,
     node: &Node,
     offset: u64,
     length: u64,
-    size: Size,
+    (size, rights): (Size, RunRights),
 ) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -71,7 +103,7 @@ pub(crate) fn zero(
     let block_size = u64::from(volume.store.block_size());
     let whole = offset.div_ceil(block_size)..end / block_size;
     volume.change(WRITE, |operation| {
-        rights::remove_capability(operation, state)?;
+        rights.end_capability(operation, state)?;
         let missing = missing(volume, state, offset / block_size..end.div_ceil(block_size))?;
         let splits = written_runs(volume, state, whole.clone())?;
         let need = missing.blocks() + mapping::map_need(volume, state, &missing.holes, splits);
@@ -87,7 +119,7 @@ pub(crate) fn zero(
             state.inode.size = end;
             operation.note_size(end);
         }
-        note_change(volume, state);
+        note_change(volume, state, rights);
         state.store(operation)
     })
 }
@@ -122,7 +154,13 @@ fn written_runs(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result
 }
 
 /// Removes a range: what comes after it moves to its start, and the file becomes shorter.
-pub(crate) fn collapse(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
+fn collapse(
+    volume: &Volume,
+    node: &Node,
+    offset: u64,
+    length: u64,
+    rights: RunRights,
+) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
     let state = &mut *state;
@@ -132,11 +170,11 @@ pub(crate) fn collapse(volume: &Volume, node: &Node, offset: u64, length: u64) -
         return Err(ErrorKind::InvalidArgument("the range reaches the end of the file").into());
     }
     let size = state.inode.size - length;
-    rearrange(volume, node, state, (offset, size), &Shift::Collapse(blocks))
+    rearrange(volume, node, state, (offset, size), &Shift::Collapse(blocks), rights)
 }
 
 /// Inserts a hole: what is at the offset and after it moves up, and the file becomes longer.
-pub(crate) fn insert(volume: &Volume, node: &Node, offset: u64, length: u64) -> Result<()> {
+fn insert(volume: &Volume, node: &Node, offset: u64, length: u64, rights: RunRights) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
     let state = &mut *state;
@@ -149,7 +187,7 @@ pub(crate) fn insert(volume: &Volume, node: &Node, offset: u64, length: u64) -> 
     if offset >= state.inode.size {
         return Err(ErrorKind::InvalidArgument("the range begins after the file").into());
     }
-    rearrange(volume, node, state, (offset, size), &Shift::Insert(blocks))
+    rearrange(volume, node, state, (offset, size), &Shift::Insert(blocks), rights)
 }
 
 /// Changes the map after an offset, and the size, with one write of the inode; in steps, if a
@@ -160,10 +198,11 @@ fn rearrange(
     state: &mut NodeState,
     (offset, size): (u64, u64),
     shift: &Shift,
+    rights: RunRights,
 ) -> Result<()> {
     write_out(volume, &node.pages, state)?;
     volume.change(WRITE, |operation| {
-        rights::remove_capability(operation, state)?;
+        rights.end_capability(operation, state)?;
         let mut map = Rewrite::read(volume, state)?;
         map.shift(shift)?;
         let is_long = operation.works_in_steps() && map.is_long(volume, state);
@@ -183,7 +222,7 @@ fn rearrange(
         state.inode.size = size;
         pause(operation, state, credits::STEP)?;
         operation.note_size(size);
-        note_change(volume, state);
+        note_change(volume, state, rights);
         state.store(operation)
     })
 }

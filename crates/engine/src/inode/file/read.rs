@@ -241,8 +241,11 @@ impl Reader<'_> {
     /// Starts to read a run, except for blocks that another thread has begun to read meanwhile.
     fn submit_gathered(&self, gathered: Option<(u32, Run)>, failure: Option<&Failure>) {
         let Some((block, run)) = gathered else { return };
-        // An error closes the latch, and what is read then is as the disk has it.
-        let _ = self.volume.bring_in_place(run);
+        // After a failure the journal alone has what is newer: it is taken from there, block by
+        // block, when it is wanted.
+        if self.volume.bring_in_place(run).is_err() {
+            return;
+        }
         let range = block..block.saturating_add(run.length);
         let most = (REQUEST_BYTES_MAX / self.block_size).max(1) as u32;
         let arrivals = &self.pages.arrivals;
@@ -340,7 +343,9 @@ impl Reader<'_> {
         let covered = (piece.length() as usize * self.block_size - within).min(buffer.len());
         match (piece, source) {
             (Piece::Run(run, State::Written), Source::Straight)
-                if within == 0 && covered >= LARGE_BYTES_MIN =>
+                if within == 0
+                    && covered >= LARGE_BYTES_MIN
+                    && self.volume.bring_in_place(run).is_ok() =>
             {
                 let whole = covered / self.block_size * self.block_size;
                 self.read_straight(run.start, &mut buffer[..whole])?;
@@ -374,8 +379,6 @@ impl Reader<'_> {
 
     fn read_straight(&self, start: BlockNo, buffer: &mut [u8]) -> Result<()> {
         let offset = start.0 * self.block_size as u64;
-        let length = (buffer.len() / self.block_size) as u32;
-        self.volume.bring_in_place(Run { start, length })?;
         match self.volume.pages.data {
             DataKeeping::Bytes => self.volume.store.traffic.read(offset, buffer)?,
             DataKeeping::Phantom => {

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! *Invariants*: what is in memory of a block is all of it. A dirty page is in the inode's `dirty`
-//! set. Pages that are dirty or under way are not dropped, because the device may still return the
-//! older bytes.
+//! set. Pages that are dirty or under way, or whose write has failed, are not dropped, because the
+//! device may still return the older bytes.
 //! *Locking*: the map is under a short lock. Which pages are dirty is known under the inode's lock;
 //! here they are only counted.
 mod arrivals;
@@ -29,27 +29,80 @@ use crate::runs::RunSet;
 use crate::store::latch::Latch;
 use crate::store::{DataKeeping, Store};
 use extant_block::{Clock, Segment, ShortLock, WaitQueue};
+use extant_format::Ino;
 use resident::Residents;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// How many blocks of files are dirty, and came into memory lately, on one volume. The counts
-/// change under the locks of the inodes.
+/// Which files have dirty blocks on one volume and how many these are, and how many blocks came
+/// into memory lately. The counts change under the locks of the inodes.
 pub(crate) struct PageCounts {
     /// Whether files' bytes are kept.
     pub(crate) data: DataKeeping,
     dirty: AtomicU64,
+    dirty_inodes: Listed,
+    placed_inodes: Listed,
     /// Pages read or written since memory was last checked.
     recent: AtomicUsize,
     recent_max: usize,
+}
+
+/// Inodes that have something, each with the number of nodes that have it: a number may be given to
+/// another inode while a file that had it is still open.
+struct Listed(ShortLock<BTreeMap<Ino, u32>>);
+
+impl Listed {
+    fn new() -> Listed {
+        Listed(ShortLock::ranked(ranks::LAST, BTreeMap::new()))
+    }
+
+    /// Their numbers, rising.
+    fn inodes(&self) -> Vec<Ino> {
+        self.0.lock().keys().copied().collect()
+    }
+
+    /// Notes that one had it or not before, and has it or not now.
+    fn note(&self, ino: Ino, (before, now): (bool, bool)) {
+        match (before, now) {
+            (false, true) => *self.0.lock().entry(ino).or_default() += 1,
+            (true, false) => {
+                let mut inodes = self.0.lock();
+                if let Some(nodes) = inodes.get_mut(&ino) {
+                    *nodes -= 1;
+                    if *nodes == 0 {
+                        inodes.remove(&ino);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 impl PageCounts {
     /// No pages. Memory is to be checked each time that `recent_max` pages came into it.
     pub(crate) fn new(data: DataKeeping, recent_max: usize) -> PageCounts {
         let (dirty, recent) = (AtomicU64::new(0), AtomicUsize::new(0));
-        PageCounts { data, dirty, recent, recent_max }
+        let (dirty_inodes, placed_inodes) = (Listed::new(), Listed::new());
+        PageCounts { data, dirty, dirty_inodes, placed_inodes, recent, recent_max }
+    }
+
+    /// The inodes with dirty blocks, rising.
+    pub(crate) fn dirty_inodes(&self) -> Vec<Ino> {
+        self.dirty_inodes.inodes()
+    }
+
+    /// The inodes with blocks that are placed and not in the map yet, rising.
+    pub(crate) fn placed_inodes(&self) -> Vec<Ino> {
+        self.placed_inodes.inodes()
+    }
+
+    /// Notes how many runs of a file's blocks are placed and not in the map yet.
+    pub(crate) fn count_placed(&self, (ino, pages): (Ino, &Pages), runs: usize) {
+        let before = pages.placed.swap(runs, Ordering::AcqRel);
+        self.placed_inodes.note(ino, (before > 0, runs > 0));
     }
 
     /// How many blocks are dirty.
@@ -72,8 +125,9 @@ impl PageCounts {
     }
 
     /// Notes that a file has `now` dirty blocks.
-    pub(crate) fn count_dirty(&self, store: &Store, pages: &Pages, now: u64) {
+    pub(crate) fn count_dirty(&self, store: &Store, (ino, pages): (Ino, &Pages), now: u64) {
         let before = pages.count_dirty(now, store.clock.now());
+        self.dirty_inodes.note(ino, (before > 0, now > 0));
         let block_size = u64::from(store.block_size());
         if now >= before {
             self.dirty.fetch_add(now - before, Ordering::Relaxed);
@@ -86,9 +140,10 @@ impl PageCounts {
 
     /// Notes that a file has `now` dirty blocks left after others were submitted, which the budget
     /// has counted as being written.
-    pub(crate) fn count_left(&self, store: &Store, pages: &Pages, now: u64) {
+    pub(crate) fn count_left(&self, store: &Store, (ino, pages): (Ino, &Pages), now: u64) {
         let clock_now = store.clock.now();
         let before = pages.count_dirty(now, clock_now);
+        self.dirty_inodes.note(ino, (before > 0, now > 0));
         self.dirty.fetch_sub(before.saturating_sub(now), Ordering::Relaxed);
         if now > 0 {
             pages.renew(clock_now);
@@ -96,16 +151,24 @@ impl PageCounts {
     }
 }
 
-/// File blocks whose writes are under way. They are neither written again nor freed before that.
+/// File blocks whose writes are under way, and those whose writes have failed. The former are
+/// neither written again nor freed before that; the latter stay in memory, because the device may
+/// hold what they were before.
 pub(crate) struct UnderWay {
-    runs: ShortLock<RunSet>,
+    runs: ShortLock<Writing>,
     changed: WaitQueue,
+}
+
+#[derive(Default)]
+struct Writing {
+    under_way: RunSet,
+    failed: RunSet,
 }
 
 impl UnderWay {
     fn new(clock: &Arc<dyn Clock>) -> Arc<UnderWay> {
         Arc::new(UnderWay {
-            runs: ShortLock::ranked(ranks::LAST, RunSet::default()),
+            runs: ShortLock::ranked(ranks::LAST, Writing::default()),
             changed: WaitQueue::new(Arc::clone(clock)),
         })
     }
@@ -113,31 +176,39 @@ impl UnderWay {
     /// Notes that the write of a range begins.
     pub(crate) fn begin(&self, range: Range<u64>) {
         let blocks = range.end - range.start;
-        let new = self.runs.lock().insert(range);
+        let new = self.runs.lock().under_way.insert(range);
         debug_assert_eq!(new, blocks, "a block is submitted whose last write has not ended");
     }
 
-    /// Notes that the write of a range has ended.
-    pub(crate) fn end(&self, range: Range<u64>) {
-        self.runs.lock().remove(range);
+    /// Notes that the write of a range has ended so.
+    pub(crate) fn end<E>(&self, range: Range<u64>, result: &Result<(), E>) {
+        let mut runs = self.runs.lock();
+        if result.is_err() {
+            runs.failed.insert(range.clone());
+        }
+        runs.under_way.remove(range);
+        drop(runs);
         self.changed.wake_all();
     }
 
     /// Waits until no write of this range is under way.
     pub(crate) fn wait_for(&self, range: &Range<u64>) {
         self.changed.wait_until(&self.runs, |runs| {
-            let next = runs.next(range.start);
+            let next = runs.under_way.next(range.start);
             next.is_none_or(|next| next.start >= range.end).then_some(())
         });
     }
 
     /// Whether no write of this range is under way.
     pub(crate) fn is_idle(&self, range: &Range<u64>) -> bool {
-        self.runs.lock().next(range.start).is_none_or(|next| next.start >= range.end)
+        let runs = self.runs.lock();
+        runs.under_way.next(range.start).is_none_or(|next| next.start >= range.end)
     }
 
-    fn is_empty(&self) -> bool {
-        self.runs.lock().is_empty()
+    /// Whether every write has ended, and none has failed.
+    fn is_done(&self) -> bool {
+        let runs = self.runs.lock();
+        runs.under_way.is_empty() && runs.failed.is_empty()
     }
 }
 
@@ -188,19 +259,15 @@ impl Pages {
         self.pages.lock().room() + PAGES_BYTES
     }
 
-    /// Whether no page is dirty or being written, and all that have a place are in the map.
+    /// Whether no page is dirty or being written, none could not be written, and all that have a
+    /// place are in the map.
     pub(crate) fn is_clean(&self) -> bool {
-        !self.is_dirty() && self.under_way.is_empty() && !self.has_placed()
+        !self.is_dirty() && self.under_way.is_done() && !self.has_placed()
     }
 
     /// Whether blocks are placed and not in the map yet.
     pub(crate) fn has_placed(&self) -> bool {
         self.placed.load(Ordering::Acquire) > 0
-    }
-
-    /// Sets how many runs of blocks are placed and not in the map yet.
-    pub(crate) fn count_placed(&self, runs: usize) {
-        self.placed.store(runs, Ordering::Release);
     }
 
     /// The number of the first flush that makes all completed writes durable.
@@ -289,7 +356,7 @@ impl Pages {
     /// is in memory alone.
     pub(crate) fn drop_submitted(&self, submitted: &mut RunSet, dirty: &RunSet, latch: &Latch) {
         let mut pages = self.pages.lock();
-        let under_way = self.under_way.runs.lock();
+        let under_way = &self.under_way.runs.lock().under_way;
         // A write that fails closes it before it ends.
         if latch.is_closed() {
             return;
@@ -314,11 +381,11 @@ impl Pages {
         *submitted = left;
     }
 
-    /// Drops the blocks that are neither dirty nor being written.
+    /// Drops the blocks that are neither dirty nor being written, and whose writes have not failed.
     pub(crate) fn drop_clean(&self, dirty: &RunSet) {
         let mut pages = self.pages.lock();
-        let under_way = self.under_way.runs.lock();
-        pages.keep([dirty, &under_way]);
+        let Writing { under_way, failed } = &*self.under_way.runs.lock();
+        pages.keep(&[dirty, under_way, failed]);
     }
 }
 

@@ -219,8 +219,8 @@ impl Residents {
         }
     }
 
-    /// Drops all blocks that are in neither set.
-    pub(super) fn keep(&mut self, sets: [&RunSet; 2]) {
+    /// Drops all blocks that are in none of the sets.
+    pub(super) fn keep(&mut self, sets: &[&RunSet]) {
         for (first, run) in std::mem::take(&mut self.runs) {
             let mut at = u64::from(first);
             let end = u64::from(run.end);
@@ -322,8 +322,8 @@ fn bytes_of(blocks: &Range<u32>, first: u32, block_size: usize) -> Range<usize> 
     (blocks.start - first) as usize * block_size..(blocks.end - first) as usize * block_size
 }
 
-/// The first run of two sets at or after a block, as long as either of them says.
-fn next_of(sets: [&RunSet; 2], at: u64) -> Option<Range<u64>> {
+/// The first run of some sets at or after a block, as long as any of them says.
+fn next_of(sets: &[&RunSet], at: u64) -> Option<Range<u64>> {
     let mut runs: Vec<Range<u64>> = sets.iter().filter_map(|set| set.next(at)).collect();
     runs.sort_unstable_by_key(|run| run.start);
     let mut runs = runs.into_iter();

@@ -1,7 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
-    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, Growth, InodeCreation, InodeWriteBack,
-    Journal, Mount, NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Growth, InodeCreation,
+    InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::policy::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
@@ -86,14 +86,19 @@ fn requests(column: &Column, words: &str, policies: &mut Policies) -> Result<Str
 }
 
 fn commit(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
-    let number = words.strip_suffix('s').and_then(|digits| digits.parse().ok());
+    let (time, reach) = match words.strip_suffix("+data") {
+        Some(time) => (time, CommitReach::Everything),
+        None => (words, CommitReach::Transaction),
+    };
+    let number = time.strip_suffix('s').and_then(|digits| digits.parse().ok());
     policies.commit_seconds =
         number.filter(|number| (1..=86_400).contains(number)).ok_or_else(|| {
             PresetError::Wrong {
                 column: column.name,
-                reason: format!("{words:?} is not a time from 1s to 86400s"),
+                reason: format!("{words:?} is not a time from 1s to 86400s, or that and \"+data\""),
             }
         })?;
+    policies.commit_reach = reach;
     Ok(words.to_owned())
 }
 
@@ -213,7 +218,8 @@ pub static COLUMNS: &[Column] = &[
     },
     Column {
         name: "commit",
-        line: "after how many seconds at most a transaction of the journal is committed: 5s",
+        line: "after how many seconds at most a transaction of the journal is committed: 5s; or \
+            all that is dirty is written, data too, with and without a journal: 5s+data",
         choices: &[],
         of: |row| row.commit,
         choose: commit,

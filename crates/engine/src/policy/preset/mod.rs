@@ -133,6 +133,17 @@ pub enum Journal {
     Data,
 }
 
+/// What is durable at the latest when the time of the column `commit` has passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommitReach {
+    /// The transaction that was running, where there is a journal. How old the data of a file
+    /// becomes in memory is up to the throttle: 30 s on Linux.
+    Transaction,
+    /// All that was changed before, data too, with and without a journal: nothing older than this
+    /// is lost with the power.
+    Everything,
+}
+
 /// When a change of metadata is on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mount {
@@ -203,6 +214,8 @@ pub struct Policies {
     pub journal: Journal,
     /// After how many seconds at most a transaction is committed.
     pub commit_seconds: u32,
+    /// What else is made durable as often.
+    pub commit_reach: CommitReach,
     /// Which reads change access times.
     pub access_times: AccessTimes,
     /// The elevator of the device's queue, for programs that simulate one. The engine does not use

@@ -1,7 +1,7 @@
 //! The rows: what systems of their time did, column by column.
 use super::{
-    AccessTimes, BitmapLoad, DataOrder, DirectoryReadAhead, InodeCreation, InodeWriteBack, Journal,
-    Mount, NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, InodeCreation,
+    InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
@@ -250,6 +250,7 @@ impl Policies {
             data_order: DataOrder::Unordered,
             journal: Journal::None,
             commit_seconds: 5,
+            commit_reach: CommitReach::Transaction,
             access_times: AccessTimes::None,
             elevator: ElevatorChoice::of(&ELEVATORS[0]),
             requests: 0,

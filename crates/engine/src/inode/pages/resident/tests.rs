@@ -98,7 +98,7 @@ fn change(
             sets[0].insert(start.into()..end.into());
             sets[1].insert(u64::from(start / 2)..u64::from(start));
             sets[1].insert(u64::from(end + 3)..u64::from(end + 9));
-            residents.keep([&sets[0], &sets[1]]);
+            residents.keep(&[&sets[0], &sets[1]]);
             model.retain(|block, _| sets.iter().any(|set| set.contains((*block).into())));
         }
         _ => {
@@ -149,7 +149,7 @@ fn phantoms_take_one_entry_however_many_they_are() {
     assert_eq!(residents.end_of(0), Some(1 << 28));
     let mut dirty = RunSet::default();
     dirty.insert(10..20);
-    residents.keep([&dirty, &RunSet::default()]);
+    residents.keep(&[&dirty, &RunSet::default()]);
     assert_eq!((residents.next(0..100), residents.end_of(10)), (Some(10), Some(20)));
 }
 

@@ -1,0 +1,204 @@
+//! What is left of a volume whose device failed: reads give what was written last, or an error, but
+//! never what was there before; the failure is noted for the next program; an image that is cut
+//! under an open volume gives errors, and the volume can be closed.
+mod volume;
+
+use extant_block::file::{Access as FileAccess, FileDevice};
+use extant_block::{BlockDevice, Fault, Faulty, MemoryDevice, RealClock};
+use extant_engine::mkfs::Profile;
+use extant_engine::{ErrorKind, Filesystem, Options, read_superblock};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
+use std::path::Path;
+use std::sync::Arc;
+use volume::{KIB, MIB, Specification, patience};
+
+const ROWS: [(Profile, &str); 5] = [
+    (Profile::Ext4, "modern"),
+    (Profile::Ext4, "modern,journal=data"),
+    (Profile::Ext3, "modern"),
+    (Profile::Ext2, "modern"),
+    (Profile::Ext2, "linux-2.4"),
+];
+
+fn specification((profile, policies): (Profile, &'static str), bytes: u64) -> Specification {
+    Specification {
+        policies,
+        cache_bytes: MIB as usize,
+        ..Specification::new(profile, 1024, bytes)
+    }
+}
+
+fn open(device: &Arc<Faulty<Arc<MemoryDevice>>>, options: &Options) -> Filesystem {
+    Filesystem::open(Arc::clone(device) as Arc<dyn BlockDevice>, options).expect("opens")
+}
+
+#[test]
+fn what_could_not_be_written_is_never_read_as_it_was_before() {
+    for row in ROWS {
+        let specification = specification(row, 32 * MIB);
+        let memory = specification.make(RealClock::new());
+        let device = Arc::new(Faulty::new(memory));
+        let volume = open(&device, &specification.options());
+        let (old, new) = (vec![b'o'; 200 * KIB as usize], vec![b'n'; 200 * KIB as usize]);
+        volume.write("/file", &old).expect("writes");
+        for number in 0..40 {
+            volume.write(format!("/other {number}"), &[b'x'; 100 * KIB as usize]).expect("writes");
+        }
+        volume.sync().expect("syncs");
+        for number in 0..40 {
+            let read = volume.read(format!("/other {number}")).expect("reads");
+            assert!(read == [b'x'; 100 * KIB as usize], "{specification}: before");
+        }
+        // Over the old bytes, in the same blocks.
+        let file = volume.open_file("/file").expect("opens");
+        device.add(Fault::WritesAfter(0));
+        let mut written = 0;
+        for at in (0..new.len()).step_by(4096) {
+            let end = (at + 4096).min(new.len());
+            match file.write_all_at(at as u64, &new[at..end]) {
+                Ok(()) => written = end,
+                // Its flusher met the failure.
+                Err(_) => break,
+            }
+        }
+        assert!(file.sync().is_err(), "{specification}: nothing failed");
+        // What is read now takes the memory of what is not dirty any more.
+        for _ in 0..3 {
+            for number in 0..40 {
+                let read = volume.read(format!("/other {number}")).expect("reads");
+                let wrong = read.iter().position(|byte| *byte != b'x');
+                assert_eq!((wrong, read.len()), (None, 100 * KIB as usize), "{specification}");
+            }
+        }
+        volume.inodes().drop_all();
+        match volume.read("/file") {
+            Ok(read) => {
+                let wrong = read[..written].iter().position(|byte| *byte != b'n');
+                assert_eq!(wrong, None, "{specification}: an old byte, of {written} written");
+            }
+            Err(error) => assert_eq!(error.errno(), 5, "{specification}: {error}"),
+        }
+        drop(file);
+        let error = volume.close().expect_err("nothing more is written");
+        assert_eq!(error.errno(), 5, "{specification}: {error}");
+    }
+}
+
+#[test]
+fn the_failure_is_noted_for_the_next_program() {
+    for row in ROWS {
+        let specification = specification(row, 32 * MIB);
+        let memory = specification.make(RealClock::new());
+        let device = Arc::new(Faulty::new(Arc::clone(&memory)));
+        let volume = open(&device, &specification.options());
+        volume.write("/file", &[1; 5000]).expect("writes");
+        volume.sync().expect("syncs");
+        let before = read_superblock(&*memory).expect("a superblock");
+        assert_eq!((before.state & 2, before.error_count()), (0, 0), "{specification}");
+        device.add(Fault::NthWrite(u64::MAX));
+        device.add(Fault::Flushes);
+        volume.write("/file", &[2; 5000]).expect("is in memory");
+        assert!(volume.sync().is_err(), "{specification}: nothing failed");
+        assert!(volume.create_dir("/late", 0o755).is_err(), "{specification}");
+        device.repair();
+        assert!(volume.close().is_err(), "{specification}: nothing was said");
+        // The flush of the note failed too, and nothing more is tried; but it was written.
+        let after = read_superblock(&*memory).expect("a superblock");
+        assert_eq!((after.state & 2, after.error_count()), (2, 1), "{specification}");
+        if oracle::require("dumpe2fs") {
+            let folder = Scratch::new("noted");
+            let image = folder.join("volume.img");
+            memory.save(&image).expect("saves");
+            let said = oracle::dumpe2fs(&image).expect("it reads the image");
+            let text = format!("{said:?}");
+            assert!(text.contains("EIO"), "{specification}: {text}");
+        }
+        // The next to open it knows, and hands it on when it closes.
+        let volume = specification.open(&memory).expect("opens");
+        assert_eq!(volume.superblock().state & 2, 2, "{specification}");
+        volume.close().expect("closes");
+        let last = read_superblock(&*memory).expect("a superblock");
+        assert_eq!(last.state & 2, 2, "{specification}: the error was forgotten");
+    }
+}
+
+/// Files of a MiB that nearly fill the volume.
+const FILES: u64 = 18;
+
+fn image(specification: &Specification, path: &Path) {
+    let memory = specification.make(RealClock::new());
+    memory.save(path).expect("saves");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|file| file.set_len(specification.bytes))
+        .expect("an image");
+}
+
+/// How many files were read whole, and how many with an error.
+fn count(contents: Vec<extant_engine::Result<Vec<u8>>>, name: &str) -> (u32, u32) {
+    let (mut whole, mut errors) = (0, 0);
+    for content in contents {
+        match content {
+            Ok(content) => {
+                assert!(content == vec![7; MIB as usize], "{name}: other bytes");
+                whole += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.errno(), 5, "{name}: {error}");
+                errors += 1;
+            }
+        }
+    }
+    (whole, errors)
+}
+
+#[test]
+fn an_image_that_is_cut_under_its_volume_gives_errors() {
+    for row in ROWS {
+        let specification = specification(row, 32 * MIB);
+        let name = specification.to_string();
+        let run = move || {
+            let folder = Scratch::new("cut");
+            let path = folder.join("volume.img");
+            image(&specification, &path);
+            let device = FileDevice::open(RealClock::new(), &path, FileAccess::ReadWrite, 0);
+            let device: Arc<dyn BlockDevice> = Arc::new(device.expect("a device"));
+            let volume = Filesystem::open(device, &specification.options()).expect("opens");
+            for number in 0..FILES {
+                volume.write(format!("/{number}"), &vec![7; MIB as usize]).expect("writes");
+            }
+            volume.sync().expect("syncs");
+            volume.inodes().drop_all();
+            let host = std::fs::OpenOptions::new().write(true).open(&path).expect("opens");
+            let (whole, errors) = loop {
+                host.set_len(16 * MIB).expect("cuts");
+                let read = |number| volume.read(format!("/{number}"));
+                let contents: Vec<_> = (0..FILES).map(read).collect();
+                // A write that had begun before the cut makes the image longer again, with zeros.
+                if host.metadata().expect("is there").len() == 16 * MIB {
+                    break count(contents, &specification.to_string());
+                }
+                volume.inodes().drop_all();
+            };
+            assert!(whole > 0 && errors > 0, "{specification}: {whole} whole, {errors} errors");
+            // What is written there must not make the image longer, with zeros where the other
+            // files were.
+            let refused = (0..FILES).filter(|number| {
+                let write = || {
+                    let file = volume.open_file(format!("/{number}"))?;
+                    file.write_all_at(0, &vec![8; MIB as usize])?;
+                    file.sync()
+                };
+                let outcome: extant_engine::Result<()> = write();
+                outcome.is_err_and(|error| error.errno() == 5)
+            });
+            assert!(refused.count() > 0, "{specification}: everything found a place");
+            assert_eq!(host.metadata().expect("is there").len(), 16 * MIB, "{specification}");
+            let error = volume.close().expect_err("it is not whole");
+            assert!(matches!(error.kind, ErrorKind::Device(_)), "{specification}: {error}");
+        };
+        patience::within(60, &name, run).unwrap_or_else(|said| panic!("{name}: {said}"));
+    }
+}
