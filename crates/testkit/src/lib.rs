@@ -18,6 +18,9 @@
 //! lines      how wide text is
 //! journals   volumes whose log holds transactions: left by a kernel that was shut down under load,
 //!            or written by debugfs; and what e2fsck and the kernel make of them
+//! promises   what a load noted, held against what is there after a crash
+//! system     the kernel or `extant mount`, under the same programs
+//! twins      one life of system calls on two file systems: answers and trees compared
 //! numbers    numbers without a pattern, from a seed
 //! ```
 pub mod archive;
@@ -30,8 +33,11 @@ pub mod lines;
 pub mod listing;
 pub mod numbers;
 pub mod oracle;
+pub mod promises;
 pub mod scratch;
+pub mod system;
 pub mod tools;
+pub mod twins;
 pub mod walk;
 
 use std::path::{Path, PathBuf};

@@ -24,6 +24,7 @@ const TOOLS: &[Tool] = &[
     Tool { program: "zstd", package: "zstd" },
     Tool { program: "gzip", package: "gzip" },
     Tool { program: "mount", package: "mount" },
+    Tool { program: "fusermount3", package: "fuse3" },
     Tool { program: "bsdtar", package: "libarchive-tools" },
     Tool { program: "python3", package: "python3" },
     Tool { program: "fakeroot", package: "fakeroot" },
