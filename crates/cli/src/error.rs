@@ -31,6 +31,13 @@ pub enum Exit {
     PipeClosed,
     /// What a check found, in e2fsck's codes.
     Checked(u8),
+    /// The host lacks something that is needed: no memory, no process, no /dev/fuse. As a failure,
+    /// but for mounts: 2.
+    System,
+    /// Ended by a signal before it was done. As a failure, but for mounts: 8.
+    Interrupted,
+    /// The code of a program that was run (`extant mount IMAGE -- PROGRAM`).
+    OfProgram(u8),
 }
 
 /// What exit codes mean to a caller: most commands have one convention, checks have that of fsck.
@@ -40,6 +47,9 @@ pub enum Convention {
     Plain,
     /// 0 clean, 4 problems left, 8 not able to check, 16 wrong usage.
     Fsck,
+    /// That of mount(8): 0 done, 1 wrong usage, 2 the host lacks something, 8 interrupted, 32
+    /// failed.
+    Mount,
 }
 
 impl Convention {
@@ -47,6 +57,7 @@ impl Convention {
     pub fn of(command: &str) -> Convention {
         match command {
             "check" => Convention::Fsck,
+            "mount" | "umount" => Convention::Mount,
             _ => Convention::Plain,
         }
     }
@@ -54,11 +65,15 @@ impl Convention {
     pub fn code(self, exit: Exit) -> u8 {
         match (self, exit) {
             (_, Exit::Complete | Exit::PipeClosed) => 0,
-            (_, Exit::Checked(code)) => code,
-            (Convention::Plain, Exit::Incomplete | Exit::Failure) => 1,
+            (_, Exit::Checked(code) | Exit::OfProgram(code)) => code,
             (Convention::Plain, Exit::Usage) => 2,
-            (Convention::Fsck, Exit::Incomplete | Exit::Failure) => 8,
+            (Convention::Plain, _) => 1,
             (Convention::Fsck, Exit::Usage) => 16,
+            (Convention::Fsck, _) => 8,
+            (Convention::Mount, Exit::Usage) => 1,
+            (Convention::Mount, Exit::System) => 2,
+            (Convention::Mount, Exit::Interrupted) => 8,
+            (Convention::Mount, Exit::Incomplete | Exit::Failure) => 32,
         }
     }
 }
@@ -71,6 +86,11 @@ impl Error {
     /// Wrong usage: exit 2.
     pub fn usage(message: impl Into<String>) -> Error {
         Error { exit: Exit::Usage, ..Error::new(message) }
+    }
+    /// The same, ending in another way.
+    #[must_use]
+    pub fn exit(self, exit: Exit) -> Error {
+        Error { exit, ..self }
     }
     /// The same, with a hint.
     #[must_use]
@@ -110,6 +130,15 @@ impl std::error::Error for Error {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mounts_end_as_mount_8_says() {
+        let codes = [Exit::Complete, Exit::Usage, Exit::System, Exit::Interrupted, Exit::Failure];
+        let code = |exit| Convention::of("umount").code(exit);
+        assert_eq!(codes.map(code), [0, 1, 2, 8, 32]);
+        assert_eq!(code(Exit::OfProgram(77)), 77);
+        assert_eq!(codes.map(|exit| Convention::Plain.code(exit)), [0, 2, 1, 1, 1]);
+    }
 
     #[test]
     fn a_full_disk_is_the_hosts() {

@@ -271,8 +271,18 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
         ErrorKind::Corrupt(_) => {
             failure.hint(format!("e2fsck -fn {shown} lists all that is wrong"))
         }
-        ErrorKind::Device(error) => Error::io(subject, error),
+        ErrorKind::Device(error) => about(&subject, error),
         _ => failure,
+    }
+}
+
+/// An error of the device of `subject`, which the error may name too.
+fn about(subject: &str, error: &io::Error) -> Error {
+    let reason = reason(error);
+    let head = format!("{subject}: ");
+    match reason.strip_prefix(&head) {
+        Some(rest) => Error { message: format!("{head}{rest}"), ..Error::io(subject, error) },
+        None => Error::io(subject, error),
     }
 }
 

@@ -13,6 +13,7 @@
 //! listing          an object of an image as a record and as a line
 //! target           the file or device that is written: refused when in use, whole or not there
 //! output           the file, pipe or device that takes an archive
+//! mounting         what mount and umount are made of
 //! cleanup          what is removed when a signal comes
 //! console          stdout, stderr, JSON; progress: the line that moves
 //! error            a failure as the user sees it; size: "512M", "20%"
@@ -21,7 +22,9 @@
 //! # Exit codes
 //! 0 done; 1 failed, or done with files left out (`--keep-going`); 2 wrong usage; 128 + n on signal
 //! n (130 SIGINT, 143 SIGTERM). A closed pipe on standard output ends a command quietly with 0.
-//! `check` speaks fsck's: 0 clean, 4 problems, 8 not able to check, 16 wrong usage.
+//! `check` speaks fsck's: 0 clean, 4 problems, 8 not able to check, 16 wrong usage. `mount` and
+//! `umount` speak mount(8)'s: 1 wrong usage, 2 the host lacks something, 8 interrupted, 32 failed;
+//! and a program that was run beside a mount has its own.
 
 pub mod advice;
 pub mod cleanup;
@@ -32,6 +35,7 @@ pub mod format_options;
 pub mod held;
 pub mod image;
 pub mod listing;
+pub mod mounting;
 pub mod output;
 pub mod partitions;
 pub mod progress;
@@ -49,7 +53,7 @@ use std::process::ExitCode;
 
 /// Runs the command line, first word the program's name, and says how it ended.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let words: Vec<OsString> = words.into_iter().collect();
+    let words = mounting::mount_8::translate(words.into_iter().collect());
     match command::Extant::try_parse_from(&words) {
         Ok(line) => command::run(line),
         Err(refusal) => command::refuse(&refusal, &words),

@@ -89,8 +89,11 @@ fn owner(text: &str) -> Result<Owner, Error> {
     parsed.ok_or_else(|| Error::usage(format!("{text:?} is not UID:GID")))
 }
 
-/// What `--map-users` and `--map-groups` say.
-fn id_map(text: &str) -> Result<IdMap, Error> {
+/// What `--map-users` and `--map-groups` say: FROM:TO:COUNT.
+///
+/// # Errors
+/// Wrong usage.
+pub(crate) fn id_map(text: &str) -> Result<IdMap, Error> {
     let numbers: Option<Vec<u32>> = text.split(':').map(|word| word.parse().ok()).collect();
     let map = match numbers.as_deref() {
         Some([from, to, count]) if *count > 0 => {

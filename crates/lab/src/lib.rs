@@ -7,6 +7,7 @@
 //! ```text
 //! page       reports as pages: their sections, tables and figures
 //! posts      the mailing list posts: their figures, our runs, and how far they agree
+//! session    what programs asked of a mount, lived again
 //! ageing     months of use of a volume, and what they do to it
 //! scenario   TOML files, their steps, and what runs them
 //! figures    figures of what a run recorded
@@ -20,3 +21,4 @@ pub mod page;
 pub mod posts;
 pub mod report;
 pub mod scenario;
+pub mod session;

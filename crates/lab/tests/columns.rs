@@ -63,7 +63,7 @@ fn rows(base: &str) -> Vec<String> {
         let mut choices: Vec<&str> = column.known().into_iter().map(|(name, _)| name).collect();
         match column.name {
             "requests" => choices.extend(["4", "1000"]),
-            "commit" => choices.extend(["1s", "30s"]),
+            "commit" => choices.extend(["1s", "30s", "5s+data"]),
             "elevator" => choices.push("linus(20,20)"),
             _ => assert!(choices.len() > 1, "{}", column.name),
         }

@@ -11,26 +11,23 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (
         &["cp", "copy", "put", "add", "insert", "write", "install"],
-        "out of an image: extant cat IMAGE:/PATH > FILE; into an existing one not yet: a new image \
-         with it is made by \
-         extant tar IMAGE | extant build - FOLDER NEW.img",
+        "out of an image: extant cat IMAGE:/PATH > FILE; into one: extant mount IMAGE -- \
+         cp -a \"$PWD\"/FILE PATH",
     ),
     (
         &[
             "rm", "remove", "delete", "rmdir", "mkdir", "mknod", "mv", "rename", "move", "ln",
             "touch", "chmod", "chown", "edit",
         ],
-        "an existing image is not changed yet: make a new one, extant tar IMAGE | extant build - \
-         FOLDER NEW.img (with \
-         --exclude PATTERN and --owner), or mount it: mount -o loop IMAGE /mnt",
+        "extant mount IMAGE -- rm -r PATH runs a command in the root of the image; a new image \
+         without some files: extant tar IMAGE | extant build --exclude PATTERN - NEW.img",
     ),
     (
-        &["mount", "fuse", "fuse2fs", "ext4fuse", "guestmount"],
-        "extant does not mount yet: mount -o loop IMAGE /mnt does as root, fuse2fs IMAGE FOLDER \
-         without; extant ls, cat, \
-         stat and tar look into an image that is not mounted",
+        &["fuse", "fuse2fs", "ext4fuse", "guestmount", "attach"],
+        "extant mount IMAGE FOLDER mounts an image, extant mount IMAGE -- COMMAND for one command; \
+         extant ls, cat, stat and tar look into one that is not mounted",
     ),
-    (&["umount", "unmount"], "extant mounts nothing: umount FOLDER ends a mount of the kernel"),
+    (&["unmount", "detach"], "extant umount FOLDER unmounts, and waits until all is in the image"),
     (
         &["diff", "cmp", "compare"],
         "compare two listings: extant ls -lR --json --sha256 A.img | jq -c 'del(.ino)' > a, the \

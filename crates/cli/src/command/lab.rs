@@ -4,6 +4,7 @@
 //! posts        the mailing list posts: their figures and ours
 //! run          a scenario gives a report
 //! replay       a trace on a drive, command by command
+//! session      what programs asked of a mount, lived again on a drive
 //! age          months of use of a volume
 //! list, show   what is built in
 //! policies     what can be chosen
@@ -20,6 +21,7 @@ mod policies;
 mod posts;
 mod replay;
 mod run;
+mod session;
 mod show;
 
 use crate::console::Console;
@@ -60,6 +62,8 @@ pub enum Action {
     #[allow(missing_docs)]
     Replay(replay::Arguments),
     #[allow(missing_docs)]
+    Session(session::Arguments),
+    #[allow(missing_docs)]
     Policies(policies::Arguments),
 }
 
@@ -72,6 +76,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Action::List(arguments) => list::run(&arguments, console),
         Action::Show(arguments) => show::run(&arguments, console),
         Action::Replay(arguments) => replay::run(&arguments, console),
+        Action::Session(arguments) => session::run(&arguments, console),
         Action::Policies(arguments) => policies::run(&arguments, console),
     }
 }

@@ -10,6 +10,7 @@
 //! info, layout       what a volume is like, and what is where in it
 //! check              whether it is sound
 //! replay             the journal of a volume that was not unmounted
+//! mount, umount      an image under other programs
 //! lab                the engine in virtual time
 //! man, completions   the manual, and words for shells
 //! elsewhere          commands of other tools
@@ -30,9 +31,11 @@ pub mod layout;
 pub mod ls;
 pub mod man;
 pub mod mkfs;
+pub mod mount;
 pub mod replay;
 pub mod stat;
 pub mod tar;
+pub mod umount;
 
 use crate::console::{Chatter, Console, Form};
 use crate::error::{Convention, Error, Exit};
@@ -72,12 +75,14 @@ commands! {
     ls          Ls          "ls",
     man         Man         "man",
     mkfs        Mkfs        "mkfs",
+    mount       Mount       "mount",
     replay      Replay      "replay",
     stat        Stat        "stat",
     tar         Tar         "tar",
+    umount      Umount      "umount",
 }
 
-/// Make, fill and read ext2, ext3 and ext4 images without mounting them.
+/// Make, fill, read, check and mount ext2, ext3 and ext4 images.
 #[derive(Parser)]
 #[command(name = "extant", version, arg_required_else_help = true)]
 #[command(max_term_width = 100, after_help = EXIT_CODES)]
@@ -94,7 +99,7 @@ pub struct Extant {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; \
-    130, 143 stopped by a signal; check: fsck's.";
+    130, 143 stopped by a signal; check: fsck's; mount and umount: mount(8)'s.";
 
 /// The table, as clap's own value: for completions, man pages, and tests.
 pub fn table() -> clap::Command {
@@ -108,7 +113,11 @@ pub fn run(line: Extant) -> ExitCode {
         form: if line.json { Form::Json } else { Form::Text },
         chatter: if line.quiet { Chatter::Quiet } else { Chatter::Normal },
     };
-    let watched = crate::cleanup::watch_signals().map_err(|error| Error::io("signals", &error));
+    let watched = match &line.command {
+        // A mount is not removed by a signal, but unmounted.
+        Command::Mount(_) => Ok(()),
+        _ => crate::cleanup::watch_signals().map_err(|error| Error::io("signals", &error)),
+    };
     let exit = watched.and_then(|()| line.command.run(&console)).unwrap_or_else(|error| {
         console.fail(&error);
         error.exit
@@ -165,6 +174,8 @@ fn named(words: &[OsString]) -> &'static str {
     let mut plain = words.iter().skip(1).filter_map(|word| word.to_str());
     match plain.find(|word| !word.starts_with('-')) {
         Some("check") => "check",
+        Some("mount") => "mount",
+        Some("umount") => "umount",
         _ => "",
     }
 }

@@ -33,7 +33,7 @@ fn commands_of_other_tools_say_what_does_that_here() {
     for (word, advice) in [
         ("extract", "extant tar IMAGE | tar -x"),
         ("unpack", "extant tar IMAGE | tar -x"),
-        ("mount", "mount -o loop"),
+        ("fuse2fs", "extant mount IMAGE FOLDER"),
         ("cp", "extant cat IMAGE:/PATH > FILE"),
         ("diff", "extant ls -lR"),
         ("resize", "resize2fs IMAGE SIZE"),
@@ -48,7 +48,7 @@ fn commands_of_other_tools_say_what_does_that_here() {
         ("dumpe2fs", "extant info"),
         ("debugfs", "extant stat"),
         ("rm", "--exclude"),
-        ("mkdir", "mount -o loop"),
+        ("mkdir", "extant mount IMAGE -- "),
         ("list", "extant ls"),
         ("df", "extant info -h"),
         ("du", "extant layout"),

@@ -1,0 +1,213 @@
+//! What is looked at before anything is opened: each failure is one line and a hint.
+use super::options::{MountOptions, OnErrors, Over};
+use super::points;
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use crate::image;
+use crate::recovery;
+use crate::target;
+use extant_block::{Access, BlockDevice, FileDevice, RealClock};
+use extant_engine::{ErrorKind, read_superblock};
+use extant_format::superblock::{Feature, Superblock};
+use extant_journal::{Found, MapSource, Recovery};
+use extant_mount::workers::Workers;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Fails if a file that is to be written is there: it may be an image.
+///
+/// # Errors
+/// It is there.
+pub fn new_file(path: &Path) -> Result<(), Error> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {
+            Err(Error::new(format!("{}: is there already", path.display()))
+                .hint("name another file, or remove it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bit of `s_state`: errors were found.
+const STATE_ERRORS: u16 = 2;
+
+/// The folder that a volume is mounted on, as the table of mounts will have it.
+///
+/// # Errors
+/// It is not there, is no folder, is a mount point, or holds something.
+pub fn folder(folder: &Path, over: Over) -> Result<PathBuf, Error> {
+    let shown = folder.display();
+    let path = points::resolved(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::new(format!("{shown}: there is no such folder"))
+            .hint(format!("mkdir {shown} makes it")),
+        _ => Error::io(&shown, &error),
+    })?;
+    if std::fs::metadata(&path).is_err_and(|error| is_orphaned(&error)) {
+        return Err(Error::new(format!("{shown}: the server of what is mounted there has ended"))
+            .hint(format!("extant umount {shown} takes it away")));
+    }
+    if over == Over::Anything {
+        return Ok(path);
+    }
+    if let Some(mount) = points::at(&path) {
+        let what = mount.source.display();
+        return Err(Error::new(format!("{shown}: {what} is mounted there ({})", mount.kind))
+            .hint("unmount it first, or mount over it with -o nonempty"));
+    }
+    let mut entries = std::fs::read_dir(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotADirectory => Error::new(format!("{shown}: is not a folder"))
+            .hint("the last word is the folder to mount on: extant mount IMAGE DIR"),
+        _ => Error::io(&shown, &error),
+    })?;
+    if entries.next().is_some() {
+        return Err(Error::new(format!("{shown}: is not empty"))
+            .hint("-o nonempty hides what it holds as long as the mount is there"));
+    }
+    Ok(path)
+}
+
+/// Whether this is what calls on a mount without a server return.
+fn is_orphaned(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error())
+}
+
+/// How a block device is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// By us, exclusively; a file is locked.
+    Ours,
+    /// By the kernel, for a mount that it makes of the device itself (`fuseblk`). It refuses one
+    /// that anything else holds. Our own lock is taken too.
+    TheKernels,
+}
+
+/// How an image is held at first: the unmount of a block device waits for its server where the
+/// kernel holds it, which takes root.
+pub fn hold(image: &Path) -> Hold {
+    let is_root = rustix::process::geteuid().is_root();
+    let metadata = std::fs::metadata(image);
+    match metadata.is_ok_and(|metadata| metadata.file_type().is_block_device()) && is_root {
+        true => Hold::TheKernels,
+        false => Hold::Ours,
+    }
+}
+
+/// An image that can be served.
+pub struct Opened {
+    /// Its bytes, from the volume's beginning on; locked.
+    pub device: Arc<dyn BlockDevice>,
+    /// Its path without links.
+    pub path: PathBuf,
+    /// What may be done with it.
+    pub access: Access,
+}
+
+/// Opens and locks the image. It is opened for reading alone if that is asked for; with a warning
+/// where nothing was said and it cannot be written, or the volume has errors. A journal is then
+/// replayed in memory.
+///
+/// # Errors
+/// It is missing, in use, or no ext volume; it cannot be written, and that was asked for.
+pub fn open(
+    image: &Path,
+    options: &MountOptions,
+    hold: Hold,
+    console: &Console,
+) -> Result<Opened, Error> {
+    // Refused as by the commands that only read, and before it is opened for writing.
+    let looked_at = image::device(image, options.offset_bytes)?;
+    let metadata = std::fs::metadata(image).map_err(|error| Error::io(image.display(), &error))?;
+    target::check(image, &metadata)?;
+    let has_errors = match read_superblock(&*looked_at) {
+        Ok(superblock) => has_errors(&superblock, &looked_at),
+        Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
+            return Err(image::not_ext(image, &*looked_at, options.offset_bytes));
+        }
+        // One that was torn is mended by the replay of its journal, or refused when it is opened.
+        Err(_) => false,
+    };
+    drop(looked_at);
+    let path = image.canonicalize().map_err(|error| Error::io(image.display(), &error))?;
+    let access = match options.access {
+        Some(access) => access,
+        None if has_errors && options.on_errors != Some(OnErrors::Continue) => {
+            console.warn(&format!(
+                "{}: is marked as having errors, and mounted read-only: -o rw or errors=continue \
+                 mounts it writable",
+                image.display()
+            ));
+            Access::ReadOnly
+        }
+        None => Access::ReadWrite,
+    };
+    let opened = |access, device| Opened { device, path: path.clone(), access };
+    if access == Access::ReadWrite {
+        match device(image, Access::ReadWrite, hold, options.offset_bytes) {
+            Ok(device) => return Ok(opened(Access::ReadWrite, device)),
+            Err(error) if options.access.is_none() && is_protected(&error) => {
+                console.warn(&format!(
+                    "{}: is write-protected, and mounted read-only",
+                    image.display()
+                ));
+            }
+            Err(error) => return Err(unopened(image, &error)),
+        }
+    }
+    let device = device(image, Access::ReadOnly, hold, options.offset_bytes);
+    let device = device.map_err(|error| unopened(image, &error))?;
+    let device = recovery::in_use(image, device, console);
+    let device = device.map_err(|error| image::failure(image, error))?;
+    Ok(opened(Access::ReadOnly, device))
+}
+
+/// Whether errors were found on a volume, by its superblock or by Linux in its journal.
+fn has_errors(superblock: &Superblock, device: &Arc<dyn BlockDevice>) -> bool {
+    if superblock.state & STATE_ERRORS != 0 || !superblock.has(Feature::NEEDS_RECOVERY) {
+        return superblock.state & STATE_ERRORS != 0;
+    }
+    match Recovery::find(Arc::clone(device), MapSource::Inode, 0) {
+        Ok(Found::Recovery(recovery)) => recovery.report().journal_error != 0,
+        Ok(Found::Nothing(report)) => report.journal_error != 0,
+        Err(_) => false,
+    }
+}
+
+fn device(
+    image: &Path,
+    access: Access,
+    hold: Hold,
+    offset: u64,
+) -> io::Result<Arc<dyn BlockDevice>> {
+    // A worker that waits for the device lets another take its place.
+    let clock = Workers::clock(RealClock::new());
+    if hold == Hold::Ours {
+        return Ok(Arc::new(FileDevice::open(clock, image, access, offset)?));
+    }
+    // Not exclusively: the kernel, which is to mount it, would be refused.
+    let file = File::options().read(true).write(access == Access::ReadWrite).open(image)?;
+    let whole = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
+    let (name, bytes) = (image.display().to_string(), whole.saturating_sub(offset));
+    Ok(Arc::new(FileDevice::from_file(clock, file, name, bytes, offset)?))
+}
+
+/// Whether it could be opened for reading.
+fn is_protected(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+fn unopened(image: &Path, error: &io::Error) -> Error {
+    let head = format!("{}: ", image.display());
+    let reason = extant_archive::reason(error);
+    let failure = Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)));
+    match error.kind() {
+        io::ErrorKind::ResourceBusy => failure.hint(target::HINT_BUSY),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            failure.hint("-o ro mounts it read-only")
+        }
+        io::ErrorKind::OutOfMemory => failure.exit(Exit::System),
+        _ => failure,
+    }
+}

@@ -1,0 +1,28 @@
+//! `extant mount` and `extant umount` from outside. Needs root and `/dev/fuse`.
+//!
+//! ```text
+//! fixture   images, mounts that end with their value, commands with a time limit
+//! options   what -o asks for, seen in the table of mounts and in the files
+//! access    writable or not: errors, protected files, journals that are not empty
+//! refusals  what is refused before anything is mounted: one line, a hint, an exit code
+//! ending    unmounting, signals, servers that are killed
+//! failing   devices that fail while they are mounted
+//! program   a mount for one program
+//! device    block devices
+//! session   what is recorded of a mount, and lived again in the laboratory
+//! user      a user who is not root, by fusermount3
+//! system    mount(8) and umount(8)
+//! ```
+mod access;
+mod cached;
+mod device;
+mod ending;
+mod failing;
+mod fixture;
+mod full;
+mod options;
+mod program;
+mod refusals;
+mod session;
+mod system;
+mod user;

@@ -1,0 +1,262 @@
+//! What stat shows, and what chmod, chown, truncate and utimens change.
+use super::server::{Answer, Answering, Failure, Server, node_of};
+use crate::protocol::numbers::set;
+use crate::protocol::{Errno, Request, wire};
+use extant_engine::{ErrorKind, Inode, Metadata, MetadataChange, RunRights, SetTime};
+use extant_format::inode::{Device, FileType, Time, flags};
+
+/// The kernel keeps names and attributes for this many seconds: for ever, since nothing but it
+/// changes the volume.
+pub(super) const FOR_EVER: u64 = u64::MAX;
+/// And attributes of directories for a second: an answer that was made before a name was added or
+/// removed may reach the kernel after it, which does not notice with directories.
+const DIRECTORY_SECONDS: u64 = 1;
+
+/// For how many seconds the kernel keeps these attributes.
+fn valid_seconds(metadata: &Metadata) -> u64 {
+    match metadata.file_type {
+        FileType::Directory => DIRECTORY_SECONDS,
+        _ => FOR_EVER,
+    }
+}
+
+/// Device numbers in the form of the protocol.
+pub(super) fn pack(device: Device) -> u32 {
+    device.minor & 0xff | (device.major & 0xfff) << 8 | (device.minor & !0xff) << 12
+}
+
+/// Device numbers from the form of the protocol.
+pub(super) fn unpack(packed: u32) -> Device {
+    Device { major: packed >> 8 & 0xfff, minor: packed & 0xff | packed >> 12 & !0xff }
+}
+
+impl Server {
+    pub(super) fn attributes(&self, metadata: &Metadata) -> wire::Attributes {
+        let Metadata { access_time, modify_time, change_time, .. } = metadata;
+        let identities = &self.settings.identities;
+        wire::Attributes {
+            ino: metadata.ino.0.into(),
+            size: metadata.size,
+            blocks: metadata.sectors,
+            access_seconds: access_time.seconds.cast_unsigned(),
+            modify_seconds: modify_time.seconds.cast_unsigned(),
+            change_seconds: change_time.seconds.cast_unsigned(),
+            access_nanoseconds: access_time.nanoseconds,
+            modify_nanoseconds: modify_time.nanoseconds,
+            change_nanoseconds: change_time.nanoseconds,
+            mode: metadata.mode.into(),
+            links: metadata.links.into(),
+            uid: identities.users.outside(metadata.uid),
+            gid: identities.groups.outside(metadata.gid),
+            device: metadata.device.map_or(0, pack),
+            block_size: self.filesystem.superblock().block_size(),
+            flags: 0,
+        }
+    }
+
+    pub(super) fn entry(&self, metadata: &Metadata) -> wire::Entry {
+        wire::Entry {
+            node: node_of(metadata.ino),
+            generation: metadata.generation.into(),
+            entry_seconds: FOR_EVER,
+            attribute_seconds: valid_seconds(metadata),
+            entry_nanoseconds: 0,
+            attribute_nanoseconds: 0,
+            attributes: self.attributes(metadata),
+        }
+    }
+
+    /// By a handle the kernel asks before it takes bytes for its cache.
+    pub(super) fn get_attributes(
+        &self,
+        node: u64,
+        handle: Option<u64>,
+        to: &mut Answering<'_>,
+    ) -> Answer<()> {
+        if let Some(handle) = handle {
+            self.check_taking(handle)?;
+        }
+        let found = self.inode(node).and_then(|inode| Ok(self.inodes().metadata(&inode)?));
+        let metadata = match found {
+            Ok(metadata) => metadata,
+            Err(failure) => self.metadata_of_removed(node, failure)?,
+        };
+        self.answer_attributes(&metadata, to);
+        Ok(())
+    }
+
+    /// What an inode was like that does not exist any more; the failure for all others.
+    fn metadata_of_removed(&self, node: u64, failure: Failure) -> Answer<Metadata> {
+        let is_gone =
+            matches!(&failure, Failure::Engine(error) if matches!(error.kind, ErrorKind::NotFound));
+        let removed = match u32::try_from(node) {
+            Ok(number) if is_gone => self.removed.get(number),
+            _ => None,
+        };
+        removed.ok_or(failure)
+    }
+
+    fn answer_attributes(&self, metadata: &Metadata, to: &mut Answering<'_>) {
+        let attributes = self.attributes(metadata);
+        let (valid_seconds, valid_nanoseconds, unused) = (valid_seconds(metadata), 0, 0);
+        let reply = wire::AttributesReply { valid_seconds, valid_nanoseconds, unused, attributes };
+        to.reply().value(&reply);
+    }
+
+    pub(super) fn set_attributes(
+        &self,
+        request: &Request<'_>,
+        arguments: &wire::SetAttributes,
+        to: &mut Answering<'_>,
+    ) -> Answer<()> {
+        let inode = match self.inode(request.node) {
+            Ok(inode) => inode,
+            // The kernel writes back the times of what has no name any more. An error would be that
+            // of the next syncfs.
+            Err(failure) => {
+                let metadata = self.metadata_of_removed(request.node, failure)?;
+                self.answer_attributes(&metadata, to);
+                return Ok(());
+            }
+        };
+        let change = self.change(&inode, arguments, request)?;
+        self.inodes().set_metadata(&inode, &change)?;
+        self.answer_attributes(&self.inodes().metadata(&inode)?, to);
+        Ok(())
+    }
+
+    /// Answers access(2), which the kernel asks for where it judges nothing. One user has all
+    /// privileges then; what even the superuser may not do is refused.
+    pub(super) fn access(&self, node: u64, mask: u32) -> Answer<()> {
+        const EXECUTABLE: u16 = 0o111;
+        const EXECUTE: u32 = 1;
+        const WRITE: u32 = 2;
+        let inode = self.inode(node)?;
+        if mask & WRITE != 0 && self.inodes().flags(&inode)? & flags::IMMUTABLE != 0 {
+            return Err(Errno::NOT_PERMITTED.into());
+        }
+        if mask & EXECUTE == 0 {
+            return Ok(());
+        }
+        let metadata = self.inodes().metadata(&inode)?;
+        let is_program =
+            metadata.file_type == FileType::Directory || metadata.mode & EXECUTABLE != 0;
+        if is_program { Ok(()) } else { Err(Errno::ACCESS.into()) }
+    }
+
+    /// What a request asks to change.
+    fn change(
+        &self,
+        inode: &Inode,
+        arguments: &wire::SetAttributes,
+        request: &Request<'_>,
+    ) -> Answer<MetadataChange> {
+        let has = |flag| arguments.valid & flag != 0;
+        let time = |to, now, seconds: u64, nanoseconds| match (has(to), has(now)) {
+            (_, true) => Some(SetTime::Now),
+            (true, false) => {
+                Some(SetTime::To(Time { seconds: seconds.cast_signed(), nanoseconds }))
+            }
+            (false, false) => None,
+        };
+        let identities = &self.settings.identities;
+        let owner = |map: &super::IdMap, number, current: &dyn Fn() -> Answer<u32>| match map
+            .inside(number)
+        {
+            Some(inside) => Ok(inside),
+            None if map.outside(current()?) == number => current(),
+            None => Err(Failure::Plain(Errno::INVALID)),
+        };
+        let uid = || Ok(self.inodes().metadata(inode)?.uid);
+        let gid = || Ok(self.inodes().metadata(inode)?.gid);
+        let rights = match has(set::KILL_PRIVILEGES) {
+            true => self.ending_rights(inode, request.gid)?,
+            false => RunRights::CapabilityEnds,
+        };
+        let aside = set::HANDLE | set::LOCK_OWNER | set::CHANGE_TIME | set::KILL_PRIVILEGES;
+        if arguments.valid & !aside == 0 {
+            return self.end_of_rights(inode, request);
+        }
+        Ok(MetadataChange {
+            permissions: has(set::MODE).then_some((arguments.mode & 0o7777) as u16),
+            uid: match has(set::UID) {
+                true => Some(owner(&identities.users, arguments.uid, &uid)?),
+                false => None,
+            },
+            gid: match has(set::GID) {
+                true => Some(owner(&identities.groups, arguments.gid, &gid)?),
+                false => None,
+            },
+            size: has(set::SIZE).then_some(arguments.size),
+            access_time: time(
+                set::ACCESS_TIME,
+                set::ACCESS_NOW,
+                arguments.access_seconds,
+                arguments.access_nanoseconds,
+            ),
+            modify_time: time(
+                set::MODIFY_TIME,
+                set::MODIFY_NOW,
+                arguments.modify_seconds,
+                arguments.modify_nanoseconds,
+            ),
+            change_time: has(set::CHANGE_TIME).then_some(Time {
+                seconds: arguments.change_seconds.cast_signed(),
+                nanoseconds: arguments.change_nanoseconds,
+            }),
+            run_rights: Some(rights),
+        })
+    }
+
+    /// What is asked for by naming nothing: a chown that changes neither number, or a change of the
+    /// content that the kernel makes itself. Both end the rights that a file is run with.
+    fn end_of_rights(&self, inode: &Inode, request: &Request<'_>) -> Answer<MetadataChange> {
+        const SET_USER_ID: u16 = 0o4000;
+        const SET_GROUP_ID: u16 = 0o2000;
+        const GROUP_EXECUTE: u16 = 0o0010;
+        let metadata = self.inodes().metadata(inode)?;
+        if metadata.file_type != FileType::Regular {
+            return Ok(MetadataChange::default());
+        }
+        let group = self.settings.identities.groups.outside(metadata.gid);
+        let is_stranger = request.uid != 0 && request.gid != group;
+        let ends_group = metadata.mode & GROUP_EXECUTE != 0 || is_stranger;
+        let ending = SET_USER_ID | if ends_group { SET_GROUP_ID } else { 0 };
+        let permissions = metadata.mode & 0o7777 & !ending;
+        // A chown to the owner that it has ends its capabilities.
+        let (permissions, uid) = (Some(permissions), Some(metadata.uid));
+        Ok(MetadataChange { permissions, uid, ..MetadataChange::default() })
+    }
+
+    pub(super) fn stat_fs(&self) -> wire::StatFsReply {
+        let room = self.filesystem.statfs();
+        // As Linux has it: the tables of the volume are not part of its size.
+        let overhead = u64::from(self.filesystem.superblock().overhead_clusters());
+        wire::StatFsReply {
+            blocks: room.blocks.saturating_sub(overhead).max(room.free_blocks),
+            free_blocks: room.free_blocks,
+            available_blocks: room.free_blocks.saturating_sub(room.reserved_blocks),
+            files: room.inodes.into(),
+            free_files: room.free_inodes.into(),
+            block_size: room.block_size,
+            name_length: 255,
+            fragment_size: room.block_size,
+            ..wire::StatFsReply::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Device, pack, unpack};
+
+    #[test]
+    fn device_numbers_are_packed_as_the_kernel_does() {
+        let device = Device { major: 0xabc, minor: 0x12345 };
+        assert_eq!(pack(device), 0x123a_bc45);
+        for (major, minor) in [(0, 0), (8, 1), (259, 255), (4095, 0xf_ffff)] {
+            let device = Device { major, minor };
+            assert_eq!(unpack(pack(device)), device);
+        }
+    }
+}

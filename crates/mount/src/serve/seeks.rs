@@ -1,0 +1,121 @@
+//! Searches for data and holes in files that are being written.
+//!
+//! The kernel asks without sending what a program has written to its cache, and such a file may be
+//! longer than is known here. So it is asked for that first, by a notice; without, a program that
+//! copies a file by its data would take bytes for a hole. The notice ends when the kernel has sent
+//! its pages, in write requests that others must answer: a worker that waited for it could be the
+//! last one. So one thread of its own makes these searches, one after another.
+//!
+//! *Invariants*: a search that was handed over is answered once: when it was made, or with an error
+//! at the end. No worker waits for this thread.
+//! *Locking*: one short lock, under which nothing is called.
+use super::handles::OpenFile;
+use super::notices::Notices;
+use crate::protocol::{Errno, Reply, wire};
+use extant_block::{Clock, ShortLock, Task, WaitQueue};
+use extant_engine::File;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// `whence` of lseek(2).
+const DATA: u32 = 3;
+const HOLE: u32 = 4;
+
+/// A search, and the request that it answers.
+pub(super) struct Search {
+    pub(super) unique: u64,
+    pub(super) node: u64,
+    pub(super) open: Arc<OpenFile>,
+    pub(super) arguments: wire::Seek,
+}
+
+/// The thread, and what it is to do.
+pub(super) struct Seeks {
+    shared: Arc<Shared>,
+    task: ShortLock<Option<Task>>,
+}
+
+struct Shared {
+    queue: ShortLock<Queue>,
+    arrived: WaitQueue,
+}
+
+#[derive(Default)]
+struct Queue {
+    searches: VecDeque<Search>,
+    has_ended: bool,
+}
+
+/// The place that a file's search finds, or why there is none.
+pub(super) fn find(file: &File, arguments: &wire::Seek) -> Result<wire::SeekReply, Errno> {
+    let found = match arguments.whence {
+        DATA => file.seek_data(arguments.offset),
+        HOLE => file.seek_hole(arguments.offset),
+        _ => return Err(Errno::INVALID),
+    };
+    let offset = found.map_err(|error| Errno(error.errno()))?.ok_or(Errno::NO_SUCH_POSITION)?;
+    Ok(wire::SeekReply { offset })
+}
+
+impl Seeks {
+    pub(super) fn new(clock: &Arc<dyn Clock>) -> Seeks {
+        let (queue, arrived) = (ShortLock::default(), WaitQueue::new(Arc::clone(clock)));
+        Seeks { shared: Arc::new(Shared { queue, arrived }), task: ShortLock::default() }
+    }
+
+    /// Starts the thread, which answers by `notices`.
+    pub(super) fn start(&self, clock: &Arc<dyn Clock>, notices: &Arc<Notices>) {
+        let (shared, notices) = (Arc::clone(&self.shared), Arc::clone(notices));
+        let body = move || {
+            while let Some(search) = shared.next() {
+                notices.send_back(search.node, search.arguments.offset);
+                answer(&notices, &search, find(&search.open.file, &search.arguments));
+            }
+        };
+        *self.task.lock() = Some(clock.spawn("seeks", Box::new(body)));
+    }
+
+    /// Hands a search over. It is given back after the end.
+    pub(super) fn add(&self, search: Search) -> Result<(), Search> {
+        let mut queue = self.shared.queue.lock();
+        if queue.has_ended {
+            return Err(search);
+        }
+        queue.searches.push_back(search);
+        drop(queue);
+        self.shared.arrived.wake_all();
+        Ok(())
+    }
+
+    /// Ends the thread. What it has not begun is dropped: the mount is gone.
+    pub(super) fn end(&self) {
+        let left = {
+            let mut queue = self.shared.queue.lock();
+            queue.has_ended = true;
+            std::mem::take(&mut queue.searches)
+        };
+        drop(left);
+        self.shared.arrived.wake_all();
+        let task = self.task.lock().take();
+        task.into_iter().for_each(Task::join);
+    }
+}
+
+impl Shared {
+    /// The next search; `None` at the end.
+    fn next(&self) -> Option<Search> {
+        self.arrived.wait_until(&self.queue, |queue| match queue.searches.pop_front() {
+            Some(search) => Some(Some(search)),
+            None if queue.has_ended => Some(None),
+            None => None,
+        })
+    }
+}
+
+fn answer(notices: &Notices, search: &Search, found: Result<wire::SeekReply, Errno>) {
+    let reply = Reply::new(notices, search.unique);
+    match found {
+        Ok(place) => reply.value(&place),
+        Err(errno) => reply.error(errno),
+    }
+}
