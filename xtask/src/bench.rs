@@ -11,6 +11,7 @@ mod lab;
 mod layout;
 mod limits;
 mod memory;
+mod mount;
 mod read;
 
 use std::fs::File;
@@ -38,6 +39,17 @@ pub struct Bench {
     pub engine: engine::Choice,
     /// What is printed.
     pub print: Print,
+    /// Whether fuse2fs takes part in the table of mounts.
+    pub slow_peer: SlowPeer,
+}
+
+/// Whether a peer that takes twenty times as long as others takes part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlowPeer {
+    /// In one round.
+    Measured,
+    /// Not at all: the document does not change.
+    LeftOut,
 }
 
 /// A table, or several: its word for `--only`, and what measures it.
@@ -51,6 +63,7 @@ const TABLES: &[Tables] = &[
     ("check", check::tables),
     ("layout", layout::tables),
     ("lab", lab::tables),
+    ("mount", mount::tables),
 ];
 
 /// Rounds that a median is worth writing down after.
@@ -59,10 +72,10 @@ const ROUNDS: usize = 5;
 /// The document that has the tables.
 const DOCUMENT: &str = "docs/BENCHMARKS.md";
 
-/// `bench [--rounds N] [--folder FOLDER] [--only engine|build|read|limits|check|layout|lab]
-/// [--input linux|small|FILE.tar] [--rows WORDS] [--count N] [--json]`: prints the tables, and puts
-/// them into `docs/BENCHMARKS.md` unless they are of fewer rounds, of one input, or of some rows.
-/// With `--json` prints one object in the end, and no document changes.
+/// `bench [--rounds N] [--folder FOLDER] [--only engine|build|read|limits|check|layout|lab|mount]
+/// [--input linux|small|FILE.tar] [--rows WORDS] [--count N] [--json] [--without-fuse2fs]`: prints
+/// the tables, and puts them into `docs/BENCHMARKS.md` unless they are of fewer rounds, of one
+/// input, or of some rows. With `--json` prints one object in the end, and no document changes.
 ///
 /// # Errors
 /// A word is wrong, an input cannot be made, the command that all are compared to fails, or the
@@ -97,7 +110,10 @@ pub fn run(words: &[String]) -> Result<(), String> {
 impl Bench {
     /// Whether the tables are what the document shows.
     fn is_complete(&self) -> bool {
-        self.rounds >= ROUNDS && self.input.is_none() && self.engine.is_complete()
+        self.rounds >= ROUNDS
+            && self.input.is_none()
+            && self.engine.is_complete()
+            && self.slow_peer == SlowPeer::Measured
     }
 }
 
@@ -119,11 +135,16 @@ fn parse(words: &[String]) -> Result<Bench, String> {
         input: None,
         engine: engine::Choice::default(),
         print: Print::Lines,
+        slow_peer: SlowPeer::Measured,
     };
     let mut words = words.iter();
     while let Some(option) = words.next() {
         if option == "--json" {
             bench.print = Print::Json;
+            continue;
+        }
+        if option == "--without-fuse2fs" {
+            bench.slow_peer = SlowPeer::LeftOut;
             continue;
         }
         let value = words.next().ok_or_else(|| format!("{option} needs a value"))?;
@@ -213,4 +234,17 @@ pub(crate) fn is_here(tool: &str) -> bool {
 /// Removes a tree that may be deeper than any path.
 pub(crate) fn remove_tree(path: &Path) -> Result<(), String> {
     crate::command::output(program("rm").arg("-rf").arg(path)).map(|_| ())
+}
+
+/// An example of the same build as this program.
+///
+/// # Errors
+/// It was not built.
+pub(crate) fn example(name: &str) -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    let path = here.with_file_name("examples").join(name);
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!("{} is missing: build it with --examples and this profile", path.display()))
 }

@@ -6,12 +6,13 @@
 //! tidy        the house rules, read from the sources
 //! licenses    what every dependency may be used for
 //! bench       tables of speed and memory; measure: one program, timed
-//!             bench::{input, engine, build, memory, read, check, layout, lab, limits}: a kind of
-//!             table each
+//!             bench::{input, engine, build, memory, read, check, layout, lab, limits, mount}: a
+//!             kind of table each; bench::mount::{rows, systems}: what is run, and on what
 //! sheet       what is printed, and kept for a document
 //! crash       power cuts: the command of `extant_crash`
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
+//! proofs      what others say of a mount: suites, loads, real programs, power cuts
 //! kernel_journals                the test of that name in `engine`, on as many as asked for
 //! ```
 
@@ -23,6 +24,7 @@ pub mod fixtures;
 pub mod kernel_journals;
 pub mod licenses;
 pub mod measure;
+pub mod proofs;
 pub mod sheet;
 pub mod suites;
 pub mod tidy;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use xtask::{
-    bench, crash, demo, diff_walk, fixtures, kernel_journals, licenses, suites, tidy, tools,
+    bench, crash, demo, diff_walk, fixtures, kernel_journals, licenses, proofs, suites, tidy, tools,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -51,6 +51,18 @@ const TASKS: &[Task] = &[
         kernel_journals::run,
     ),
     task("licenses", "", "every dependency has a licence that we may use", licenses::run),
+    task(
+        "mount-load",
+        "FOLDER NOTES SEED PROCESS",
+        "what mount-proofs runs four of while it cuts a mount",
+        proofs::load,
+    ),
+    task(
+        "mount-proofs",
+        "[--only WORD,..] [--seed S] ..",
+        "suites, loads, real programs and power cuts on a mount",
+        proofs::run,
+    ),
     task("suites", "[WORD..]", "the tests, and the time of each crate's", suites::run),
     task("tidy", "[--debts]", "the house rules, read from the sources", tidy::run),
     task("tools", "", "install, or name, what the tests call from the host", tools::run),

@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Bench, settle};
+use super::{Bench, example, settle};
 use crate::command::{self, is_root, program};
 use crate::measure::median;
 use crate::oracle::{self, Access};
@@ -57,13 +57,15 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The rows that these words name, with commas between them; a row may be named with the one
-    /// of many directories, or of other sizes, by what comes before the hyphen.
+    /// The rows that these words name, of this table or of that of mounts, with commas between
+    /// them; a row may be named with the one of many directories, or of other sizes, by what comes
+    /// before the hyphen.
     ///
     /// # Errors
     /// A word names no row.
     pub fn rows(words: &str) -> Result<Vec<String>, String> {
-        let names = |word: &str| ROWS.iter().any(|(row, _)| is_named(row, word));
+        let rows = || ROWS.iter().map(|(row, _)| *row).chain(super::mount::row_names());
+        let names = |word: &str| rows().any(|row| is_named(row, word));
         let words = words.split(',').map(str::to_owned);
         words
             .map(|word| match names(&word) || word == THREADS {
@@ -73,7 +75,8 @@ impl Choice {
             .collect()
     }
 
-    fn takes(&self, row: &str) -> bool {
+    /// Whether `row` is among them.
+    pub fn takes(&self, row: &str) -> bool {
         self.rows.is_empty() || self.rows.iter().any(|word| is_named(row, word))
     }
 
@@ -282,16 +285,6 @@ impl Calls {
         }
         file.sync_all()
     }
-}
-
-/// An example of the same build as this program.
-fn example(name: &str) -> Result<PathBuf, String> {
-    let here = std::env::current_exe().map_err(|error| error.to_string())?;
-    let path = here.with_file_name("examples").join(name);
-    if path.is_file() {
-        return Ok(path);
-    }
-    Err(format!("{} is missing: build it with --examples and this profile", path.display()))
 }
 
 #[cfg(test)]

@@ -42,7 +42,9 @@ impl Bench {
             inputs.push(Input::new("100,000 files of 4 KiB", archive, &self.folder));
         }
         if let Some(path) = wanted.filter(|name| !["linux", "small"].contains(name)) {
-            inputs.push(Input::new(path, path.into(), &self.folder));
+            // The rows are run in other folders.
+            let archive = std::path::absolute(path).map_err(|error| format!("{path}: {error}"))?;
+            inputs.push(Input::new(path, archive, &self.folder));
         }
         Ok(inputs)
     }
@@ -61,7 +63,7 @@ impl Bench {
 }
 
 impl Input {
-    fn new(name: &str, archive: PathBuf, folder: &Path) -> Input {
+    pub(super) fn new(name: &str, archive: PathBuf, folder: &Path) -> Input {
         let tree = folder.join(archive.with_extension("tree").file_name().unwrap_or_default());
         Input { name: name.into(), archive, tree }
     }

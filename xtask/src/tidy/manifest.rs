@@ -46,6 +46,11 @@ const ARROWS: &[Arrow] = &[
         tests: &["extant-format", "extant-inspect", "extant-testkit"],
     },
     Arrow {
+        name: "extant-mount",
+        links: &["extant-format", "extant-block", "extant-engine"],
+        tests: &["extant-testkit"],
+    },
+    Arrow {
         name: "extant-sim",
         links: &["extant-block"],
         tests: &["extant-block", "extant-testkit"],
@@ -80,6 +85,7 @@ const ARROWS: &[Arrow] = &[
             "extant-inspect",
             "extant-archive",
             "extant-image",
+            "extant-mount",
             "extant-sim",
             "extant-chart",
             "extant-lab",
