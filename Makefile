@@ -24,6 +24,7 @@ test-all: export EXTANT_CRASH_SEQUENCES = 100
 test-all: export EXTANT_CRASH_SCHEDULES = 1000
 test-all: export EXTANT_KERNEL_JOURNALS = 100
 test-all: export EXTANT_JOURNAL_LIVES = 60
+test-all: export EXTANT_BOOT = 1
 test-all: test
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing

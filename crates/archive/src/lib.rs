@@ -48,7 +48,7 @@
 //! # The files
 //! ```text
 //! read     an archive, entry by entry: header, pax, holes, end; input, stream, gzip
-//! write    headers, maps, and a plain writer
+//! write    headers, maps, and a plain writer; compression
 //! access   access lists as text and as bytes
 //! entry    what an archive says of a file
 //! path     paths, checked
@@ -71,4 +71,5 @@ pub use error::{Corruption, ErrorKind, LastWhole, MapFault, ReadError};
 pub use path::{PathError, PathFault, clean_path};
 pub use read::{Bodies, BodySink, End, Reader, begins_with_header};
 pub use text::{printable, reason};
+pub use write::compressed::{Compression, compress};
 pub use write::{Headers, NewContent, NewEntry, Writer, append_map, ending};

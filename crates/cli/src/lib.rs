@@ -13,6 +13,7 @@
 //! listing          an object of an image as a record and as a line
 //! target           the file or device that is written: refused when in use, whole or not there
 //! output           the file, pipe or device that takes an archive
+//! shipping         what an image is shipped in: hash tree, partition table, formats
 //! mounting         what mount and umount are made of
 //! cleanup          what is removed when a signal comes
 //! console          stdout, stderr, JSON; progress: the line that moves
@@ -41,6 +42,7 @@ pub mod partitions;
 pub mod progress;
 pub mod recognise;
 pub mod recovery;
+pub mod shipping;
 pub mod size;
 pub mod source_options;
 pub mod target;

@@ -31,6 +31,13 @@ const TOOLS: &[Tool] = &[
     Tool { program: "fakeroot-pseudo", package: "pseudo" },
     Tool { program: "setpriv", package: "util-linux" },
     Tool { program: "sfdisk", package: "fdisk" },
+    Tool { program: "sgdisk", package: "gdisk" },
+    Tool { program: "veritysetup", package: "cryptsetup-bin" },
+    Tool { program: "qemu-img", package: "qemu-utils" },
+    Tool { program: "qemu-system-x86_64", package: "qemu-system-x86" },
+    Tool { program: "simg2img", package: "android-sdk-libsparse-utils" },
+    Tool { program: "bmaptool", package: "bmap-tools" },
+    Tool { program: "mmdebstrap", package: "mmdebstrap" },
     Tool { program: "script", package: "bsdutils" },
     Tool { program: "chromium", package: "chromium" },
     Tool { program: "setcap", package: "libcap2-bin" },
@@ -45,6 +52,7 @@ const TOOLS: &[Tool] = &[
 
 /// Test data of another project: where it may be, and the package that puts it there.
 pub struct Data {
+    /// Paths; in the last part of one, a star stands for anything.
     places: &'static [&'static str],
     package: &'static str,
 }
@@ -62,7 +70,11 @@ pub const GO_ARCHIVES: Data = Data {
     package: "golang-1.19-src",
 };
 
-const DATA: &[&Data] = &[&PYTHON_ARCHIVE, &GO_ARCHIVES];
+/// A kernel for virtual machines, with the first file system that it boots from beside it.
+pub const KERNEL: Data =
+    Data { places: &["/boot/vmlinuz-*-cloud-amd64"], package: "linux-image-cloud-amd64" };
+
+const DATA: &[&Data] = &[&PYTHON_ARCHIVE, &GO_ARCHIVES, &KERNEL];
 
 /// Where the data is; if it is not here, `None` and a line that says so.
 ///
@@ -80,8 +92,20 @@ pub fn require_data(data: &Data) -> Option<PathBuf> {
 
 impl Data {
     fn find(&self) -> Option<PathBuf> {
-        self.places.iter().map(PathBuf::from).find(|place| place.exists())
+        self.places.iter().find_map(|place| matching(place))
     }
+}
+
+/// The last file, by name, that a path with a star in its last part may mean.
+fn matching(place: &str) -> Option<PathBuf> {
+    let Some((head, tail)) = place.split_once('*') else {
+        return Some(PathBuf::from(place)).filter(|place| place.exists());
+    };
+    let (folder, prefix) = head.rsplit_once('/')?;
+    let fits = |name: &str| name.starts_with(prefix) && name.ends_with(tail);
+    let entries = std::fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    let files = entries.filter(|entry| entry.file_name().to_str().is_some_and(fits));
+    files.map(|entry| entry.path()).max()
 }
 
 /// The packages of the programs and data that are not here, each once.

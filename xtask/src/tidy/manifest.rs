@@ -55,6 +55,7 @@ const ARROWS: &[Arrow] = &[
         links: &["extant-block"],
         tests: &["extant-block", "extant-testkit"],
     },
+    Arrow { name: "extant-disk", links: &[], tests: &[] },
     Arrow { name: "extant-chart", links: &[], tests: &["extant-testkit"] },
     Arrow {
         name: "extant-lab",
@@ -85,6 +86,7 @@ const ARROWS: &[Arrow] = &[
             "extant-inspect",
             "extant-archive",
             "extant-image",
+            "extant-disk",
             "extant-mount",
             "extant-sim",
             "extant-chart",

@@ -1,10 +1,12 @@
 //! Writes an archive: pax, deterministic, extended headers only for what the old fields cannot say.
 //!
 //! ```text
-//! header   an entry as blocks of an archive; the map of a file with holes
+//! header       an entry as blocks of an archive; the map of a file with holes
+//! compressed   zstd and gzip, on all processors
 //! ```
 //! Access and change time are written only where they differ from the modify time: our reader, as
 //! others, takes that for what is not said.
+pub mod compressed;
 mod header;
 
 pub use header::{Headers, NewContent, NewEntry, append_map};

@@ -4,6 +4,9 @@ use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, seed_words};
 use crate::progress::Unit;
+use crate::shipping::report::ShippedReport;
+use crate::shipping::words::ShippingArguments;
+use crate::shipping::{Shipment, ship};
 use crate::size::{Size, file_system_unit, free_inodes, readable, room};
 use crate::source_options::{SourceArguments, sources};
 use crate::target::{Existing, Target};
@@ -37,7 +40,10 @@ use std::path::PathBuf;
   docker export CONTAINER | extant build --size 2G - disk.img
   extant build --whiteouts oci layer1.tar layer2.tar.gz image.img
   extant build --one-file-system --exclude /tmp/'*' / disk.img
-  SOURCE_DATE_EPOCH=1700000000 extant build -L root rootfs/ disk.img")]
+  SOURCE_DATE_EPOCH=1700000000 extant build -L root rootfs/ disk.img
+  extant build --partition gpt,type=root-x86-64 --verity rootfs/ disk.img
+  extant build --format qcow2 --free 2G rootfs.tar.zst vm.qcow2
+  extant build --bmap disk.bmap --partition mbr rootfs/ disk.img.zst")]
 pub struct Arguments {
     /// What the image is to hold, and last the image: a file, or a block device.
     #[arg(value_name = "SOURCE... IMAGE", num_args = 1.., required = true)]
@@ -73,6 +79,9 @@ pub struct Arguments {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub sources: SourceArguments,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub shipping: ShippingArguments,
 }
 
 /// In which order file data is in the image.
@@ -100,6 +109,7 @@ struct Report<'a> {
     files: u64,
     skipped: &'a [String],
     warnings: Vec<ReportedKind>,
+    disk: ShippedReport,
 }
 
 /// Notices of one kind: what could not be kept, or may surprise.
@@ -125,10 +135,13 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     read_options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
     read_options.spool_folder =
         std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(&image));
+    let shipment =
+        Shipment::new(&arguments.shipping, &image, &target, format.offset_bytes, existing)?;
     let mut options = options(&arguments, &format)?;
     options.newest = read_options.newest;
+    options.origin_bytes = shipment.origin_bytes;
     if arguments.order == DataOrder::Arrival {
-        read_options.arrival = Some(arrival(&arguments, &target, &mut options)?);
+        read_options.arrival = Some(arrival(&arguments, &target, &shipment, &mut options)?);
     }
     let mut collected = {
         let progress = console.progress("read", Unit::Items, 0);
@@ -142,8 +155,11 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     }
     let mut notices = std::mem::take(&mut collected.notices);
     let name = target.path.display().to_string();
-    let destination =
-        Destination { file: &target.file, name: name.clone(), device_bytes: target.device_bytes };
+    let destination = Destination {
+        file: shipment.raw(&target),
+        name: name.clone(),
+        device_bytes: target.device_bytes,
+    };
     let job = Job::new(&collected, &options, &destination).map_err(|error| match error.kind {
         ErrorKind::InodeTables => {
             let error = Error::from(error);
@@ -162,8 +178,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     report_grown(console, &collected);
     keep_surroundings(&target, format.offset_bytes, built.bytes())?;
+    let shipped = ship(&shipment, &target, built.bytes(), built.uuid, console)?;
     target.finish()?;
-    print(console, &name, &built, &collected, &notices)?;
+    print(console, &name, &built, &collected, &notices, shipped)?;
     Ok(if collected.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete })
 }
 
@@ -238,6 +255,7 @@ fn keep_surroundings(target: &Target, offset: u64, bytes: u64) -> Result<(), Err
 fn arrival(
     arguments: &Arguments,
     target: &Target,
+    shipment: &Shipment<'_>,
     options: &mut BuildOptions,
 ) -> Result<Arrival, Error> {
     if arguments.size.is_some() || target.device_bytes.is_some() {
@@ -248,7 +266,7 @@ fn arrival(
         return Err(Error::usage("--order arrival: decides about flex groups (-G) itself"));
     }
     options.map_blocks = MapBlocks::Beside;
-    let arrival = Arrival::new(&mut options.wishes, &target.file, options.origin_bytes);
+    let arrival = Arrival::new(&mut options.wishes, shipment.raw(target), options.origin_bytes);
     arrival.map_err(|error| Error::usage(format!("--order arrival: {}", error.message)))
 }
 
@@ -310,6 +328,7 @@ fn print(
     built: &Built,
     collected: &Collected,
     notices: &Notices,
+    disk: ShippedReport,
 ) -> Result<(), Error> {
     let bytes = built.blocks * u64::from(built.block_size);
     let files = u64::from(collected.tree.inode_count());
@@ -334,6 +353,7 @@ fn print(
                     named: advised(kind, tally),
                 })
                 .collect(),
+            disk,
         });
     }
     if console.chatter == Chatter::Quiet {
@@ -347,5 +367,6 @@ fn print(
         built.free_blocks,
         built.free_inodes,
         if built.has_journal { ", a journal" } else { "" }
-    ))
+    ))?;
+    console.print(&disk.text(name))
 }

@@ -49,7 +49,11 @@ macro_rules! commands {
         /// A command and its arguments.
         #[derive(Subcommand)]
         pub enum Command {
-            $(#[allow(missing_docs)] #[command(name = $name)] $variant($module::Arguments),)*
+            $(
+                #[allow(missing_docs)]
+                #[command(name = $name)]
+                $variant(Box<$module::Arguments>),
+            )*
         }
 
         impl Command {
@@ -57,7 +61,9 @@ macro_rules! commands {
                 match self { $(Command::$variant(_) => $name,)* }
             }
             fn run(self, console: &Console) -> Result<Exit, Error> {
-                match self { $(Command::$variant(arguments) => $module::run(arguments, console),)* }
+                match self {
+                    $(Command::$variant(words) => $module::run(*words, console),)*
+                }
             }
         }
     };

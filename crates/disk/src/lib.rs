@@ -1,0 +1,42 @@
+//! What a volume is shipped in: a hash tree for dm-verity, a partition table around it, the map of
+//! its blocks for bmaptool, and the formats of disk images.
+//!
+//! This crate knows no file system. It is given a file with the bytes of a disk, and which of them
+//! matter ([`Content`]); it adds to that file, or writes another one. The same input gives the same
+//! bytes: what other programs draw at random (salts, GUIDs) is made from a [`Seed`].
+//!
+//! ```
+//! use extant_disk::{Content, Seed, verity};
+//! use std::fs::File;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("disk.img");
+//! # std::fs::write(&path, vec![1; 1 << 20])?;
+//! let file = File::options().read(true).write(true).open(&path)?;
+//! let options = verity::Options::new(Seed([7; 16]));
+//! let tree = verity::write(&file, 0..1 << 20, &file, 1 << 20, &options)?;
+//! println!("{} bytes, root hash {}", tree.bytes, tree.root_hash());
+//! # Ok(()) }
+//! ```
+//!
+//! # The rooms
+//! ```text
+//! verity      the hash tree of dm-verity, as veritysetup has it
+//! table       a GPT or an MBR around one volume and its hash tree
+//! block_map   what bmaptool reads to write a disk image without its free blocks
+//! sparse      the sparse format of Android, which fastboot takes
+//! qcow2       the format of QEMU
+//! content     which bytes of a disk matter; pieces of it that are zeros
+//! seed        salts and GUIDs that are the same every time
+//! ```
+pub mod block_map;
+mod content;
+pub mod qcow2;
+mod seed;
+pub mod sparse;
+pub mod table;
+pub mod verity;
+
+pub use content::Content;
+pub use seed::Seed;
