@@ -1,11 +1,14 @@
 //! The words of the command line about sources, and what they mean.
 use crate::error::Error;
 use extant_image::source::{
-    ArchiveEnd, Exclude, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Source, Times,
+    ArchiveEnd, ContainerForm, ContainerPlace, Containers, Exclude, IdMap, Mounts, OnTrouble,
+    Owner, Platform, ReadOptions, Source, Times,
 };
 use extant_image::tree::Layers;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The options of every command that reads sources; flatten it into the command's own.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -28,6 +31,14 @@ pub struct SourceArguments {
     /// .wh..wh..opq empties its directory, and other .wh..wh.* are left out.
     #[arg(long, value_name = "FORM")]
     pub whiteouts: Option<WhiteoutForm>,
+    /// Of a container image for several platforms, take the one for this: linux/arm64,
+    /// linux/arm/v6. Otherwise it is that of this machine.
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    pub platform: Option<String>,
+    /// What a directory or an archive becomes that shows by itself to be a container image:
+    /// "image", its layers are laid over each other; "files", an image of its blobs.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub containers: ContainerWord,
     /// Leave out files that cannot be read, name them, and exit with 1.
     #[arg(long)]
     pub keep_going: bool,
@@ -51,6 +62,16 @@ pub enum WhiteoutForm {
     Oci,
 }
 
+/// What becomes of container images.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum ContainerWord {
+    /// The root file system that they hold.
+    #[default]
+    Image,
+    /// The files that they consist of.
+    Files,
+}
+
 impl SourceArguments {
     /// Checks the words. `source_date_epoch` is the variable of that name.
     ///
@@ -64,6 +85,11 @@ impl SourceArguments {
             map_users: self.map_users.clone(),
             map_groups: self.map_groups.clone(),
             layers: if self.whiteouts.is_some() { Layers::Oci } else { Layers::Plain },
+            platform: self.platform.as_deref().map(platform).transpose()?,
+            containers: match self.containers {
+                ContainerWord::Image => Containers::Image,
+                ContainerWord::Files => Containers::Files,
+            },
             newest: source_date_epoch.map(epoch).transpose()?,
             on_trouble: if self.keep_going { OnTrouble::Skip } else { OnTrouble::Stop },
             mounts: if self.one_file_system { Mounts::Stay } else { Mounts::Cross },
@@ -72,6 +98,10 @@ impl SourceArguments {
             ..ReadOptions::default()
         })
     }
+}
+
+fn platform(text: &str) -> Result<Platform, Error> {
+    text.parse().map_err(|error| Error::usage(format!("--platform: {error}")))
 }
 
 fn epoch(text: &str) -> Result<i64, Error> {
@@ -108,25 +138,97 @@ pub(crate) fn id_map(text: &str) -> Result<IdMap, Error> {
         .ok_or_else(|| Error::usage(format!("{text:?} is not FROM:TO:COUNT in 32-bit ids")))
 }
 
+/// What messages call standard input.
+const STANDARD_INPUT: &str = "standard input";
+
+/// Names that container images have on the command line.
+const CONTAINERS: [(&str, ContainerForm); 3] = [
+    ("oci:", ContainerForm::Oci),
+    ("oci-archive:", ContainerForm::OciArchive),
+    ("docker-archive:", ContainerForm::DockerArchive),
+];
+
 /// The sources that words of the command line name; "-" is an archive on standard input.
 ///
 /// # Errors
-/// Standard input more than once.
+/// Standard input more than once; a container image without a path.
 pub fn sources(words: &[OsString]) -> Result<Vec<Source>, Error> {
-    if words.iter().filter(|word| *word == "-").count() > 1 {
+    let sources: Vec<Source> = words.iter().map(source).collect::<Result<_, _>>()?;
+    let is_input = |source: &&Source| {
+        matches!(
+            source,
+            Source::Archive { .. } | Source::Container { place: ContainerPlace::File { .. }, .. }
+        )
+    };
+    if sources.iter().filter(is_input).count() > 1 {
         return Err(Error::usage("-: standard input can be read only once"));
     }
-    words.iter().map(source).collect()
+    Ok(sources)
 }
 
 fn source(word: &OsString) -> Result<Source, Error> {
-    const NAME: &str = "standard input";
-    if word != "-" {
-        return Ok(Source::from(word));
+    if word == "-" {
+        return Ok(Source::Archive { file: standard_input()?, name: STANDARD_INPUT.to_owned() });
     }
+    let named = CONTAINERS.iter().find_map(|(name, form)| {
+        let rest = word.as_bytes().strip_prefix(name.as_bytes())?;
+        Some((*form, OsStr::from_bytes(rest)))
+    });
+    match named {
+        Some((form, rest)) => container(word, form, rest),
+        None => Ok(Source::from(word)),
+    }
+}
+
+/// What `oci:`, `oci-archive:` and `docker-archive:` say: a path, and perhaps a tag after it.
+fn container(word: &OsStr, form: ContainerForm, rest: &OsStr) -> Result<Source, Error> {
+    let (path, tag) = path_and_tag(rest, |path| path.symlink_metadata().is_ok());
+    let shown = || extant_archive::printable(word.as_bytes());
+    if path.is_empty() {
+        return Err(Error::usage(format!("{}: a path is missing", shown())));
+    }
+    let tag = match tag.map(|tag| tag.to_str().map(str::to_owned)) {
+        None => None,
+        Some(Some(tag)) if !tag.is_empty() => Some(tag),
+        Some(_) => return Err(Error::usage(format!("{}: that is no tag", shown()))),
+    };
+    let place = match (form, path == "-") {
+        (ContainerForm::Oci, true) => {
+            let error = Error::usage("oci:-: a layout on standard input is an archive");
+            return Err(error.hint("oci-archive:- reads it"));
+        }
+        (_, true) => {
+            ContainerPlace::File { file: standard_input()?, name: STANDARD_INPUT.to_owned() }
+        }
+        (_, false) => ContainerPlace::Path(path.into()),
+    };
+    Ok(Source::Container { form, place, tag })
+}
+
+/// Splits `PATH[:TAG]`. Both may have colons: the longest path that is there counts; if none is,
+/// the path ends at the first colon.
+fn path_and_tag(rest: &OsStr, is_there: impl Fn(&Path) -> bool) -> (&OsStr, Option<&OsStr>) {
+    let bytes = rest.as_bytes();
+    let colons = (0..bytes.len()).rev().filter(|at| bytes[*at] == b':');
+    let split =
+        |at: usize| (OsStr::from_bytes(&bytes[..at]), Some(OsStr::from_bytes(&bytes[at + 1..])));
+    if is_there(Path::new(rest)) {
+        return (rest, None);
+    }
+    let mut first = None;
+    for at in colons {
+        first = Some(at);
+        if is_there(Path::new(split(at).0)) {
+            return split(at);
+        }
+    }
+    first.map_or((rest, None), split)
+}
+
+fn standard_input() -> Result<File, Error> {
     let copy = rustix::io::dup(std::io::stdin());
-    let copy = copy.map_err(|error| Error::io(NAME, &error.into()))?;
-    Ok(Source::Archive { file: File::from(copy), name: NAME.to_owned() })
+    let copy = copy.map_err(|error| Error::io(STANDARD_INPUT, &error.into()))?;
+    Ok(File::from(copy))
 }
 
 #[cfg(test)]
@@ -143,6 +245,22 @@ mod tests {
         for wrong in ["0:0", "0:0:0", "a:b:c", "4294967295:0:2", "0:4294967295:2", "1:2:3:4"] {
             assert!(id_map(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_tag_follows_the_longest_path_that_is_there() {
+        let split = |text: &'static str, there: &'static [&'static str]| {
+            let is_there = move |path: &Path| there.iter().any(|name| Path::new(name) == path);
+            let (path, tag) = path_and_tag(OsStr::new(text), is_there);
+            (path.to_str().unwrap(), tag.map(|tag| tag.to_str().unwrap()))
+        };
+        assert_eq!(split("a", &["a"]), ("a", None));
+        assert_eq!(split("a:1", &["a"]), ("a", Some("1")));
+        assert_eq!(split("a:1", &["a", "a:1"]), ("a:1", None));
+        assert_eq!(split("a:b:1", &["a:b"]), ("a:b", Some("1")));
+        assert_eq!(split("a:docker.io/x:1", &["a"]), ("a", Some("docker.io/x:1")));
+        assert_eq!(split("a:x:1", &[]), ("a", Some("x:1")));
+        assert_eq!(split("-:x", &[]), ("-", Some("x")));
     }
 
     #[test]
