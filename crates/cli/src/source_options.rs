@@ -1,8 +1,8 @@
 //! The words of the command line about sources, and what they mean.
 use crate::error::Error;
 use extant_image::source::{
-    ArchiveEnd, ContainerForm, ContainerPlace, Containers, Exclude, IdMap, Mounts, OnTrouble,
-    Owner, Platform, ReadOptions, Source, Times,
+    ArchiveEnd, ContainerForm, ContainerPlace, Containers, Exclude, IdMap, Injection, Mounts,
+    OnTrouble, Owner, Platform, ReadOptions, Source, Times,
 };
 use extant_image::tree::Layers;
 use std::ffi::{OsStr, OsString};
@@ -39,6 +39,13 @@ pub struct SourceArguments {
     /// "image", its layers are laid over each other; "files", an image of its blobs.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub containers: ContainerWord,
+    /// Put a file or a directory of the host to one place of the image, after all sources:
+    /// src=FILE,dst=/PATH[,mode=0755][,owner=UID:GID]. A file replaces a file, a directory is laid
+    /// over a directory, which keeps its owner and mode; what is missing on the way is made. With a
+    /// "/" at the end of PATH a file goes into that directory. Without mode and owner, they are
+    /// those of FILE
+    #[arg(long, value_name = "src=FILE,dst=PATH[,..]")]
+    pub inject: Vec<OsString>,
     /// Leave out files that cannot be read, name them, and exit with 1.
     #[arg(long)]
     pub keep_going: bool,
@@ -136,6 +143,57 @@ pub(crate) fn id_map(text: &str) -> Result<IdMap, Error> {
     };
     map.filter(fits)
         .ok_or_else(|| Error::usage(format!("{text:?} is not FROM:TO:COUNT in 32-bit ids")))
+}
+
+impl SourceArguments {
+    /// What `--inject` asks for, in its order.
+    ///
+    /// # Errors
+    /// Wrong usage, by the word.
+    pub fn injections(&self) -> Result<Vec<Source>, Error> {
+        self.inject.iter().map(|word| injection(word).map(Source::Injection)).collect()
+    }
+}
+
+/// What one `--inject` says. A comma ends a value only where a key follows it.
+fn injection(word: &OsStr) -> Result<Injection, Error> {
+    const KEYS: [&str; 4] = ["src=", "dst=", "mode=", "owner="];
+    let wrong = |what: &str| {
+        let shown = extant_archive::printable(word.as_bytes());
+        Error::usage(format!("--inject {shown}: {what}"))
+            .hint("src=FILE,dst=/PATH, and perhaps mode=0755 and owner=UID:GID")
+    };
+    let bytes = word.as_bytes();
+    let key_at = |at: usize| KEYS.iter().position(|key| bytes[at..].starts_with(key.as_bytes()));
+    let is_start = |at: &usize| *at == 0 || bytes[*at - 1] == b',';
+    let starts: Vec<(usize, usize)> =
+        (0..bytes.len()).filter(is_start).filter_map(|at| Some((at, key_at(at)?))).collect();
+    if starts.first().is_none_or(|(at, _)| *at != 0) {
+        return Err(wrong("does not begin with src= or dst="));
+    }
+    let mut values: [Option<&[u8]>; 4] = [None; 4];
+    for (number, (at, key)) in starts.iter().enumerate() {
+        let end = starts.get(number + 1).map_or(bytes.len(), |(next, _)| next - 1);
+        let value = &bytes[at + KEYS[*key].len()..end];
+        if values[*key].replace(value).is_some() {
+            return Err(wrong(&format!("{} is there twice", KEYS[*key])));
+        }
+    }
+    let [source, target, mode, user] = values;
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let permissions = mode.map(|mode| {
+        let mode = u16::from_str_radix(&text(mode), 8).ok().filter(|mode| *mode <= 0o7777);
+        mode.ok_or_else(|| wrong("mode= is octal, 7777 at most"))
+    });
+    let user = user.map(|user| owner(&text(user)).map_err(|_| wrong("owner= is UID:GID")));
+    let source = source.filter(|source| !source.is_empty()).ok_or_else(|| wrong("no src="))?;
+    let target = target.filter(|target| target.first() == Some(&b'/'));
+    Ok(Injection {
+        source: OsStr::from_bytes(source).into(),
+        target: target.ok_or_else(|| wrong("no dst= with a path that begins with /"))?.to_vec(),
+        permissions: permissions.transpose()?,
+        owner: user.transpose()?,
+    })
 }
 
 /// What messages call standard input.
@@ -244,6 +302,29 @@ mod tests {
         );
         for wrong in ["0:0", "0:0:0", "a:b:c", "4294967295:0:2", "0:4294967295:2", "1:2:3:4"] {
             assert!(id_map(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_injection_may_have_commas_in_its_paths() {
+        let read = |text: &str| injection(OsStr::new(text));
+        let found = read("src=a,b,dst=/x,y,mode=4755,owner=1:2").unwrap();
+        assert_eq!((found.source.to_str(), &found.target[..]), (Some("a,b"), &b"/x,y"[..]));
+        assert_eq!((found.permissions, found.owner), (Some(0o4755), owner("1:2").ok()));
+        assert!(read("dst=/x,src=a").unwrap().permissions.is_none());
+        for wrong in [
+            "a",
+            "src=a",
+            "dst=/x",
+            "src=a,dst=x",
+            "src=a,dst=/x,mode=9",
+            "src=,dst=/x",
+            "src=a,src=b,dst=/x",
+            "src=a,dst=/x,owner=root",
+            "src=a,dst=/x,mode=10000",
+            "",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -139,6 +139,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (words, image) = split(&arguments.paths)?;
     let format = arguments.format.read()?;
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let mut inputs = sources(words)?;
+    inputs.extend(arguments.sources.injections()?);
     let mut read_options = arguments.sources.options(epoch.as_deref())?;
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let target = Target::create(&image, existing)?;
@@ -155,7 +157,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     }
     let mut collected = {
         let progress = console.progress("read", Unit::Items, 0);
-        collect(sources(words)?, &read_options, &progress).map_err(|error| match &error.kind {
+        collect(inputs, &read_options, &progress).map_err(|error| match &error.kind {
             ErrorKind::Write(cause) => target.write_error(cause),
             _ => error.into(),
         })?

@@ -1,6 +1,6 @@
 //! What every source gives its files to: ids, times and attributes are adjusted here, excluded and
 //! unreadable files counted.
-use super::options::{IdMap, OnTrouble, ReadOptions, Times};
+use super::options::{IdMap, OnTrouble, Owner, ReadOptions, Times};
 use crate::error::{Error, Scope};
 use crate::notice::{NoticeKind, Notices};
 use crate::progress::Progress;
@@ -20,6 +20,8 @@ pub(super) struct Intake<'a> {
     /// Whether whiteouts are applied to the present source.
     pub(super) whiteouts: Whiteouts,
     pub(super) progress: &'a dyn Progress,
+    /// The owner of every file of the present source, whatever else is asked for.
+    pub(super) owner: Option<Owner>,
     pub(super) skipped: Vec<String>,
     pub(super) notices: Notices,
     /// A directory that is known not to be excluded.
@@ -81,6 +83,7 @@ impl<'a> Intake<'a> {
             options,
             whiteouts: options.layers.into(),
             progress,
+            owner: None,
             skipped: Vec::new(),
             notices: Notices::default(),
             included: Vec::new(),
@@ -281,6 +284,9 @@ impl<'a> Intake<'a> {
         }
         facts.uid = IdMap::apply(&options.map_users, facts.uid);
         facts.gid = IdMap::apply(&options.map_groups, facts.gid);
+        if let Some(owner) = self.owner {
+            (facts.uid, facts.gid) = (owner.uid, owner.gid);
+        }
         if options.times == Times::Modify {
             (facts.access_time, facts.change_time) = (None, None);
         }

@@ -11,6 +11,7 @@
 //!              entries: what they become; arrival: bodies that go into the image as they come
 //! container    container images, whose layers are archives of their own;
 //!              members: of an archive that holds one; platform: what it runs on
+//! inject       one file or directory that goes to one place
 //! body         reads the bytes of files when the image is written
 //! ```
 mod archive;
@@ -20,6 +21,7 @@ mod container;
 mod directory;
 mod entries;
 mod exclude;
+mod inject;
 mod intake;
 mod members;
 mod mounts;
@@ -32,6 +34,7 @@ pub use arrival::{Arrival, GroupInodes};
 pub use body::BodyReader;
 pub use container::ContainerImage;
 pub use exclude::Exclude;
+pub use inject::Injection;
 pub use options::{ArchiveEnd, Containers, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times};
 pub use platform::Platform;
 pub use wrapper::{Host, host};
@@ -71,6 +74,8 @@ pub enum Source {
         /// Its name, or its digest; `None` for the only one.
         tag: Option<String>,
     },
+    /// A file or a directory that goes to one place of the image.
+    Injection(Injection),
 }
 
 /// How a container image is kept.
@@ -119,10 +124,10 @@ pub struct Sources {
 
 /// Where the bodies of one source are.
 enum Origin {
-    /// In an archive, or in the file that keeps its bodies.
+    /// In an archive, in the file that keeps its bodies, or in the one file that this source is.
     Bytes { file: File, name: String },
-    /// In the files of a directory.
-    Folder { folder: OwnedFd, name: PathBuf },
+    /// In the files of a directory, which is `base` in the tree.
+    Folder { folder: OwnedFd, name: PathBuf, base: NodeId },
     /// On the volume already, where the arrival put them.
     Arrived { name: String },
 }
@@ -234,6 +239,9 @@ fn read(
     let options = intake.options;
     let any = Choice { tag: None, platform: options.platform.as_ref() };
     let (file, name) = match input {
+        Source::Injection(injection) => {
+            return inject::read(&injection, intake, sources).map(|()| None);
+        }
         Source::Archive { file, name } => (file, name),
         Source::Container { form, place, tag } => {
             let choice = Choice { tag: tag.as_deref(), platform: options.platform.as_ref() };
