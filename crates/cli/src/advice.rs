@@ -4,7 +4,7 @@ use crate::error::{Error, Exit};
 use crate::format_options::format_hint;
 use extant_archive::{ErrorKind as ArchiveErrorKind, printable};
 use extant_image::notice::NoticeKind;
-use extant_image::{ErrorKind, Linkage, Scope};
+use extant_image::{ContainerFault, ErrorKind, Linkage, Scope};
 use std::io;
 
 impl From<extant_image::Error> for Error {
@@ -28,6 +28,7 @@ fn hint(kind: &ErrorKind) -> Option<String> {
             "the host file system is full, not the image".to_owned()
         }
         ErrorKind::Archive { name, error } => return archive_hint(name, &error.kind),
+        ErrorKind::Container(fault) => return container_hint(*fault).map(str::to_owned),
         ErrorKind::ArchiveEnd => {
             "without --strict-archive it is taken as it is, with a warning".to_owned()
         }
@@ -89,12 +90,31 @@ pub fn of_notice(kind: NoticeKind) -> &'static str {
     match kind {
         NoticeKind::NoEndMark => ", --strict-archive refuses such",
         NoticeKind::WhiteoutKept => "; with --whiteouts oci it would be applied",
-        NoticeKind::ContainerImage => {
-            "; unpack it, and name the layers in their order, the base first: \
-             extant build --whiteouts oci layer1.tar layer2.tar IMAGE"
-        }
         _ => "",
     }
+}
+
+fn container_hint(fault: ContainerFault) -> Option<&'static str> {
+    Some(match fault {
+        ContainerFault::Ambiguous => {
+            "name one after the path (oci:DIR:TAG, docker-archive:FILE:TAG, or its digest), or \
+             choose by --platform"
+        }
+        ContainerFault::NoSuchImage => "a TAG is one of these names, or a digest",
+        ContainerFault::NotThisPlatform => "--platform takes one of these",
+        ContainerFault::Missing => {
+            "the image was not copied as a whole: skopeo copy, podman save and docker save do so"
+        }
+        ContainerFault::ForeignLayer => {
+            "such layers stay with their publisher, unless a registry is told to hand them on"
+        }
+        ContainerFault::LeavesFolder => "cp -rL makes a copy of the folder without links",
+        ContainerFault::NoRootFilesystem => {
+            "only images with a root file system can be unpacked; --containers files makes an \
+             image of the blobs as they are"
+        }
+        ContainerFault::Damaged => return None,
+    })
 }
 
 fn archive_hint(name: &str, kind: &ArchiveErrorKind) -> Option<String> {

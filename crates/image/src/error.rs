@@ -56,6 +56,8 @@ pub enum ErrorKind {
         /// The name that the source was given.
         name: String,
     },
+    /// A container image cannot be read.
+    Container(ContainerFault),
     /// Files of a compressed archive or a pipe cannot be kept until the image is written.
     Spool,
     /// A folder holds what the kernel makes up while it is read.
@@ -103,6 +105,27 @@ pub enum ErrorKind {
     LeftOut,
     /// The output takes no more of an exported archive.
     Output(io::Error),
+}
+
+/// What is wrong with a container image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ContainerFault {
+    /// Something in it is not as it says; the message names it.
+    Damaged,
+    /// A blob that it names is not there.
+    Missing,
+    /// A layer that is not handed on with it is not there.
+    ForeignLayer,
+    /// It is a link out of the folder that holds the image.
+    LeavesFolder,
+    /// It is something else than an image with a root file system.
+    NoRootFilesystem,
+    /// There are several images, and nothing says which is meant.
+    Ambiguous,
+    /// There is no image of that name.
+    NoSuchImage,
+    /// There is no image for that platform.
+    NotThisPlatform,
 }
 
 impl Error {

@@ -82,5 +82,5 @@ mod progress;
 pub mod source;
 pub mod tree;
 
-pub use error::{Error, ErrorKind, Linkage, Scope};
+pub use error::{ContainerFault, Error, ErrorKind, Linkage, Scope};
 pub use progress::Progress;

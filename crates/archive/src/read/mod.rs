@@ -28,7 +28,7 @@ mod pieces;
 mod stream;
 
 pub use end::End;
-pub use stream::BodySink;
+pub use stream::{BodySink, Observer, StreamOptions};
 
 use crate::block::{BLOCK_BYTES, Block, padding};
 use crate::entry::{Body, Content, Entry, Facts, Unkept};
@@ -174,14 +174,26 @@ impl Reader {
     /// # Errors
     /// As [`Reader::new`].
     pub fn from_stream(
+        source: impl Read + Send + 'static,
+        bodies: &Bodies,
+    ) -> Result<Reader, ReadError> {
+        Reader::with_options(source, bodies, StreamOptions::default())
+    }
+
+    /// The same, with more to say about how.
+    ///
+    /// # Errors
+    /// As [`Reader::new`].
+    pub fn with_options(
         mut source: impl Read + Send + 'static,
         bodies: &Bodies,
+        options: StreamOptions,
     ) -> Result<Reader, ReadError> {
         let first = read_start(&mut source).and_then(|first| {
             check_start(&first)?;
             Ok(first)
         });
-        let begun = first.and_then(|first| Reader::from_rest(source, first, bodies, None));
+        let begun = first.and_then(|first| Reader::from_rest(source, first, bodies, options));
         begun.map_err(at_start)
     }
 
@@ -197,6 +209,7 @@ impl Reader {
         };
         let first = read_start(&mut file)?;
         check_zeros(&file, &metadata, start, &first)?;
+        let more = StreamOptions::default();
         match check_start(&first)? {
             Compression::None if metadata.is_file() && sink.is_none() => {
                 let kept = match bodies {
@@ -207,12 +220,12 @@ impl Reader {
             }
             Compression::Xz if metadata.is_file() => match Blocks::of_file(&file, start) {
                 Some(blocks) => {
-                    let open = |spool| SpooledStream::of_blocks(blocks, spool);
-                    Reader::from_spooled(bodies, sink, open)
+                    let open = |spool| SpooledStream::of_blocks(blocks, spool, sink);
+                    Reader::from_spooled(bodies, open)
                 }
-                None => Reader::from_rest(file, first, bodies, sink),
+                None => Reader::from_rest(file, first, bodies, StreamOptions { sink, ..more }),
             },
-            _ => Reader::from_rest(file, first, bodies, sink),
+            _ => Reader::from_rest(file, first, bodies, StreamOptions { sink, ..more }),
         }
     }
 
@@ -221,15 +234,14 @@ impl Reader {
         rest: impl Read + Send + 'static,
         first: Vec<u8>,
         bodies: &Bodies,
-        sink: Option<Box<dyn BodySink>>,
+        options: StreamOptions,
     ) -> Result<Reader, ErrorKind> {
-        Reader::from_spooled(bodies, sink, |spool| SpooledStream::new(rest, first, spool))
+        Reader::from_spooled(bodies, |spool| SpooledStream::new(rest, first, spool, options))
     }
 
     /// A stream, and the spool that it has where bodies are kept.
     fn from_spooled(
         bodies: &Bodies,
-        sink: Option<Box<dyn BodySink>>,
         open: impl FnOnce(Option<File>) -> io::Result<SpooledStream>,
     ) -> Result<Reader, ErrorKind> {
         let spool = match bodies {
@@ -239,10 +251,7 @@ impl Reader {
         };
         let spool = spool.transpose().map_err(ErrorKind::Spool)?;
         let kept = spool.as_ref().map(File::try_clone).transpose().map_err(ErrorKind::Spool)?;
-        let mut stream = open(spool).map_err(ErrorKind::Open)?;
-        if let Some(sink) = sink {
-            stream.give_to(sink);
-        }
+        let stream = open(spool).map_err(ErrorKind::Open)?;
         Ok(Reader::begin(Input::stream(stream), kept))
     }
 

@@ -13,6 +13,7 @@ use super::parallel::{Blocks, Frames, Parallel};
 use crate::error::ErrorKind;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Cursor, Read, Write};
+use std::num::NonZero;
 
 /// How an archive is compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,8 +58,40 @@ pub(super) struct SpooledStream {
     spooled_bytes: u64,
     /// Where bodies without holes go in place of the spool.
     sink: Option<Box<dyn BodySink>>,
-    /// A compressed stream is read to its end, because a checksum is there.
-    compression: Compression,
+    /// Bytes after the archive that are read: all of a compressed stream, because a checksum is at
+    /// its end, and all of what is observed.
+    rest_bytes: u64,
+}
+
+/// Sees the bytes of an archive, decompressed, all of them and in their order, on the thread that
+/// decompresses.
+pub type Observer = Box<dyn FnMut(&[u8]) + Send>;
+
+/// How an archive is read that comes only once.
+#[derive(Default)]
+pub struct StreamOptions {
+    /// Takes bodies without holes in place of the spool.
+    pub sink: Option<Box<dyn BodySink>>,
+    /// Sees every byte, up to the end of what follows the archive too.
+    pub observer: Option<Observer>,
+    /// Threads that decompress; as many as the host has processors for if `None`.
+    pub threads: Option<NonZero<usize>>,
+}
+
+/// A decompressed stream that is observed.
+struct Observed<R> {
+    reader: R,
+    observer: Option<Observer>,
+}
+
+impl<R: Read> Read for Observed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        if let Some(observer) = &mut self.observer {
+            observer(&buffer[..count]);
+        }
+        Ok(count)
+    }
 }
 
 /// Whether passed bytes are needed later.
@@ -99,35 +132,52 @@ impl SpooledStream {
         rest: impl Read + Send + 'static,
         start: Vec<u8>,
         spool: Option<File>,
+        options: StreamOptions,
     ) -> io::Result<SpooledStream> {
         let compression = compression(&start);
+        let StreamOptions { sink, observer, threads } = options;
+        let rest_bytes = match (compression, &observer) {
+            (Compression::None | Compression::Foreign(_), None) => PIPE_REST_BYTES,
+            _ => u64::MAX,
+        };
         let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(rest));
         let reader = match compression {
-            Compression::Gzip => Ahead::new(Gzip::new(input)),
-            Compression::Xz => Ahead::new(lzma_rust2::XzReader::new(input, true)),
-            Compression::Zstandard => Ahead::new(Parallel::new(Frames::new(input))),
-            Compression::None | Compression::Foreign(_) => Ahead::new(input),
+            Compression::Gzip => Ahead::new(Observed { reader: Gzip::new(input), observer }),
+            Compression::Xz => {
+                let reader = lzma_rust2::XzReader::new(input, true);
+                Ahead::new(Observed { reader, observer })
+            }
+            Compression::Zstandard => {
+                let reader = Parallel::new(Frames::new(input), threads);
+                Ahead::new(Observed { reader, observer })
+            }
+            Compression::None | Compression::Foreign(_) => {
+                Ahead::new(Observed { reader: input, observer })
+            }
         };
-        Ok(SpooledStream::begin(reader?, compression, spool))
+        let mut stream = SpooledStream::begin(reader?, rest_bytes, spool);
+        stream.sink = sink;
+        Ok(stream)
     }
 
     /// A file of xz whose blocks are known.
     ///
     /// # Errors
     /// The host makes no thread.
-    pub(super) fn of_blocks(blocks: Blocks, spool: Option<File>) -> io::Result<SpooledStream> {
-        let reader = Ahead::new(Parallel::new(blocks))?;
-        Ok(SpooledStream::begin(reader, Compression::Xz, spool))
+    pub(super) fn of_blocks(
+        blocks: Blocks,
+        spool: Option<File>,
+        sink: Option<Box<dyn BodySink>>,
+    ) -> io::Result<SpooledStream> {
+        let reader = Ahead::new(Parallel::new(blocks, None))?;
+        let mut stream = SpooledStream::begin(reader, u64::MAX, spool);
+        stream.sink = sink;
+        Ok(stream)
     }
 
-    fn begin(reader: Ahead, compression: Compression, spool: Option<File>) -> SpooledStream {
+    fn begin(reader: Ahead, rest_bytes: u64, spool: Option<File>) -> SpooledStream {
         let spool = spool.map(|file| BufWriter::with_capacity(BUFFER_BYTES, file));
-        SpooledStream { reader, spool, spooled_bytes: 0, sink: None, compression }
-    }
-
-    /// Gives bodies without holes to a sink.
-    pub(super) fn give_to(&mut self, sink: Box<dyn BodySink>) {
-        self.sink = Some(sink);
+        SpooledStream { reader, spool, spooled_bytes: 0, sink: None, rest_bytes }
     }
 
     /// Fills the buffer as far as the stream goes; how far.
@@ -191,10 +241,7 @@ impl SpooledStream {
 
     /// The archive has ended: reads what follows it, and writes out the spool.
     pub(super) fn finish(&mut self) -> Result<(), ErrorKind> {
-        let mut left = match self.compression {
-            Compression::None | Compression::Foreign(_) => PIPE_REST_BYTES,
-            Compression::Gzip | Compression::Zstandard | Compression::Xz => u64::MAX,
-        };
+        let mut left = self.rest_bytes;
         while left > 0 {
             match self.reader.fill_buf() {
                 Ok([]) => break,

@@ -19,18 +19,21 @@ use extant_image::build::{
     SmallJournal,
 };
 use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
-use extant_image::source::{Arrival, Collected, Owner, collect};
+use extant_image::source::{Arrival, Collected, ContainerImage, Owner, collect};
 use serde::Serialize;
 use std::ffi::OsString;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 /// Build an ext2, ext3 or ext4 image from directories and tar archives, without root.
 ///
 /// The image is exactly as large as its content needs, and the same input gives the same bytes.
 /// Sources are laid over each other in the order given. A SOURCE is a directory, a tar archive
-/// (plain, or compressed with gzip, zstd or xz), or "-" for an archive on standard input.
+/// (plain, or compressed with gzip, zstd or xz), or "-" for an archive on standard input. A
+/// container image is oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:TAG], "-" for
+/// FILE too; a directory or an archive that is one is recognised (--containers files: then it is
+/// taken as it is).
 #[derive(clap::Args)]
 #[command(override_usage = "extant build [OPTIONS] SOURCE... IMAGE")]
 #[command(after_help = "Examples:
@@ -38,6 +41,8 @@ use std::path::PathBuf;
   extant build -t ext2 -b 1024 rootfs.tar.gz small.img
   extant build --free 20% --owner 0:0 base.tar overlay/ disk.img
   docker export CONTAINER | extant build --size 2G - disk.img
+  extant build --config-json config.json oci:layout:latest disk.img
+  docker save IMAGE | extant build --inject src=agent,dst=/sbin/init,mode=0755 - disk.img
   extant build --whiteouts oci layer1.tar layer2.tar.gz image.img
   extant build --one-file-system --exclude /tmp/'*' / disk.img
   SOURCE_DATE_EPOCH=1700000000 extant build -L root rootfs/ disk.img
@@ -70,6 +75,10 @@ pub struct Arguments {
     /// changes nothing). The image has to be a regular file
     #[arg(long, value_enum, default_value_t, value_name = "ORDER")]
     pub order: DataOrder,
+    /// Put the configuration of the container image into this file, byte for byte: its command,
+    /// its environment, its user.
+    #[arg(long, value_name = "FILE")]
+    pub config_json: Option<PathBuf>,
     /// Replace an image that is there.
     #[arg(long, short = 'F')]
     pub force: bool,
@@ -107,9 +116,23 @@ struct Report<'a> {
     has_journal: bool,
     uuid: String,
     files: u64,
+    containers: Vec<ReportedContainer<'a>>,
     skipped: &'a [String],
     warnings: Vec<ReportedKind>,
     disk: ShippedReport,
+}
+
+/// A container image among the sources.
+#[derive(Serialize)]
+struct ReportedContainer<'a> {
+    source: &'a str,
+    name: Option<&'a str>,
+    digest: Option<&'a str>,
+    platform: Option<String>,
+    config_digest: &'a str,
+    layers: usize,
+    stored_bytes: u64,
+    unpacked_bytes: u64,
 }
 
 /// Notices of one kind: what could not be kept, or may surprise.
@@ -126,6 +149,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (words, image) = split(&arguments.paths)?;
     let format = arguments.format.read()?;
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let mut inputs = sources(words)?;
+    inputs.extend(arguments.sources.injections()?);
     let mut read_options = arguments.sources.options(epoch.as_deref())?;
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let target = Target::create(&image, existing)?;
@@ -145,11 +170,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     }
     let mut collected = {
         let progress = console.progress("read", Unit::Items, 0);
-        collect(sources(words)?, &read_options, &progress).map_err(|error| match &error.kind {
+        collect(inputs, &read_options, &progress).map_err(|error| match &error.kind {
             ErrorKind::Write(cause) => target.write_error(cause),
             _ => error.into(),
         })?
     };
+    let config = config(&arguments, &collected)?;
     for skipped in &collected.skipped {
         console.skipped(skipped);
     }
@@ -179,9 +205,44 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     report_grown(console, &collected);
     keep_surroundings(&target, format.offset_bytes, built.bytes())?;
     let shipped = ship(&shipment, &target, built.bytes(), built.uuid, console)?;
+    if let Some(path) = &arguments.config_json {
+        replace(path, &config)?;
+    }
     target.finish()?;
     print(console, &name, &built, &collected, &notices, shipped)?;
     Ok(if collected.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete })
+}
+
+/// The configuration that is to be written.
+fn config(arguments: &Arguments, collected: &Collected) -> Result<Vec<u8>, Error> {
+    if arguments.sources.platform.is_some() && collected.containers.is_empty() {
+        return Err(Error::usage("--platform: no source is a container image"));
+    }
+    match &collected.containers[..] {
+        [image] => Ok(image.config.clone()),
+        _ if arguments.config_json.is_none() => Ok(Vec::new()),
+        images => Err(Error::usage(format!(
+            "--config-json: the sources have {} container images, not one",
+            images.len()
+        ))),
+    }
+}
+
+/// Writes a file whole, or leaves what is there.
+fn replace(path: &std::path::Path, bytes: &[u8]) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::io(path.display(), &error);
+    // A device or a pipe is written, not replaced.
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return std::fs::write(path, bytes).map_err(failed);
+    }
+    let folder = folder_of(path).unwrap_or_else(|| PathBuf::from("."));
+    let mut file = tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o644))
+        .tempfile_in(folder)
+        .map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
 }
 
 fn split(paths: &[OsString]) -> Result<(&[OsString], PathBuf), Error> {
@@ -322,6 +383,19 @@ fn size(arguments: &Arguments) -> Result<ImageSize, Error> {
     Ok(ImageSize::Fixed(bytes))
 }
 
+fn reported(image: &ContainerImage) -> ReportedContainer<'_> {
+    ReportedContainer {
+        source: &image.source,
+        name: image.name.as_deref(),
+        digest: image.digest.as_deref(),
+        platform: image.platform.as_ref().map(ToString::to_string),
+        config_digest: &image.config_digest,
+        layers: image.layers,
+        stored_bytes: image.stored_bytes,
+        unpacked_bytes: image.unpacked_bytes,
+    }
+}
+
 fn print(
     console: &Console,
     name: &str,
@@ -344,6 +418,7 @@ fn print(
             has_journal: built.has_journal,
             uuid: extant_inspect::uuid(&built.uuid),
             files,
+            containers: collected.containers.iter().map(reported).collect(),
             skipped: &collected.skipped,
             warnings: notices
                 .kinds()

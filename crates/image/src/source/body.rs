@@ -112,6 +112,11 @@ impl<'a> BodyReader<'a> {
                     Origin::Folder { .. } | Origin::Arrived { .. } => (source, Err(Errno::BADF)),
                 }
             }
+            NodeBody::File { source, .. }
+                if let Origin::Bytes { file, .. } = self.sources.origin(source) =>
+            {
+                (source, fill(file.as_fd(), at, buffer))
+            }
             NodeBody::File { source, length, .. } => {
                 let filled = match (self.open(node, source, length), &self.file) {
                     (Ok(true), Some((_, file))) => fill(file.as_fd(), at, buffer),
@@ -142,10 +147,11 @@ impl<'a> BodyReader<'a> {
         }
         let parent = self.tree.parent(node);
         if !self.folder.as_ref().is_some_and(|(from, open, _)| (*from, *open) == (source, parent)) {
-            let Origin::Folder { folder, .. } = self.sources.origin(source) else {
+            let Origin::Folder { folder, base, .. } = self.sources.origin(source) else {
                 return Err(Errno::BADF);
             };
-            self.folder = Some((source, parent, self.open_parent(folder.as_fd(), source, parent)?));
+            let opened = self.open_parent(folder.as_fd(), *base, source, parent)?;
+            self.folder = Some((source, parent, opened));
         }
         let Some((_, _, folder)) = &self.folder else {
             return Err(Errno::BADF);
@@ -166,17 +172,20 @@ impl<'a> BodyReader<'a> {
     fn open_parent(
         &self,
         root: BorrowedFd<'_>,
+        base: NodeId,
         source: SourceId,
         folder: NodeId,
     ) -> Result<OwnedFd, Errno> {
         let above = self.tree.parent(folder);
         match &self.folder {
-            Some((from, open, held))
-                if (*from, *open) == (source, above) && folder != NodeId::ROOT =>
-            {
+            Some((from, open, held)) if (*from, *open) == (source, above) && folder != base => {
                 open_folder(held.as_fd(), &[self.tree.first_name(folder)], FOLDER)
             }
-            _ => open_folder(root, &self.tree.steps(folder), FOLDER),
+            _ => {
+                let steps = self.tree.steps(folder);
+                let from = self.tree.steps(base).len();
+                open_folder(root, steps.get(from..).unwrap_or_default(), FOLDER)
+            }
         }
     }
 }

@@ -77,11 +77,61 @@ struct Walk<'a, 'b> {
     checks_access: bool,
     /// How folders are opened.
     opening: Opening,
+    patterns: Patterns,
+}
+
+/// Where in the tree a folder goes.
+pub(super) struct Place<'a> {
+    /// The directory whose content its content becomes: the root, if there is no name.
+    pub(super) directory: NodeId,
+    /// The name in that directory that the folder gets; empty for the directory itself.
+    pub(super) name: &'a [u8],
+    /// The lower twelve bits of its mode, in place of its own.
+    pub(super) permissions: Option<u16>,
+    /// Whether patterns of what is left out count.
+    pub(super) patterns: Patterns,
+    /// Whose owner, mode, times and attributes a directory has that is there already.
+    pub(super) facts: FactsOf,
+}
+
+/// Whose owner, mode, times and attributes count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum FactsOf {
+    Folder,
+    Tree,
+}
+
+/// Whether patterns of what is left out count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patterns {
+    Apply,
+    Ignore,
+}
+
+impl Place<'_> {
+    /// The root of the tree.
+    const ROOT: Place<'static> = Place {
+        directory: NodeId::ROOT,
+        name: b"",
+        permissions: None,
+        patterns: Patterns::Apply,
+        facts: FactsOf::Folder,
+    };
 }
 
 /// Lays a folder over the tree.
 pub(super) fn read(
     path: &Path,
+    intake: &mut Intake<'_>,
+    sources: &mut Sources,
+) -> Result<(), Error> {
+    read_into(path, &Place::ROOT, intake, sources)
+}
+
+/// Lays a folder over a directory of the tree.
+pub(super) fn read_into(
+    path: &Path,
+    place: &Place<'_>,
     intake: &mut Intake<'_>,
     sources: &mut Sources,
 ) -> Result<(), Error> {
@@ -94,9 +144,14 @@ pub(super) fn read(
     let attributes = attributes(root.as_fd(), c".").map_err(failed)?;
     let mut facts = facts(&stat, FileType::Directory, attributes);
     intake.adjust(&mut facts, b"");
-    intake.tree.describe_root(&facts)?;
+    facts.permissions = place.permissions.unwrap_or(facts.permissions);
+    let base = match place.name {
+        b"" if place.facts == FactsOf::Tree => Ok(place.directory),
+        b"" => intake.tree.describe_directory(place.directory, &facts).map(|()| place.directory),
+        name => intake.insert(place.directory, name, &facts, NodeContent::None),
+    }?;
     let copy = root.try_clone().map_err(|error| Error::io(path.display(), &error))?;
-    let source = sources.add(Origin::Folder { folder: copy, name: path.to_owned() })?;
+    let source = sources.add(Origin::Folder { folder: copy, name: path.to_owned(), base })?;
     let mut walk = Walk {
         intake,
         source,
@@ -106,8 +161,9 @@ pub(super) fn read(
         open: Rc::new(Cell::new(0)),
         checks_access: host == Host::Wrapped || !rustix::process::geteuid().is_root(),
         opening: opening.with(OFlags::NOFOLLOW),
+        patterns: place.patterns,
     };
-    walk.enter(NodeId::ROOT, root, Vec::new(), stat.st_dev, Mounted::Other)?;
+    walk.enter(base, root, Vec::new(), stat.st_dev, Mounted::Other)?;
     let Some(Origin::Folder { folder: root, .. }) = sources.list.last() else {
         return Ok(());
     };
@@ -115,6 +171,29 @@ pub(super) fn read(
         walk.descend(root.as_fd(), next)?;
     }
     Ok(())
+}
+
+/// A file of the host that becomes a file of the tree: what is known of it, and its body.
+pub(super) struct Single {
+    pub(super) facts: NodeFacts,
+    pub(super) body: NodeBody,
+}
+
+/// Reads one regular file; `path` leads through no link at its end.
+///
+/// # Errors
+/// The host's.
+pub(super) fn read_single(
+    path: &Path,
+    stat: &Stat,
+    intake: &mut Intake<'_>,
+    source: SourceId,
+) -> Result<Single, Error> {
+    let failed = |error: Errno| Error::io(path.display(), &error.into());
+    let attributes = attributes_at(path).map_err(failed)?;
+    let facts = facts(stat, FileType::Regular, attributes);
+    let body = body(rustix::fs::CWD, path.as_os_str().as_bytes(), stat, source, intake)?;
+    Ok(Single { facts, body: body.map_err(failed)? })
 }
 
 impl Walk<'_, '_> {
@@ -188,7 +267,8 @@ impl Walk<'_, '_> {
                 child_path.push(b'/');
             }
             child_path.extend_from_slice(&name);
-            if self.intake.excludes(&child_path) || self.intake.applies_whiteout(node, &name) {
+            let excluded = self.patterns == Patterns::Apply && self.intake.excludes(&child_path);
+            if excluded || self.intake.applies_whiteout(node, &name) {
                 continue;
             }
             if let Err(error) = self.name(node, &held, &name, &child_path)? {
@@ -288,37 +368,37 @@ impl Walk<'_, '_> {
                 }
                 Err(error) => return Ok(Err(error)),
             },
-            FileType::Regular => match self.body(folder, name, stat)? {
+            FileType::Regular => match body(folder, name, stat, self.source, self.intake)? {
                 Ok(body) => NodeContent::Body(body),
                 Err(error) => return Ok(Err(error)),
             },
         };
         self.intake.insert(node, name, facts, content).map(Ok)
     }
+}
 
-    fn body(
-        &mut self,
-        folder: BorrowedFd<'_>,
-        name: &[u8],
-        stat: &Stat,
-    ) -> Result<Result<NodeBody, Errno>, Error> {
-        let length = stat.st_size.cast_unsigned();
-        if length == 0 {
-            return Ok(Ok(NodeBody::Empty));
-        }
-        let source = self.source;
-        if stat.st_blocks.cast_unsigned().saturating_mul(512) >= length {
-            return Ok(Ok(NodeBody::File { source, map: None, length }));
-        }
-        let pieces = match pieces(folder, name, length) {
-            Ok(pieces) => pieces,
-            Err(error) => return Ok(Err(error)),
-        };
-        let whole = matches!(&pieces[..], [only] if *only == (0..length));
-        let map: Option<MapId> =
-            if whole { None } else { Some(self.intake.tree.keep_map(&pieces)?) };
-        Ok(Ok(NodeBody::File { source, map, length }))
+/// Where the bytes of a regular file are. The inner error is the host's.
+fn body(
+    folder: BorrowedFd<'_>,
+    name: &[u8],
+    stat: &Stat,
+    source: SourceId,
+    intake: &mut Intake<'_>,
+) -> Result<Result<NodeBody, Errno>, Error> {
+    let length = stat.st_size.cast_unsigned();
+    if length == 0 {
+        return Ok(Ok(NodeBody::Empty));
     }
+    if stat.st_blocks.cast_unsigned().saturating_mul(512) >= length {
+        return Ok(Ok(NodeBody::File { source, map: None, length }));
+    }
+    let pieces = match pieces(folder, name, length) {
+        Ok(pieces) => pieces,
+        Err(error) => return Ok(Err(error)),
+    };
+    let whole = matches!(&pieces[..], [only] if *only == (0..length));
+    let map: Option<MapId> = if whole { None } else { Some(intake.tree.keep_map(&pieces)?) };
+    Ok(Ok(NodeBody::File { source, map, length }))
 }
 
 /// The names in a folder, sorted: the order in which the host lists them has no effect.
@@ -395,7 +475,11 @@ fn attributes_of(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Vec<Attribute>, 
 fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Vec<Attribute>, Errno> {
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.to_bytes());
-    let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+    attributes_at(Path::new(std::ffi::OsStr::from_bytes(&path)))
+}
+
+/// The attributes of a path, not following a symlink at its end.
+fn attributes_at(path: &Path) -> Result<Vec<Attribute>, Errno> {
     let list = match grown(|buffer| rustix::fs::llistxattr(path, buffer)) {
         Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
         list => list?,

@@ -1,6 +1,6 @@
 //! What every source gives its files to: ids, times and attributes are adjusted here, excluded and
 //! unreadable files counted.
-use super::options::{IdMap, OnTrouble, ReadOptions, Times};
+use super::options::{IdMap, OnTrouble, Owner, ReadOptions, Times};
 use crate::error::{Error, Scope};
 use crate::notice::{NoticeKind, Notices};
 use crate::progress::Progress;
@@ -17,11 +17,35 @@ const WHITEOUT: &[u8] = b".wh.";
 pub(super) struct Intake<'a> {
     pub(super) tree: Growing,
     pub(super) options: &'a ReadOptions,
+    /// Whether whiteouts are applied to the present source.
+    pub(super) whiteouts: Whiteouts,
     pub(super) progress: &'a dyn Progress,
+    /// The owner of every file of the present source, whatever else is asked for.
+    pub(super) owner: Option<Owner>,
     pub(super) skipped: Vec<String>,
     pub(super) notices: Notices,
     /// A directory that is known not to be excluded.
     included: Vec<u8>,
+}
+
+/// What becomes of whiteouts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Whiteouts {
+    /// They are files like others.
+    Kept,
+    /// They are applied.
+    Applied,
+    /// The same for a layer of a container image: one of a name that nothing can have is refused.
+    AppliedStrictly,
+}
+
+impl From<Layers> for Whiteouts {
+    fn from(layers: Layers) -> Whiteouts {
+        match layers {
+            Layers::Plain => Whiteouts::Kept,
+            Layers::Oci => Whiteouts::Applied,
+        }
+    }
 }
 
 /// What a name means where whiteouts are applied.
@@ -57,7 +81,9 @@ impl<'a> Intake<'a> {
         Intake {
             tree,
             options,
+            whiteouts: options.layers.into(),
             progress,
+            owner: None,
             skipped: Vec::new(),
             notices: Notices::default(),
             included: Vec::new(),
@@ -96,7 +122,7 @@ impl<'a> Intake<'a> {
     }
 
     fn role<'n>(&self, name: &'n [u8]) -> Role<'n> {
-        if self.options.layers == Layers::Plain {
+        if self.whiteouts == Whiteouts::Kept {
             return Role::File;
         }
         match name.strip_prefix(WHITEOUT) {
@@ -124,9 +150,12 @@ impl<'a> Intake<'a> {
     }
 
     /// Applies a whiteout of an archive, whatever its type, by its clean path.
-    pub(super) fn fate(&mut self, path: &[u8]) -> Fate {
-        if self.options.layers == Layers::Plain {
-            return Fate::Kept;
+    ///
+    /// # Errors
+    /// A whiteout of a name that nothing can have, in a layer of a container image.
+    pub(super) fn fate(&mut self, path: &[u8]) -> Result<Fate, Error> {
+        if self.whiteouts == Whiteouts::Kept {
+            return Ok(Fate::Kept);
         }
         let split = path.iter().rposition(|byte| *byte == b'/');
         let (folder, name) = split.map_or((&path[..0], path), |at| (&path[..at], &path[at + 1..]));
@@ -139,16 +168,23 @@ impl<'a> Intake<'a> {
                     format!("{path}: was left out: no image can hold a directory {above}")
                 });
             }
-            return Fate::LeftOut;
+            return Ok(Fate::LeftOut);
         }
         match self.role(name) {
-            Role::File => return Fate::Kept,
-            Role::Bookkeeping => return Fate::LeftOut,
+            Role::File => return Ok(Fate::Kept),
+            Role::Bookkeeping => return Ok(Fate::LeftOut),
             Role::Whiteout(name) => self.tree.white_out_at(folder, name),
             Role::Opaque => self.tree.make_opaque_at(folder),
+            Role::Nothing if self.whiteouts == Whiteouts::AppliedStrictly => {
+                let removed = name.strip_prefix(WHITEOUT).unwrap_or_default();
+                let (path, removed) = (joined(folder, name), printable(removed));
+                return Err(Error::new(format!(
+                    "{path}: is a whiteout of {removed:?}, a name that nothing can have"
+                )));
+            }
             Role::Nothing => self.whiteout_of_nothing(folder, name),
         }
-        Fate::Applied
+        Ok(Fate::Applied)
     }
 
     fn whiteout_of_nothing(&mut self, folder: &[u8], name: &[u8]) {
@@ -200,7 +236,7 @@ impl<'a> Intake<'a> {
         let kind = match (self.tree.earlier(directory, name), new) {
             (Some(FileType::Symlink), FileType::Directory) => NoticeKind::DirectoryOverSymlink,
             (Some(FileType::Directory), new)
-                if new != FileType::Directory && self.options.layers == Layers::Plain =>
+                if new != FileType::Directory && self.whiteouts == Whiteouts::Kept =>
             {
                 NoticeKind::FileOverDirectory
             }
@@ -232,7 +268,7 @@ impl<'a> Intake<'a> {
 
     /// With [`Layers::Plain`] a whiteout is a file like others, which is seldom what was meant.
     fn note_kept_whiteout(&mut self, directory: NodeId, name: &[u8]) {
-        if self.options.layers == Layers::Plain && name.starts_with(WHITEOUT) {
+        if self.whiteouts == Whiteouts::Kept && name.starts_with(WHITEOUT) {
             let path = || joined(&self.tree.path(directory), name);
             self.notices.add(NoticeKind::WhiteoutKept, || {
                 format!("{}: a whiteout is kept as a file", path())
@@ -248,6 +284,9 @@ impl<'a> Intake<'a> {
         }
         facts.uid = IdMap::apply(&options.map_users, facts.uid);
         facts.gid = IdMap::apply(&options.map_groups, facts.gid);
+        if let Some(owner) = self.owner {
+            (facts.uid, facts.gid) = (owner.uid, owner.gid);
+        }
         if options.times == Times::Modify {
             (facts.access_time, facts.change_time) = (None, None);
         }

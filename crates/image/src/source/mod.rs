@@ -7,9 +7,11 @@
 //! directory    a folder of the host, walked; mounts: file systems below it that hold no files;
 //!              opening: without a change of access times;
 //!              wrapper: programs that pretend to be root, and whether they reach us
-//! archive      a tar archive: headers are read once, bodies stay where they are
-//! arrival      bodies that go into the image as they come
-//! container    tells container images, whose layers are archives of their own
+//! archive      a tar archive: headers are read once, bodies stay where they are;
+//!              entries: what they become; arrival: bodies that go into the image as they come
+//! container    container images, whose layers are archives of their own;
+//!              members: of an archive that holds one; platform: what it runs on
+//! inject       one file or directory that goes to one place
 //! body         reads the bytes of files when the image is written
 //! ```
 mod archive;
@@ -17,24 +19,34 @@ mod arrival;
 mod body;
 mod container;
 mod directory;
+mod entries;
 mod exclude;
+mod inject;
 mod intake;
+mod members;
 mod mounts;
 mod opening;
 mod options;
+mod platform;
 mod wrapper;
 
 pub use arrival::{Arrival, GroupInodes};
 pub use body::BodyReader;
+pub use container::ContainerImage;
 pub use exclude::Exclude;
-pub use options::{ArchiveEnd, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times};
+pub use inject::Injection;
+pub use options::{ArchiveEnd, Containers, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times};
+pub use platform::Platform;
 pub use wrapper::{Host, host};
 
 use crate::error::Error;
 use crate::notice::Notices;
 use crate::progress::Progress;
 use crate::tree::{Growing, NodeBody, NodeId, SourceId, Tree};
+use archive::Outcome;
+use container::Choice;
 use intake::Intake;
+use members::Form;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,6 +61,42 @@ pub enum Source {
     /// An archive: a file that is read from where it is positioned, or a pipe.
     Archive {
         /// Open for reading.
+        file: File,
+        /// What messages call it.
+        name: String,
+    },
+    /// A container image.
+    Container {
+        /// How it is kept.
+        form: ContainerForm,
+        /// Where it is.
+        place: ContainerPlace,
+        /// Its name, or its digest; `None` for the only one.
+        tag: Option<String>,
+    },
+    /// A file or a directory that goes to one place of the image.
+    Injection(Injection),
+}
+
+/// How a container image is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ContainerForm {
+    /// A folder with an OCI layout.
+    Oci,
+    /// An archive of such a folder.
+    OciArchive,
+    /// What `docker save` writes.
+    DockerArchive,
+}
+
+/// Where a container image is.
+#[derive(Debug)]
+pub enum ContainerPlace {
+    /// A folder or a file.
+    Path(PathBuf),
+    /// Open for reading.
+    File {
+        /// A file that is read from where it is positioned, or a pipe.
         file: File,
         /// What messages call it.
         name: String,
@@ -76,10 +124,10 @@ pub struct Sources {
 
 /// Where the bodies of one source are.
 enum Origin {
-    /// In an archive, or in the file that keeps its bodies.
+    /// In an archive, in the file that keeps its bodies, or in the one file that this source is.
     Bytes { file: File, name: String },
-    /// In the files of a directory.
-    Folder { folder: OwnedFd, name: PathBuf },
+    /// In the files of a directory, which is `base` in the tree.
+    Folder { folder: OwnedFd, name: PathBuf, base: NodeId },
     /// On the volume already, where the arrival put them.
     Arrived { name: String },
 }
@@ -153,6 +201,8 @@ pub struct Collected {
     pub skipped: Vec<String>,
     /// What could not be kept or may surprise.
     pub notices: Notices,
+    /// The container images among the sources, in their order.
+    pub containers: Vec<ContainerImage>,
 }
 
 /// Reads every source. `progress` is advanced by bytes of an archive, or by files of a directory.
@@ -167,25 +217,84 @@ pub fn collect(
 ) -> Result<Collected, Error> {
     let mut sources = Sources { arrival: options.arrival.clone(), ..Sources::default() };
     let mut intake = Intake::new(Growing::new(), options, progress);
+    let mut containers = Vec::new();
     for input in inputs {
-        read(input, &mut intake, &mut sources)?;
+        containers.extend(read(input, &mut intake, &mut sources)?);
         intake.tree.end_layer()?;
     }
     let Intake { tree, skipped, mut notices, .. } = intake;
     let tree = tree.finish();
-    container::note(&tree, &mut notices);
-    Ok(Collected { tree, sources, skipped, notices })
+    if options.containers == Containers::Image {
+        container::note(&tree, &mut notices);
+    }
+    Ok(Collected { tree, sources, skipped, notices, containers })
 }
 
-fn read(input: Source, intake: &mut Intake<'_>, sources: &mut Sources) -> Result<(), Error> {
-    let path = match input {
-        Source::Archive { file, name } => return archive::read(file, &name, intake, sources),
-        Source::Path(path) => path,
+/// Reads one source; what it is, if it is a container image.
+fn read(
+    input: Source,
+    intake: &mut Intake<'_>,
+    sources: &mut Sources,
+) -> Result<Option<ContainerImage>, Error> {
+    let options = intake.options;
+    let any = Choice { tag: None, platform: options.platform.as_ref() };
+    let (file, name) = match input {
+        Source::Injection(injection) => {
+            return inject::read(&injection, intake, sources).map(|()| None);
+        }
+        Source::Archive { file, name } => (file, name),
+        Source::Container { form, place, tag } => {
+            let choice = Choice { tag: tag.as_deref(), platform: options.platform.as_ref() };
+            return container(form, place, &choice, intake, sources).map(Some);
+        }
+        Source::Path(path) => {
+            let failed = |error: std::io::Error| Error::io(path.display(), &error);
+            if std::fs::metadata(&path).map_err(failed)?.is_dir() {
+                let form = match options.containers {
+                    Containers::Image => container::form_of_folder(&path),
+                    Containers::Files => None,
+                };
+                if let Some(form) = form {
+                    return container::read_folder(&path, form, &any, intake, sources).map(Some);
+                }
+                return directory::read(&path, intake, sources).map(|()| None);
+            }
+            (File::open(&path).map_err(failed)?, path.display().to_string())
+        }
     };
-    let failed = |error: std::io::Error| Error::io(path.display(), &error);
-    if std::fs::metadata(&path).map_err(failed)?.is_dir() {
-        return directory::read(&path, intake, sources);
+    match archive::read(file, &name, intake, sources)? {
+        Outcome::Laid => Ok(None),
+        Outcome::Container(members) => {
+            container::read_members(members, None, &any, intake, sources).map(Some)
+        }
     }
-    let file = File::open(&path).map_err(failed)?;
-    archive::read(file, &path.display().to_string(), intake, sources)
+}
+
+/// Reads a source that is named as a container image.
+fn container(
+    form: ContainerForm,
+    place: ContainerPlace,
+    choice: &Choice<'_>,
+    intake: &mut Intake<'_>,
+    sources: &mut Sources,
+) -> Result<ContainerImage, Error> {
+    let (file, name) = match place {
+        ContainerPlace::Path(path) if form == ContainerForm::Oci || path.is_dir() => {
+            return container::read_folder(&path, kept_as(form), choice, intake, sources);
+        }
+        ContainerPlace::Path(path) => {
+            let failed = |error: std::io::Error| Error::io(path.display(), &error);
+            (File::open(&path).map_err(failed)?, path.display().to_string())
+        }
+        ContainerPlace::File { file, name } => (file, name),
+    };
+    let members = archive::members(file, &name, intake.options)?;
+    container::read_members(members, Some(kept_as(form)), choice, intake, sources)
+}
+
+fn kept_as(form: ContainerForm) -> Form {
+    match form {
+        ContainerForm::Oci | ContainerForm::OciArchive => Form::Oci,
+        ContainerForm::DockerArchive => Form::Docker,
+    }
 }

@@ -1,6 +1,7 @@
 //! How sources are read.
 use super::arrival::Arrival;
 use super::exclude::Exclude;
+use super::platform::Platform;
 use crate::tree::Layers;
 use std::path::PathBuf;
 
@@ -65,6 +66,16 @@ pub enum ArchiveEnd {
     Strict,
 }
 
+/// What becomes of a source that is a container image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Containers {
+    /// Its layers are laid over each other.
+    #[default]
+    Image,
+    /// It is a source like others: its blobs are files.
+    Files,
+}
+
 /// How sources are read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -76,6 +87,10 @@ pub struct ReadOptions {
     pub map_users: Vec<IdMap>,
     /// How groups are shifted, likewise.
     pub map_groups: Vec<IdMap>,
+    /// What becomes of a source that shows by itself to be a container image.
+    pub containers: Containers,
+    /// What a container image has to run on; of several, that of this machine if `None`.
+    pub platform: Option<Platform>,
     /// Whether whiteouts are applied.
     pub layers: Layers,
     /// No time is later than this (SOURCE_DATE_EPOCH), in seconds since 1970.

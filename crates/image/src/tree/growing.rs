@@ -126,6 +126,14 @@ impl Growing {
         self.describe(NodeId::ROOT, facts)
     }
 
+    /// Gives a directory its owner, mode, times and attributes.
+    ///
+    /// # Errors
+    /// As [`Growing::describe_root`].
+    pub fn describe_directory(&mut self, node: NodeId, facts: &NodeFacts) -> Result<(), Error> {
+        self.describe(node, facts)
+    }
+
     /// Puts a new file under a name. A directory over a directory only describes it anew; anything
     /// else replaces what was there, with all below it. Other names of what was there keep it.
     ///
@@ -248,6 +256,12 @@ impl Growing {
         }
         let mut follow = FOLLOW_MAX;
         self.resolve(NodeId::ROOT, path, &mut follow, LastLink::Keep)
+    }
+
+    /// The node that a clean path leads to, a symlink at its end followed too.
+    pub fn reach(&self, path: &[u8]) -> Option<NodeId> {
+        let mut follow = FOLLOW_MAX;
+        self.resolve(NodeId::ROOT, path, &mut follow, LastLink::Follow)
     }
 
     /// One step into a directory, made when missing.

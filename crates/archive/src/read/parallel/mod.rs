@@ -84,9 +84,13 @@ enum After {
 }
 
 impl Parallel {
-    /// A stream that is decompressed by as many threads as the host has processors for.
-    pub(super) fn new(split: impl Split + 'static) -> Parallel {
-        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    /// A stream that is decompressed by that many threads; by as many as the host has processors
+    /// for if `None`.
+    pub(super) fn new(split: impl Split + 'static, threads: Option<NonZero<usize>>) -> Parallel {
+        let processors = threads.map_or_else(
+            || std::thread::available_parallelism().map_or(1, NonZero::get),
+            NonZero::get,
+        );
         Parallel {
             split: Box::new(split),
             workers: None,

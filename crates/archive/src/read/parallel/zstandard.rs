@@ -180,7 +180,7 @@ mod tests {
 
     fn read(stream: Vec<u8>) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        Parallel::new(Frames::new(Cursor::new(stream))).read_to_end(&mut content)?;
+        Parallel::new(Frames::new(Cursor::new(stream)), None).read_to_end(&mut content)?;
         Ok(content)
     }
 
@@ -220,7 +220,7 @@ mod tests {
         for cut in 1..stream.len() {
             // At the end of a frame nothing is missing.
             let whole = [11, stream.len()].contains(&cut);
-            let mut reader = Parallel::new(Frames::new(Cursor::new(stream[..cut].to_vec())));
+            let mut reader = Parallel::new(Frames::new(Cursor::new(stream[..cut].to_vec())), None);
             let outcome = reader.read_to_end(&mut Vec::new());
             assert!(outcome.is_err() || whole || is_boundary(&stream, cut), "{cut}");
         }

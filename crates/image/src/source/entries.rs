@@ -1,0 +1,240 @@
+//! What the entries of an archive become in the tree.
+use super::intake::{Fate, Intake};
+use crate::error::Error;
+use crate::notice::NoticeKind;
+use crate::tree::{self, NodeBody, NodeId, SourceId};
+use extant_archive::{Body, Content, Entry, Facts, NfsAccessList, Unkept, clean_path, printable};
+use extant_format::inode::{Device, FileType};
+use rustc_hash::FxHashMap;
+
+/// The largest numbers that a device inode holds.
+const MAJOR_MAX: u32 = 0xfff;
+const MINOR_MAX: u32 = 0xf_ffff;
+
+/// Takes the entries of one archive, one after the other.
+pub(super) struct Entries<'a, 'b> {
+    pub(super) intake: &'a mut Intake<'b>,
+    /// Of bodies with holes.
+    source: SourceId,
+    /// Of bodies without.
+    whole_source: SourceId,
+    /// What messages call the archive.
+    name: &'a str,
+    /// Files that were left out, but may be the targets of hard links that are not.
+    excluded: FxHashMap<Vec<u8>, NodeId>,
+}
+
+/// Why an entry cannot be had.
+enum Refusal {
+    /// This entry; others can be had.
+    Entry(Error),
+    /// Everything ends, whatever the user wants.
+    Fatal(Error),
+}
+
+impl<'a, 'b> Entries<'a, 'b> {
+    /// Bodies without holes are in `whole_source`, others in `source`.
+    pub(super) fn new(
+        intake: &'a mut Intake<'b>,
+        source: SourceId,
+        whole_source: SourceId,
+        name: &'a str,
+    ) -> Entries<'a, 'b> {
+        Entries { intake, source, whole_source, name, excluded: FxHashMap::default() }
+    }
+
+    /// Puts an entry into the tree.
+    ///
+    /// # Errors
+    /// An entry that cannot be had, after the archive's name; with
+    /// [`OnTrouble::Skip`](super::OnTrouble::Skip) only what ends everything.
+    pub(super) fn add(&mut self, entry: Entry) -> Result<(), Error> {
+        match self.entry(entry) {
+            Ok(()) => Ok(()),
+            Err(Refusal::Entry(error)) => self.intake.trouble(error.about(self.name)),
+            Err(Refusal::Fatal(error)) => Err(error.about(self.name)),
+        }
+    }
+
+    fn entry(&mut self, entry: Entry) -> Result<(), Refusal> {
+        let cleaned = entry.path.map_err(|error| Refusal::Entry(Error::new(error.to_string())));
+        let path = cleaned?;
+        if let Some(letter) = entry.unkept.unknown_type {
+            self.intake.notices.add(NoticeKind::UnknownType, || {
+                let (path, letter) = (printable(&path), printable(&[letter]));
+                format!("{path}: is of the unknown type {letter:?} and was kept as a regular file")
+            });
+        }
+        let fate = match self.intake.excludes(&path) {
+            true => Fate::LeftOut,
+            false => self.intake.fate(&path).map_err(Refusal::Fatal)?,
+        };
+        match (entry.facts, entry.content) {
+            (Some(facts), content) => self.inode(path, facts, content, &entry.unkept, fate),
+            (None, Content::HardLink { target }) => self.hard_link(path, &target, fate),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// An entry that is a file of its own.
+    fn inode(
+        &mut self,
+        path: Vec<u8>,
+        facts: Facts,
+        content: Content,
+        unkept: &Unkept,
+        fate: Fate,
+    ) -> Result<(), Refusal> {
+        if let Content::CharacterDevice(device) | Content::BlockDevice(device) = &content {
+            check_device(&path, *device)?;
+        }
+        if fate == Fate::Applied {
+            return Ok(());
+        }
+        let mut facts = tree_facts(facts, &content);
+        self.intake.adjust(&mut facts, &path);
+        let is_file = facts.file_type == FileType::Regular;
+        if fate == Fate::LeftOut && !is_file {
+            return Ok(());
+        }
+        let target;
+        let content = match content {
+            Content::File(body) => {
+                tree::NodeContent::Body(self.body(body).map_err(Refusal::Fatal)?)
+            }
+            Content::Symlink { target: link } => {
+                target = link;
+                tree::NodeContent::Target(&target)
+            }
+            Content::CharacterDevice(device) | Content::BlockDevice(device) => {
+                tree::NodeContent::Device(device)
+            }
+            Content::Directory | Content::Fifo | Content::HardLink { .. } => {
+                tree::NodeContent::None
+            }
+        };
+        if fate == Fate::LeftOut {
+            let nameless = self.intake.tree.insert_nameless(&facts, content);
+            self.excluded.insert(path, nameless.map_err(Refusal::Fatal)?);
+            return Ok(());
+        }
+        self.note_unkept(&path, unkept);
+        self.put(&path, &facts, content)
+    }
+
+    fn put(
+        &mut self,
+        path: &[u8],
+        facts: &tree::NodeFacts,
+        content: tree::NodeContent<'_>,
+    ) -> Result<(), Refusal> {
+        if path.is_empty() {
+            return match facts.file_type {
+                FileType::Directory => {
+                    self.intake.tree.describe_root(facts).map_err(Refusal::Fatal)
+                }
+                _ => Err(Refusal::Entry(Error::new("/: is a file, but must be a directory"))),
+            };
+        }
+        let (directory, name) = self.intake.tree.walk(path).map_err(Refusal::Entry)?;
+        self.intake.insert(directory, name, facts, content).map_err(Refusal::Entry)?;
+        Ok(())
+    }
+
+    /// Where the bytes of a file are, and its holes.
+    fn body(&mut self, body: Body) -> Result<NodeBody, Error> {
+        let Body { size: length, offset, pieces } = body;
+        Ok(match pieces {
+            _ if length == 0 => NodeBody::Empty,
+            None => NodeBody::Range { source: self.whole_source, offset, length },
+            Some(pieces) => {
+                let source = self.source;
+                let map = self.intake.tree.keep_map(&pieces)?;
+                NodeBody::Sparse { source, offset, map, length }
+            }
+        })
+    }
+
+    /// What an archive says of a file that an image cannot hold.
+    fn note_unkept(&mut self, path: &[u8], unkept: &Unkept) {
+        let notices = &mut self.intake.notices;
+        if !unkept.nameless.is_empty() {
+            notices.add(NoticeKind::AccessListNames, || {
+                let (path, names) = (printable(path), unkept.nameless.join(", "));
+                format!(
+                    "{path}: its access list lost the entries of {names}, which have no number: \
+                     tar --numeric-owner writes numbers, bsdtar both"
+                )
+            });
+        }
+        if unkept.nfs4_access_list == NfsAccessList::Present {
+            notices.add(NoticeKind::AccessListForm, || {
+                format!("{}: its NFSv4 access list was left out", printable(path))
+            });
+        }
+        if let Some(flags) = &unkept.file_flags {
+            notices.add(NoticeKind::FileFlags, || {
+                format!("{}: its file flags ({flags}) were left out", printable(path))
+            });
+        }
+    }
+
+    fn hard_link(&mut self, path: Vec<u8>, target: &[u8], fate: Fate) -> Result<(), Refusal> {
+        let refuse = |message: String| Refusal::Entry(Error::new(message));
+        if fate == Fate::Applied {
+            return Ok(());
+        }
+        let clean = clean_path(target).map_err(|error| refuse(error.to_string()))?;
+        let tree = &self.intake.tree;
+        let node = self.excluded.get(&clean).copied().or_else(|| tree.look_up(&clean));
+        if fate == Fate::LeftOut {
+            if let Some(node) = node {
+                self.excluded.insert(path, node);
+            }
+            return Ok(());
+        }
+        let node = node.ok_or_else(|| {
+            let (name, target) = (printable(&path), printable(target));
+            refuse(format!(
+                "{name}: is a hard link to {target}, which is not in the archive before it"
+            ))
+        })?;
+        if path.is_empty() {
+            return Err(refuse("/: is a hard link, but must be a directory".to_owned()));
+        }
+        let (directory, name) = self.intake.tree.walk(&path).map_err(Refusal::Entry)?;
+        self.intake.link(directory, name, node).map_err(Refusal::Entry)
+    }
+}
+
+fn check_device(path: &[u8], device: Device) -> Result<(), Refusal> {
+    let Device { major, minor } = device;
+    if major <= MAJOR_MAX && minor <= MINOR_MAX {
+        return Ok(());
+    }
+    let path = printable(path);
+    Err(Refusal::Entry(Error::new(format!(
+        "{path}: is device {major}:{minor}, larger than an inode can hold"
+    ))))
+}
+
+fn tree_facts(facts: Facts, content: &Content) -> tree::NodeFacts {
+    let file_type = match content {
+        Content::File(_) | Content::HardLink { .. } => FileType::Regular,
+        Content::Directory => FileType::Directory,
+        Content::Symlink { .. } => FileType::Symlink,
+        Content::CharacterDevice(_) => FileType::CharacterDevice,
+        Content::BlockDevice(_) => FileType::BlockDevice,
+        Content::Fifo => FileType::Fifo,
+    };
+    tree::NodeFacts {
+        file_type,
+        permissions: facts.permissions,
+        uid: facts.uid,
+        gid: facts.gid,
+        modify_time: facts.modify_time,
+        access_time: facts.access_time,
+        change_time: facts.change_time,
+        attributes: facts.attributes,
+    }
+}
