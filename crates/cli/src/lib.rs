@@ -8,8 +8,8 @@
 //! advice           what can be done about a failure to build or export
 //! image            an image that is looked at: IMAGE:/path, and why it cannot be opened
 //! recovery         a volume whose journal has to be replayed, as it is after that
-//! recognise        what a file is that is no ext volume; partitions: where the volumes of a disk
-//!                  begin; held: what a new file system would destroy
+//! place            IMAGE@2: which part of a disk; disk: plain, compressed or in a container
+//! recognise        what a file is that is no ext volume; held: what a new file system would destroy
 //! listing          an object of an image as a record and as a line
 //! target           the file or device that is written: refused when in use, whole or not there
 //! output           the file, pipe or device that takes an archive
@@ -30,6 +30,7 @@ pub mod advice;
 pub mod cleanup;
 pub mod command;
 pub mod console;
+pub mod disk;
 pub mod error;
 pub mod format_options;
 pub mod held;
@@ -37,7 +38,7 @@ pub mod image;
 pub mod listing;
 pub mod mounting;
 pub mod output;
-pub mod partitions;
+pub mod place;
 pub mod progress;
 pub mod recognise;
 pub mod recovery;
