@@ -1,5 +1,5 @@
-//! Builds ext2, ext3 and ext4 images from directories and tar archives, and exports images to tar:
-//! without root, without mounting, the same bytes for the same input.
+//! Builds ext2, ext3 and ext4 images from directories and tar archives, exports images to tar, and
+//! extracts them to folders: without root, without mounting, the same bytes for the same input.
 //!
 //! # An image from a directory
 //! ```
@@ -67,6 +67,7 @@
 //! # The rooms
 //! ```text
 //! export    from an image to a tar archive: in which order, in which words
+//! extract   from an image to a folder of the host
 //! build     from the tree to the image: its size, its order, its writing
 //! source    what an image is built from: directories and tar archives, laid over each other
 //! tree      the merged tree of all sources, in memory
@@ -77,6 +78,7 @@ pub mod build;
 pub mod date;
 mod error;
 pub mod export;
+pub mod extract;
 pub mod notice;
 mod progress;
 pub mod source;

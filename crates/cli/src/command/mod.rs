@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! build              directories and archives become an image
-//! tar                an image becomes an archive
+//! tar, extract       an image becomes an archive, or a folder
 //! mkfs               an empty file system
 //! age                months of use, replayed in an image
 //! ls, stat, cat      what is in an image
@@ -25,6 +25,7 @@ pub mod cat;
 pub mod check;
 pub mod completions;
 mod elsewhere;
+pub mod extract;
 pub mod info;
 pub mod lab;
 pub mod layout;
@@ -69,6 +70,7 @@ commands! {
     cat         Cat         "cat",
     check       Check       "check",
     completions Completions "completions",
+    extract     Extract     "extract",
     info        Info        "info",
     lab         Lab         "lab",
     layout      Layout      "layout",
