@@ -68,6 +68,7 @@
 //! ```text
 //! export    from an image to a tar archive: in which order, in which words
 //! extract   from an image to a folder of the host
+//! difference   what differs between images, folders and archives
 //! build     from the tree to the image: its size, its order, its writing
 //! source    what an image is built from: directories and tar archives, laid over each other
 //! tree      the merged tree of all sources, in memory
@@ -76,6 +77,7 @@
 //! ```
 pub mod build;
 pub mod date;
+pub mod difference;
 mod error;
 pub mod export;
 pub mod extract;

@@ -35,7 +35,7 @@ fn commands_of_other_tools_say_what_does_that_here() {
         ("unpack", "extant tar IMAGE | tar -x"),
         ("fuse2fs", "extant mount IMAGE FOLDER"),
         ("cp", "extant cat IMAGE:/PATH > FILE"),
-        ("diff", "extant ls -lR"),
+        ("cmp", "extant diff A B"),
         ("resize", "resize2fs IMAGE SIZE"),
         ("grow", "--free"),
         ("shrink", "extant build"),

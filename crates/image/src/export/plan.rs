@@ -354,7 +354,7 @@ fn place(survey: &Survey, object: ObjectId) -> u64 {
 
 /// Every mkfs makes it, so nothing is lost when an archive does not mention it: empty, root's own,
 /// as old as the volume.
-fn is_plain_lost_and_found(survey: &Survey, name: NameId, object: ObjectId) -> bool {
+pub(crate) fn is_plain_lost_and_found(survey: &Survey, name: NameId, object: ObjectId) -> bool {
     if survey.name(name) != b"lost+found"
         || survey.fault(object).is_some()
         || survey.names(object).len() > 0

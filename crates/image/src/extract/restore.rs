@@ -6,6 +6,7 @@
 //! all that changes them. Flags come last of all, when everything has its other names: what is
 //! immutable takes no link.
 use super::losses::{LossKind, Losses};
+use extant_archive::access::{AccessList, Tag};
 use extant_archive::{printable, reason};
 use extant_engine::survey::Facts;
 use extant_format::attribute::Attribute;
@@ -80,7 +81,7 @@ impl Wanted<'_> {
     /// Of a file or directory that is open.
     pub(super) fn restore(&self, file: &File, inheritance: Inheritance, losses: &mut Losses) {
         let owner = fchown(file, Some(self.facts.uid), Some(self.facts.gid));
-        let permissions = self.permissions(owner, losses);
+        let mut permissions = self.permissions(owner, losses);
         if inheritance == Inheritance::Lists {
             for name in [ACCESS, DEFAULT] {
                 if !self.attributes.iter().any(|attribute| attribute.name == name) {
@@ -93,6 +94,9 @@ impl Wanted<'_> {
             let name = attribute.name.as_slice();
             if let Err(error) = fsetxattr(file, name, &attribute.value, XattrFlags::empty()) {
                 self.note_attribute(losses, attribute, error);
+                if name == ACCESS {
+                    permissions = without_list(permissions, &attribute.value);
+                }
             }
         }
         if let Err(error) = file.set_permissions(Permissions::from_mode(permissions.into())) {
@@ -143,6 +147,17 @@ impl Wanted<'_> {
             self.lost(losses, LossKind::Flags, "its flags", &error.into());
         }
     }
+}
+
+/// Permissions of a file that does not get its access list: with a list those of the group are the
+/// most that any entry gives; without it the owning group would get them all.
+fn without_list(permissions: u16, list: &[u8]) -> u16 {
+    let list = AccessList::from_bytes(list);
+    let of = |tag: Tag| {
+        let found = list.iter().flat_map(|list| &list.entries).find(|entry| entry.tag == tag);
+        found.map_or(0, |entry| entry.permissions & 7)
+    };
+    permissions & !0o070 | (of(Tag::OwningGroup) & of(Tag::Mask)) << 3
 }
 
 /// Flags that can be given to a file of the host.
