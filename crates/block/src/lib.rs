@@ -12,6 +12,7 @@
 //! paced       the same, as far as the device is away: pace, timed, walks
 //! faulty      fails as it is told                 crash_log   power cuts at any moment
 //! overlay     changes a device in memory only     holes       where a device holds data
+//! window      a stretch of a device: a partition
 //! order       which locks a thread holds          in_use      locks, loop devices and mounts
 //! edge        where a clock may let other threads go first, in tests
 //! apart       numbers in a line of the processor's cache of their own
@@ -38,6 +39,7 @@ pub mod overlay;
 pub mod paced;
 pub mod queue;
 pub mod traced;
+pub mod window;
 
 pub use apart::Apart;
 pub use buffer::{Buffer, PIECE_BYTES};
@@ -60,3 +62,4 @@ pub use queue::{
     Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
 };
 pub use traced::Traced;
+pub use window::Window;

@@ -96,6 +96,30 @@ fn overlay_of_a_file() {
     assert!(bytes.iter().all(|byte| *byte == 0), "the file was written");
 }
 #[test]
+fn window_of_a_memory_device() {
+    let device = Arc::new(MemoryDevice::new(clock(), 2 * BYTES));
+    contract(Window::new(device.clone(), 1536..1536 + BYTES, "window".into()));
+    contract(SubmitOnly(Window::new(
+        Arc::new(MemoryDevice::new(clock(), BYTES + 512)),
+        512..u64::MAX,
+        "window".into(),
+    )));
+    let outside = [(0, 1536), (1536 + BYTES, BYTES - 1536)];
+    for (start, length) in outside {
+        let bytes = read(&*device, start, length as usize);
+        assert!(bytes.iter().all(|byte| *byte == 0), "a write left the window");
+    }
+}
+#[test]
+fn window_of_a_file() {
+    let scratch = Scratch::of_length(BYTES + 5000);
+    let device = Arc::new(scratch.device(100));
+    contract(Window::new(device, 1000..1000 + BYTES, "window".into()));
+    let bytes = std::fs::read(&scratch.0).unwrap();
+    let (before, after) = (&bytes[..1100], &bytes[1100 + BYTES as usize..]);
+    assert!(before.iter().chain(after).all(|byte| *byte == 0), "a write left the window");
+}
+#[test]
 fn traced_device() {
     contract(Traced::new(MemoryDevice::new(clock(), BYTES)));
 }

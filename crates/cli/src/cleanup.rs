@@ -21,6 +21,27 @@ fn registry() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTIAL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What is said beside the name of a signal that ends the process.
+static REMARK: Mutex<Option<String>> = Mutex::new(None);
+
+/// Says what becomes of what was done, if a signal comes before this is dropped.
+#[derive(Debug)]
+pub struct Remark(());
+
+impl Remark {
+    /// Says this.
+    pub fn make(text: String) -> Remark {
+        *REMARK.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        Remark(())
+    }
+}
+
+impl Drop for Remark {
+    fn drop(&mut self) {
+        *REMARK.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 /// Whether a finished file may take the place of another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replace {
@@ -111,7 +132,11 @@ pub fn watch_signals() -> io::Result<()> {
             let removed = registry.iter().filter(|path| std::fs::remove_file(path).is_ok()).count();
             crate::progress::clear_line();
             let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
-            let done = if removed > 0 { "; the partial image was removed" } else { "" };
+            let remark = REMARK.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = remark.as_ref().map_or(String::new(), |remark| format!("; {remark}"));
+            if removed > 0 {
+                done += "; the partial image was removed";
+            }
             use io::Write;
             let _ = writeln!(io::stderr().lock(), "extant: stopped by {name}{done}");
             std::process::exit(128 + signal);

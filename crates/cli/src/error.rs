@@ -47,6 +47,8 @@ pub enum Convention {
     Plain,
     /// 0 clean, 4 problems left, 8 not able to check, 16 wrong usage.
     Fsck,
+    /// That of diff(1): 0 equal, 1 different, 2 failed or wrong usage.
+    Diff,
     /// That of mount(8): 0 done, 1 wrong usage, 2 the host lacks something, 8 interrupted, 32
     /// failed.
     Mount,
@@ -57,6 +59,7 @@ impl Convention {
     pub fn of(command: &str) -> Convention {
         match command {
             "check" => Convention::Fsck,
+            "diff" => Convention::Diff,
             "mount" | "umount" => Convention::Mount,
             _ => Convention::Plain,
         }
@@ -66,7 +69,7 @@ impl Convention {
         match (self, exit) {
             (_, Exit::Complete | Exit::PipeClosed) => 0,
             (_, Exit::Checked(code) | Exit::OfProgram(code)) => code,
-            (Convention::Plain, Exit::Usage) => 2,
+            (Convention::Plain, Exit::Usage) | (Convention::Diff, _) => 2,
             (Convention::Plain, _) => 1,
             (Convention::Fsck, Exit::Usage) => 16,
             (Convention::Fsck, _) => 8,

@@ -3,24 +3,25 @@
 //!
 //! Nothing is ever written to an image that is opened here, not even a mount count.
 use crate::console::Console;
+use crate::disk;
 use crate::error::Error;
 use crate::held;
-use crate::partitions::{self, Partition};
+pub use crate::place::ImagePath;
+use crate::place::{self, Part, VolumeName};
 use crate::recognise;
 use crate::recovery;
 use crate::size::Size;
 use crate::target;
 use extant_archive::{printable, reason};
 use extant_block::in_use::Mount;
-use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
+use extant_block::{Access as DeviceAccess, BlockDevice};
+use extant_container::partitions;
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
 use extant_format::Fault;
-use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Memory for what is read more than once: maps, directories, inode tables.
@@ -29,8 +30,8 @@ const CACHE_BYTES: usize = 32 << 20;
 /// Options of every command that reads an image; flatten it into the command's own.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct ImageArguments {
-    /// Where the volume begins in the image, for disk images with partitions: 1M, 2048s (sectors);
-    /// a number without a unit counts bytes
+    /// Where the volume begins in the image: 1M, 2048s (sectors); a number without a unit counts
+    /// bytes. IMAGE@2 and IMAGE@NAME name a partition, IMAGE@@1M is this option in the word itself
     #[arg(long, value_name = "BYTES")]
     pub offset: Option<Size>,
 }
@@ -42,79 +43,25 @@ impl ImageArguments {
     }
 }
 
-/// What a word of the command line names: an image, and perhaps a path inside.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ImagePath {
-    /// The image on the host.
-    pub image: PathBuf,
-    /// The path inside, beginning with a slash.
-    pub path: Option<PathBuf>,
-}
-
-impl ImagePath {
-    /// Reads `IMAGE` or `IMAGE:/path`. A file of the whole name is that image; otherwise the path
-    /// begins at the first ":/" with a file before it, or else at the first.
-    pub fn of(word: &OsStr) -> ImagePath {
-        let bytes = word.as_bytes();
-        let whole = ImagePath { image: PathBuf::from(word), path: None };
-        let cuts: Vec<usize> =
-            (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b":/")).collect();
-        if cuts.is_empty() || Path::new(word).exists() {
-            return whole;
-        }
-        let is_file = |at: &&usize| Path::new(OsStr::from_bytes(&bytes[..**at])).exists();
-        let cut = cuts.iter().find(is_file).or(cuts.first());
-        cut.map_or(whole, |at| ImagePath {
-            image: PathBuf::from(OsString::from_vec(bytes[..*at].to_vec())),
-            path: Some(PathBuf::from(OsString::from_vec(bytes[*at + 1..].to_vec()))),
-        })
-    }
-
-    /// The path inside; the root unless given.
-    pub fn path_or_root(&self) -> &Path {
-        self.path.as_deref().unwrap_or(Path::new("/"))
-    }
-}
-
-/// The image's bytes, opened for reading.
+/// The image's bytes, opened for reading: those of the partition that the word names, or of the
+/// only ext volume of a disk; of a compressed image, unpacked without a word.
 ///
 /// # Errors
-/// A folder, an empty file, something that is neither file nor block device; the host's.
+/// As [`disk::open`].
 pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, Error> {
-    let shown = image.display();
-    let metadata = std::fs::metadata(image).map_err(|error| missing(image, &error))?;
-    let file_type = metadata.file_type();
-    if file_type.is_dir() {
-        return Err(Error::new(format!("{shown}: is a directory, not an image"))
-            .hint("extant build DIRECTORY IMAGE makes an image of it"));
-    }
-    if !file_type.is_file() && !file_type.is_block_device() {
-        return Err(Error::new(format!("{shown}: is neither a regular file nor a block device"))
-            .hint("an image is read here and there, not from front to back: keep it in a file"));
-    }
-    if file_type.is_file() && metadata.len() == 0 {
-        return Err(
-            Error::new(format!("{shown}: is empty")).hint("extant mkfs makes a file system")
-        );
-    }
-    if file_type.is_file() && offset_bytes >= metadata.len() {
-        let bytes = metadata.len();
-        return Err(Error::usage(format!(
-            "--offset {offset_bytes}: {shown} has only {bytes} bytes"
-        )));
-    }
-    let device = FileDevice::open(RealClock::new(), image, DeviceAccess::ReadOnly, offset_bytes);
-    let device = device.map_err(|error| {
-        let head = format!("{shown}: ");
-        let reason = reason(&error);
-        let failure =
-            Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)));
-        match error.kind() {
-            io::ErrorKind::ResourceBusy => failure.hint(target::HINT_BUSY),
-            _ => failure,
-        }
-    })?;
-    Ok(Arc::new(device))
+    disk::open(image, offset_bytes, None).map(|found| found.device)
+}
+
+/// The same, showing how far the unpacking is.
+///
+/// # Errors
+/// As [`disk::open`].
+pub fn device_shown(
+    image: &Path,
+    offset_bytes: u64,
+    console: &Console,
+) -> Result<Arc<dyn BlockDevice>, Error> {
+    disk::open(image, offset_bytes, Some(console)).map(|found| found.device)
 }
 
 /// Warns of an image that the kernel has mounted and may write: it may change while it is read, and
@@ -130,28 +77,13 @@ pub fn warn_if_mounted(image: &Path, console: &Console) {
     }
 }
 
-fn missing(image: &Path, error: &io::Error) -> Error {
-    let failure = Error::io(image.display(), error);
-    let has_colon = image.as_os_str().as_bytes().contains(&b':');
-    let place = ImagePath::of(image.as_os_str());
-    match error.kind() {
-        io::ErrorKind::NotFound if place.path.is_some() && place.image.exists() => {
-            failure.hint(format!("this command takes the image alone: {}", place.image.display()))
-        }
-        io::ErrorKind::NotFound if has_colon => {
-            failure.hint("paths inside begin with a slash: IMAGE:/path")
-        }
-        _ => failure,
-    }
-}
-
 /// The file system in an image. If its journal holds changes, they are replayed in memory, which is
 /// said.
 ///
 /// # Errors
 /// As [`device`], and what [`failure`] says of the volume.
 pub fn open(image: &Path, offset_bytes: u64, console: &Console) -> Result<Filesystem, Error> {
-    let device = device(image, offset_bytes)?;
+    let device = device_shown(image, offset_bytes, console)?;
     let failed = |error: extant_engine::Error| match error.kind {
         ErrorKind::NotExt => not_ext(image, &*device, offset_bytes),
         _ => failure(image, error),
@@ -172,23 +104,32 @@ pub fn open(image: &Path, offset_bytes: u64, console: &Console) -> Result<Filesy
 /// What is said of bytes that are no ext volume: what they are, where that is known, and what to do
 /// with them; which of the partitions are ext, where there are some.
 pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Error {
+    let name = VolumeName::of(image);
     let shown = image.display().to_string();
     let refused =
         |what: &str| Error::new(format!("{shown}: not an ext2, ext3 or ext4 volume{what}"));
     let head = recognise::head(device, 0);
     if let Some(kind) = recognise::kind_of(&head) {
         let refused = refused(&format!(" but {}", kind.name));
-        return refused.hint(match offset_bytes {
-            0 => kind.advice(&shown),
+        return refused.hint(match (&name.part, offset_bytes) {
+            (Part::Unsaid, 0) => kind.advice(&shown),
+            (Part::Partition(_) | Part::Byte(_), _) => format!(
+                "losetup -P -r -f --show {} gives its partitions devices; then {}",
+                name.file.display(),
+                kind.advice("DEVICE")
+            ),
             _ => format!(
                 "losetup -r -f --show -o {offset_bytes} {shown} gives it a device; then {}",
                 kind.advice("DEVICE")
             ),
         });
     }
-    let partitions = partitions::of(device);
-    if offset_bytes == 0 && !partitions.is_empty() {
-        return refused(" but a disk with partitions").hint(which_are_ext(device, &partitions));
+    if offset_bytes == 0
+        && name.part == Part::Unsaid
+        && let Some(table) = partitions(device)
+        && (!table.partitions.is_empty() || table.damage.is_some())
+    {
+        return refused(" but a disk with partitions").hint(place::listed(&shown, device, &table));
     }
     if let Some(start) = begins_elsewhere(device, offset_bytes) {
         return refused(&format!(" at byte {offset_bytes}"))
@@ -212,31 +153,6 @@ fn begins_elsewhere(device: &dyn BlockDevice, offset_bytes: u64) -> Option<u64> 
         let within = start.checked_sub(offset_bytes).filter(|within| *within > 0);
         within.is_some_and(|within| recognise::is_ext(&recognise::head(device, within)))
     })
-}
-
-/// Partitions that are named in a hint, at most.
-const PARTITIONS_SHOWN: usize = 16;
-
-/// Where the ext volumes of a partitioned disk begin; or, where none is, what its partitions hold.
-fn which_are_ext(device: &dyn BlockDevice, partitions: &[Partition]) -> String {
-    let heads = partitions.iter().take(PARTITIONS_SHOWN);
-    let heads: Vec<(&Partition, Vec<u8>)> =
-        heads.map(|one| (one, recognise::head(device, one.start))).collect();
-    let is_ext = heads.iter().filter(|(_, head)| recognise::is_ext(head));
-    let ext: Vec<String> = is_ext
-        .map(|(partition, _)| {
-            format!("--offset {} is partition {}", partition.start, partition.number)
-        })
-        .collect();
-    if !ext.is_empty() {
-        return format!("its ext volumes: {}", ext.join(", "));
-    }
-    let others = heads.iter().map(|(partition, head)| {
-        let what = recognise::kind_of(head).map_or("not known", |kind| kind.name);
-        format!("{} (at byte {}) is {what}", partition.number, partition.start)
-    });
-    let others: Vec<String> = others.collect();
-    format!("no partition of it is ext: {}", others.join(", "))
 }
 
 /// What the engine says of a volume, or of a path inside, for the user: `IMAGE:/path: reason`, and
@@ -294,29 +210,4 @@ fn is_cut_short(corrupt: &Corrupt) -> bool {
         _ => false,
     };
     corrupt.place == DiskPlace::Superblock && is_beyond_device
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_image_and_a_path_are_told_apart() {
-        let folder = tempfile::tempdir().unwrap();
-        let image = folder.path().join("a:/b.img");
-        std::fs::create_dir_all(image.parent().unwrap()).unwrap();
-        std::fs::write(&image, "x").unwrap();
-        let word = |text: &str| OsString::from(format!("{}{text}", image.display()));
-        assert_eq!(ImagePath::of(&word("")), ImagePath { image: image.clone(), path: None });
-        let inside = ImagePath { image: image.clone(), path: Some("/etc:/x".into()) };
-        // The folder "a:" is a file too, as far as names go; but what counts is the first name that
-        // is there.
-        assert_eq!(
-            ImagePath::of(&word(":/etc:/x")).path_or_root().file_name(),
-            inside.path_or_root().file_name()
-        );
-        let none = ImagePath::of(OsStr::new("none.img:/etc"));
-        assert_eq!(none, ImagePath { image: "none.img".into(), path: Some("/etc".into()) });
-        assert_eq!(ImagePath::of(OsStr::new("none.img:etc")).path, None);
-    }
 }

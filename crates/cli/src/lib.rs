@@ -8,8 +8,8 @@
 //! advice           what can be done about a failure to build or export
 //! image            an image that is looked at: IMAGE:/path, and why it cannot be opened
 //! recovery         a volume whose journal has to be replayed, as it is after that
-//! recognise        what a file is that is no ext volume; partitions: where the volumes of a disk
-//!                  begin; held: what a new file system would destroy
+//! place            IMAGE@2: which part of a disk; disk: plain, compressed or in a container
+//! recognise        what a file is that is no ext volume; held: what a new file system would destroy
 //! listing          an object of an image as a record and as a line
 //! target           the file or device that is written: refused when in use, whole or not there
 //! output           the file, pipe or device that takes an archive
@@ -23,6 +23,7 @@
 //! # Exit codes
 //! 0 done; 1 failed, or done with files left out (`--keep-going`); 2 wrong usage; 128 + n on signal
 //! n (130 SIGINT, 143 SIGTERM). A closed pipe on standard output ends a command quietly with 0.
+//! `diff` ends as diff(1): 0 equal, 1 different, 2 failed or wrong usage.
 //! `check` speaks fsck's: 0 clean, 4 problems, 8 not able to check, 16 wrong usage. `mount` and
 //! `umount` speak mount(8)'s: 1 wrong usage, 2 the host lacks something, 8 interrupted, 32 failed;
 //! and a program that was run beside a mount has its own.
@@ -31,6 +32,7 @@ pub mod advice;
 pub mod cleanup;
 pub mod command;
 pub mod console;
+pub mod disk;
 pub mod error;
 pub mod format_options;
 pub mod held;
@@ -38,7 +40,7 @@ pub mod image;
 pub mod listing;
 pub mod mounting;
 pub mod output;
-pub mod partitions;
+pub mod place;
 pub mod progress;
 pub mod recognise;
 pub mod recovery;

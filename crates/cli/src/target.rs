@@ -12,6 +12,7 @@
 
 use crate::cleanup::{PartialFile, Replace};
 use crate::error::Error;
+use crate::place;
 use extant_block::in_use::{self, Mount};
 use extant_block::{Access, RealClock};
 use std::fs::{File, Metadata, OpenOptions};
@@ -267,7 +268,7 @@ fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
 /// The mount of a block device, or of the loop device over a file; `None` also where that cannot be
 /// found out.
 pub fn mount(path: &Path) -> Option<Mount> {
-    in_use::kernel_use(&std::fs::metadata(path).ok()?)?.mount
+    in_use::kernel_use(&std::fs::metadata(place::file_of(path)).ok()?)?.mount
 }
 
 /// The mount point below which a folder is.

@@ -1,5 +1,5 @@
-//! Builds ext2, ext3 and ext4 images from directories and tar archives, and exports images to tar:
-//! without root, without mounting, the same bytes for the same input.
+//! Builds ext2, ext3 and ext4 images from directories and tar archives, exports images to tar, and
+//! extracts them to folders: without root, without mounting, the same bytes for the same input.
 //!
 //! # An image from a directory
 //! ```
@@ -67,6 +67,8 @@
 //! # The rooms
 //! ```text
 //! export    from an image to a tar archive: in which order, in which words
+//! extract   from an image to a folder of the host
+//! difference   what differs between images, folders and archives
 //! build     from the tree to the image: its size, its order, its writing
 //! source    what an image is built from: directories and tar archives, laid over each other
 //! tree      the merged tree of all sources, in memory
@@ -75,8 +77,10 @@
 //! ```
 pub mod build;
 pub mod date;
+pub mod difference;
 mod error;
 pub mod export;
+pub mod extract;
 pub mod notice;
 mod progress;
 pub mod source;

@@ -41,6 +41,11 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow { name: "extant-archive", links: &["extant-format"], tests: &["extant-format"] },
     Arrow {
+        name: "extant-container",
+        links: &["extant-block", "extant-archive"],
+        tests: &["extant-testkit"],
+    },
+    Arrow {
         name: "extant-image",
         links: &["extant-format", "extant-block", "extant-engine", "extant-archive"],
         tests: &["extant-format", "extant-inspect", "extant-testkit"],
@@ -85,6 +90,7 @@ const ARROWS: &[Arrow] = &[
             "extant-engine",
             "extant-inspect",
             "extant-archive",
+            "extant-container",
             "extant-image",
             "extant-disk",
             "extant-mount",

@@ -12,11 +12,14 @@
 //! pieces   what is stored of a file with holes; holes: maps in front of the data
 //! end      how an archive ends
 //! input    the bytes: a window over a file, or
+//! decompressed   a compressed file that is no archive
 //! stream   what comes only once: decompressed, bodies kept in a spool
+//! decompressed   a compressed file that is no archive
 //! gzip     members one after the other, and the zeros after the last
 //! parallel parts of zstd and xz that several threads decompress; ahead: a thread that reads on
 //! ```
 mod ahead;
+mod decompressed;
 mod end;
 mod gzip;
 mod header;
@@ -27,6 +30,7 @@ mod pax;
 mod pieces;
 mod stream;
 
+pub use decompressed::Decompressed;
 pub use end::End;
 pub use stream::{BodySink, Observer, StreamOptions};
 

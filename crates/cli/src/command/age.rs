@@ -1,7 +1,9 @@
 //! `extant age`: months of use of an image, in place.
 use crate::console::{Chatter, Console};
+use crate::disk::{self, Place};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
+use crate::place;
 use crate::target::{self, Target};
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::preset::Policies;
@@ -103,11 +105,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let offset = arguments.place.offset_bytes();
     // Looked at before it is opened for writing: a refusal is of an image that nothing has
     // touched.
+    let place = disk::writable(&arguments.image, offset)?;
     let written_seconds = check(&arguments.image, offset)?;
     let into = into(&arguments.into)?;
-    let target = Target::in_place(&arguments.image)?;
+    let target = Target::in_place(&place.file)?;
     let clock = DatedClock::new(1);
-    let device = device(&target, &clock, offset)?;
+    let device = device(&target, &clock, &place, &arguments.image)?;
     let options = ImageOptions {
         profile,
         days: arguments.days,
@@ -209,10 +212,9 @@ fn into(word: &str) -> Result<String, Error> {
 /// Refuses what is no clean volume; when it was last written, in seconds since 1970.
 fn check(path: &Path, offset: u64) -> Result<u64, Error> {
     let device = image::device(path, offset)?;
-    target::check(
-        path,
-        &std::fs::metadata(path).map_err(|error| Error::io(path.display(), &error))?,
-    )?;
+    let file = place::file_of(path);
+    let metadata = std::fs::metadata(&file).map_err(|error| Error::io(file.display(), &error))?;
+    target::check(&file, &metadata)?;
     let superblock = read_superblock(&*device).map_err(|error| match error.kind {
         ErrorKind::NotExt => image::not_ext(path, &*device, offset),
         _ => image::failure(path, error),
@@ -232,7 +234,8 @@ fn check(path: &Path, offset: u64) -> Result<u64, Error> {
 fn device(
     target: &Target,
     clock: &Arc<DatedClock>,
-    offset: u64,
+    place: &Place,
+    image: &Path,
 ) -> Result<Arc<dyn BlockDevice>, Error> {
     let shown = target.path.display().to_string();
     let failed = |error: std::io::Error| Error::io(&shown, &error);
@@ -241,9 +244,8 @@ fn device(
         None => target.file.metadata().map_err(failed)?.len(),
     };
     let file = target.file.try_clone().map_err(failed)?;
-    let bytes = length.saturating_sub(offset);
-    let device = FileDevice::from_file(Arc::clone(clock) as _, file, shown.clone(), bytes, offset);
-    Ok(Arc::new(device.map_err(failed)?))
+    let device = FileDevice::from_file(Arc::clone(clock) as _, file, shown.clone(), length, 0);
+    Ok(place.on(Arc::new(device.map_err(failed)?), image))
 }
 
 fn failure(path: &Path, error: AgeingError) -> Error {

@@ -1,6 +1,7 @@
 //! `extant build`: directories and archives become an image.
 use crate::advice;
 use crate::console::{Chatter, Console};
+use crate::disk;
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, seed_words};
 use crate::progress::Unit;
@@ -147,6 +148,7 @@ struct ReportedKind {
 /// Builds, and says what came of it.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (words, image) = split(&arguments.paths)?;
+    disk::refuse_part(&image, "build")?;
     let format = arguments.format.read()?;
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let mut inputs = sources(words)?;

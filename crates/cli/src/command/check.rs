@@ -69,7 +69,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let Some(image) = &arguments.image else {
         return list(console);
     };
-    let device = image::device(image, arguments.place.offset_bytes())?;
+    let device = image::device_shown(image, arguments.place.offset_bytes(), console)?;
     image::warn_if_mounted(image, console);
     let device = recovery::judged(image, device, console);
     let options = CheckOptions {

@@ -5,9 +5,9 @@
 /// Words, and what to do. `IMAGE` and the like are for the user's own names.
 static ELSEWHERE: &[(&[&str], &str)] = &[
     (
-        &["extract", "x", "unpack", "untar", "export", "get", "dump", "rdump"],
-        "extant tar IMAGE | tar -x takes everything out, extant tar IMAGE PATH | tar -x a part, \
-         extant cat IMAGE:/PATH > FILE one file",
+        &["x", "unpack", "untar", "export", "get", "dump", "rdump"],
+        "extant extract IMAGE DIR takes everything out, extant extract IMAGE PATH DIR a part, \
+         extant cat IMAGE:/PATH > FILE one file, extant tar IMAGE makes an archive",
     ),
     (
         &["cp", "copy", "put", "add", "insert", "write", "install"],
@@ -29,9 +29,8 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (&["unmount", "detach"], "extant umount FOLDER unmounts, and waits until all is in the image"),
     (
-        &["diff", "cmp", "compare"],
-        "compare two listings: extant ls -lR --json --sha256 A.img | jq -c 'del(.ino)' > a, the \
-         same of B.img > b, diff a b",
+        &["cmp", "compare", "difference"],
+        "extant diff A B compares images, folders and tar archives",
     ),
     (
         &["resize", "resize2fs", "grow", "shrink", "expand", "minimize", "truncate"],

@@ -1,5 +1,6 @@
 //! `extant mkfs`: an empty file system.
 use crate::console::{Chatter, Console};
+use crate::disk;
 use crate::error::{Error, Exit};
 use crate::format_options::{Format, FormatArguments, Unsaid, random_uuid, refusal, seed_words};
 use crate::held::{self, Medium};
@@ -101,6 +102,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         ));
     }
     let shown = arguments.image.display().to_string();
+    disk::refuse_part(&arguments.image, "mkfs")?;
     let place = Spot::of(&arguments, format.offset_bytes)?;
     let bytes = volume_bytes(&arguments, &format, &place)?;
     let epoch = source_date_epoch()?;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! build              directories and archives become an image
-//! tar                an image becomes an archive
+//! tar, extract       an image becomes an archive, or a folder
 //! mkfs               an empty file system
 //! age                months of use, replayed in an image
 //! ls, stat, cat      what is in an image
@@ -13,6 +13,7 @@
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
 //! man, completions   the manual, and words for shells
+//! diff               what differs between images, folders and archives
 //! elsewhere          commands of other tools
 //! ```
 //! A command is one file with
@@ -24,7 +25,9 @@ pub mod build;
 pub mod cat;
 pub mod check;
 pub mod completions;
+pub mod diff;
 mod elsewhere;
+pub mod extract;
 pub mod info;
 pub mod lab;
 pub mod layout;
@@ -75,6 +78,8 @@ commands! {
     cat         Cat         "cat",
     check       Check       "check",
     completions Completions "completions",
+    diff        Diff        "diff",
+    extract     Extract     "extract",
     info        Info        "info",
     lab         Lab         "lab",
     layout      Layout      "layout",
@@ -105,7 +110,7 @@ pub struct Extant {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; \
-    130, 143 stopped by a signal; check: fsck's; mount and umount: mount(8)'s.";
+    130, 143 stopped by a signal; check: fsck's; diff: diff's; mount and umount: mount(8)'s.";
 
 /// The table, as clap's own value: for completions, man pages, and tests.
 pub fn table() -> clap::Command {
@@ -180,6 +185,7 @@ fn named(words: &[OsString]) -> &'static str {
     let mut plain = words.iter().skip(1).filter_map(|word| word.to_str());
     match plain.find(|word| !word.starts_with('-')) {
         Some("check") => "check",
+        Some("diff") => "diff",
         Some("mount") => "mount",
         Some("umount") => "umount",
         _ => "",

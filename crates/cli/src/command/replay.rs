@@ -1,5 +1,6 @@
 //! `extant replay`: what the journal holds is put in its place.
 use crate::console::Console;
+use crate::disk;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
 use crate::recovery::{self, Record, counted};
@@ -57,13 +58,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     let offset = arguments.place.offset_bytes();
     // An image that is open for reading is not opened for writing: what it is is found out first.
-    let looked_at = image::device(image, offset)?;
     let (opened, target) = match arguments.dry_run {
-        true => (looked_at, None),
+        true => (image::device_shown(image, offset, console)?, None),
         false => {
-            drop(looked_at);
-            let target = Target::in_place(image)?;
-            (device(&target, offset)?, Some(target))
+            let place = disk::writable(image, offset)?;
+            let target = Target::in_place(&place.file)?;
+            (place.on(device(&target)?, image), Some(target))
         }
     };
     let failed = |error: extant_engine::Error| match error.kind {
@@ -103,7 +103,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 }
 
 /// The image, to be written where it is.
-fn device(target: &Target, offset: u64) -> Result<Arc<dyn BlockDevice>, Error> {
+fn device(target: &Target) -> Result<Arc<dyn BlockDevice>, Error> {
     let shown = target.path.display().to_string();
     let failed = |error: std::io::Error| Error::io(&shown, &error);
     let length = match target.device_bytes {
@@ -111,8 +111,7 @@ fn device(target: &Target, offset: u64) -> Result<Arc<dyn BlockDevice>, Error> {
         None => target.file.metadata().map_err(failed)?.len(),
     };
     let file = target.file.try_clone().map_err(failed)?;
-    let bytes = length.saturating_sub(offset);
-    let device = FileDevice::from_file(RealClock::new(), file, shown.clone(), bytes, offset);
+    let device = FileDevice::from_file(RealClock::new(), file, shown.clone(), length, 0);
     Ok(Arc::new(device.map_err(failed)?))
 }
 

@@ -2,11 +2,14 @@
 use super::options::{MountOptions, OnErrors, Over};
 use super::points;
 use crate::console::Console;
+use crate::disk::{self, Place};
 use crate::error::{Error, Exit};
 use crate::image;
+use crate::place;
 use crate::recovery;
 use crate::target;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
+use extant_container::Form;
 use extant_engine::{ErrorKind, read_superblock};
 use extant_format::superblock::{Feature, Superblock};
 use extant_journal::{Found, MapSource, Recovery};
@@ -88,7 +91,7 @@ pub enum Hold {
 /// kernel holds it, which takes root.
 pub fn hold(image: &Path) -> Hold {
     let is_root = rustix::process::geteuid().is_root();
-    let metadata = std::fs::metadata(image);
+    let metadata = std::fs::metadata(place::file_of(image));
     match metadata.is_ok_and(|metadata| metadata.file_type().is_block_device()) && is_root {
         true => Hold::TheKernels,
         false => Hold::Ours,
@@ -118,9 +121,11 @@ pub fn open(
     console: &Console,
 ) -> Result<Opened, Error> {
     // Refused as by the commands that only read, and before it is opened for writing.
-    let looked_at = image::device(image, options.offset_bytes)?;
-    let metadata = std::fs::metadata(image).map_err(|error| Error::io(image.display(), &error))?;
-    target::check(image, &metadata)?;
+    let found = disk::open(image, options.offset_bytes, Some(console))?;
+    let file = &found.file;
+    let metadata = std::fs::metadata(file).map_err(|error| Error::io(file.display(), &error))?;
+    target::check(file, &metadata)?;
+    let looked_at = Arc::clone(&found.device);
     let has_errors = match read_superblock(&*looked_at) {
         Ok(superblock) => has_errors(&superblock, &looked_at),
         Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
@@ -129,8 +134,13 @@ pub fn open(
         // One that was torn is mended by the replay of its journal, or refused when it is opened.
         Err(_) => false,
     };
-    drop(looked_at);
-    let path = image.canonicalize().map_err(|error| Error::io(image.display(), &error))?;
+    let path = file.canonicalize().map_err(|error| Error::io(file.display(), &error))?;
+    if let Some(form) = found.form {
+        return contained(image, options, form, path, looked_at, console);
+    }
+    let place = Place { file: found.file, range: found.range };
+    // The lock of a reader would keep the writer out.
+    drop((looked_at, found.device));
     let access = match options.access {
         Some(access) => access,
         None if has_errors && options.on_errors != Some(OnErrors::Continue) => {
@@ -145,8 +155,8 @@ pub fn open(
     };
     let opened = |access, device| Opened { device, path: path.clone(), access };
     if access == Access::ReadWrite {
-        match device(image, Access::ReadWrite, hold, options.offset_bytes) {
-            Ok(device) => return Ok(opened(Access::ReadWrite, device)),
+        match device(&place.file, Access::ReadWrite, hold) {
+            Ok(device) => return Ok(opened(Access::ReadWrite, place.on(device, image))),
             Err(error) if options.access.is_none() && is_protected(&error) => {
                 console.warn(&format!(
                     "{}: is write-protected, and mounted read-only",
@@ -156,8 +166,8 @@ pub fn open(
             Err(error) => return Err(unopened(image, &error)),
         }
     }
-    let device = device(image, Access::ReadOnly, hold, options.offset_bytes);
-    let device = device.map_err(|error| unopened(image, &error))?;
+    let device = device(&place.file, Access::ReadOnly, hold);
+    let device = place.on(device.map_err(|error| unopened(image, &error))?, image);
     let device = recovery::in_use(image, device, console);
     let device = device.map_err(|error| image::failure(image, error))?;
     Ok(opened(Access::ReadOnly, device))
@@ -175,22 +185,46 @@ fn has_errors(superblock: &Superblock, device: &Arc<dyn BlockDevice>) -> bool {
     }
 }
 
-fn device(
+/// What is in a container is mounted read-only.
+fn contained(
     image: &Path,
-    access: Access,
-    hold: Hold,
-    offset: u64,
-) -> io::Result<Arc<dyn BlockDevice>> {
+    options: &MountOptions,
+    form: Form,
+    path: PathBuf,
+    device: Arc<dyn BlockDevice>,
+    console: &Console,
+) -> Result<Opened, Error> {
+    let shown = image.display();
+    match options.access {
+        Some(Access::ReadWrite) => {
+            return Err(Error::new(format!(
+                "{shown}: is {}, which is only read here",
+                form.name()
+            ))
+            .hint(format!(
+                "make a plain image of it: {}",
+                form.conversion(&place::file_of(image).display().to_string())
+            )));
+        }
+        Some(Access::ReadOnly) => {}
+        None => console.warn(&format!("{shown}: is {}, and mounted read-only", form.name())),
+    }
+    let device = recovery::in_use(image, device, console);
+    let device = device.map_err(|error| image::failure(image, error))?;
+    Ok(Opened { device, path, access: Access::ReadOnly })
+}
+
+fn device(image: &Path, access: Access, hold: Hold) -> io::Result<Arc<dyn BlockDevice>> {
     // A worker that waits for the device lets another take its place.
     let clock = Workers::clock(RealClock::new());
     if hold == Hold::Ours {
-        return Ok(Arc::new(FileDevice::open(clock, image, access, offset)?));
+        return Ok(Arc::new(FileDevice::open(clock, image, access, 0)?));
     }
     // Not exclusively: the kernel, which is to mount it, would be refused.
     let file = File::options().read(true).write(access == Access::ReadWrite).open(image)?;
     let whole = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
-    let (name, bytes) = (image.display().to_string(), whole.saturating_sub(offset));
-    Ok(Arc::new(FileDevice::from_file(clock, file, name, bytes, offset)?))
+    let name = image.display().to_string();
+    Ok(Arc::new(FileDevice::from_file(clock, file, name, whole, 0)?))
 }
 
 /// Whether it could be opened for reading.

@@ -31,11 +31,11 @@ fn refused(words: &[&str], folder: &Path) -> (Option<i32>, String, String) {
 fn commands_of_other_tools_say_what_does_that_here() {
     let folder = Scratch::new("words-elsewhere");
     for (word, advice) in [
-        ("extract", "extant tar IMAGE | tar -x"),
+        ("unpack", "extant extract IMAGE DIR"),
         ("unpack", "extant tar IMAGE | tar -x"),
         ("fuse2fs", "extant mount IMAGE FOLDER"),
         ("cp", "extant cat IMAGE:/PATH > FILE"),
-        ("diff", "extant ls -lR"),
+        ("cmp", "extant diff A B"),
         ("resize", "resize2fs IMAGE SIZE"),
         ("grow", "--free"),
         ("shrink", "extant build"),
@@ -61,7 +61,7 @@ fn commands_of_other_tools_say_what_does_that_here() {
         let advice = advice.replace("extant stat", "cat and stat");
         assert!(hint.starts_with("  hint: ") && hint.contains(&advice), "{word}: {hint}");
     }
-    let output = extant(&["--json", "extract", "disk.img"], folder.path());
+    let output = extant(&["--json", "unpack", "disk.img"], folder.path());
     let line: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert!(line["hint"].as_str().unwrap().contains("extant tar"), "{line}");
     // A slip of the finger is still mended by what looks similar.

@@ -72,7 +72,7 @@ struct Span {
 
 /// What becomes of a long stretch of the volume.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Long {
+pub(crate) enum Long {
     /// It is read like any other.
     Read,
     /// It is left to the writer.
@@ -225,14 +225,14 @@ struct Composer<'a> {
 }
 
 /// Whether the body of an item is in no chunk, in one piece, or comes after a map.
-pub(super) enum Shape {
+pub(crate) enum Shape {
     None,
     Whole(Data),
     Mapped,
 }
 
 /// The shape of a body: composer and writer both go by it.
-pub(super) fn shape(survey: &Survey, object: ObjectId, step: Step) -> Shape {
+pub(crate) fn shape(survey: &Survey, object: ObjectId, step: Step) -> Shape {
     if step == Step::Link
         || survey.file_type(object) != Some(FileType::Regular)
         || survey.size(object) == 0

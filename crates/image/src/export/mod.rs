@@ -5,6 +5,7 @@
 //! write      headers, bodies and what fills the gaps, written without being copied
 //! handover   a pipe or null device that takes large pieces from the host's cache
 //! body       threads that read the bytes of files ahead, in large pieces
+//! parts      what they hand over, taken stretch by stretch
 //! plan       which names, in which order; what cannot be exported
 //! left_out   what an archive does not hold
 //! ```
@@ -14,10 +15,11 @@
 //! sets a directory's time when it leaves it. Within a directory names follow each other as their
 //! first bytes do on the disk: an image that was filled from a tree, directory by directory, is
 //! read from front to back.
-mod body;
+pub(crate) mod body;
 mod handover;
 mod left_out;
-mod plan;
+pub(crate) mod parts;
+pub(crate) mod plan;
 mod write;
 
 pub use handover::PageOutput;

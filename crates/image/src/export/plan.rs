@@ -22,7 +22,7 @@ const DOUBLE: u32 = u32::MAX - 1;
 
 /// What is planned for a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// All of it.
     Whole,
     /// Another name of something that is in the archive already.
@@ -31,11 +31,11 @@ pub(super) enum Step {
 
 /// A name to be written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
+pub(crate) struct Item {
     /// `None` for the root.
-    pub(super) name: Option<NameId>,
-    pub(super) object: ObjectId,
-    pub(super) step: Step,
+    pub(crate) name: Option<NameId>,
+    pub(crate) object: ObjectId,
+    pub(crate) step: Step,
 }
 
 /// What keeps a name out of an archive.
@@ -50,8 +50,8 @@ pub enum Omission {
 
 /// Everything that is to be written.
 pub struct ExportPlan {
-    pub(super) survey: Arc<Survey>,
-    pub(super) items: Vec<Item>,
+    pub(crate) survey: Arc<Survey>,
+    pub(crate) items: Vec<Item>,
     /// By object: the name under which it is written first.
     first_names: Vec<u32>,
     /// What is left out, in the order in which it was found.
@@ -114,7 +114,7 @@ impl ExportPlan {
     }
 
     /// The path of a name: names from the root on, with slashes between them.
-    pub(super) fn path(&self, name: Option<NameId>, path: &mut Vec<u8>) {
+    pub(crate) fn path(&self, name: Option<NameId>, path: &mut Vec<u8>) {
         path.clear();
         let mut steps = Vec::new();
         let mut next = name;
@@ -131,7 +131,7 @@ impl ExportPlan {
     }
 
     /// The name under which something is written first; `None` for the root.
-    pub(super) fn first_name(&self, object: ObjectId) -> Option<NameId> {
+    pub(crate) fn first_name(&self, object: ObjectId) -> Option<NameId> {
         Some(self.first_names[object.0 as usize]).filter(|name| *name != NONE).map(NameId)
     }
 
@@ -354,7 +354,7 @@ fn place(survey: &Survey, object: ObjectId) -> u64 {
 
 /// Every mkfs makes it, so nothing is lost when an archive does not mention it: empty, root's own,
 /// as old as the volume.
-fn is_plain_lost_and_found(survey: &Survey, name: NameId, object: ObjectId) -> bool {
+pub(crate) fn is_plain_lost_and_found(survey: &Survey, name: NameId, object: ObjectId) -> bool {
     if survey.name(name) != b"lost+found"
         || survey.fault(object).is_some()
         || survey.names(object).len() > 0

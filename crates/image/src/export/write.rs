@@ -3,9 +3,10 @@
 //!
 //! *Invariants*: a body is as long as its header says, also when it cannot be read; nothing waits
 //! in `pieces` when a chunk goes back to its reader.
-use super::body::{Bodies, BodyChunk, Long, Part, Shape, shape};
+use super::body::{Long, Shape, shape};
 use super::handover::PageOutput;
 use super::left_out::LeftOut;
+use super::parts::{Parts, Taken};
 use super::plan::{ExportPlan, Item, PATH_BYTES_MAX, Step};
 use crate::error::{Error, ErrorKind};
 use crate::progress::Progress;
@@ -95,10 +96,7 @@ fn write_all_items(
         output,
         progress,
         left_out,
-        bodies: Bodies::start(Arc::clone(plan), long),
-        chunk: BodyChunk::default(),
-        part: 0,
-        taken: 0,
+        parts: Parts::start(plan, long),
         headers: Headers::default(),
         made: Vec::with_capacity(HEADER_BYTES_MAX * 2),
         pieces: Vec::with_capacity(PIECES_MAX + 8),
@@ -141,11 +139,7 @@ struct Archive<'a, 'o> {
     output: &'a mut Output<'o>,
     progress: &'a dyn Progress,
     left_out: &'a mut dyn FnMut(LeftOut) -> ControlFlow<()>,
-    bodies: Bodies,
-    /// What is being used up: the part, and how much of it is taken.
-    chunk: BodyChunk,
-    part: usize,
-    taken: u64,
+    parts: Parts,
     headers: Headers,
     made: Vec<u8>,
     pieces: Vec<Piece>,
@@ -328,7 +322,7 @@ impl Archive<'_, '_> {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let (made, body) = (&self.made, &self.chunk.bytes);
+        let (made, body) = (&self.made, self.parts.bytes());
         let slice = |piece: &Piece| match piece {
             Piece::Made(range) => IoSlice::new(&made[range.clone()]),
             Piece::Body(range) => IoSlice::new(&body[range.clone()]),
@@ -341,25 +335,18 @@ impl Archive<'_, '_> {
         Ok(())
     }
 
-    /// The part that is next; a chunk that is used up is exchanged for the next one.
-    fn next_part(&mut self) -> Result<&mut Part, Error> {
-        while self.part >= self.chunk.parts.len() {
-            self.flush()?;
-            self.bodies.give_back(std::mem::take(&mut self.chunk));
-            let ended = || Error::new("the reader of the image ended too early");
-            (self.chunk, self.part, self.taken) = (self.bodies.next().ok_or_else(ended)?, 0, 0);
-        }
-        Ok(&mut self.chunk.parts[self.part])
-    }
-
     /// The map that comes next.
     fn map(&mut self) -> Result<Result<Vec<Range<u64>>, String>, Error> {
-        let map = match self.next_part()? {
-            Part::Map(map) => std::mem::replace(map, Ok(Vec::new())),
-            _ => return Err(Error::new("the reader of the image lost its place")),
-        };
-        (self.part, self.taken) = (self.part + 1, 0);
-        Ok(map)
+        self.keep_chunk()?;
+        self.parts.map()
+    }
+
+    /// Writes what waits before the chunk that it is in is exchanged.
+    fn keep_chunk(&mut self) -> Result<(), Error> {
+        match self.parts.is_used_up() {
+            true => self.flush(),
+            false => Ok(()),
+        }
     }
 
     /// Adds `length` bytes of the parts that come next.
@@ -430,35 +417,8 @@ impl Archive<'_, '_> {
 
     /// The next bytes, at most `left`, which is reduced by their number.
     fn take(&mut self, left: &mut u64) -> Result<Taken, Error> {
-        let taken = self.taken;
-        let part = self.next_part()?;
-        let available = match part {
-            Part::Bytes(range) => range.len() as u64,
-            Part::Handed(range) => range.end - range.start,
-            Part::Zeros(count) | Part::Lost(count, _) => *count,
-            Part::Map(_) => return Err(Error::new("the reader of the image lost its place")),
-        };
-        // A part that was begun belongs to this chunk; else none of it is taken yet.
-        let taken = if taken < available { taken } else { 0 };
-        let count = (available - taken).min(*left);
-        let piece = match part {
-            Part::Bytes(range) => {
-                let start = range.start + taken as usize;
-                Taken::Bytes(start..start + count as usize)
-            }
-            Part::Handed(range) => {
-                let start = range.start + taken;
-                Taken::Handed(start..start + count)
-            }
-            Part::Lost(_, reason) => Taken::Lost(count, reason.clone()),
-            Part::Zeros(_) | Part::Map(_) => Taken::Zeros(count),
-        };
-        *left -= count;
-        self.taken = taken + count;
-        if self.taken == available {
-            (self.part, self.taken) = (self.part + 1, 0);
-        }
-        Ok(piece)
+        self.keep_chunk()?;
+        self.parts.take(left)
     }
 
     /// What follows the last entry.
@@ -500,16 +460,6 @@ fn archive_facts(facts: &survey::Facts, attributes: Vec<Attribute>) -> Facts {
 /// Whether there is no hole.
 fn is_whole(ranges: &[Range<u64>], size: u64) -> bool {
     matches!(ranges, [only] if only.start == 0 && only.end == size)
-}
-
-/// A stretch of a body.
-enum Taken {
-    /// Of the chunk.
-    Bytes(Range<usize>),
-    /// Of the volume.
-    Handed(Range<u64>),
-    Zeros(u64),
-    Lost(u64, String),
 }
 
 fn length(piece: &Piece) -> usize {

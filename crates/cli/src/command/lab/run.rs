@@ -3,6 +3,7 @@ use super::failure;
 use super::outputs::{self, are_one_file, saved_path, trace_path};
 use super::page::PageOption;
 use crate::console::Console;
+use crate::disk;
 use crate::error::{Error, Exit};
 use crate::image;
 use extant_format::superblock::SuperblockError;
@@ -184,6 +185,13 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
 /// Whether an image can be opened and is one: found out before anything runs, in the words of the
 /// other commands.
 fn look_at(path: &Path) -> Result<(), Error> {
+    disk::refuse_part(path, "the laboratory")?;
+    let place = disk::writable(path, 0)?;
+    if place.range.is_some() {
+        let start = place.start();
+        let refused = Error::new(format!("{}: is a disk with partitions", path.display()));
+        return Err(without_offset(path, refused.hint(format!("its volume: --offset {start}"))));
+    }
     let device = image::device(path, 0)?;
     match Volume::open(device.clone(), SuperblockPlace::Primary) {
         Err(extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. }) => {

@@ -74,6 +74,9 @@ pub struct Facts {
     pub modify_time: Time,
     /// Device numbers; 0 and 0 for anything but devices.
     pub device: Device,
+    /// The lowest eight of its flags, as chattr sets them: synchronous, immutable, append-only, not
+    /// dumped, no access times.
+    pub flags: u8,
 }
 
 /// Everything on a volume.
@@ -102,6 +105,7 @@ struct Object {
     fault: u32,
     mode: u16,
     attributes: Attributes,
+    flags: u8,
 }
 
 /// Whether an inode may have extended attributes.
@@ -277,6 +281,7 @@ impl Survey {
                 Content::Device(device) => device,
                 _ => Device::default(),
             },
+            flags: object.flags,
         })
     }
 

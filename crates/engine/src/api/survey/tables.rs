@@ -283,6 +283,7 @@ impl Table<'_> {
                 fault: 0,
                 mode: inode.mode,
                 attributes: if has_attributes { Attributes::Perhaps } else { Attributes::None },
+                flags: (inode.flags & 0xff) as u8,
             },
         );
         match self.content(id, inode, file_type) {
@@ -496,5 +497,6 @@ fn broken(ino: Ino) -> Object {
         fault: 0,
         mode: 0,
         attributes: Attributes::None,
+        flags: 0,
     }
 }

@@ -1,0 +1,274 @@
+//! `extant extract`: an image becomes a folder of the host.
+use crate::cleanup;
+use crate::console::{Console, Form};
+use crate::error::{Error, Exit};
+use crate::image::{self, ImageArguments, ImagePath};
+use crate::progress::Unit;
+use extant_archive::printable;
+use extant_image::ErrorKind;
+use extant_image::export::{ExportPlan, LeftOut, Omission};
+use extant_image::extract::{Base, Existing, Losses, Summary, extract};
+use extant_image::source::{OnTrouble, host};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Copy what is in an image to a folder, without mounting it.
+///
+/// Owners, modes, times, extended attributes, access lists, capabilities, flags, hard links and
+/// holes are restored as far as the user's rights go; what could not be is listed, and the command
+/// ends with 0 nevertheless, as tar does, or with 1 with --strict. Under fakeroot all owners and
+/// devices are right for the programs that it runs.
+///
+/// Nothing is ever made outside of the folder, whatever links and names the image holds. The folder
+/// is made if it is missing; directories that are in it get the image's content and facts, and
+/// files that are in it are refused. Sockets are left out, and so is an empty lost+found as mkfs
+/// makes it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant extract disk.img rootfs
+  extant extract disk.img etc var/log out
+  extant extract disk.img@root:/home/me me
+  fakeroot sh -c 'extant extract disk.img rootfs && tar -C rootfs -c . > rootfs.tar'
+  extant extract --keep-going damaged.img rescued")]
+pub struct Arguments {
+    /// The image, and perhaps a path in it, which becomes the folder: IMAGE:/path.
+    #[arg(value_name = "IMAGE[:/PATH]")]
+    pub image: OsString,
+    /// Only these files and directories, with all that is in them, and then the folder, which comes
+    /// last. Symbolic links on the way are not followed.
+    #[arg(value_name = "[PATH]... DIR", required = true)]
+    pub paths: Vec<OsString>,
+    /// Replace files that are there: they are removed first, and never written through.
+    #[arg(long, short = 'F')]
+    pub force: bool,
+    /// Leave out what cannot be read or made, name it, and exit with 1 in the end.
+    #[arg(long, short = 'k')]
+    pub keep_going: bool,
+    /// Exit with 1 if anything could not be restored, such as an owner.
+    #[arg(long)]
+    pub strict: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub place: ImageArguments,
+}
+
+#[derive(Serialize)]
+struct Report {
+    image: String,
+    folder: String,
+    files: u64,
+    directories: u64,
+    symlinks: u64,
+    hard_links: u64,
+    specials: u64,
+    data_bytes: u64,
+    not_restored: Vec<ReportedLoss>,
+    sockets: Vec<String>,
+    left_out: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ReportedLoss {
+    kind: &'static str,
+    count: u64,
+    named: Vec<String>,
+}
+
+/// Extracts it. With `--json`: what it came to, on stdout.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    // What pretends to be root has to reach us.
+    host()?;
+    let place = ImagePath::of(&arguments.image);
+    let (folder, paths) = words(&arguments, &place)?;
+    let filesystem = image::open(&place.image, arguments.place.offset_bytes(), console)?;
+    let survey = filesystem
+        .survey()
+        .map_err(|error| Error::new(format!("{}: {error}", place.image.display())))?;
+    let in_image = |error: extant_image::Error| {
+        let error = Error::from(error);
+        Error { message: format!("{}: {}", place.image.display(), error.message), ..error }
+    };
+    let base = base(&filesystem, &place, &paths)?;
+    let mut plan = ExportPlan::new(Arc::new(survey), &paths).map_err(in_image)?;
+    let on_trouble = if arguments.keep_going { OnTrouble::Skip } else { OnTrouble::Stop };
+    let mut trouble = Trouble { console, image: &place.image, on_trouble, left_out: Vec::new() };
+    let sockets = trouble.sort(std::mem::take(&mut plan.omissions))?;
+    let target = open_folder(folder)?;
+    let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
+    let progress = console.progress("extract", Unit::Bytes, plan.bytes);
+    let kept = format!("what is in {} stays", folder.display());
+    let _kept = cleanup::Remark::make(kept);
+    let mut leave_out = |left_out: LeftOut| trouble.leave_out(left_out);
+    let extracted = extract(&Arc::new(plan), base, target, existing, &progress, &mut leave_out);
+    drop(progress);
+    let summary = extracted.map_err(|error| failure(error, folder, &place.image))?;
+    warn(&summary.losses, console);
+    let is_complete =
+        trouble.left_out.is_empty() && (summary.losses.is_empty() || !arguments.strict);
+    if console.form == Form::Json {
+        console.print_json(&report(&place.image, folder, &summary, sockets, trouble.left_out))?;
+    }
+    Ok(if is_complete { Exit::Complete } else { Exit::Incomplete })
+}
+
+/// The folder, and the paths from the root of the image.
+fn words<'a>(
+    arguments: &'a Arguments,
+    place: &ImagePath,
+) -> Result<(&'a Path, Vec<Vec<u8>>), Error> {
+    let Some((folder, paths)) = arguments.paths.split_last() else {
+        return Err(Error::usage("the folder is missing"));
+    };
+    let base = place.path.as_ref().map(|path| path.as_os_str().as_bytes().to_vec());
+    let paths = match (base, paths) {
+        (None, paths) => paths.iter().map(|path| path.as_bytes().to_vec()).collect(),
+        (Some(base), []) if names(&base) == 0 => Vec::new(),
+        (Some(base), []) => vec![base],
+        (Some(base), paths) => {
+            paths.iter().map(|path| [&base, b"/".as_slice(), path.as_bytes()].concat()).collect()
+        }
+    };
+    Ok((Path::new(folder), paths))
+}
+
+/// How many names a path has.
+fn names(path: &[u8]) -> usize {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").count()
+}
+
+/// What becomes the folder: the path after the image where it is a directory, else what it is in.
+fn base(
+    filesystem: &extant_engine::Filesystem,
+    place: &ImagePath,
+    paths: &[Vec<u8>],
+) -> Result<Base, Error> {
+    let Some(path) = &place.path else { return Ok(Base { names: 0 }) };
+    let names = names(path.as_os_str().as_bytes());
+    let is_alone = paths.len() == 1 && paths[0] == path.as_os_str().as_bytes();
+    let failed = |error: extant_engine::Error| image::failure(&place.image, error.at(path));
+    let metadata = filesystem.object(path).and_then(|object| object.metadata()).map_err(failed)?;
+    let is_directory = metadata.file_type == extant_format::inode::FileType::Directory;
+    Ok(match is_alone && !is_directory {
+        true => Base { names: names.saturating_sub(1) },
+        false => Base { names },
+    })
+}
+
+/// Makes the folder if it is missing, and opens it.
+fn open_folder(folder: &Path) -> Result<File, Error> {
+    let failed = |error: std::io::Error| Error::io(folder.display(), &error);
+    match std::fs::create_dir(folder) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let opened = File::open(folder).map_err(failed)?;
+    match opened.metadata().map_err(failed)?.is_dir() {
+        true => Ok(opened),
+        false => Err(Error::new(format!("{}: is not a folder", folder.display()))
+            .hint("the last word is the folder that files go to")),
+    }
+}
+
+fn failure(error: extant_image::Error, folder: &Path, image: &Path) -> Error {
+    let (folder, image) = (folder.display(), image.display());
+    match &error.kind {
+        ErrorKind::Output(cause) => {
+            let failure = Error::io(&folder, cause);
+            Error { message: format!("{folder}/{}", error.message), ..failure }
+        }
+        ErrorKind::LeftOut => Error::new(format!("{image}: {}", error.message))
+            .hint("--keep-going leaves it out and goes on; --force replaces files that are there"),
+        _ => Error::new(format!("{image}: {}", error.message)),
+    }
+}
+
+/// Says what was not restored: the first of each kind, and how many there were.
+fn warn(losses: &Losses, console: &Console) {
+    for (kind, tally) in losses.kinds() {
+        for sentence in &tally.named {
+            console.warn(&format!("not restored: {sentence}"));
+        }
+        let more = tally.count - tally.named.len() as u64;
+        if more > 0 {
+            console.warn(&format!("not restored: {more} more of this kind ({})", kind.word()));
+        }
+    }
+}
+
+fn report(
+    image: &Path,
+    folder: &Path,
+    summary: &Summary,
+    sockets: Vec<String>,
+    left_out: Vec<String>,
+) -> Report {
+    let losses = summary.losses.kinds().map(|(kind, tally)| ReportedLoss {
+        kind: kind.word(),
+        count: tally.count,
+        named: tally.named.clone(),
+    });
+    Report {
+        image: image.display().to_string(),
+        folder: folder.display().to_string(),
+        files: summary.files,
+        directories: summary.directories,
+        symlinks: summary.symlinks,
+        hard_links: summary.hard_links,
+        specials: summary.specials,
+        data_bytes: summary.data_bytes,
+        not_restored: losses.collect(),
+        sockets,
+        left_out,
+    }
+}
+
+/// What is done about what cannot be read or made.
+struct Trouble<'a> {
+    console: &'a Console,
+    image: &'a Path,
+    on_trouble: OnTrouble,
+    left_out: Vec<String>,
+}
+
+impl Trouble<'_> {
+    /// Goes through what is known before anything is made. Gives the sockets.
+    fn sort(&mut self, omissions: Vec<Omission>) -> Result<Vec<String>, Error> {
+        let mut sockets = Vec::new();
+        for omission in omissions {
+            match omission {
+                Omission::Socket(left_out) => {
+                    self.console.warn(&format!("{}: is a socket, and left out", left_out.path));
+                    sockets.push(left_out.path);
+                }
+                Omission::Damaged(left_out) => {
+                    let message = self.message(&left_out);
+                    if self.leave_out(left_out).is_break() {
+                        let hint = "--keep-going leaves it out and goes on";
+                        return Err(Error::new(message).hint(hint));
+                    }
+                }
+            }
+        }
+        Ok(sockets)
+    }
+
+    /// Names what is left out, or ends the command for it.
+    fn leave_out(&mut self, left_out: LeftOut) -> ControlFlow<()> {
+        if self.on_trouble == OnTrouble::Stop {
+            return ControlFlow::Break(());
+        }
+        self.console.skipped(&self.message(&left_out));
+        self.left_out.push(left_out.path);
+        ControlFlow::Continue(())
+    }
+
+    fn message(&self, left_out: &LeftOut) -> String {
+        format!("{}: {left_out}", printable(self.image.as_os_str().as_bytes()))
+    }
+}

@@ -1,0 +1,66 @@
+//! What a file is, by its first bytes.
+
+/// Bytes that [`form_of`] looks at.
+pub const LOOK_BYTES: usize = 8;
+
+/// A container of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// A plain image, or another form, compressed.
+    Compressed(Compressor),
+    /// QEMU's, version 2 or 3.
+    Qcow2,
+    /// Android's, as img2simg makes it.
+    AndroidSparse,
+}
+
+/// How a file is compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compressor {
+    /// RFC 1952.
+    Gzip,
+    /// RFC 8878.
+    Zstandard,
+    /// The xz utilities'.
+    Xz,
+}
+
+impl Form {
+    /// In words, with its article: "a qcow2 image".
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Compressed(Compressor::Gzip) => "a gzip file",
+            Form::Compressed(Compressor::Zstandard) => "a zstd file",
+            Form::Compressed(Compressor::Xz) => "an xz file",
+            Form::Qcow2 => "a qcow2 image",
+            Form::AndroidSparse => "an Android sparse image",
+        }
+    }
+    /// The command that makes a plain image of `file`.
+    pub fn conversion(self, file: &str) -> String {
+        match self {
+            Form::Compressed(Compressor::Gzip) => format!("gzip -dc {file} > disk.img"),
+            Form::Compressed(Compressor::Zstandard) => format!("zstd -dc {file} > disk.img"),
+            Form::Compressed(Compressor::Xz) => format!("xz -dc {file} > disk.img"),
+            Form::Qcow2 => format!("qemu-img convert -O raw {file} disk.img"),
+            Form::AndroidSparse => format!("simg2img {file} disk.img"),
+        }
+    }
+}
+
+/// The form of a file that begins with these bytes; `None` for a plain image, and for what is not
+/// known.
+pub fn form_of(head: &[u8]) -> Option<Form> {
+    match head {
+        [b'Q', b'F', b'I', 0xfb, ..] => Some(Form::Qcow2),
+        [0x3a, 0xff, 0x26, 0xed, ..] => Some(Form::AndroidSparse),
+        // Deflate is the only method; the upper flags are reserved. A boot sector may begin with
+        // any two bytes.
+        [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => Some(Form::Compressed(Compressor::Gzip)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Some(Form::Compressed(Compressor::Zstandard))
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Form::Compressed(Compressor::Xz)),
+        _ => None,
+    }
+}
