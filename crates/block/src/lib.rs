@@ -12,6 +12,7 @@
 //! paced       the same, as far as the device is away: pace, timed, walks
 //! faulty      fails as it is told                 crash_log   power cuts at any moment
 //! overlay     changes a device in memory only     holes       where a device holds data
+//! staged      changes of a volume: all or nothing
 //! order       which locks a thread holds          in_use      locks, loop devices and mounts
 //! edge        where a clock may let other threads go first, in tests
 //! apart       numbers in a line of the processor's cache of their own
@@ -37,6 +38,7 @@ pub mod order;
 pub mod overlay;
 pub mod paced;
 pub mod queue;
+pub mod staged;
 pub mod traced;
 
 pub use apart::Apart;
@@ -59,4 +61,5 @@ pub use paced::Paced;
 pub use queue::{
     Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
 };
+pub use staged::Staged;
 pub use traced::Traced;
