@@ -279,8 +279,7 @@ impl Overlay {
             let size = self.size();
             let is_cut = |block: u64| block * size < start || (block + 1) * size > start + bytes;
             let mut ends = edges(self.blocks_of(start, bytes));
-            !segment.is_phantom()
-                && ends.any(|block| is_cut(block) && !changed.is_written(block))
+            !segment.is_phantom() && ends.any(|block| is_cut(block) && !changed.is_written(block))
         })
     }
 

@@ -46,6 +46,11 @@ const ARROWS: &[Arrow] = &[
         tests: &["extant-format", "extant-inspect", "extant-testkit"],
     },
     Arrow {
+        name: "extant-edit",
+        links: &["extant-format", "extant-block", "extant-journal", "extant-engine"],
+        tests: &["extant-format", "extant-block", "extant-engine", "extant-testkit"],
+    },
+    Arrow {
         name: "extant-mount",
         links: &["extant-format", "extant-block", "extant-engine"],
         tests: &["extant-testkit"],
@@ -85,6 +90,7 @@ const ARROWS: &[Arrow] = &[
             "extant-inspect",
             "extant-archive",
             "extant-image",
+            "extant-edit",
             "extant-mount",
             "extant-sim",
             "extant-chart",
