@@ -13,6 +13,7 @@
 //! faulty      fails as it is told                 crash_log   power cuts at any moment
 //! overlay     changes a device in memory only     holes       where a device holds data
 //! window      a stretch of a device: a partition
+//! staged      changes of a volume: all or nothing
 //! order       which locks a thread holds          in_use      locks, loop devices and mounts
 //! edge        where a clock may let other threads go first, in tests
 //! apart       numbers in a line of the processor's cache of their own
@@ -38,6 +39,7 @@ pub mod order;
 pub mod overlay;
 pub mod paced;
 pub mod queue;
+pub mod staged;
 pub mod traced;
 pub mod window;
 
@@ -61,5 +63,6 @@ pub use paced::Paced;
 pub use queue::{
     Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
 };
+pub use staged::Staged;
 pub use traced::Traced;
 pub use window::Window;

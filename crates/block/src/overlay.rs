@@ -4,12 +4,14 @@
 //! read    changed? ---- written ------> memory
 //!            +--------- redirected ---> another place of the device below
 //!            +--------- no -----------> the device below
-//! write   ----------------> memory, up to a limit
+//! write   ----------------> memory, up to a limit; then a spool, where there is one
 //! ```
 //!
 //! *Invariants*: a block is in memory whole or not at all. The device below gets reads alone.
 //!
 //! *Locking*: the changed blocks are under one short lock, not held while the device below works.
+//! It is held while a block goes into the spool, a file of the host that is written through the
+//! host's memory.
 //! A read that is gathered from several places has a short lock of its own.
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
@@ -18,8 +20,10 @@ use crate::error::DeviceError;
 use crate::lock::ShortLock;
 use crate::order::assert_no_short_lock;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Where a block is that is not in its place on the device below.
@@ -29,14 +33,21 @@ enum Kept {
     Memory(Arc<Vec<u8>>),
     /// From this byte of the device below on.
     Elsewhere(u64),
+    /// In the spool, from this byte on: a whole block.
+    Spooled(u64),
 }
 
 impl Kept {
     fn memory(&self) -> Option<&Arc<Vec<u8>>> {
         match self {
             Kept::Memory(bytes) => Some(bytes),
-            Kept::Elsewhere(_) => None,
+            Kept::Elsewhere(_) | Kept::Spooled(_) => None,
         }
+    }
+
+    /// Whether its bytes are kept: those of the device below are of no account.
+    fn is_written(&self) -> bool {
+        !matches!(self, Kept::Elsewhere(_))
     }
 }
 
@@ -46,11 +57,13 @@ struct Changed {
     blocks: BTreeMap<u64, Kept>,
     /// How many of them are in memory.
     in_memory: u64,
+    /// Bytes of the spool that are in use.
+    spooled_bytes: u64,
 }
 
 impl Changed {
-    fn in_memory(&self, block: u64) -> Option<&Arc<Vec<u8>>> {
-        self.blocks.get(&block).and_then(Kept::memory)
+    fn is_written(&self, block: u64) -> bool {
+        self.blocks.get(&block).is_some_and(Kept::is_written)
     }
 
     fn put(&mut self, block: u64, kept: Kept) {
@@ -66,6 +79,8 @@ pub struct Overlay {
     info: DeviceInfo,
     block_bytes: usize,
     blocks_max: u64,
+    /// What takes the blocks that the limit leaves out.
+    spool: Option<Arc<File>>,
     changed: Arc<ShortLock<Changed>>,
 }
 
@@ -80,7 +95,14 @@ impl Overlay {
         let info = DeviceInfo { read_only: false, ..device.info() };
         let blocks_max = limit_bytes / u64::from(block_bytes);
         let block_bytes = block_bytes as usize;
-        Overlay { device, info, block_bytes, blocks_max, changed: Arc::default() }
+        Overlay { device, info, block_bytes, blocks_max, spool: None, changed: Arc::default() }
+    }
+
+    /// The same, with a file of the host, empty and its alone, for the blocks that the limit leaves
+    /// out: a write fails only when the host has no room.
+    #[must_use]
+    pub fn with_spool(self, spool: File) -> Overlay {
+        Overlay { spool: Some(Arc::new(spool)), ..self }
     }
 
     /// The device below.
@@ -101,6 +123,13 @@ impl Overlay {
         blocks.filter_map(|(block, kept)| Some((*block, Arc::clone(kept.memory()?)))).collect()
     }
 
+    /// Numbers of the blocks that were written, rising, in memory and in the spool.
+    pub fn written(&self) -> Vec<u64> {
+        let changed = self.changed.lock();
+        let blocks = changed.blocks.iter().filter(|(_, kept)| kept.is_written());
+        blocks.map(|(block, _)| *block).collect()
+    }
+
     /// Puts a whole block in memory, shared with the caller until one of them changes it.
     ///
     /// # Errors
@@ -112,9 +141,46 @@ impl Overlay {
             return Err(self.error(Operation::Write, offset, wrong));
         }
         let mut changed = self.changed.lock();
-        self.make_room(&changed, u64::from(changed.in_memory(block).is_none()), offset)?;
-        changed.put(block, Kept::Memory(bytes));
+        self.make_room(&changed, u64::from(!changed.is_written(block)), offset)?;
+        self.keep(&mut changed, block, bytes)
+    }
+
+    /// Keeps a whole block in memory, or in the spool where memory is full. The caller has made
+    /// room.
+    fn keep(&self, changed: &mut Changed, block: u64, bytes: Arc<Vec<u8>>) -> io::Result<()> {
+        let before = changed.blocks.get(&block);
+        let place = match (&self.spool, before) {
+            (Some(_), Some(Kept::Spooled(place))) => *place,
+            (Some(_), before)
+                if changed.in_memory >= self.blocks_max
+                    && before.and_then(Kept::memory).is_none() =>
+            {
+                changed.spooled_bytes
+            }
+            _ => {
+                changed.put(block, Kept::Memory(bytes));
+                return Ok(());
+            }
+        };
+        if let Some(spool) = &self.spool {
+            let failed = |error| self.error(Operation::Write, block * self.size(), error);
+            spool.write_all_at(&bytes, place).map_err(failed)?;
+        }
+        changed.spooled_bytes = changed.spooled_bytes.max(place + self.size());
+        changed.put(block, Kept::Spooled(place));
         Ok(())
+    }
+
+    /// A block as it was kept, with its bytes in memory if they are in the spool.
+    fn loaded(&self, kept: &Kept) -> io::Result<Kept> {
+        match (kept, &self.spool) {
+            (Kept::Spooled(place), Some(spool)) => {
+                let mut bytes = vec![0; self.block_bytes];
+                spool.read_exact_at(&mut bytes, *place)?;
+                Ok(Kept::Memory(Arc::new(bytes)))
+            }
+            (kept, _) => Ok(kept.clone()),
+        }
     }
 
     /// Lets a whole block be read from another place of the device below, from a byte on, until it
@@ -130,7 +196,8 @@ impl Overlay {
     }
 
     fn make_room(&self, changed: &Changed, more: u64, offset: u64) -> io::Result<()> {
-        if changed.in_memory.saturating_add(more) <= self.blocks_max {
+        let fits = changed.in_memory.saturating_add(more) <= self.blocks_max;
+        if fits || self.spool.is_some() {
             return Ok(());
         }
         let limit = self.blocks_max * self.size();
@@ -162,11 +229,15 @@ impl Overlay {
         offset / self.size()..(offset + bytes).div_ceil(self.size())
     }
 
-    /// The changed blocks in a range.
-    fn changed_in(&self, offset: u64, bytes: u64) -> Vec<(u64, Kept)> {
+    /// The changed blocks in a range, those of the spool in memory.
+    fn changed_in(&self, offset: u64, bytes: u64) -> io::Result<Vec<(u64, Kept)>> {
         let changed = self.changed.lock();
         let range = changed.blocks.range(self.blocks_of(offset, bytes));
-        range.map(|(block, kept)| (*block, kept.clone())).collect()
+        let found: Vec<(u64, Kept)> = range.map(|(block, kept)| (*block, kept.clone())).collect();
+        drop(changed);
+        let failed = |error| self.error(Operation::Read, offset, error);
+        let loaded = found.iter().map(|(block, kept)| Ok((*block, self.loaded(kept)?)));
+        loaded.collect::<io::Result<_>>().map_err(failed)
     }
 
     /// The stretches of the device below that hold a range in which the blocks given are changed;
@@ -208,8 +279,7 @@ impl Overlay {
             let size = self.size();
             let is_cut = |block: u64| block * size < start || (block + 1) * size > start + bytes;
             let mut ends = edges(self.blocks_of(start, bytes));
-            !segment.is_phantom()
-                && ends.any(|block| is_cut(block) && changed.in_memory(block).is_none())
+            !segment.is_phantom() && ends.any(|block| is_cut(block) && !changed.is_written(block))
         })
     }
 
@@ -219,7 +289,7 @@ impl Overlay {
         let mut changed = self.changed.lock();
         let touched = self.blocks_of(offset, segments_bytes(segments));
         let known = changed.blocks.range(touched.clone());
-        let known = known.filter(|(_, kept)| kept.memory().is_some()).count() as u64;
+        let known = known.filter(|(_, kept)| kept.is_written()).count() as u64;
         self.make_room(&changed, touched.end - touched.start - known, offset)?;
         let mut at = offset;
         for segment in segments {
@@ -227,11 +297,11 @@ impl Overlay {
                 Segment::Shared(bytes)
                     if bytes.len() == self.block_bytes && at.is_multiple_of(self.size()) =>
                 {
-                    changed.put(at / self.size(), Kept::Memory(Arc::clone(bytes)));
+                    self.keep(&mut changed, at / self.size(), Arc::clone(bytes))?;
                 }
                 _ => {
                     if let Some(bytes) = segment.content() {
-                        self.store_piece(&mut changed, at, bytes, from, below);
+                        self.store_piece(&mut changed, at, bytes, (from, below))?;
                     }
                 }
             }
@@ -240,7 +310,13 @@ impl Overlay {
         Ok(())
     }
 
-    fn store_piece(&self, changed: &mut Changed, at: u64, piece: &[u8], from: u64, below: &[u8]) {
+    fn store_piece(
+        &self,
+        changed: &mut Changed,
+        at: u64,
+        piece: &[u8],
+        (from, below): (u64, &[u8]),
+    ) -> io::Result<()> {
         for block in self.blocks_of(at, piece.len() as u64) {
             let place = block * self.size();
             let mut bytes = match changed.blocks.get_mut(&block) {
@@ -248,12 +324,20 @@ impl Overlay {
                     overlay_bytes(Arc::make_mut(bytes).as_mut_slice(), place, piece, at);
                     continue;
                 }
-                _ => vec![0; self.block_bytes],
+                Some(spooled @ Kept::Spooled(_)) => match self.loaded(spooled)? {
+                    Kept::Memory(bytes) => Arc::unwrap_or_clone(bytes),
+                    _ => return Err(other_memory()),
+                },
+                _ => {
+                    let mut bytes = vec![0; self.block_bytes];
+                    overlay_bytes(&mut bytes, place, below, from);
+                    bytes
+                }
             };
-            overlay_bytes(&mut bytes, place, below, from);
             overlay_bytes(&mut bytes, place, piece, at);
-            changed.put(block, Kept::Memory(Arc::new(bytes)));
+            self.keep(changed, block, Arc::new(bytes))?;
         }
+        Ok(())
     }
 
     /// Ends a write whose blocks are covered in part once what they hold has been read.
@@ -311,6 +395,7 @@ impl Overlay {
             info: self.info.clone(),
             block_bytes: self.block_bytes,
             blocks_max: self.blocks_max,
+            spool: self.spool.clone(),
             changed: Arc::clone(&self.changed),
         }
     }
@@ -425,8 +510,9 @@ impl BlockDevice for Overlay {
         match request.operation {
             Operation::Flush => request.complete(Ok(())),
             Operation::Read => match self.changed_in(offset, bytes) {
-                changed if changed.is_empty() => self.device.submit(request),
-                changed => self.read_through(request, changed),
+                Ok(changed) if changed.is_empty() => self.device.submit(request),
+                Ok(changed) => self.read_through(request, changed),
+                Err(error) => request.complete(Err(error)),
             },
             Operation::Write if self.needs_device(offset, &request.segments) => {
                 self.write_after_read(request);
@@ -441,7 +527,7 @@ impl BlockDevice for Overlay {
         assert_no_short_lock();
         let length = bytes.len() as u64;
         self.check(Operation::Read, offset, length)?;
-        let changed = self.changed_in(offset, length);
+        let changed = self.changed_in(offset, length)?;
         for Stretch { at, from, length } in self.stretches(offset, length, &changed) {
             self.device.read(from, &mut bytes[(at - offset) as usize..][..length as usize])?;
         }
@@ -506,6 +592,38 @@ mod tests {
         }
         device.read(0, &mut bytes).expect("it is inside");
         assert!(bytes.iter().all(|byte| *byte == 1), "the device was written");
+    }
+
+    #[test]
+    fn what_memory_has_no_room_for_is_in_the_spool() {
+        let device = Arc::new(MemoryDevice::new(RealClock::new(), 10_000));
+        device.write(0, &[1; 10_000]).expect("it is inside");
+        let spool = std::env::temp_dir().join(format!("overlay-spool-{}", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(&spool).expect("it opens");
+        std::fs::remove_file(&spool).expect("it is there");
+        let overlay = Overlay::new(device, 1024, 2 * 1024).with_spool(file);
+        let mut expected = vec![1; 10_000];
+        let writes: [(u64, usize, u8); 7] = [
+            (0, 3000, 2), // blocks 0 and 1 in memory, 2 in the spool
+            (5000, 10, 3),
+            (2500, 1000, 4),
+            (9_900, 100, 5),
+            (5005, 10, 6),
+            (4096, 2048, 7),
+            (5000, 1, 8),
+        ];
+        for (at, length, value) in writes {
+            overlay.write(at, &vec![value; length]).expect("the spool takes it");
+            expected[at as usize..][..length].fill(value);
+            let mut bytes = vec![0; 10_000];
+            overlay.read(0, &mut bytes).expect("it is inside");
+            assert!(bytes == expected, "after {length} bytes at {at}");
+            let read = overlay.transfer(Operation::Read, 7, vec![Segment::Owned(vec![0; 9_000])]);
+            assert!(read.segments[0].content() == Some(&expected[7..9_007]), "{at}");
+        }
+        assert_eq!(overlay.written(), [0, 1, 2, 3, 4, 5, 9]);
+        assert_eq!(overlay.changed().len(), 2, "the limit");
     }
 
     #[test]

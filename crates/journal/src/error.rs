@@ -44,7 +44,10 @@ pub enum Error {
         /// What is there: "outside the volume".
         reason: &'static str,
     },
-    /// The log holds more than is replayed.
+    /// The log holds transactions, or the volume asks for recovery: it has to be replayed before it
+    /// is written.
+    Busy,
+    /// The log holds more than is replayed, or has no room for what is to be written.
     TooLarge {
         /// What: "blocks".
         what: &'static str,
@@ -72,6 +75,7 @@ impl fmt::Display for Error {
                 let block = target.0;
                 write!(f, "journal: transaction {sequence} has a copy for block {block}, {reason}")
             }
+            Error::Busy => f.write_str("journal: its transactions were not replayed"),
             Error::TooLarge { what, limit } => write!(f, "journal: more than {limit} {what}"),
         }
     }

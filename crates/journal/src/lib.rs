@@ -1,9 +1,11 @@
-//! Recovery: what the journal of a volume holds, and the volume as it is after replay.
+//! Recovery: what the journal of a volume holds, and the volume as it is after replay; and a change
+//! of a volume by one transaction.
 //!
 //! Knows devices and the format, not the engine, so that judges and the engine see the same volume.
 //!
 //! ```text
 //! recover     the volume after replay: over the device in memory (overlay), or on it (apply)
+//! transaction blocks that are changed all together or not at all, by one transaction
 //! scan        the transactions of a log, what is replayed of them, and why the log ends
 //! reader      blocks of a log, read in large pieces
 //! locate      where the journal is: superblock, inode, map
@@ -32,6 +34,7 @@ mod locate;
 mod reader;
 mod recover;
 mod scan;
+pub mod transaction;
 
 pub use error::Error;
 pub use locate::{Journal, MapSource, State};

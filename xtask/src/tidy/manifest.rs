@@ -51,6 +51,11 @@ const ARROWS: &[Arrow] = &[
         tests: &["extant-format", "extant-inspect", "extant-testkit"],
     },
     Arrow {
+        name: "extant-edit",
+        links: &["extant-format", "extant-block", "extant-journal", "extant-engine"],
+        tests: &["extant-format", "extant-block", "extant-engine", "extant-testkit"],
+    },
+    Arrow {
         name: "extant-mount",
         links: &["extant-format", "extant-block", "extant-engine"],
         tests: &["extant-testkit"],
@@ -93,6 +98,7 @@ const ARROWS: &[Arrow] = &[
             "extant-container",
             "extant-image",
             "extant-disk",
+            "extant-edit",
             "extant-mount",
             "extant-sim",
             "extant-chart",

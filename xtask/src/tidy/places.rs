@@ -13,6 +13,7 @@ const THIS: &str = "xtask/src/tidy/places.rs";
 pub const WRITERS: &[&str] = &[
     "crates/block/",
     "crates/journal/src/recover.rs",
+    "crates/journal/src/transaction.rs",
     "crates/engine/src/store/",
     "crates/engine/src/api/mkfs.rs",
     "crates/engine/src/api/mkfs/",

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! fast_commits   changes of inodes and names that Linux logged, made by inode and name
-//! transaction    what they amount to, as a full commit
 //! orphans        inodes without a name, and truncations that had begun
 //! ```
 //!
@@ -17,11 +16,17 @@
 //! orphans            the engine, on the overlay       operations of the volume that is open
 //! ```
 //!
+//! That full commit is written so that the fast commits are found as long as it is not durable:
+//!
+//! ```text
+//! full commits in place | flush | the log begins at its first block, with transaction N | flush
+//!     | descriptor | copies | .. | flush | commit block | flush
+//! ```
+//!
 //! A cut at any moment of this leaves a volume that can be recovered again. What cannot be replayed
 //! is found out on the overlay, before anything is written.
 pub(crate) mod fast_commits;
 pub(crate) mod orphans;
-mod transaction;
 
 pub use orphans::OrphanCounts;
 
@@ -34,6 +39,7 @@ use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
 use extant_block::{BlockDevice, Overlay};
 use extant_format::journal::fast_commit::Change;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_journal::transaction;
 use extant_journal::{Found, MEMORY_BYTES_MAX, MapSource, Outcome, Recovery, Report};
 use std::sync::Arc;
 
@@ -125,7 +131,10 @@ pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
         )?;
         ask_for_recovery(&*over)?;
         let blocks = over.changed();
-        transaction::check_room(recovery.journal(), &blocks)?;
+        if !transaction::fits(recovery.journal().superblock(), blocks.len()) {
+            let why = "the fast commits change more than the log can hold at once: run e2fsck";
+            return Err(ErrorKind::OperationUnsupported(why).into());
+        }
         recovery.replay_in_place()?;
         transaction::write(&**device, recovery.journal(), found.next, &blocks)?;
         if let Some(again) = find(device, MEMORY_BYTES_MAX)? {

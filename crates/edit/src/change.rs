@@ -1,0 +1,276 @@
+//! A volume that is open for a change, and how the change becomes durable.
+//!
+//! ```text
+//! open     replay of the journal | which blocks are free | the engine, on a staged device
+//! commit   the engine closes | blocks that differ from the device's:
+//!            none ------------------------------------------------> nothing is written
+//!            fit into the volume's empty log ---------------------> one transaction
+//!            else, and there is a place for a log beside the image > redo log
+//! drop     nothing more is written; only blocks that were free differ
+//! ```
+//!
+//! *Invariants*: until [`Change::commit`] has made the change durable, the volume on the device is
+//! the one that was opened.
+//! *Locking*: none of its own. The caller holds the lock of the image.
+use crate::error::{Error, Result};
+use crate::redo::{self, Identity};
+use extant_block::{BlockDevice, Overlay, Staged};
+use extant_engine::preset::{AccessTimes, Journal as JournalPolicy, Policies};
+use extant_engine::{
+    Access, DataKeeping, Filesystem, Options, cache_for_blocks, read_superblock, recover,
+};
+use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state};
+use extant_format::{BlockNo, GroupNo};
+use extant_journal::transaction::{self, Blocks};
+use extant_journal::{Journal, MapSource, State};
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Memory of the engine for blocks, in bytes.
+const CACHE_BYTES: usize = 32 << 20;
+/// Held blocks that are kept in memory, in bytes; more are in a spool.
+const HELD_BYTES_MAX: u64 = 256 << 20;
+
+/// What a change does with a volume in which errors were found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnErrors {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is changed nevertheless.
+    Continue,
+}
+
+/// How a volume is opened for a change.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeOptions {
+    /// Where a redo log may be, and what it says of the image; `None` where there is no place.
+    pub redo: Option<(PathBuf, Identity)>,
+    /// What becomes of a volume with errors.
+    pub on_errors: OnErrors,
+    /// Held blocks that are kept in memory, in bytes; `None` for the usual limit.
+    pub held_bytes_max: Option<u64>,
+}
+
+/// How a change became durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Nothing differed.
+    Nothing,
+    /// One transaction of the journal.
+    Journal,
+    /// A redo log beside the image.
+    RedoLog,
+}
+
+/// What a commit did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Committed {
+    /// How.
+    pub outcome: Outcome,
+    /// Blocks that were in use and changed.
+    pub blocks: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Bytes that went to blocks that were free.
+    pub new_bytes: u64,
+}
+
+/// A volume under a change.
+pub struct Change {
+    filesystem: Filesystem,
+    staged: Arc<Staged>,
+    options: ChangeOptions,
+    block_size: u32,
+}
+
+impl std::ops::Deref for Change {
+    type Target = Filesystem;
+    fn deref(&self) -> &Filesystem {
+        &self.filesystem
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        self.staged.end();
+    }
+}
+
+impl Change {
+    /// Opens the volume on a device, which nothing else uses. What its journal holds is replayed
+    /// first, on the device.
+    ///
+    /// # Errors
+    /// No ext volume, one with features that are not supported, with errors, or a journal that
+    /// cannot be replayed; a device that fails.
+    pub fn open(device: Arc<dyn BlockDevice>, options: &ChangeOptions) -> Result<Change> {
+        recover(&device)?;
+        let superblock = read_superblock(&*device)?;
+        if superblock.state & state::ERRORS != 0 && options.on_errors == OnErrors::Refuse {
+            return Err(Error::volume("is marked as having errors")
+                .hint("check it first (extant check, e2fsck -f); --force changes it as it is"));
+        }
+        let block_size = superblock.block_size();
+        let free = free_blocks(&device, &superblock)?;
+        let limit = options.held_bytes_max.unwrap_or(HELD_BYTES_MAX);
+        let held = Overlay::new(Arc::clone(&device), block_size, limit);
+        // Without a place for a spool the limit holds.
+        let held = match tempfile::tempfile() {
+            Ok(spool) => held.with_spool(spool),
+            Err(_) => held,
+        };
+        let staged = Arc::new(Staged::new(held, free));
+        let engine = engine_options(Access::ReadWrite)?;
+        let opened = Filesystem::open(Arc::clone(&staged) as Arc<dyn BlockDevice>, &engine);
+        let filesystem = opened.inspect_err(|_| staged.end())?;
+        Ok(Change { filesystem, staged, options: options.clone(), block_size })
+    }
+
+    /// The file system, as the change has left it so far.
+    pub fn filesystem(&self) -> &Filesystem {
+        &self.filesystem
+    }
+
+    /// Makes the change durable: all of it, or nothing.
+    ///
+    /// # Errors
+    /// Those of the engine and of the device; no place for a redo log where one is needed. The
+    /// volume is as before, unless a device fails after the change was decided: then the next
+    /// program that replays its journal, or its redo log, ends it.
+    pub fn commit(self) -> Result<Committed> {
+        self.filesystem.clone().close()?;
+        self.staged.end();
+        let held = Held::of(&self.staged, self.block_size)?;
+        let mut committed = Committed {
+            outcome: Outcome::Nothing,
+            blocks: held.numbers.len() as u64,
+            bytes: held.numbers.len() as u64 * u64::from(self.block_size),
+            new_bytes: self.staged.passed_bytes(),
+        };
+        if held.numbers.is_empty() {
+            return Ok(Committed { new_bytes: 0, ..committed });
+        }
+        let device = self.staged.device();
+        let journal = Journal::find(Arc::clone(device), MapSource::Inode)?;
+        if let Some(journal) = journal.filter(|journal| takes(journal, &held)) {
+            transaction::change(&journal, &held)?;
+            committed.outcome = Outcome::Journal;
+            return Ok(committed);
+        }
+        let Some((path, identity)) = &self.options.redo else {
+            return Err(no_place(held.numbers.len(), self.block_size));
+        };
+        redo::change(device, path, identity, self.block_size, &held)?;
+        committed.outcome = Outcome::RedoLog;
+        Ok(committed)
+    }
+}
+
+/// Whether these blocks can be one transaction of a journal.
+fn takes(journal: &Journal, held: &Held<'_>) -> bool {
+    let fits = transaction::fits(&transaction::adopted(journal), held.len());
+    journal.state() == State::Empty && fits
+}
+
+fn no_place(blocks: usize, block_size: u32) -> Error {
+    let said = format!(
+        "the change of {blocks} blocks of {block_size} bytes does not fit into its journal, or it \
+         has none, and there is no place for a log beside a device"
+    );
+    Error::volume(said).hint("--log FILE names a place for it; or change less at a time")
+}
+
+/// How the engine works on a staged device: it writes no log, and reads leave no trace.
+///
+/// # Errors
+/// None, as long as the preset is there.
+fn engine_options(access: Access) -> Result<Options> {
+    let policies = "modern".parse::<Policies>();
+    let mut policies = policies.map_err(|error| Error::volume(format!("policies: {error}")))?;
+    policies.journal = JournalPolicy::None;
+    policies.access_times = AccessTimes::None;
+    let cache_bytes = cache_for_blocks(CACHE_BYTES);
+    Ok(Options { access, policies, cache_bytes, data: DataKeeping::Bytes })
+}
+
+/// The blocks of a volume that are free, as ranges.
+fn free_blocks(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<Vec<Range<u64>>> {
+    let reader = Filesystem::open(Arc::clone(device), &engine_options(Access::ReadOnly)?)?;
+    let mut free: Vec<Range<u64>> = Vec::new();
+    for group in 0..superblock.group_count() {
+        for (BlockNo(start), length) in reader.free_runs(GroupNo(group))? {
+            let end = start + u64::from(length);
+            match free.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => free.push(start..end),
+            }
+        }
+    }
+    Ok(free)
+}
+
+/// The held blocks that differ from those of the device.
+struct Held<'a> {
+    staged: &'a Staged,
+    numbers: Vec<u64>,
+    block_size: u32,
+}
+
+impl Held<'_> {
+    fn of(staged: &Staged, block_size: u32) -> Result<Held<'_>> {
+        let failed = |error: io::Error| Error::from(extant_engine::Error::from(error));
+        let mut held = Held { staged, numbers: Vec::new(), block_size };
+        let primary = SUPERBLOCK_OFFSET / u64::from(block_size);
+        let size = block_size as usize;
+        let (mut before, mut after) = (vec![0; size], vec![0; size]);
+        for number in staged.held() {
+            let offset = number * u64::from(block_size);
+            let length = staged.device().info().bytes.saturating_sub(offset).min(size as u64);
+            let (before, after) = (&mut before[..length as usize], &mut after[..length as usize]);
+            staged.device().read(offset, before).map_err(failed)?;
+            staged.read(offset, after).map_err(failed)?;
+            if before != after {
+                held.numbers.push(number);
+            }
+        }
+        // A superblock in which only its time differs says that nothing happened.
+        if held.numbers == [primary] && held.is_only_time(primary).map_err(failed)? {
+            held.numbers.clear();
+        }
+        Ok(held)
+    }
+
+    fn is_only_time(&self, primary: u64) -> io::Result<bool> {
+        let size = u64::from(self.block_size);
+        let (mut before, mut after) = (vec![0; size as usize], vec![0; size as usize]);
+        self.staged.device().read(primary * size, &mut before)?;
+        self.staged.read(primary * size, &mut after)?;
+        let offset = (SUPERBLOCK_OFFSET % size) as usize;
+        for block in [&mut before, &mut after] {
+            let place = block.get_mut(offset..).and_then(|rest| rest.first_chunk_mut());
+            let Some(place) = place else { return Ok(false) };
+            let place: &mut [u8; SUPERBLOCK_SIZE] = place;
+            let Ok(mut superblock) = Superblock::parse_any(place) else { return Ok(false) };
+            superblock.written_seconds = 0;
+            *place = superblock.encode();
+        }
+        Ok(before == after)
+    }
+}
+
+impl Blocks for Held<'_> {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+    fn number(&self, at: usize) -> u64 {
+        self.numbers[at]
+    }
+    fn bytes(&self, at: usize) -> io::Result<Arc<Vec<u8>>> {
+        let mut bytes = vec![0; self.block_size as usize];
+        self.staged.read(self.numbers[at] * u64::from(self.block_size), &mut bytes)?;
+        Ok(Arc::new(bytes))
+    }
+}

@@ -1,0 +1,401 @@
+//! cp: from a host or an image into a host or an image.
+//!
+//! ```text
+//! source   what a copy is made of: facts, names, bytes     inside   an image as both
+//! sink     where it goes                                    host     the host as both
+//! ```
+//!
+//! What is copied, and onto what, follows cp(1) of coreutils, with one exception on the host: no
+//! symbolic link is written through there.
+mod host;
+mod inside;
+mod sink;
+mod source;
+
+pub use host::{HostSink, HostSource};
+pub use inside::{ImageSink, ImageSource};
+pub use sink::{Sink, Target};
+pub use source::{Body, Facts, Source};
+
+use crate::error::{Error, Result, What, checked_name};
+use crate::mode::{Mode, UMASK};
+use crate::owner::Owner;
+use crate::tree::{self, Links};
+use extant_engine::ErrorKind;
+use extant_format::inode::FileType;
+use rustc_hash::FxHashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read and written at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// Zeros that become a hole with [`Sparse::Always`], in bytes.
+const HOLE_BYTES: usize = 4096;
+
+/// Which symbolic links of the source are followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dereference {
+    /// All (`-L`).
+    Always,
+    /// Those that were named (`-H`).
+    Named,
+    /// None (`-P`).
+    Never,
+}
+
+/// Which holes a copy has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sparse {
+    /// Those of the source.
+    Auto,
+    /// Zeros become holes too.
+    Always,
+    /// None.
+    Never,
+}
+
+/// What becomes of a file that is there already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Existing {
+    /// It gets the new content.
+    Overwrite,
+    /// It stays, and the source is left out (`-n`).
+    Keep,
+    /// It is removed first where it cannot be written (`-f`).
+    Force,
+}
+
+/// What is kept of a source besides its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Keep {
+    /// Permissions and access lists.
+    pub mode: bool,
+    /// Owner and group.
+    pub owner: bool,
+    /// Times.
+    pub times: bool,
+    /// That two names are of one file.
+    pub links: bool,
+    /// Extended attributes.
+    pub attributes: bool,
+}
+
+/// How a copy is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether directories are copied.
+    pub reach: tree::Reach,
+    /// Which links are followed.
+    pub dereference: Dereference,
+    /// What is kept.
+    pub keep: Keep,
+    /// What becomes of what is there.
+    pub existing: Existing,
+    /// Which holes there are.
+    pub sparse: Sparse,
+    /// Whom all copies belong to, whatever is kept.
+    pub owner: Owner,
+    /// The permissions of all files, whatever is kept.
+    pub mode: Option<Mode>,
+}
+
+/// What a copy did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Copied {
+    /// Objects that were made or written.
+    pub objects: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+    /// Files that were left out because they were there.
+    pub kept: u64,
+}
+
+/// What is told of a copy while it is under way.
+pub type Listener<'a> = &'a dyn Fn(&Copied);
+
+/// What an object gets in the end; `None` stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Description {
+    /// The twelve bits.
+    pub permissions: Option<u16>,
+    /// Owner and group.
+    pub owner: Owner,
+    /// Last read, last modified.
+    pub times: Option<(extant_format::inode::Time, extant_format::inode::Time)>,
+    /// Extended attributes, access lists among them.
+    pub attributes: Vec<extant_format::attribute::Attribute>,
+}
+
+/// A directory that is described once all is in it.
+struct Leaving {
+    path: PathBuf,
+    description: Description,
+}
+
+enum Step {
+    Copy { from: PathBuf, to: PathBuf, named: bool },
+    Leave(Box<Leaving>),
+}
+
+/// A copy of several sources.
+pub struct Copy<'a> {
+    source: &'a dyn Source,
+    sink: &'a dyn Sink,
+    options: &'a Options,
+    listener: Listener<'a>,
+    /// The first copy of each file that has several names.
+    links: FxHashMap<(u64, u64), PathBuf>,
+    /// Directories that were made: a copy of one into itself would not end.
+    made: FxHashMap<(u64, u64), ()>,
+    copied: Copied,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Copy<'a> {
+    /// Nothing is copied yet.
+    pub fn new(
+        source: &'a dyn Source,
+        sink: &'a dyn Sink,
+        options: &'a Options,
+        listener: Listener<'a>,
+    ) -> Copy<'a> {
+        let (links, made) = (FxHashMap::default(), FxHashMap::default());
+        let (copied, buffer) = (Copied::default(), vec![0; PIECE_BYTES]);
+        Copy { source, sink, options, listener, links, made, copied, buffer }
+    }
+
+    /// What was copied so far.
+    pub fn copied(&self) -> Copied {
+        self.copied
+    }
+
+    /// Copies a source, which becomes `to`.
+    ///
+    /// # Errors
+    /// A source that cannot be read or changes meanwhile; a sink that refuses. What was copied
+    /// before stays in the sink.
+    pub fn copy(&mut self, from: &Path, to: &Path) -> Result<()> {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        let mut steps = vec![Step::Copy { from, to, named: true }];
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Leave(leaving) => {
+                    self.sink.describe(&leaving.path, Links::Stay, &leaving.description)?;
+                }
+                Step::Copy { from, to, named } => {
+                    let links = match (self.options.dereference, named) {
+                        (Dereference::Always, _) | (Dereference::Named, true) => Links::Follow,
+                        _ => Links::Stay,
+                    };
+                    let facts = self.source.facts(&from, links)?;
+                    match facts.file_type {
+                        FileType::Directory => self.directory(&from, &to, &facts, &mut steps)?,
+                        _ => self.object(&from, &to, &facts, links)?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn description(&self, from: &Path, facts: &Facts, links: Links) -> Result<Description> {
+        let Options { keep, owner, mode, .. } = self.options;
+        let mut owner = *owner;
+        if keep.owner {
+            owner.uid = owner.uid.or(Some(facts.uid));
+            owner.gid = owner.gid.or(Some(facts.gid));
+        }
+        let is_regular = facts.file_type == FileType::Regular;
+        let permissions = match mode {
+            Some(mode) if is_regular => Some(mode.applied(facts.permissions, facts.file_type)),
+            _ => keep.mode.then_some(facts.permissions),
+        };
+        let mut attributes = Vec::new();
+        if keep.mode || keep.attributes {
+            let is_list = |name: &[u8]| name.starts_with(b"system.posix_acl_");
+            attributes = self.source.attributes(from, links)?;
+            attributes.retain(|attribute| match is_list(&attribute.name) {
+                true => keep.mode && mode.is_none(),
+                false => keep.attributes,
+            });
+        }
+        let times = keep.times.then_some((facts.access_time, facts.modify_time));
+        Ok(Description { permissions, owner, times, attributes })
+    }
+
+    fn directory(
+        &mut self,
+        from: &Path,
+        to: &Path,
+        facts: &Facts,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if self.options.reach == tree::Reach::One {
+            let error = self.source.error(from, "is a directory");
+            return Err(error.hint("cp -r or cp -a copies it with its content"));
+        }
+        let mut description = self.description(from, facts, Links::Stay)?;
+        let there = self.sink.found(to, Links::Stay)?;
+        match &there {
+            Some(there) if there.file_type != FileType::Directory => {
+                return Err(self.sink.error(to, "is no directory, and stays one"));
+            }
+            // What is there keeps what it is, unless the source's is asked for.
+            Some(_) => {}
+            None => {
+                let permissions = facts.permissions & 0o7777 & !UMASK;
+                self.sink.make_directory(to, permissions & 0o777 | 0o700)?;
+                if description.permissions.is_none() && permissions & 0o700 != 0o700 {
+                    description.permissions = Some(permissions);
+                }
+                self.copied.objects += 1;
+            }
+        }
+        if self.source.is_sink(self.sink) {
+            if let Some(made) = self.sink.found(to, Links::Stay)?.filter(|_| there.is_none()) {
+                self.made.insert(made.identity, ());
+            }
+            if self.made.contains_key(&facts.identity) {
+                let said = format!("cannot be copied into itself: {}", to.display());
+                return Err(self.source.error(from, &said));
+            }
+        }
+        if there.is_some() && !self.options.keep.mode {
+            description = Description { owner: self.options.owner, ..description };
+        }
+        steps.push(Step::Leave(Box::new(Leaving { path: to.to_owned(), description })));
+        for name in self.source.names(from)?.into_iter().rev() {
+            checked_name(from, &name)?;
+            let (from, to) = (tree::join(from, &name), tree::join(to, &name));
+            steps.push(Step::Copy { from, to, named: false });
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, from: &Path, to: &Path, facts: &Facts, links: Links) -> Result<()> {
+        let is_regular = facts.file_type == FileType::Regular;
+        let follows = if is_regular { Links::Follow } else { Links::Stay };
+        let has_name = self.sink.found(to, Links::Stay)?;
+        let there = match (&has_name, follows) {
+            (Some(_), Links::Follow) => self.sink.found(to, follows)?,
+            _ => has_name.clone(),
+        };
+        if has_name.is_some() && there.is_none() {
+            return Err(self.sink.error(to, "is a symbolic link to nothing, and stays one"));
+        }
+        if let Some(there) = &there {
+            if there.file_type == FileType::Directory {
+                return Err(self.sink.error(to, "is a directory, and stays one"));
+            }
+            if self.options.existing == Existing::Keep {
+                self.copied.kept += 1;
+                return Ok(());
+            }
+            if self.source.is_sink(self.sink) && there.identity == facts.identity {
+                let said = format!("is the same file as {}", to.display());
+                return Err(self.source.error(from, &said));
+            }
+        }
+        if self.options.keep.links && facts.links > 1 {
+            if let Some(first) = self.links.get(&facts.identity) {
+                if has_name.is_some() {
+                    self.sink.remove(to)?;
+                }
+                self.sink.link(first, to)?;
+                self.copied.objects += 1;
+                return Ok(());
+            }
+            self.links.insert(facts.identity, to.to_owned());
+        }
+        let description = self.description(from, facts, links)?;
+        if is_regular {
+            self.file(from, to, facts, there.is_some())?;
+        } else {
+            if has_name.is_some() {
+                self.sink.remove(to)?;
+            }
+            self.special(from, to, facts)?;
+        }
+        self.sink.describe(to, follows, &description)?;
+        self.copied.objects += 1;
+        (self.listener)(&self.copied);
+        Ok(())
+    }
+
+    fn special(&self, from: &Path, to: &Path, facts: &Facts) -> Result<()> {
+        match facts.file_type {
+            FileType::Symlink => self.sink.make_symlink(to, &self.source.target(from)?),
+            kind => self.sink.make_node(to, kind, facts.permissions & !UMASK, facts.device),
+        }
+    }
+
+    fn file(&mut self, from: &Path, to: &Path, facts: &Facts, is_there: bool) -> Result<()> {
+        // Opened first: what cannot be read replaces nothing.
+        let mut body = self.source.open(from, facts)?;
+        let permissions = match &self.options.mode {
+            Some(mode) => mode.applied(facts.permissions, FileType::Regular),
+            None => facts.permissions & 0o777 & !UMASK,
+        };
+        let mut target = match is_there {
+            false => self.sink.make_file(to, permissions)?,
+            true => match self.sink.open_cut(to) {
+                Err(error) if self.options.existing == Existing::Force && is_denied(&error) => {
+                    self.sink.remove(to)?;
+                    self.sink.make_file(to, permissions)?
+                }
+                opened => opened?,
+            },
+        };
+        let size = facts.size;
+        let mut at = 0;
+        while at < size {
+            let data = match self.options.sparse {
+                Sparse::Never => Some(at..size),
+                _ => body.next_data(at, size)?,
+            };
+            let Some(data) = data else { break };
+            at = data.start;
+            while at < data.end.min(size) {
+                let want = (data.end.min(size) - at).min(PIECE_BYTES as u64) as usize;
+                let length = body.read(at, &mut self.buffer[..want])?;
+                if length == 0 {
+                    return Err(self.source.error(from, "became shorter while it was read"));
+                }
+                let piece = &self.buffer[..length];
+                match self.options.sparse {
+                    Sparse::Always => write_sparse(&mut *target, at, piece)?,
+                    _ => target.write(at, piece)?,
+                }
+                at += length as u64;
+                self.copied.bytes += length as u64;
+                (self.listener)(&self.copied);
+            }
+        }
+        target.end(size)?;
+        body.end()
+    }
+}
+
+fn is_denied(error: &Error) -> bool {
+    match &error.what {
+        What::Engine(kind) => matches!(kind, ErrorKind::NotPermitted(_)),
+        What::Host(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        _ => false,
+    }
+}
+
+/// Writes what is not zeros, in steps of blocks.
+fn write_sparse(target: &mut dyn Target, at: u64, piece: &[u8]) -> Result<()> {
+    let is_hole = |block: &[u8]| block.iter().all(|byte| *byte == 0);
+    let mut offset = 0;
+    for run in
+        piece.chunks(HOLE_BYTES).collect::<Vec<_>>().chunk_by(|a, b| is_hole(a) == is_hole(b))
+    {
+        let length: usize = run.iter().map(|block| block.len()).sum();
+        if !run.first().is_some_and(|block| is_hole(block)) {
+            target.write(at + offset as u64, &piece[offset..offset + length])?;
+        }
+        offset += length;
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Changes of an image, each all or nothing: files copied in, removed, renamed, described anew.
+//!
+//! ```text
+//! change      a volume that is open for a change, and how that becomes durable; redo: the log
+//!             beside an image that has no journal, or too small a one
+//! copy        cp: between host and image, within an image, from image to image. source, sink:
+//!             what is read and written; inside, host: an image and the host as both
+//! create      mkdir, ln, write, truncate       removal     rm, rmdir       renaming   mv
+//! metadata    chmod, chown, touch, chattr, setfattr, for one object or a tree
+//! tree        paths inside an image, and walks over them
+//! mode        "u+rwX,go=r"     owner   "www-data:adm", by the image's own lists
+//! time        "2026-01-31 12:00"     attribute   values of attributes as text
+//! find        which objects of a tree are meant
+//! script      words of a line
+//! error       what went wrong, and where
+//! ```
+//!
+//! A [`Change`] is a file system that is open for writing on a staged device
+//! ([`extant_block::Staged`]): what was free is written at once, everything else is held.
+//! [`Change::commit`] brings it to its places by one transaction of the volume's journal, or by a
+//! redo log; dropped, it leaves the volume as it was. So a command is a plain sequence of calls:
+//! whatever stops it, nothing has happened.
+//!
+//! ```
+//! # use extant_block::{BlockDevice, MemoryDevice, RealClock};
+//! # use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+//! # use extant_engine::preset::Policies;
+//! # use std::sync::Arc;
+//! use extant_edit::{Change, ChangeOptions, Outcome, create, removal};
+//!
+//! # fn main() -> Result<(), extant_edit::Error> {
+//! # let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(RealClock::new(), 16 << 20));
+//! # let mut wishes = default_wishes(Profile::Ext4, 16 << 20, Some(1024));
+//! # wishes.blocks = 16 << 10;
+//! # let policies: Policies = "modern".parse().unwrap();
+//! # format(Arc::clone(&device), &FormatOptions::new(wishes), &policies)?;
+//! let change = Change::open(Arc::clone(&device), &ChangeOptions::default())?;
+//! create::directory(&change, "/etc/conf.d".as_ref(), create::Parents::Make, None)?;
+//! removal::remove(&change, "/lost+found".as_ref(), removal::Depth::Tree)?;
+//! let committed = change.commit()?;
+//! assert!(matches!(committed.outcome, Outcome::Journal));
+//! # Ok(())
+//! # }
+//! ```
+pub mod attribute;
+pub mod change;
+pub mod copy;
+pub mod create;
+pub mod error;
+pub mod find;
+pub mod metadata;
+pub mod mode;
+pub mod owner;
+pub mod redo;
+pub mod removal;
+pub mod renaming;
+pub mod script;
+pub mod time;
+pub mod tree;
+
+pub use change::{Change, ChangeOptions, Committed, OnErrors, Outcome};
+pub use error::{Error, Place, Result, What};

@@ -1,0 +1,353 @@
+//! The redo log of a change: a file beside the image that has the new bytes of each block, for
+//! volumes without a journal and changes that do not fit into one.
+//!
+//! ```text
+//! log       | header | record | record | .. | trailer |        numbers are little-endian
+//! header    | "EXTREDO1" | block size: 4 | 0: 4 | UUID of the volume: 16 | its first byte in the
+//!           | image: 8 | bytes of the image: 8 | records: 8 |
+//! record    | block: 8 | crc32c of each 512 bytes before: 4 .. | bytes of the block |
+//! trailer   | sha256 of all before |
+//! change    what was free is durable | log | its fsync | fsync of its folder    from here on: done
+//!             | blocks in place | flush | the log is removed | fsync of its folder
+//! ```
+//!
+//! A log that is not whole, or whose digest does not fit, was not finished: the image is as before.
+//! A whole one is applied by the next program that writes the image, and read through by those that
+//! only read it. It belongs to an image if UUID, size and place fit, and if each sector of each of
+//! its blocks is as it was before, or as it is to be: any other means that something else changed
+//! the image since, and is refused.
+use crate::error::{Error, Result};
+use extant_block::{BlockDevice, FileDevice, Overlay};
+use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_journal::transaction::Blocks;
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: [u8; 8] = *b"EXTREDO1";
+const HEADER_BYTES: usize = 56;
+const DIGEST_BYTES: usize = 32;
+/// What a power cut leaves whole.
+const SECTOR_BYTES: usize = 512;
+/// Memory for the blocks of a log that is read through, in bytes; more are in a spool.
+const MEMORY_BYTES_MAX: u64 = 64 << 20;
+
+/// Which image a log belongs to, as far as the host knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The byte of the image at which the volume begins.
+    pub offset: u64,
+    /// Bytes of the whole image.
+    pub image_bytes: u64,
+}
+
+/// The name of the redo log of an image: `.NAME.extant-redo` in its folder. `None` for a path
+/// without a name.
+pub fn path_of(image: &Path) -> Option<PathBuf> {
+    let mut name = OsString::from(".");
+    name.push(image.file_name()?);
+    name.push(".extant-redo");
+    Some(image.with_file_name(name))
+}
+
+/// Changes blocks of a volume by a redo log.
+///
+/// # Errors
+/// The host's, for the log, with the volume as before and the log removed; the device's.
+pub(crate) fn change(
+    device: &Arc<dyn BlockDevice>,
+    path: &Path,
+    identity: &Identity,
+    block_size: u32,
+    blocks: &dyn Blocks,
+) -> Result<()> {
+    let failed = |error: io::Error| Error::from(extant_engine::Error::from(error));
+    device.flush().map_err(failed)?;
+    let written = write(device, path, identity, block_size, blocks);
+    if let Err(error) = written.and_then(|()| sync_folder(path)) {
+        let _ = std::fs::remove_file(path);
+        let failure = Error::host(path, error);
+        return Err(failure.hint("the image is as it was; the log needs room beside it"));
+    }
+    let begun = |error: io::Error| {
+        failed(error).hint("the next command that opens the image ends the change")
+    };
+    for at in 0..blocks.len() {
+        let bytes = blocks.bytes(at).map_err(begun)?;
+        // tidy: writers because the volume is closed, and its log is durable
+        device.write(blocks.number(at) * u64::from(block_size), &bytes).map_err(begun)?;
+    }
+    // tidy: writers because the volume is closed, and its log is durable
+    device.flush().map_err(begun)?;
+    remove(path)
+}
+
+/// Removes a log that has been applied, durably.
+fn remove(path: &Path) -> Result<()> {
+    let removed = std::fs::remove_file(path).and_then(|()| sync_folder(path));
+    removed.map_err(|error| Error::host(path, error))
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Writes a log and makes it durable.
+fn write(
+    device: &Arc<dyn BlockDevice>,
+    path: &Path,
+    identity: &Identity,
+    block_size: u32,
+    blocks: &dyn Blocks,
+) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).open(path)?;
+    let mut log = Digesting { file: BufWriter::with_capacity(1 << 20, file), sha: Sha256::new() };
+    let mut superblock = [0; SUPERBLOCK_SIZE];
+    device.read(SUPERBLOCK_OFFSET, &mut superblock)?;
+    let uuid = Superblock::parse_any(&superblock);
+    let uuid = uuid.map_err(|error| io::Error::other(error.to_string()))?.uuid;
+    log.put(&MAGIC)?;
+    log.put(&block_size.to_le_bytes())?;
+    log.put(&[0; 4])?;
+    log.put(&uuid)?;
+    log.put(&identity.offset.to_le_bytes())?;
+    log.put(&identity.image_bytes.to_le_bytes())?;
+    log.put(&(blocks.len() as u64).to_le_bytes())?;
+    let mut before = vec![0; block_size as usize];
+    for at in 0..blocks.len() {
+        let number = blocks.number(at);
+        device.read(number * u64::from(block_size), &mut before)?;
+        log.put(&number.to_le_bytes())?;
+        for sector in before.chunks(SECTOR_BYTES) {
+            log.put(&crc32c::crc32c(sector).to_le_bytes())?;
+        }
+        log.put(&blocks.bytes(at)?)?;
+    }
+    let Digesting { mut file, sha } = log;
+    file.write_all(&sha.finalize())?;
+    file.flush()?;
+    file.get_ref().sync_all()
+}
+
+/// A file under way, and the digest of what is in it.
+struct Digesting {
+    file: BufWriter<File>,
+    sha: Sha256,
+}
+
+impl Digesting {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sha.update(bytes);
+        self.file.write_all(bytes)
+    }
+}
+
+/// A whole log.
+struct Log {
+    file: File,
+    block_size: usize,
+    uuid: [u8; 16],
+    identity: Identity,
+    records: u64,
+}
+
+/// What is wrong with a log that does not belong to its image.
+const FOREIGN: &str = "belongs to another state of the image: something else changed that after \
+                       a change by extant was interrupted";
+
+impl Log {
+    /// Opens a log; `None` if it is not whole, or not there.
+    fn open(path: &Path) -> io::Result<Option<Log>> {
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let length = file.metadata()?.len();
+        let mut header = [0; HEADER_BYTES];
+        if length < (HEADER_BYTES + DIGEST_BYTES) as u64 {
+            return Ok(None);
+        }
+        file.read_exact(&mut header)?;
+        let number = |at: usize| {
+            let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<8>());
+            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        let block_size = (number(8) & 0xffff_ffff) as usize;
+        let is_block = block_size.is_power_of_two() && (1024..=65536).contains(&block_size);
+        if header[..8] != MAGIC || !is_block {
+            return Ok(None);
+        }
+        let mut uuid = [0; 16];
+        uuid.copy_from_slice(&header[16..32]);
+        let identity = Identity { offset: number(32), image_bytes: number(40) };
+        let log = Log { file, block_size, uuid, identity, records: number(48) };
+        let records = (log.record_bytes() as u64).checked_mul(log.records);
+        let whole = records.and_then(|bytes| bytes.checked_add(log.after_records()));
+        Ok(if whole == Some(length) && log.is_whole(&header)? { Some(log) } else { None })
+    }
+
+    /// Bytes of a log but for its records.
+    fn after_records(&self) -> u64 {
+        (HEADER_BYTES + DIGEST_BYTES) as u64
+    }
+
+    fn sums_bytes(&self) -> usize {
+        self.block_size / SECTOR_BYTES * 4
+    }
+
+    fn record_bytes(&self) -> usize {
+        8 + self.sums_bytes() + self.block_size
+    }
+
+    /// Whether the digest fits.
+    fn is_whole(&self, header: &[u8]) -> io::Result<bool> {
+        let mut sha = Sha256::new();
+        sha.update(header);
+        self.each(|record| {
+            sha.update(record);
+            Ok(())
+        })?;
+        let mut digest = [0; DIGEST_BYTES];
+        (&self.file).read_exact(&mut digest)?;
+        Ok(sha.finalize()[..] == digest)
+    }
+
+    /// Calls `each` with the bytes of each record. The file is then read up to its digest.
+    fn each(&self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        (&self.file).seek(SeekFrom::Start(HEADER_BYTES as u64))?;
+        let mut record = vec![0; self.record_bytes()];
+        for _ in 0..self.records {
+            (&self.file).read_exact(&mut record)?;
+            each(&record)?;
+        }
+        Ok(())
+    }
+
+    /// The block of a record, the sums of its sectors before, and its bytes.
+    fn parts<'a>(&self, record: &'a [u8]) -> (u64, &'a [u8], &'a [u8]) {
+        let (number, rest) = record.split_at(8);
+        let number = number.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let (sums, bytes) = rest.split_at(self.sums_bytes());
+        (number, sums, bytes)
+    }
+
+    /// Whether it belongs to the volume on a device of an image.
+    fn belongs(&self, device: &dyn BlockDevice, image_bytes: u64) -> io::Result<bool> {
+        let size = self.block_size as u64;
+        let bytes = device.info().bytes;
+        if image_bytes != self.identity.image_bytes {
+            return Ok(false);
+        }
+        let mut belongs = true;
+        let mut now = vec![0; self.block_size];
+        self.each(|record| {
+            let (number, sums, after) = self.parts(record);
+            let end = number.checked_add(1).and_then(|end| end.checked_mul(size));
+            if !belongs || end.is_none_or(|end| end > bytes) {
+                belongs = false;
+                return Ok(());
+            }
+            device.read(number * size, &mut now)?;
+            let sectors = now.chunks(SECTOR_BYTES).zip(after.chunks(SECTOR_BYTES));
+            let sums = sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum));
+            belongs = sectors
+                .zip(sums)
+                .all(|((now, after), sum)| now == after || crc32c::crc32c(now) == sum);
+            Ok(())
+        })?;
+        Ok(belongs && self.has_uuid(device)?)
+    }
+
+    /// Whether the volume has the UUID, in its superblock or in the one that the log brings.
+    fn has_uuid(&self, device: &dyn BlockDevice) -> io::Result<bool> {
+        let mut bytes = [0; SUPERBLOCK_SIZE];
+        device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
+        // The field is in the first sector, which is whole.
+        Ok(bytes.get(0x68..0x78) == Some(&self.uuid[..]))
+    }
+}
+
+/// What became of a log that was looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finished {
+    /// There was none.
+    None,
+    /// It was not whole, and is removed: the change had not happened.
+    Removed,
+    /// It was applied: this many blocks.
+    Applied(u64),
+}
+
+/// Ends what a change left behind in the log of an image, which the caller has locked for writing.
+///
+/// # Errors
+/// A log that does not belong to the image; the host's.
+pub fn finish(path: &Path, image: &File) -> Result<Finished> {
+    let failed = |error: io::Error| Error::host(path, error);
+    if std::fs::symlink_metadata(path).is_err() {
+        return Ok(Finished::None);
+    }
+    let Some(log) = Log::open(path).map_err(failed)? else {
+        remove(path)?;
+        return Ok(Finished::Removed);
+    };
+    let clock = extant_block::RealClock::new();
+    let copy = image.try_clone().map_err(failed)?;
+    let length = rustix::fs::seek(image, rustix::fs::SeekFrom::End(0));
+    let length = length.map_err(|error| Error::host(path, error))?;
+    let offset = log.identity.offset;
+    let (name, bytes) = (path.display().to_string(), length.saturating_sub(offset));
+    let device = FileDevice::from_file(clock, copy, name, bytes, offset).map_err(failed)?;
+    if !log.belongs(&device, length).map_err(failed)? {
+        return Err(foreign(path));
+    }
+    log.each(|record| {
+        let (number, _, bytes) = log.parts(record);
+        // tidy: writers because the volume is not open, and its log is durable
+        device.write(number * log.block_size as u64, bytes)
+    })
+    .map_err(failed)?;
+    // tidy: writers because the volume is not open, and its log is durable
+    device.flush().map_err(failed)?;
+    remove(path)?;
+    Ok(Finished::Applied(log.records))
+}
+
+fn foreign(path: &Path) -> Error {
+    Error::host_said(path, FOREIGN)
+        .hint("remove it if the image is right as it is, and check that (extant check)")
+}
+
+/// The volume on a device, which begins at `identity.offset` of its image, as it is once its log is
+/// applied: in memory, nothing is written. `None` where there is no whole log, or one of another
+/// volume of the image.
+///
+/// # Errors
+/// As [`finish`].
+pub fn over(
+    path: &Path,
+    device: &Arc<dyn BlockDevice>,
+    identity: &Identity,
+) -> Result<Option<Arc<dyn BlockDevice>>> {
+    let failed = |error: io::Error| Error::host(path, error);
+    let Some(log) = Log::open(path).map_err(failed)? else { return Ok(None) };
+    if log.identity.offset != identity.offset {
+        return Ok(None);
+    }
+    if !log.belongs(&**device, identity.image_bytes).map_err(failed)? {
+        return Err(foreign(path));
+    }
+    let overlay = Overlay::new(Arc::clone(device), log.block_size as u32, MEMORY_BYTES_MAX);
+    let overlay = overlay.with_spool(tempfile::tempfile().map_err(failed)?);
+    let put = |record: &[u8]| {
+        let (number, _, bytes) = log.parts(record);
+        overlay.put(number, Arc::new(bytes.to_vec()))
+    };
+    log.each(put).map_err(failed)?;
+    Ok(Some(Arc::new(overlay)))
+}
