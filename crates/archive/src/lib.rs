@@ -69,7 +69,9 @@ pub use block::{BLOCK_BYTES, padding};
 pub use entry::{Body, Content, Entry, Facts, NfsAccessList, Unkept};
 pub use error::{Corruption, ErrorKind, LastWhole, MapFault, ReadError};
 pub use path::{PathError, PathFault, clean_path};
-pub use read::{Bodies, BodySink, Decompressed, End, Observer, Reader, StreamOptions, begins_with_header};
+pub use read::{
+    Bodies, BodySink, Decompressed, End, Observer, Reader, StreamOptions, begins_with_header,
+};
 pub use text::{printable, reason};
 pub use write::compressed::{Compression, compress};
 pub use write::{Headers, NewContent, NewEntry, Writer, append_map, ending};

@@ -1,8 +1,9 @@
 //! The words of the command line about sources, and what they mean.
 use crate::error::Error;
+use extant_image::rules::{self, Language, Rules};
 use extant_image::source::{
     ArchiveEnd, ContainerForm, ContainerPlace, Containers, Exclude, IdMap, Injection, Mounts,
-    OnTrouble, Owner, Platform, ReadOptions, Source, Times,
+    OnTrouble, Owner, Platform, Pretended, ReadOptions, Source, Times,
 };
 use extant_image::tree::Layers;
 use std::ffi::{OsStr, OsString};
@@ -46,6 +47,16 @@ pub struct SourceArguments {
     /// those of FILE
     #[arg(long, value_name = "src=FILE,dst=PATH[,..]")]
     pub inject: Vec<OsString>,
+    /// Owners, modes, labels, capabilities and flags from a file, in place of those of the
+    /// sources: lines of our own ("/srv/** type=d mode=2775 group=33"; see docs/RULES.md), or with
+    /// a word in front file_contexts:FILE (SELinux), fs_config:FILE (Android),
+    /// device-table:FILE (genext2fs), makedevs:FILE (Buildroot), fakeroot:FILE (what fakeroot -s
+    /// saved)
+    #[arg(long, value_name = "[LANGUAGE:]FILE")]
+    pub rules: Vec<OsString>,
+    /// Where the image will be mounted: file_contexts and fs_config name files as they are then
+    #[arg(long, value_name = "PATH", requires = "rules")]
+    pub mount_point: Option<OsString>,
     /// Leave out files that cannot be read, name them, and exit with 1.
     #[arg(long)]
     pub keep_going: bool,
@@ -85,7 +96,10 @@ impl SourceArguments {
     /// # Errors
     /// Wrong usage, by the word.
     pub fn options(&self, source_date_epoch: Option<&str>) -> Result<ReadOptions, Error> {
+        let (rules, pretended) = self.read_rules()?;
         Ok(ReadOptions {
+            rules,
+            pretended,
             exclude: Exclude::new(&self.exclude)
                 .map_err(|error| Error::usage(format!("--exclude: {error}")))?,
             owner: self.owner,
@@ -104,6 +118,47 @@ impl SourceArguments {
             archive_end: if self.strict_archive { ArchiveEnd::Strict } else { ArchiveEnd::Lenient },
             ..ReadOptions::default()
         })
+    }
+}
+
+/// The words in front of files of rules.
+const LANGUAGES: [(&[u8], Language); 4] = [
+    (b"file_contexts:", Language::Contexts),
+    (b"fs_config:", Language::FsConfig),
+    (b"device-table:", Language::DeviceTable),
+    (b"makedevs:", Language::Makedevs),
+];
+
+impl SourceArguments {
+    /// Reads the files of rules, and what fakeroot saved.
+    fn read_rules(&self) -> Result<(Vec<Rules>, Option<Pretended>), Error> {
+        let mount_point = self.mount_point.as_deref().unwrap_or_default().as_bytes();
+        if !mount_point.is_empty() && !mount_point.starts_with(b"/") {
+            return Err(Error::usage("--mount-point: is a path from the root, as /system"));
+        }
+        let mount_point = mount_point.trim_ascii_end();
+        let mount_point = match mount_point.iter().rposition(|byte| *byte != b'/') {
+            Some(last) => &mount_point[..=last],
+            None => &[],
+        };
+        let (mut rules, mut pretended) = (Vec::new(), None);
+        for word in &self.rules {
+            let bytes = word.as_bytes();
+            if let Some(path) = bytes.strip_prefix(b"fakeroot:") {
+                let path = Path::new(OsStr::from_bytes(path));
+                let text = rules::read(path)?;
+                pretended = Some(Pretended::parse(&path.display().to_string(), &text)?);
+                continue;
+            }
+            let language = LANGUAGES.iter().find(|(prefix, _)| bytes.starts_with(prefix));
+            let (prefix, language) =
+                language.map_or((0, Language::Own), |(prefix, language)| (prefix.len(), *language));
+            let path = Path::new(OsStr::from_bytes(&bytes[prefix..]));
+            let text = rules::read(path)?;
+            let name = path.display().to_string();
+            rules.push(Rules::parse(&name, &text, language, mount_point)?);
+        }
+        Ok((rules, pretended))
     }
 }
 

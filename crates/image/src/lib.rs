@@ -71,6 +71,7 @@
 //! difference   what differs between images, folders and archives
 //! build     from the tree to the image: its size, its order, its writing
 //! source    what an image is built from: directories and tar archives, laid over each other
+//! rules     owners, modes, labels and more that files of rules give
 //! tree      the merged tree of all sources, in memory
 //! notice    what a user should know although nothing failed: counted, the first few by name
 //! error     why it cannot be done; progress: how far it is; date: a time as text
@@ -83,6 +84,7 @@ pub mod export;
 pub mod extract;
 pub mod notice;
 mod progress;
+pub mod rules;
 pub mod source;
 pub mod tree;
 

@@ -42,6 +42,8 @@ pub enum NoticeKind {
     TimeClamped,
     /// Nanoseconds that an inode of 128 bytes has no room for.
     NanosecondsDropped,
+    /// A rule that names nothing in the image, or a file that a complete table does not name.
+    Rules,
 }
 
 impl NoticeKind {
@@ -64,6 +66,7 @@ impl NoticeKind {
             NoticeKind::FileFlags => "file-flags",
             NoticeKind::TimeClamped => "time-clamped",
             NoticeKind::NanosecondsDropped => "nanoseconds-dropped",
+            NoticeKind::Rules => "rules",
         }
     }
 }

@@ -32,6 +32,8 @@ const TOOLS: &[Tool] = &[
     Tool { program: "setpriv", package: "util-linux" },
     Tool { program: "sfdisk", package: "fdisk" },
     Tool { program: "sgdisk", package: "gdisk" },
+    Tool { program: "genext2fs", package: "genext2fs" },
+    Tool { program: "getcap", package: "libcap2-bin" },
     Tool { program: "veritysetup", package: "cryptsetup-bin" },
     Tool { program: "qemu-img", package: "qemu-utils" },
     Tool { program: "qemu-system-x86_64", package: "qemu-system-x86" },

@@ -40,6 +40,8 @@ pub struct NewNode<'a> {
     pub uid: u32,
     /// Number of the group.
     pub gid: u32,
+    /// Flags of the inode, besides those that its layout needs.
+    pub flags: u32,
     /// How many names it will have (a directory: 2, and one for each subdirectory).
     pub links: u32,
     /// When it was last read.
@@ -345,6 +347,7 @@ impl Import {
             &volume.store.superblock,
         );
         (inode.uid, inode.gid) = (new.uid, new.gid);
+        inode.flags |= new.flags;
         inode.access_time = new.access_time;
         inode.change_time = new.change_time;
         inode.modify_time = new.modify_time;

@@ -101,6 +101,10 @@ impl TreeDigest {
             self.bytes(&attribute.name);
             self.bytes(&attribute.value);
         }
+        // Few trees have any: the number of the others is what it was.
+        if tree.flags(node) != 0 {
+            self.number(tree.flags(node).into());
+        }
         true
     }
 

@@ -108,6 +108,7 @@ impl Job<'_> {
             permissions: tree.mode(node) & 0o7777,
             uid,
             gid,
+            flags: tree.flags(node),
             links,
             access_time: tree.access_time(node),
             change_time: tree.change_time(node),

@@ -140,7 +140,10 @@ pub(super) fn read_into(
     let mut opening = Opening::new(OFlags::DIRECTORY);
     let root = opening.open(|flags| rustix::fs::open(path, flags, Mode::empty()));
     let root = root.map_err(failed)?;
-    let stat = rustix::fs::fstat(&root).map_err(failed)?;
+    let mut stat = rustix::fs::fstat(&root).map_err(failed)?;
+    if let Some(pretended) = &intake.options.pretended {
+        pretended.apply(&mut stat);
+    }
     let attributes = attributes(root.as_fd(), c".").map_err(failed)?;
     let mut facts = facts(&stat, FileType::Directory, attributes);
     intake.adjust(&mut facts, b"");
@@ -288,11 +291,14 @@ impl Walk<'_, '_> {
         path: &[u8],
     ) -> Result<Result<(), Errno>, Error> {
         let folder = held.folder.as_fd();
-        let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let mut stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(error) => return Ok(Err(error)),
         };
         let identity = (stat.st_dev, stat.st_ino);
+        if let Some(pretended) = &self.intake.options.pretended {
+            pretended.apply(&mut stat);
+        }
         if self.intake.options.never.contains(&identity) {
             return Ok(Ok(()));
         }

@@ -6,6 +6,7 @@
 //! intake       what every source hands its files to
 //! directory    a folder of the host, walked; mounts: file systems below it that hold no files;
 //!              opening: without a change of access times;
+//!              pretended: what fakeroot saved about it;
 //!              wrapper: programs that pretend to be root, and whether they reach us
 //! archive      a tar archive: headers are read once, bodies stay where they are;
 //!              entries: what they become; arrival: bodies that go into the image as they come
@@ -28,6 +29,7 @@ mod mounts;
 mod opening;
 mod options;
 mod platform;
+mod pretended;
 mod wrapper;
 
 pub use arrival::{Arrival, GroupInodes};
@@ -37,6 +39,7 @@ pub use exclude::Exclude;
 pub use inject::Injection;
 pub use options::{ArchiveEnd, Containers, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times};
 pub use platform::Platform;
+pub use pretended::Pretended;
 pub use wrapper::{Host, host};
 
 use crate::error::Error;
@@ -222,8 +225,14 @@ pub fn collect(
         containers.extend(read(input, &mut intake, &mut sources)?);
         intake.tree.end_layer()?;
     }
-    let Intake { tree, skipped, mut notices, .. } = intake;
-    let tree = tree.finish();
+    let Intake { mut tree, skipped, mut notices, .. } = intake;
+    for rules in &options.rules {
+        rules.make_files(&mut tree)?;
+    }
+    let mut tree = tree.finish();
+    for rules in &options.rules {
+        rules.apply(&mut tree, &mut notices)?;
+    }
     if options.containers == Containers::Image {
         container::note(&tree, &mut notices);
     }

@@ -2,6 +2,8 @@
 use super::arrival::Arrival;
 use super::exclude::Exclude;
 use super::platform::Platform;
+use super::pretended::Pretended;
+use crate::rules::Rules;
 use crate::tree::Layers;
 use std::path::PathBuf;
 
@@ -109,6 +111,10 @@ pub struct ReadOptions {
     /// Takes the bodies of archives as they come, so that they are in the image before its size is
     /// known; they are kept until the image is written if `None`.
     pub arrival: Option<Arrival>,
+    /// What fakeroot pretended about the files of directories.
+    pub pretended: Option<Pretended>,
+    /// What files of rules give, in their order.
+    pub rules: Vec<Rules>,
     /// Device and inode number of files that are never part of a source: the image itself.
     pub never: Vec<(u64, u64)>,
 }

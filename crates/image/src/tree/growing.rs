@@ -50,7 +50,6 @@ pub struct Growing {
     tree: Tree,
     /// Entries by directory and name.
     index: HashTable<u32>,
-    lists: FxHashMap<Arc<[Attribute]>, u32>,
     layer: u16,
     /// Entries that this layer's whiteouts name, and directories that it makes opaque.
     whited: FxHashSet<u32>,
@@ -78,15 +77,16 @@ impl Growing {
             names: Vec::new(),
             order: Vec::new(),
             attributes: vec![nothing.clone()],
+            lists: [(nothing, NONE)].into_iter().collect(),
             times: vec![[Time::default(); 2]],
             maps: vec![(0, 0)],
             segments: Vec::new(),
+            flags: FxHashMap::default(),
             inodes: 0,
         };
         Growing {
             tree,
             index: HashTable::new(),
-            lists: [(nothing, NONE)].into_iter().collect(),
             layer: 0,
             whited: FxHashSet::default(),
             opaque: FxHashSet::default(),
@@ -357,7 +357,7 @@ impl Growing {
             gid: facts.gid,
             nanoseconds: facts.modify_time.nanoseconds,
             seconds: facts.modify_time.seconds,
-            attributes: self.keep_attributes(&facts.attributes)?,
+            attributes: self.tree.keep_attributes(&facts.attributes)?,
             times: self.keep_times(facts)?,
             ..implicit()
         })
@@ -400,24 +400,6 @@ impl Growing {
             .map_err(|_| Error::new("the names of all files together are larger than 4 GiB"))?;
         self.tree.names.extend_from_slice(bytes);
         Ok(start)
-    }
-
-    fn keep_attributes(&mut self, attributes: &[Attribute]) -> Result<u32, Error> {
-        if attributes.is_empty() {
-            return Ok(NONE);
-        }
-        let mut sorted = attributes.to_vec();
-        sorted.sort();
-        if let Some(list) = self.lists.get(sorted.as_slice()) {
-            return Ok(*list);
-        }
-        let number = u32::try_from(self.tree.attributes.len());
-        let number =
-            number.map_err(|_| Error::new("more than 4,294,967,295 lists of attributes"))?;
-        let list: Arc<[Attribute]> = Arc::from(sorted);
-        self.tree.attributes.push(list.clone());
-        self.lists.insert(list, number);
-        Ok(number)
     }
 
     fn keep_times(&mut self, facts: &NodeFacts) -> Result<u32, Error> {

@@ -30,8 +30,10 @@ mod growing;
 pub use body::{MapId, NodeBody, Segment, SourceId};
 pub use growing::{Growing, Layers, NodeContent};
 
+use crate::error::Error;
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A file of the tree, below [`Tree::node_bound`]. Hard links are names of one node.
@@ -126,9 +128,13 @@ pub struct Tree {
     names: Vec<u8>,
     order: Vec<u32>,
     attributes: Vec<Arc<[Attribute]>>,
+    /// The number of each attribute list.
+    lists: FxHashMap<Arc<[Attribute]>, u32>,
     times: Vec<Times>,
     maps: Vec<(u32, u32)>,
     segments: Vec<Segment>,
+    /// Flags of inodes, of the few files that have any of their own.
+    flags: FxHashMap<u32, u32>,
     inodes: u32,
 }
 
@@ -312,6 +318,58 @@ impl Tree {
             NodeId::ROOT => &[],
             _ => name(&self.names, &self.entries[self.nodes[node.index()].entry as usize]),
         }
+    }
+}
+
+/// What is given to files in place of what their sources say.
+impl Tree {
+    /// Gives a file another owner.
+    pub(crate) fn set_uid(&mut self, node: NodeId, uid: u32) {
+        self.nodes[node.index()].uid = uid;
+    }
+    /// Gives a file another group.
+    pub(crate) fn set_gid(&mut self, node: NodeId, gid: u32) {
+        self.nodes[node.index()].gid = gid;
+    }
+    /// Gives a file other permissions: the lower twelve bits of its mode.
+    pub(crate) fn set_permissions(&mut self, node: NodeId, permissions: u16) {
+        let node = &mut self.nodes[node.index()];
+        node.mode = node.mode & !0o7777 | permissions & 0o7777;
+    }
+    /// Gives a file flags of its inode.
+    pub(crate) fn set_flags(&mut self, node: NodeId, flags: u32) {
+        self.flags.insert(node.0, flags);
+    }
+    /// Gives a file other attributes.
+    pub(crate) fn set_attributes(
+        &mut self,
+        node: NodeId,
+        attributes: &[Attribute],
+    ) -> Result<(), Error> {
+        self.nodes[node.index()].attributes = self.keep_attributes(attributes)?;
+        Ok(())
+    }
+    /// The number of a list of attributes, in whatever order it is.
+    fn keep_attributes(&mut self, attributes: &[Attribute]) -> Result<u32, Error> {
+        if attributes.is_empty() {
+            return Ok(NONE);
+        }
+        let mut sorted = attributes.to_vec();
+        sorted.sort();
+        if let Some(list) = self.lists.get(sorted.as_slice()) {
+            return Ok(*list);
+        }
+        let number = u32::try_from(self.attributes.len());
+        let number =
+            number.map_err(|_| Error::new("more than 4,294,967,295 lists of attributes"))?;
+        let list: Arc<[Attribute]> = Arc::from(sorted);
+        self.attributes.push(list.clone());
+        self.lists.insert(list, number);
+        Ok(number)
+    }
+    /// Flags that a file has besides those that its layout needs.
+    pub fn flags(&self, node: NodeId) -> u32 {
+        self.flags.get(&node.0).copied().unwrap_or(0)
     }
 }
 

@@ -94,6 +94,7 @@ pub(super) fn node(permissions: u16, links: u32) -> NewNode<'static> {
         permissions,
         uid: 0,
         gid: 0,
+        flags: 0,
         links,
         access_time: TIME,
         change_time: TIME,
