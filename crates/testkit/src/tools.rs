@@ -49,6 +49,9 @@ const TOOLS: &[Tool] = &[
     Tool { program: "7z", package: "p7zip-full" },
     Tool { program: "cpio", package: "cpio" },
     Tool { program: "git", package: "git" },
+    Tool { program: "skopeo", package: "skopeo" },
+    Tool { program: "umoci", package: "umoci" },
+    Tool { program: "buildah", package: "buildah" },
     Tool { program: "python3", package: "python3" },
 ];
 

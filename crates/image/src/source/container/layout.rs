@@ -160,13 +160,23 @@ impl Search<'_> {
         mut candidate: Candidate,
         listed: Listed,
     ) -> Result<(), Error> {
-        let names = |listing: &&mut Listing| {
-            listing.manifest.digest == of.digest && listing.candidate.platform == candidate.platform
+        let is_same = |listing: &&mut Listing| {
+            let platform = &candidate.platform;
+            listing.manifest.digest == of.digest
+                && (platform.is_none() || *platform == listing.candidate.platform)
         };
         // One image under two names is one image.
-        if let Some(same) = self.found.iter_mut().find(names) {
-            same.candidate.names.append(&mut candidate.names);
-            same.candidate.digests.append(&mut candidate.digests);
+        if let Some(same) = self.found.iter_mut().find(is_same) {
+            for (known, more) in [
+                (&mut same.candidate.names, candidate.names),
+                (&mut same.candidate.digests, candidate.digests),
+            ] {
+                more.into_iter().for_each(|it| {
+                    if !known.contains(&it) {
+                        known.push(it)
+                    }
+                });
+            }
             return Ok(());
         }
         if self.found.len() >= MANIFESTS_MAX {
