@@ -155,7 +155,7 @@ fn writers_stay_within_the_partition() {
     disk(folder.path(), "two.img", script, &image, &[MIB, 10 * MIB]);
     let path = folder.join("two.img");
     let before = fs::read(&path).unwrap();
-    let words = ["age", "--profile", "desktop", "--days", "1", "two.img@2"];
+    let words = ["age", "--profile", "mail", "--days", "1", "two.img@2"];
     let aged = crate::command::extant(&words, folder.path());
     assert!(aged.status.success(), "{}", String::from_utf8_lossy(&aged.stderr));
     told(&["replay", "two.img@2"], folder.path());

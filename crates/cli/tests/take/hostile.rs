@@ -128,7 +128,7 @@ fn directories_in_circles_and_with_two_names_end() {
     let said = extract_all(folder.path());
     assert!(said.contains("has another name already"), "{said}");
     assert!(folder.join("arena/out/file").exists());
-    let (code, text) = refused(&["diff", "x.img", "arena/out"], folder.path());
+    let (code, text) = refused(&["diff", "x.img", "x.img"], folder.path());
     assert!(code == 2 && text.contains("another name already"), "{code}: {text}");
 }
 
