@@ -6,6 +6,7 @@
 mod build;
 mod check;
 mod engine;
+mod extract;
 mod input;
 mod lab;
 mod layout;
@@ -59,6 +60,7 @@ const TABLES: &[Tables] = &[
     ("engine", engine::tables),
     ("build", build::tables),
     ("read", read::tables),
+    ("extract", extract::tables),
     ("limits", limits::tables),
     ("check", check::tables),
     ("layout", layout::tables),
@@ -72,8 +74,8 @@ const ROUNDS: usize = 5;
 /// The document that has the tables.
 const DOCUMENT: &str = "docs/BENCHMARKS.md";
 
-/// `bench [--rounds N] [--folder FOLDER] [--only engine|build|read|limits|check|layout|lab|mount]
-/// [--input linux|small|FILE.tar] [--rows WORDS] [--count N] [--json] [--without-fuse2fs]`: prints
+/// `bench [--rounds N] [--folder FOLDER] [--only
+/// engine|build|read|extract|limits|check|layout|lab|mount] [--input linux|small|FILE.tar] [--rows WORDS] [--count N] [--json] [--without-fuse2fs]`: prints
 /// the tables, and puts them into `docs/BENCHMARKS.md` unless they are of fewer rounds, of one
 /// input, or of some rows. With `--json` prints one object in the end, and no document changes.
 ///

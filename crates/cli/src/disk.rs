@@ -227,12 +227,13 @@ fn disk_in(
     form: Form,
     shown: &str,
 ) -> Result<Arc<dyn BlockDevice>, Error> {
-    extant_container::open(clock, file, form, shown.to_owned()).map_err(|error| match error {
-        extant_container::Error::Unsupported(_) => {
-            Error::new(format!("{shown}: is {} that {error}", form.name()))
-                .hint(format!("qemu-img info {shown} says more; or: {}", form.conversion(shown)))
-        }
-        error => Error::new(format!("{shown}: is {}: {error}", form.name())),
+    extant_container::open(clock, file, form, shown.to_owned()).map_err(|error| {
+        let that = match error {
+            extant_container::Error::Unsupported(_) => " that",
+            _ => ":",
+        };
+        let failure = Error::new(format!("{shown}: is {}{that} {error}", form.name()));
+        failure.hint(format!("another program may read it: {}", form.conversion(shown)))
     })
 }
 
@@ -259,6 +260,6 @@ fn failure(shown: &str, folder: &Path, error: extant_container::Error) -> Error 
             Error::new(format!("{shown}: {}: {what}", folder.display()))
                 .hint("TMPDIR=FOLDER keeps the unpacked image elsewhere")
         }
-        error => Error::new(format!("{shown}: {error}")),
+        error => Error::new(format!("{shown}: {error}")).hint("copy or download it once more"),
     }
 }

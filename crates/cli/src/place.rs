@@ -150,7 +150,8 @@ pub fn find(
             match byte < end {
                 true => Ok(Some(byte..end)),
                 false => {
-                    Err(Error::usage(format!("{shown}@@{word}: {shown} has only {end} bytes")))
+                    let text = format!("{shown}@@{word}: {shown} has only {end} bytes");
+                    Err(Error::usage(text).hint(format!("extant ls {shown} names its partitions")))
                 }
             }
         }

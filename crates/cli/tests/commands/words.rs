@@ -32,7 +32,6 @@ fn commands_of_other_tools_say_what_does_that_here() {
     let folder = Scratch::new("words-elsewhere");
     for (word, advice) in [
         ("unpack", "extant extract IMAGE DIR"),
-        ("unpack", "extant tar IMAGE | tar -x"),
         ("fuse2fs", "extant mount IMAGE FOLDER"),
         ("cp", "extant cat IMAGE:/PATH > FILE"),
         ("cmp", "extant diff A B"),
@@ -63,7 +62,7 @@ fn commands_of_other_tools_say_what_does_that_here() {
     }
     let output = extant(&["--json", "unpack", "disk.img"], folder.path());
     let line: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
-    assert!(line["hint"].as_str().unwrap().contains("extant tar"), "{line}");
+    assert!(line["hint"].as_str().unwrap().contains("extant extract"), "{line}");
     // A slip of the finger is still mended by what looks similar.
     let output = extant(&["biuld"], folder.path());
     assert!(String::from_utf8_lossy(&output.stderr).contains("'build'"));
@@ -148,12 +147,10 @@ fn foreign(folder: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
     };
     let mut cases = Vec::new();
     for (name, at, mark, what, advice) in [
-        ("a.qcow2", 0, &b"QFI\xfb\0\0\0\x03"[..], "a qcow2 image", "qemu-img convert -O raw"),
         ("a.vmdk", 0, b"KDMV", "a VMDK image", "qemu-img convert"),
         ("a.vhdx", 0, b"vhdxfile", "a VHDX image", "qemu-img convert"),
         ("a.vhd", 0, b"conectix", "a VHD image", "qemu-img convert"),
         ("a.vdi", 0x40, b"\x7f\x10\xda\xbe", "a VDI image", "qemu-img convert"),
-        ("a.simg", 0, b"\x3a\xff\x26\xed\x01\0\0\0", "an Android sparse image", "simg2img"),
         ("a.xfs", 0, b"XFSB", "an XFS file system", "mount"),
         ("a.btrfs", 0x1_0040, b"_BHRfS_M", "a Btrfs file system", "mount"),
         ("a.squashfs", 0, b"hsqs", "a Squashfs file system", "unsquashfs"),
@@ -177,9 +174,6 @@ fn foreign(folder: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
                 cases.push((name, what, advice));
             }
         };
-    made("b.gz", "gzip", "gzip -c content > b.gz", "a gzip file", "gunzip -c");
-    made("b.xz", "xz", "xz -c content > b.xz", "an xz file", "xz -dc");
-    made("b.zst", "zstd", "zstd -q content -o b.zst", "a zstd file", "zstd -dc");
     made("b.bz2", "bzip2", "bzip2 -kc content > b.bz2", "a bzip2 file", "bzip2 -dc");
     made("b.tar", "tar", "tar -cf b.tar content", "a tar archive", "extant build");
     made("b.swap", "mkswap", "truncate -s 1M b.swap && mkswap b.swap", "swap space", "");
@@ -189,13 +183,6 @@ fn foreign(folder: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
         "truncate -s 40M b.fat && mkfs.fat b.fat",
         "a FAT file system",
         "mount",
-    );
-    made(
-        "c.qcow2",
-        "qemu-img",
-        "qemu-img create -q -f qcow2 c.qcow2 8M",
-        "a qcow2 image",
-        "qemu-img",
     );
     made("c.vdi", "qemu-img", "qemu-img create -q -f vdi c.vdi 8M", "a VDI image", "qemu-img");
     made("c.vhdx", "qemu-img", "qemu-img create -q -f vhdx c.vhdx 8M", "a VHDX image", "qemu-img");
@@ -332,7 +319,7 @@ fn disk(folder: &Scratch, name: &str, script: &str, volumes: &[(u64, &Path)]) ->
 }
 
 #[test]
-fn partitions_that_hold_ext_are_named_with_their_offset() {
+fn partitions_that_hold_ext_are_named() {
     if !require("sfdisk") {
         return;
     }
@@ -358,10 +345,7 @@ fn partitions_that_hold_ext_are_named_with_their_offset() {
             let (_, message, hint) = refused(&[command, name], folder.path());
             assert!(message.ends_with("but a disk with partitions"), "{message}");
             for (offset, number) in expected {
-                assert!(
-                    hint.contains(&format!("--offset {offset} is partition {number}")),
-                    "{hint}"
-                );
+                assert!(hint.contains(&format!("{name}@{number} (at byte {offset})")), "{hint}");
                 assert_eq!(told(&["ls", "--offset", offset, name], folder.path()), "lost+found\n");
             }
         }

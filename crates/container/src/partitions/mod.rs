@@ -67,7 +67,9 @@ pub fn partitions(device: &dyn BlockDevice) -> Option<PartitionTable> {
         },
     };
     let bytes = device.info().bytes;
-    let is_within = |range: &Range<u64>| range.start > 0 && range.start < bytes;
+    // One of no bytes is none, for Linux too.
+    let is_within =
+        |range: &Range<u64>| range.start > 0 && range.start < bytes && range.start < range.end;
     table.partitions.retain(|partition| is_within(&partition.range));
     table.partitions.sort_by_key(|partition| partition.number);
     Some(table)

@@ -202,14 +202,17 @@ fn look_at(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The laboratory takes whole images: a hint that names an offset says how to cut the volume out.
+/// The laboratory takes whole images: a hint that names a part of one says how to cut the volume
+/// out.
 fn without_offset(path: &Path, refused: Error) -> Error {
     match refused.hint.clone() {
-        Some(hint) if hint.contains("--offset") => refused.hint(format!(
-            "{hint}; here it has to be cut out: dd if={} of=volume.img iflag=skip_bytes bs=1M \
+        Some(hint) if hint.contains("at byte") || hint.contains("--offset") => {
+            refused.hint(format!(
+                "{hint}; here it has to be cut out: dd if={} of=volume.img iflag=skip_bytes bs=1M \
              skip=OFFSET",
-            path.display()
-        )),
+                path.display()
+            ))
+        }
         _ => refused,
     }
 }
