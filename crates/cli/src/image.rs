@@ -13,6 +13,7 @@ use crate::target;
 use extant_archive::{printable, reason};
 use extant_block::in_use::Mount;
 use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
+use extant_edit::redo::{self, Identity};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
 use extant_format::Fault;
@@ -114,7 +115,27 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
             _ => failure,
         }
     })?;
-    Ok(Arc::new(device))
+    let device: Arc<dyn BlockDevice> = Arc::new(device);
+    after_redo(image, device, Identity { offset: offset_bytes, image_bytes: metadata.len() })
+}
+
+/// The volume as it is once a change of it that was interrupted is ended, if there is one.
+///
+/// # Errors
+/// What the change left belongs to another image; the host's.
+pub fn after_redo(
+    image: &Path,
+    device: Arc<dyn BlockDevice>,
+    identity: Identity,
+) -> Result<Arc<dyn BlockDevice>, Error> {
+    // Beside what a link points to, as where it is written.
+    let resolved = image.canonicalize().ok();
+    let Some(log) = resolved.as_deref().and_then(redo::path_of).filter(|log| log.exists()) else {
+        return Ok(device);
+    };
+    let over = redo::over(&log, &device, &identity);
+    let over = over.map_err(|error| crate::editing::failure::of(image, error))?;
+    Ok(over.unwrap_or(device))
 }
 
 /// Warns of an image that the kernel has mounted and may write: it may change while it is read, and

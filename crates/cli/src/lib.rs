@@ -13,6 +13,7 @@
 //! listing          an object of an image as a record and as a line
 //! target           the file or device that is written: refused when in use, whole or not there
 //! output           the file, pipe or device that takes an archive
+//! editing          what the commands that change an image have in common: cp, rm, edit
 //! mounting         what mount and umount are made of
 //! cleanup          what is removed when a signal comes
 //! console          stdout, stderr, JSON; progress: the line that moves
@@ -30,6 +31,7 @@ pub mod advice;
 pub mod cleanup;
 pub mod command;
 pub mod console;
+pub mod editing;
 pub mod error;
 pub mod format_options;
 pub mod held;

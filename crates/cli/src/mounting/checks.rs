@@ -7,6 +7,7 @@ use crate::image;
 use crate::recovery;
 use crate::target;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
+use extant_edit::redo::Identity;
 use extant_engine::{ErrorKind, read_superblock};
 use extant_format::superblock::{Feature, Superblock};
 use extant_journal::{Found, MapSource, Recovery};
@@ -145,6 +146,7 @@ pub fn open(
     };
     let opened = |access, device| Opened { device, path: path.clone(), access };
     if access == Access::ReadWrite {
+        end_change(image)?;
         match device(image, Access::ReadWrite, hold, options.offset_bytes) {
             Ok(device) => return Ok(opened(Access::ReadWrite, device)),
             Err(error) if options.access.is_none() && is_protected(&error) => {
@@ -158,9 +160,22 @@ pub fn open(
     }
     let device = device(image, Access::ReadOnly, hold, options.offset_bytes);
     let device = device.map_err(|error| unopened(image, &error))?;
+    let identity = Identity { offset: options.offset_bytes, image_bytes: metadata.len() };
+    let device = image::after_redo(image, device, identity)?;
     let device = recovery::in_use(image, device, console);
     let device = device.map_err(|error| image::failure(image, error))?;
     Ok(opened(Access::ReadOnly, device))
+}
+
+/// Ends a change of the image that was interrupted, where there is one: its lock is taken for that
+/// alone.
+fn end_change(image: &Path) -> Result<(), Error> {
+    let resolved = image.canonicalize().ok();
+    let log = resolved.as_deref().and_then(extant_edit::redo::path_of);
+    match log.is_some_and(|log| log.exists()) {
+        true => target::Target::in_place(image).map(drop),
+        false => Ok(()),
+    }
 }
 
 /// Whether errors were found on a volume, by its superblock or by Linux in its journal.
