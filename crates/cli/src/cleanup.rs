@@ -119,6 +119,13 @@ impl Drop for PartialFile {
     }
 }
 
+/// Does work that no signal interrupts: one that comes meanwhile is handled afterwards. The work
+/// registers, keeps and renames no files.
+pub fn undisturbed<T>(work: impl FnOnce() -> T) -> T {
+    let _registry = registry();
+    work()
+}
+
 /// From now on SIGINT, SIGTERM and SIGHUP remove what is partial, say so in one line and end the
 /// process with 128 + n. A signal that was ignored when we started (`nohup`) stays ignored.
 pub fn watch_signals() -> io::Result<()> {

@@ -136,6 +136,11 @@ impl Console {
     }
 }
 
+/// One line on stderr that belongs to no command.
+pub fn note(message: &str) {
+    complain(&format!("extant: {message}"));
+}
+
 /// A line on stderr; when even that fails, there is nowhere left to say so.
 fn complain(line: &str) {
     clear_line();

@@ -14,6 +14,7 @@
 //! target           the file or device that is written: refused when in use, whole or not there
 //! output           the file, pipe or device that takes an archive
 //! shipping         what an image is shipped in: hash tree, partition table, formats
+//! editing          what the commands that change an image have in common: cp, rm, edit
 //! mounting         what mount and umount are made of
 //! cleanup          what is removed when a signal comes
 //! console          stdout, stderr, JSON; progress: the line that moves
@@ -33,6 +34,7 @@ pub mod cleanup;
 pub mod command;
 pub mod console;
 pub mod disk;
+pub mod editing;
 pub mod error;
 pub mod format_options;
 pub mod held;

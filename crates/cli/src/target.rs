@@ -11,10 +11,13 @@
 //! (FIFO, character device, socket, folder) is refused: an image is not written from front to back.
 
 use crate::cleanup::{PartialFile, Replace};
+use crate::console::note;
+use crate::editing::failure;
 use crate::error::Error;
 use crate::place;
 use extant_block::in_use::{self, Mount};
 use extant_block::{Access, RealClock};
+use extant_edit::redo::{self, Finished};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -112,6 +115,10 @@ impl Target {
         let file = in_use::open(&resolved, Access::ReadWrite);
         let file = file.map_err(|error| Error::io(path.display(), &error))?;
         claim(&file, path, Access::ReadWrite)?;
+        if let Some(log) = redo::path_of(&resolved) {
+            let finished = redo::finish(&log, &file);
+            say_finished(path, finished.map_err(|error| failure::of(path, error))?);
+        }
         Ok(Target {
             file,
             path: resolved,
@@ -163,10 +170,13 @@ impl Target {
     /// # Errors
     /// Another file has the name by now and may not be replaced; the host's.
     pub fn finish(self) -> Result<(), Error> {
-        match self.partial {
-            Some(partial) => partial.rename(&self.path, self.replace),
-            None => Ok(()),
+        let Some(partial) = self.partial else { return Ok(()) };
+        partial.rename(&self.path, self.replace)?;
+        // A log of the image that was there before means nothing to this one.
+        if let Some(log) = redo::path_of(&self.path) {
+            let _ = std::fs::remove_file(log);
         }
+        Ok(())
     }
 
     /// A failed write to the image: a full disk is named as the host's.
@@ -220,6 +230,20 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
         return Err(Error::new(format!("{shown}: {used}")).hint("unmount or detach it first"));
     }
     Ok(())
+}
+
+/// Says that a change that was interrupted was ended, or undone.
+pub fn say_finished(image: &Path, finished: Finished) {
+    let shown = image.display();
+    match finished {
+        Finished::None => {}
+        Finished::Removed => note(&format!(
+            "{shown}: a change that was interrupted before it was decided has left no trace"
+        )),
+        Finished::Applied(blocks) => {
+            note(&format!("{shown}: a change that was interrupted was ended: {blocks} blocks"));
+        }
+    }
 }
 
 /// Takes the lock of a file. It ends with the file's handle and the copies of it.

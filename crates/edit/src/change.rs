@@ -188,7 +188,8 @@ fn no_place(blocks: usize, block_size: u32) -> Error {
 /// # Errors
 /// None, as long as the preset is there.
 fn engine_options(access: Access) -> Result<Options> {
-    let policies = "modern".parse::<Policies>();
+    // A flusher would know the host's time, and the image would depend on it.
+    let policies = "modern,throttle=inline".parse::<Policies>();
     let mut policies = policies.map_err(|error| Error::volume(format!("policies: {error}")))?;
     policies.journal = JournalPolicy::None;
     policies.access_times = AccessTimes::None;

@@ -37,6 +37,11 @@ pub fn rename(change: &Change, from: &Path, to: &Path, existing: Existing) -> Re
         if there.ino == moved.ino {
             return rename_link(change, from, to);
         }
+        // As mv(1) has it: what a link leads to is not replaced by the link.
+        let leads_to = tree::found(change, from, Links::Follow)?;
+        if leads_to.is_some_and(|found| found.ino == there.ino) {
+            return Err(Error::inside(from, format!("is the same file as {}", to.display())));
+        }
         let is_directory = |file_type| file_type == FileType::Directory;
         match (is_directory(moved.file_type), is_directory(there.file_type)) {
             (true, false) => return Err(Error::inside(to, "is no directory, and stays one")),

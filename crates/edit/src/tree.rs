@@ -41,6 +41,15 @@ pub fn found(filesystem: &Filesystem, path: &Path, links: Links) -> Result<Optio
     }
 }
 
+/// Whether a path leads to a directory.
+///
+/// # Errors
+/// Those of the engine, but `NotFound`.
+pub fn is_directory(filesystem: &Filesystem, path: &Path) -> Result<bool> {
+    let found = found(filesystem, path, Links::Follow)?;
+    Ok(found.is_some_and(|found| found.file_type == FileType::Directory))
+}
+
 /// The inode at a path.
 ///
 /// # Errors

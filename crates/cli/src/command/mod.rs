@@ -7,6 +7,11 @@
 //! mkfs               an empty file system
 //! age                months of use, replayed in an image
 //! ls, stat, cat      what is in an image
+//! find, getfattr     which of it is meant, and its attributes
+//! cp                 files go into an image, out of it, or are copied inside
+//! rm, rmdir, mkdir, mv, ln, write, truncate      its tree is changed, all or nothing
+//! chmod, chown, chgrp, chattr, touch, setfattr   what its files are like, likewise
+//! edit               many changes as one
 //! info, layout       what a volume is like, and what is where in it
 //! check              whether it is sound
 //! replay             the journal of a volume that was not unmounted
@@ -23,22 +28,40 @@
 pub mod age;
 pub mod build;
 pub mod cat;
+pub mod chattr;
 pub mod check;
+pub mod chgrp;
+pub mod chmod;
+pub mod chown;
 pub mod completions;
 pub mod diff;
 mod elsewhere;
 pub mod extract;
+pub mod cp;
+pub mod edit;
+mod elsewhere;
+pub mod find;
+pub mod getfattr;
 pub mod info;
 pub mod lab;
 pub mod layout;
+pub mod ln;
 pub mod ls;
 pub mod man;
+pub mod mkdir;
 pub mod mkfs;
 pub mod mount;
+pub mod mv;
 pub mod replay;
+pub mod rm;
+pub mod rmdir;
+pub mod setfattr;
 pub mod stat;
 pub mod tar;
+pub mod touch;
+pub mod truncate;
 pub mod umount;
+pub mod write;
 
 use crate::console::{Chatter, Console, Form};
 use crate::error::{Convention, Error, Exit};
@@ -76,21 +99,38 @@ commands! {
     age         Age         "age",
     build       Build       "build",
     cat         Cat         "cat",
+    chattr      Chattr      "chattr",
     check       Check       "check",
+    chgrp       Chgrp       "chgrp",
+    chmod       Chmod       "chmod",
+    chown       Chown       "chown",
     completions Completions "completions",
     diff        Diff        "diff",
     extract     Extract     "extract",
+    cp          Cp          "cp",
+    edit        Edit        "edit",
+    find        Find        "find",
+    getfattr    Getfattr    "getfattr",
     info        Info        "info",
     lab         Lab         "lab",
     layout      Layout      "layout",
+    ln          Ln          "ln",
     ls          Ls          "ls",
     man         Man         "man",
+    mkdir       Mkdir       "mkdir",
     mkfs        Mkfs        "mkfs",
     mount       Mount       "mount",
+    mv          Mv          "mv",
     replay      Replay      "replay",
+    rm          Rm          "rm",
+    rmdir       Rmdir       "rmdir",
+    setfattr    Setfattr    "setfattr",
     stat        Stat        "stat",
     tar         Tar         "tar",
+    touch       Touch       "touch",
+    truncate    Truncate    "truncate",
     umount      Umount      "umount",
+    write       Write       "write",
 }
 
 /// Make, fill, read, check and mount ext2, ext3 and ext4 images.

@@ -10,6 +10,7 @@ use crate::recovery;
 use crate::target;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_container::Form;
+use extant_edit::redo::Identity;
 use extant_engine::{ErrorKind, read_superblock};
 use extant_format::superblock::{Feature, Superblock};
 use extant_journal::{Found, MapSource, Recovery};
@@ -157,6 +158,9 @@ pub fn open(
     if access == Access::ReadWrite {
         match device(&place.file, Access::ReadWrite, hold) {
             Ok(device) => return Ok(opened(Access::ReadWrite, place.on(device, image))),
+        end_change(image)?;
+        match device(image, Access::ReadWrite, hold, options.offset_bytes) {
+            Ok(device) => return Ok(opened(Access::ReadWrite, device)),
             Err(error) if options.access.is_none() && is_protected(&error) => {
                 console.warn(&format!(
                     "{}: is write-protected, and mounted read-only",
@@ -168,9 +172,24 @@ pub fn open(
     }
     let device = device(&place.file, Access::ReadOnly, hold);
     let device = place.on(device.map_err(|error| unopened(image, &error))?, image);
+    let device = device(image, Access::ReadOnly, hold, options.offset_bytes);
+    let device = device.map_err(|error| unopened(image, &error))?;
+    let identity = Identity { offset: options.offset_bytes, image_bytes: metadata.len() };
+    let device = image::after_redo(image, device, identity)?;
     let device = recovery::in_use(image, device, console);
     let device = device.map_err(|error| image::failure(image, error))?;
     Ok(opened(Access::ReadOnly, device))
+}
+
+/// Ends a change of the image that was interrupted, where there is one: its lock is taken for that
+/// alone.
+fn end_change(image: &Path) -> Result<(), Error> {
+    let resolved = image.canonicalize().ok();
+    let log = resolved.as_deref().and_then(extant_edit::redo::path_of);
+    match log.is_some_and(|log| log.exists()) {
+        true => target::Target::in_place(image).map(drop),
+        false => Ok(()),
+    }
 }
 
 /// Whether errors were found on a volume, by its superblock or by Linux in its journal.

@@ -215,6 +215,10 @@ impl HostSink {
     /// The folder that a path is in, open, and the last name.
     fn place<'p>(&self, path: &'p Path) -> Result<(std::rc::Rc<OwnedFd>, &'p OsStr)> {
         let wrong = || self.error(path, "leads out of the folder");
+        if path == Path::new("") {
+            let root = self.root.try_clone().map_err(|error| Error::host(&self.shown, error))?;
+            return Ok((std::rc::Rc::new(root), OsStr::new(".")));
+        }
         let name = path.file_name().ok_or_else(wrong)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         if let Some((last, open)) = &*self.last.borrow()

@@ -1,0 +1,61 @@
+//! `extant chattr`: inode flags in an image are changed.
+use crate::console::Console;
+use crate::editing::operands;
+use crate::editing::{self, Edit, EditArguments, Job};
+use crate::error::{Error, Exit};
+use extant_edit::Change;
+use extant_edit::metadata;
+use extant_edit::tree::Reach;
+use std::ffi::OsString;
+
+/// Change inode flags in an image, as chattr(1), all or nothing.
+///
+/// Letters: a append only, A no access times, d no dump, D directory synchronous, i immutable,
+/// P project hierarchy, s secure deletion, S synchronous, T top of a hierarchy, u undeletable.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant chattr +i disk.img:/etc/resolv.conf
+  extant chattr -R -- -ia disk.img:/srv")]
+pub struct Arguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub words: Words,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub editing: EditArguments,
+}
+
+/// The words of the command, also in a script.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Words {
+    /// Directories with all that is in them
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
+    /// +FLAGS, -FLAGS or =FLAGS
+    #[arg(value_name = "FLAGS", allow_hyphen_values = true)]
+    pub flags: String,
+    /// The files
+    #[arg(value_name = "IMAGE:/PATH", required = true)]
+    pub paths: Vec<OsString>,
+}
+
+impl Edit for Words {
+    const NAME: &'static str = "chattr";
+    fn inside(&mut self) -> Vec<&mut OsString> {
+        self.paths.iter_mut().collect()
+    }
+    fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
+        let wanted = metadata::parse_flags(&self.flags)?;
+        let reach = if self.recursive { Reach::Tree } else { Reach::One };
+        for word in &self.paths {
+            let path = operands::path(word)?;
+            job.done.objects += metadata::inode_flags(change, path, wanted, reach)?;
+        }
+        Ok(())
+    }
+}
+
+/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    editing::run(arguments.words, &arguments.editing, console)
+}

@@ -1,0 +1,62 @@
+//! `extant chmod`: permissions in an image are changed.
+use crate::console::Console;
+use crate::editing::copying::mode;
+use crate::editing::operands;
+use crate::editing::{self, Edit, EditArguments, Job};
+use crate::error::{Error, Exit};
+use extant_edit::Change;
+use extant_edit::metadata;
+use extant_edit::mode::Mode;
+use extant_edit::tree::Reach;
+use std::ffi::OsString;
+
+/// Change permissions in an image, all or nothing.
+///
+/// As chmod(1), with the umask 022 where nobody is named (+w). Access lists follow. Symbolic links
+/// have no permissions: one that is named stands for what it leads to, with -R others are left out.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant chmod 600 disk.img:/etc/shadow
+  extant chmod -R u=rwX,go=rX disk.img:/srv/www")]
+pub struct Arguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub words: Words,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub editing: EditArguments,
+}
+
+/// The words of the command, also in a script.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Words {
+    /// Directories with all that is in them
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
+    /// The permissions: 644, u+x, go=rX
+    #[arg(value_name = "MODE", value_parser = mode, allow_hyphen_values = true)]
+    pub mode: Mode,
+    /// The files
+    #[arg(value_name = "IMAGE:/PATH", required = true)]
+    pub paths: Vec<OsString>,
+}
+
+impl Edit for Words {
+    const NAME: &'static str = "chmod";
+    fn inside(&mut self) -> Vec<&mut OsString> {
+        self.paths.iter_mut().collect()
+    }
+    fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
+        let reach = if self.recursive { Reach::Tree } else { Reach::One };
+        for word in &self.paths {
+            let path = operands::path(word)?;
+            job.done.objects += metadata::permissions(change, path, &self.mode, reach)?;
+        }
+        Ok(())
+    }
+}
+
+/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    editing::run(arguments.words, &arguments.editing, console)
+}

@@ -1,0 +1,255 @@
+//! `extant cp`: files go into an image, out of it, or are copied inside.
+use crate::console::Console;
+use crate::editing::copying::{self, CopyArguments};
+use crate::editing::operands::{self, Destination};
+use crate::editing::report::{self, Done};
+use crate::editing::{self, Edit, EditArguments, Input, Job, failure};
+use crate::error::{Error, Exit};
+use crate::image::{self, ImagePath};
+use extant_edit::Change;
+use extant_edit::copy::{HostSink, HostSource, ImageSink, ImageSource, Source};
+use extant_edit::tree;
+use extant_engine::Filesystem;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Copy files into an image, out of it, inside it, or from image to image.
+///
+/// As cp(1): into a directory that is there, or to a new name; symbolic links are followed unless
+/// directories are copied. What changes in an image is all or nothing. Copies belong to root
+/// (--owner says otherwise) and have the permissions of the source less 022, unless -p or -a keeps
+/// what they were; -a keeps everything: holes, hard links, devices, access lists and attributes
+/// too.
+///
+/// On the host nothing is written through a symbolic link, and what was copied before an error
+/// stays.
+#[derive(clap::Args)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Examples:
+  extant cp -a rootfs/. disk.img:/
+  extant cp --owner 0:0 --mode 755 agent disk.img:/usr/local/bin/
+  extant cp disk.img:/boot/vmlinuz .
+  extant cp -a disk.img:/home backup/
+  extant cp -a old.img:/srv new.img:/
+  extant cp -a disk.img:/etc disk.img:/etc.orig"
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub words: Words,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub editing: EditArguments,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    pub help: Option<bool>,
+}
+
+/// The words of the command, also in a script, where all paths are in the image.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Words {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub copying: CopyArguments,
+    /// The directory into which all is copied
+    #[arg(short = 't', long, value_name = "DIR", conflicts_with = "no_target_directory")]
+    pub target_directory: Option<OsString>,
+    /// What is copied, and where to; IMAGE:/PATH in an image
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<OsString>,
+}
+
+impl Edit for Words {
+    const NAME: &'static str = "cp";
+    fn inside(&mut self) -> Vec<&mut OsString> {
+        self.paths.iter_mut().chain(&mut self.target_directory).collect()
+    }
+    fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
+        let is_directory = |path: &Path| tree::is_directory(change, path);
+        let (sources, destination) =
+            operands::destination(&self.paths, self.into(), &is_directory)?;
+        let sources = sources.iter().map(|word| operands::path(word).map(Path::to_owned));
+        let sources: Vec<PathBuf> = sources.collect::<Result<_, _>>()?;
+        into_image(change, &ImageSource(change), &sources, &destination, &self.copying, job)
+    }
+}
+
+impl Words {
+    fn into(&self) -> (Option<&OsString>, bool) {
+        (self.target_directory.as_ref(), self.copying.no_target_directory)
+    }
+}
+
+/// Copies sources of one tree into an image.
+///
+/// # Errors
+/// What cannot be read or written.
+pub fn into_image(
+    change: &Change,
+    source: &dyn Source,
+    sources: &[PathBuf],
+    destination: &Destination<'_>,
+    copying: &CopyArguments,
+    job: &mut Job<'_>,
+) -> extant_edit::Result<()> {
+    let options = copying.options(copying.owner(change)?);
+    let sink = ImageSink(change.filesystem());
+    copying::copy((source, &sink), sources, destination, &options, job)
+}
+
+/// The sources in one tree.
+struct Sources {
+    /// Their image; `None` for the host.
+    image: Option<PathBuf>,
+    paths: Vec<PathBuf>,
+}
+
+/// Copies, and says with `--json` what was done: {"schema": "extant-edit/1", ...}.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    let Arguments { words, editing, .. } = arguments;
+    let (last, named) = match &words.target_directory {
+        Some(into) => (into.clone(), &words.paths[..]),
+        None => match words.paths.split_last() {
+            Some((last, named)) if !named.is_empty() => (last.clone(), named),
+            _ => return Err(Error::usage("a source or where it goes is missing")),
+        },
+    };
+    let place = ImagePath::of(&last);
+    let mut sources: Vec<Sources> = Vec::new();
+    for word in named {
+        let ImagePath { image, path } = ImagePath::of(word);
+        let (image, path) = match path {
+            Some(path) => (Some(image), path),
+            None => (None, image),
+        };
+        match sources.last_mut() {
+            Some(last) if last.image == image => last.paths.push(path),
+            _ => sources.push(Sources { image, paths: vec![path] }),
+        }
+    }
+    match place.path {
+        Some(path) => inwards(&words, &editing, (place.image, path), &sources, console),
+        None if sources.iter().all(|sources| sources.image.is_some()) => {
+            outwards(&words, &editing, &place.image, &sources, console)
+        }
+        None => Err(Error::usage(format!("{}: is no path in an image", place.image.display()))
+            .hint("write IMAGE:/path; between files of the host there is cp(1)")),
+    }
+}
+
+/// Whether two paths lead to one file of the host.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    a == b || a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
+}
+
+/// Copies into an image.
+fn inwards(
+    words: &Words,
+    editing: &EditArguments,
+    (image, path): (PathBuf, PathBuf),
+    sources: &[Sources],
+    console: &Console,
+) -> Result<Exit, Error> {
+    // Others are opened first: what cannot be read changes nothing.
+    let is_own = |sources: &Sources| {
+        sources.image.as_deref().is_some_and(|other| is_same_file(other, &image))
+    };
+    let mut others: Vec<Option<Filesystem>> = Vec::new();
+    for sources in sources {
+        others.push(match &sources.image {
+            Some(other) if !is_own(sources) => {
+                Some(image::open(other, editing.place.offset_bytes(), console)?)
+            }
+            _ => None,
+        });
+    }
+    editing::change(&image, editing, console, |change, job| {
+        let is_directory = |path: &Path| tree::is_directory(change, path);
+        let names: Vec<OsString> = sources
+            .iter()
+            .flat_map(|sources| sources.paths.iter().map(|path| path.clone().into_os_string()))
+            .collect();
+        let target = path.clone().into_os_string();
+        let destination = match words.target_directory.is_some() {
+            true => operands::destination(&names, (Some(&target), false), &is_directory)?.1,
+            false => {
+                let all: Vec<OsString> = names.iter().cloned().chain([target.clone()]).collect();
+                let exact = words.copying.no_target_directory;
+                match operands::destination(&all, (None, exact), &is_directory)?.1 {
+                    Destination::Into(_) => Destination::Into(&path),
+                    Destination::As(_) => Destination::As(&path),
+                }
+            }
+        };
+        for (sources, other) in sources.iter().zip(&others) {
+            let copying = &words.copying;
+            let mut copy = |source: &dyn Source| {
+                into_image(change, source, &sources.paths, &destination, copying, job)
+            };
+            match (other, &sources.image) {
+                (Some(other), Some(image)) => copy(&ImageSource(other))
+                    .map_err(|error| of_other(error, image, &sources.paths))?,
+                (None, Some(_)) => copy(&ImageSource(change))?,
+                _ => copy(&HostSource)?,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// An error about a path of another image that is read names that image.
+fn of_other(error: extant_edit::Error, image: &Path, paths: &[PathBuf]) -> extant_edit::Error {
+    let is_its = |path: &Path| paths.iter().any(|source| path.starts_with(source));
+    match &error.place {
+        extant_edit::Place::Inside(path) if is_its(path) && error.is_not_found() => {
+            let shown = format!("{}:{}", image.display(), path.display());
+            extant_edit::Error { place: extant_edit::Place::Words(shown), ..error }
+        }
+        _ => error,
+    }
+}
+
+/// Copies out of images.
+fn outwards(
+    words: &Words,
+    editing: &EditArguments,
+    target: &Path,
+    sources: &[Sources],
+    console: &Console,
+) -> Result<Exit, Error> {
+    let count: usize = sources.iter().map(|sources| sources.paths.len()).sum();
+    let into = words.target_directory.is_some();
+    let is_folder = target.is_dir() && !words.copying.no_target_directory;
+    if (into || count > 1) && !is_folder {
+        return Err(Error::new(format!("{}: is no directory", target.display()))
+            .hint("several files go into a directory that is there"));
+    }
+    let empty = Path::new("");
+    let (root, destination) = match (is_folder, target.is_dir()) {
+        (true, _) => (target, Destination::Into(empty)),
+        (false, true) => (target, Destination::As(empty)),
+        (false, false) => {
+            let name = target.file_name().map(Path::new);
+            let name =
+                name.ok_or_else(|| Error::usage(format!("{}: names no file", target.display())))?;
+            let folder = target.parent().filter(|folder| *folder != empty);
+            (folder.unwrap_or(Path::new(".")), Destination::As(name))
+        }
+    };
+    let sink = HostSink::new(root).map_err(|error| failure::of(target, error))?;
+    let mut job = Job { console, input: Input::Standard, done: Done::default() };
+    let mut shown = PathBuf::new();
+    for sources in sources {
+        let Some(image) = &sources.image else { continue };
+        let filesystem = image::open(image, editing.place.offset_bytes(), console)?;
+        let failed = |error| failure::of(image, error);
+        let owner = words.copying.owner(&filesystem).map_err(failed)?;
+        let options = words.copying.options(owner);
+        let trees = (&ImageSource(&filesystem) as &dyn Source, &sink as _);
+        copying::copy(trees, &sources.paths, &destination, &options, &mut job).map_err(failed)?;
+        shown.clone_from(image);
+    }
+    report::print(&shown, job.done, None, console)?;
+    Ok(Exit::Complete)
+}

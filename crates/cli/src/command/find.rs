@@ -1,0 +1,77 @@
+//! `extant find`: which objects of an image are meant.
+use crate::console::Console;
+use crate::editing::{failure, operands};
+use crate::error::{Error, Exit};
+use crate::image::{self, ImageArguments};
+use crate::listing::Record;
+use extant_edit::find::{self, Ends, Query};
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// Find files in an image by tests, and print their paths. The image is only read.
+///
+/// As find(1), with names in the order of their bytes. Tests: -name, -iname, -path, -ipath PATTERN;
+/// -type f,d,l,p,s,b,c; -size N[cwbkMG]; -perm MODE, -MODE, /MODE; -uid, -gid, -links, -inum N;
+/// -user, -group NAME of the image; -newer PATH of the image; -newermt TIME; -xattr NAME, or '*'
+/// for any; -empty. N is a number, +N more, -N less. They are joined by -a, -o, ! and parentheses.
+/// -maxdepth and -mindepth N; -print0 ends paths with a zero byte.
+///
+/// --json (before the first path) prints the records of extant ls --json, one a line.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant find disk.img:/ -type f -perm /6000
+  extant find disk.img:/var -name '*.log' -size +1M -print0 | xargs -0 ...
+  extant find disk.img:/ -xattr security.capability
+  extant --json find disk.img:/etc ! -user root | jq .path")]
+pub struct Arguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub place: ImageArguments,
+    /// Where to begin, and the tests
+    #[arg(value_name = "IMAGE:/PATH", required = true, trailing_var_arg = true)]
+    #[arg(allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
+}
+
+/// Prints what is found.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    let begins = |word: &&OsString| !matches!(word.as_bytes(), [b'-', _, ..] | b"!" | b"(");
+    let count = arguments.words.iter().take_while(begins).count();
+    let (paths, tests) = arguments.words.split_at(count);
+    let mut paths = paths.to_vec();
+    let image = operands::resolve(paths.iter_mut().collect())?;
+    let failed = |error| failure::of(&image, error);
+    let filesystem = image::open(&image, arguments.place.offset_bytes(), console)?;
+    let tests: Vec<Vec<u8>> = tests.iter().map(|word| word.clone().into_vec()).collect();
+    let query = Query::parse(&filesystem, &tests).map_err(failed)?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut broken = None;
+    for path in &paths {
+        let found = find::find(&filesystem, path.as_ref(), &query, &mut |visited| {
+            let bytes = visited.path.as_os_str().as_bytes();
+            let written = match (console.is_json(), query.ends) {
+                (true, _) => {
+                    let object = filesystem.object_of(visited.metadata.ino)?;
+                    let record = Record::new(bytes, &object)?;
+                    serde_json::to_writer(&mut out, &record)
+                        .map_err(std::io::Error::from)
+                        .and_then(|()| out.write_all(b"\n"))
+                }
+                (false, Ends::Line) => out.write_all(bytes).and_then(|()| out.write_all(b"\n")),
+                (false, Ends::Zero) => out.write_all(bytes).and_then(|()| out.write_all(b"\0")),
+            };
+            written.map_err(|error| {
+                let stopped = extant_edit::Error::host("standard output", error.kind());
+                broken = Some(error);
+                stopped
+            })
+        });
+        match (found, broken.take()) {
+            (Err(_), Some(error)) => return Err(Error::stdout(&error)),
+            (found, _) => found.map_err(failed)?,
+        }
+    }
+    out.flush().map_err(|error| Error::stdout(&error))?;
+    Ok(Exit::Complete)
+}

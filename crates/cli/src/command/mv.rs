@@ -1,0 +1,73 @@
+//! `extant mv`: names of an image are moved.
+use crate::console::Console;
+use crate::editing::operands;
+use crate::editing::{self, Edit, EditArguments, Job};
+use crate::error::{Error, Exit};
+use extant_edit::Change;
+use extant_edit::renaming::{self, Existing, Moved};
+use extant_edit::tree;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Move files inside an image, all or nothing.
+///
+/// As mv(1): into a directory that is there, or to a new name. From one image to another, or
+/// between host and image: extant cp -a, then rm.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant mv disk.img:/etc/app.conf.new disk.img:/etc/app.conf
+  extant mv -t disk.img:/srv disk.img:/home/a disk.img:/home/b")]
+pub struct Arguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub words: Words,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub editing: EditArguments,
+}
+
+/// The words of the command, also in a script.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Words {
+    /// Replace what is there without a question, which is never asked
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    /// Leave alone what is there, and what was to be moved over it
+    #[arg(short = 'n', long, conflicts_with = "force")]
+    pub no_clobber: bool,
+    /// The last word is the new name, not a directory for it
+    #[arg(short = 'T', long, conflicts_with = "target_directory")]
+    pub no_target_directory: bool,
+    /// The directory into which all is moved
+    #[arg(short = 't', long, value_name = "IMAGE:/DIR")]
+    pub target_directory: Option<OsString>,
+    /// What is moved, and where to
+    #[arg(value_name = "IMAGE:/PATH", required = true)]
+    pub paths: Vec<OsString>,
+}
+
+impl Edit for Words {
+    const NAME: &'static str = "mv";
+    fn inside(&mut self) -> Vec<&mut OsString> {
+        self.paths.iter_mut().chain(&mut self.target_directory).collect()
+    }
+    fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
+        let is_directory = |path: &Path| tree::is_directory(change, path);
+        let into = (self.target_directory.as_ref(), self.no_target_directory);
+        let (sources, destination) = operands::destination(&self.paths, into, &is_directory)?;
+        let existing = if self.no_clobber { Existing::Keep } else { Existing::Replace };
+        for word in sources {
+            let from = operands::path(word)?;
+            match renaming::rename(change, from, &destination.of(from), existing)? {
+                Moved::Yes => job.done.objects += 1,
+                Moved::Kept => job.done.kept += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    editing::run(arguments.words, &arguments.editing, console)
+}

@@ -1,0 +1,80 @@
+//! `extant truncate`: files in an image are cut or made longer.
+use crate::console::Console;
+use crate::editing::operands;
+use crate::editing::{self, Edit, EditArguments, Job};
+use crate::error::{Error, Exit};
+use crate::size::Size;
+use extant_edit::Change;
+use extant_edit::create::{self, Missing, NewSize};
+use std::ffi::OsString;
+
+/// Cut files of an image, or make them longer with a hole, all or nothing.
+///
+/// As truncate(1): a file that is not there is made.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant truncate -s 0 disk.img:/var/log/syslog
+  extant truncate -s +1M disk.img:/swap")]
+pub struct Arguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub words: Words,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub editing: EditArguments,
+}
+
+/// The words of the command, also in a script.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Words {
+    /// The size: 4096, 512K, 1M; with + or - in front that much more or less, with < or > at most or
+    /// at least that much, with / or % rounded down or up to a multiple
+    #[arg(short = 's', long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    pub size: NewSize,
+    /// Make no file
+    #[arg(short = 'c', long)]
+    pub no_create: bool,
+    /// The files
+    #[arg(value_name = "IMAGE:/PATH", required = true)]
+    pub paths: Vec<OsString>,
+}
+
+impl Edit for Words {
+    const NAME: &'static str = "truncate";
+    fn inside(&mut self) -> Vec<&mut OsString> {
+        self.paths.iter_mut().collect()
+    }
+    fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
+        let missing = if self.no_create { Missing::Leave } else { Missing::Make };
+        for word in &self.paths {
+            create::truncate(change, operands::path(word)?, self.size, missing)?;
+            job.done.objects += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    editing::run(arguments.words, &arguments.editing, console)
+}
+
+fn size(word: &str) -> Result<NewSize, String> {
+    let kinds: [(char, fn(u64) -> NewSize); 6] = [
+        ('+', NewSize::More),
+        ('-', NewSize::Less),
+        ('<', NewSize::AtMost),
+        ('>', NewSize::AtLeast),
+        ('/', NewSize::Down),
+        ('%', NewSize::Up),
+    ];
+    let kind = kinds.iter().find(|(sign, _)| word.starts_with(*sign));
+    let (kind, digits): (fn(u64) -> NewSize, &str) =
+        kind.map_or((NewSize::To, word), |(_, kind)| (*kind, &word[1..]));
+    let parsed: Size = digits.parse().map_err(|error| format!("{error}"))?;
+    let bytes = parsed.bytes(1).ok_or("is too large")?;
+    match bytes {
+        0 if word.starts_with(['/', '%']) => Err("a multiple of 0".to_owned()),
+        bytes => Ok(kind(bytes)),
+    }
+}

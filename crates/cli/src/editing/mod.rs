@@ -1,0 +1,105 @@
+//! What the commands that change an image have in common: `cp`, `rm`, `mkdir` and the others, and
+//! `edit`, which runs many of them as one.
+//!
+//! ```text
+//! opening    an image that is locked and open for a change
+//! operands   IMAGE:/path, all of one image
+//! copying    what cp and put have in common
+//! failure    what the room below says of a failure, for the user
+//! report     what was done
+//! ```
+//! A command is a struct of its words ([`Edit`]): from the command line its paths are
+//! `IMAGE:/path`, in a script they are paths of the image.
+pub mod copying;
+pub mod failure;
+pub mod opening;
+pub mod operands;
+pub mod report;
+
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use crate::image::ImageArguments;
+use extant_edit::Change;
+use report::Done;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Options of every command that changes an image; flatten it into the command's own.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct EditArguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub place: ImageArguments,
+    /// Change a volume although it is marked as having errors
+    #[arg(long)]
+    pub despite_errors: bool,
+    /// Where a redo log may be, for a device without a journal: a file on another file system
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+/// Where a command's standard input comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// It is the command's own.
+    Standard,
+    /// It is the script, or nothing.
+    Taken,
+}
+
+/// What a command works with besides its words.
+pub struct Job<'a> {
+    /// What is said, and how far it is.
+    pub console: &'a Console,
+    /// Standard input.
+    pub input: Input,
+    /// What was done so far.
+    pub done: Done,
+}
+
+/// A command that changes an image.
+pub trait Edit {
+    /// Its name.
+    const NAME: &'static str;
+    /// The words that are `IMAGE:/path` on a command line, to be replaced by their paths.
+    fn inside(&mut self) -> Vec<&mut OsString>;
+    /// Changes the image.
+    ///
+    /// # Errors
+    /// What cannot be done; then nothing of it has happened.
+    fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()>;
+}
+
+/// Runs a command of the command line.
+///
+/// # Errors
+/// Words that name no image or several; what cannot be done.
+pub fn run<E: Edit>(
+    mut words: E,
+    arguments: &EditArguments,
+    console: &Console,
+) -> Result<Exit, Error> {
+    let image = operands::resolve(words.inside())?;
+    change(&image, arguments, console, |change, job| words.apply(change, job))
+}
+
+/// Changes an image, all or nothing, and says what was done.
+///
+/// # Errors
+/// An image that cannot be changed; those of `work`; a commit that fails.
+pub fn change(
+    image: &std::path::Path,
+    arguments: &EditArguments,
+    console: &Console,
+    work: impl FnOnce(&Change, &mut Job<'_>) -> extant_edit::Result<()>,
+) -> Result<Exit, Error> {
+    let opened = opening::open(image, arguments, console)?;
+    let mut job = Job { console, input: Input::Standard, done: Done::default() };
+    work(&opened.change, &mut job).map_err(|error| failure::of(image, error))?;
+    let done = job.done;
+    let committed = crate::cleanup::undisturbed(|| opened.change.commit());
+    let committed = committed.map_err(|error| failure::of(image, error))?;
+    opened.target.finish()?;
+    report::print(image, done, Some(committed), console)?;
+    Ok(Exit::Complete)
+}

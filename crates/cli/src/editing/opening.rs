@@ -1,0 +1,108 @@
+//! An image that is locked and open for a change.
+use super::{EditArguments, failure};
+use crate::console::Console;
+use crate::error::Error;
+use crate::image;
+use crate::recovery;
+use crate::target::{self, Target};
+use extant_block::{BlockDevice, Clock, FileDevice, Overlay, RealClock, WallTime};
+use extant_edit::redo::{self, Identity};
+use extant_edit::{Change, ChangeOptions, OnErrors};
+use extant_engine::{ErrorKind, Orphans, recover, recovered};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of blocks that a dry run keeps in memory.
+const DRY_BYTES_MAX: u64 = 256 << 20;
+/// Any block of a volume is made of these.
+const DRY_BLOCK_BYTES: u32 = 1024;
+
+/// An image under a change.
+pub struct Opened {
+    /// The change.
+    pub change: Change,
+    /// The image, locked.
+    pub target: Target,
+}
+
+/// Opens an image, after its journal was replayed.
+///
+/// # Errors
+/// It is missing, in use, no ext volume, or one that cannot be changed.
+pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Result<Opened, Error> {
+    let offset = arguments.place.offset_bytes();
+    // What it is is found out first: words for what is no volume, and nothing is opened to write.
+    drop(image::device(image, offset)?);
+    let target = Target::in_place(image)?;
+    let failed = |error: std::io::Error| Error::io(image.display(), &error);
+    let bytes = match target.device_bytes {
+        Some(bytes) => bytes,
+        None => target.file.metadata().map_err(failed)?.len(),
+    };
+    if let Some(log) = &arguments.log {
+        let finished = redo::finish(log, &target.file);
+        target::say_finished(image, finished.map_err(|error| failure::of(image, error))?);
+    }
+    let file = target.file.try_clone().map_err(failed)?;
+    let (name, volume_bytes) = (image.display().to_string(), bytes.saturating_sub(offset));
+    let device = FileDevice::from_file(clock()?, file, name, volume_bytes, offset);
+    let device: Arc<dyn BlockDevice> = Arc::new(device.map_err(failed)?);
+    let report = recover(&device).map_err(|error| match error.kind {
+        ErrorKind::NotExt => image::not_ext(image, &*device, offset),
+        _ => image::failure(image, error),
+    })?;
+    if let Some(report) = report.filter(|report| report.transactions > 0) {
+        let held = recovery::held(&report);
+        console.warn(&format!("{}: its journal was replayed: {held}", image.display()));
+    }
+    let beside = target.device_bytes.is_none().then(|| redo::path_of(&target.path)).flatten();
+    let log = arguments.log.clone().or(beside);
+    let identity = Identity { offset, image_bytes: bytes };
+    let options = ChangeOptions {
+        redo: log.map(|log| (log, identity)),
+        on_errors: on_errors(arguments),
+        held_bytes_max: None,
+    };
+    let change = Change::open(device, &options).map_err(|error| failure::of(image, error))?;
+    Ok(Opened { change, target })
+}
+
+/// Opens an image for a change that stays in memory.
+///
+/// # Errors
+/// As [`open`], but for images in use by readers.
+pub fn open_dry(
+    image: &Path,
+    arguments: &EditArguments,
+    console: &Console,
+) -> Result<Change, Error> {
+    let offset = arguments.place.offset_bytes();
+    let device = image::device(image, offset)?;
+    image::warn_if_mounted(image, console);
+    let recovered = recovered(Arc::clone(&device), Orphans::Leave);
+    let recovered = recovered.map_err(|error| match error.kind {
+        ErrorKind::NotExt => image::not_ext(image, &*device, offset),
+        _ => image::failure(image, error),
+    })?;
+    let over = Overlay::new(recovered.device, DRY_BLOCK_BYTES, DRY_BYTES_MAX);
+    let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
+    let options = ChangeOptions { on_errors: on_errors(arguments), ..ChangeOptions::default() };
+    let change = Change::open(Arc::new(over.with_spool(spool)), &options);
+    change.map_err(|error| failure::of(image, error))
+}
+
+fn on_errors(arguments: &EditArguments) -> OnErrors {
+    match arguments.despite_errors {
+        true => OnErrors::Continue,
+        false => OnErrors::Refuse,
+    }
+}
+
+/// The host's clock; at the time of SOURCE_DATE_EPOCH, if that is set.
+fn clock() -> Result<Arc<dyn Clock>, Error> {
+    let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(RealClock::new()) };
+    let seconds = text.to_str().and_then(|text| text.parse().ok());
+    let wrong = || Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number of seconds"));
+    let seconds = seconds.ok_or_else(|| wrong().hint("as date +%s prints it"))?;
+    Ok(RealClock::pinned(WallTime { seconds, nanoseconds: 0 }))
+}

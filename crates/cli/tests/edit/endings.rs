@@ -1,0 +1,130 @@
+//! Signals, kills, and what they leave.
+use crate::bench::{Bench, bytes, clean, command, done, extant, has_tools, said};
+use extant_testkit::command::{output, program, with_default_signals};
+use std::fs;
+use std::io::Write;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A command that waits for its standard input, with some of it read.
+fn waiting(image: &str) -> Child {
+    let command = command(&["write", &format!("{image}:/stream")]);
+    let mut command = with_default_signals(&command);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it runs");
+    child.stdin.as_mut().unwrap().write_all(&vec![b'x'; 3 << 20]).unwrap();
+    // Enough that some of it was written to the image.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(300) {
+        std::thread::yield_now();
+    }
+    child
+}
+
+#[test]
+fn what_is_stopped_has_changed_nothing() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    for (kind, signal, code) in
+        [("ext4", "INT", Some(130)), ("ext2", "TERM", Some(143)), ("ext4", "KILL", None)]
+    {
+        let image = bench.image(&format!("{kind}-{signal}"), &["-t", kind]);
+        done(&["write", "--text", "kept", &format!("{image}:/stream")]);
+        let tree = done(&["ls", "-lR", &format!("{image}:/")]);
+        let mut child = waiting(&image);
+        // Someone else is refused meanwhile.
+        let told = extant(&["rm", &format!("{image}:/stream")]);
+        assert!(told.code == 1 && told.err.contains("is open for writing elsewhere"), "{told:?}");
+        // It must not see the end of its input before the signal.
+        let input = child.stdin.take();
+        output(program("kill").args(["-s", signal, &child.id().to_string()])).unwrap();
+        let ended = child.wait().expect("it ends");
+        drop(input);
+        assert_eq!(ended.code(), code, "{signal}");
+        assert_eq!(done(&["ls", "-lR", &format!("{image}:/")]), tree, "{signal}");
+        assert_eq!(done(&["cat", &format!("{image}:/stream")]), "kept", "{signal}");
+        clean(&image);
+    }
+}
+
+/// A redo log for a change from one image of 1 KiB blocks to another, as the documents describe it.
+fn redo_log(before: &[u8], after: &[u8]) -> Vec<u8> {
+    const BLOCK: usize = 1024;
+    let blocks: Vec<usize> = (0..before.len() / BLOCK)
+        .filter(|at| before[at * BLOCK..][..BLOCK] != after[at * BLOCK..][..BLOCK])
+        .collect();
+    let mut log = b"EXTREDO1".to_vec();
+    log.extend((BLOCK as u32).to_le_bytes());
+    log.extend([0; 4]);
+    log.extend(&before[1024 + 0x68..][..16]);
+    log.extend(0_u64.to_le_bytes());
+    log.extend((before.len() as u64).to_le_bytes());
+    log.extend((blocks.len() as u64).to_le_bytes());
+    for at in blocks {
+        log.extend((at as u64).to_le_bytes());
+        let bytes = &before[at * BLOCK..][..BLOCK];
+        bytes.chunks(512).for_each(|sector| log.extend(crc32c(sector).to_le_bytes()));
+        log.extend(&after[at * BLOCK..][..BLOCK]);
+    }
+    let mut sum = program("sha256sum");
+    let mut sum = sum.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    sum.stdin.take().unwrap().write_all(&log).unwrap();
+    let sum = String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap();
+    let byte = |at: usize| u8::from_str_radix(&sum[2 * at..2 * at + 2], 16).unwrap();
+    log.extend((0..32).map(byte));
+    log
+}
+
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ 0x82f6_3b78 * (crc & 1))
+    })
+}
+
+/// A redo log as a command leaves it that is killed while it is applied.
+#[test]
+fn a_redo_log_that_was_left_is_seen_by_all_and_ended_by_writers() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext2", "-b", "1024"]);
+    let log = bench.join(".image.extant-redo");
+    done(&["write", "--text", "before", &format!("{image}:/file")]);
+    let before = bytes(&image);
+    done(&["write", "--text", "after", &format!("{image}:/file")]);
+    let whole = redo_log(&before, &bytes(&image));
+    fs::write(&image, &before).unwrap();
+    fs::write(&log, &whole).unwrap();
+    // Readers see through it, and write nothing.
+    assert_eq!(done(&["cat", &format!("{image}:/file")]), "after");
+    assert!(bytes(&image) == before && log.exists());
+    assert_eq!(extant(&["check", &image]).code, 0);
+    // A writer ends it first, and says so.
+    let told = extant(&["mkdir", &format!("{image}:/new")]);
+    assert!(told.code == 0 && told.err.contains("was ended"), "{told:?}");
+    assert!(!log.exists());
+    assert_eq!(done(&["cat", &format!("{image}:/file")]), "after");
+    clean(&image);
+    // One that is not whole means that nothing had happened.
+    fs::write(&image, &before).unwrap();
+    fs::write(&log, &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(done(&["cat", &format!("{image}:/file")]), "before");
+    let told = extant(&["mkdir", &format!("{image}:/new")]);
+    assert!(told.code == 0 && told.err.contains("left no trace"), "{told:?}");
+    assert!(!log.exists());
+    // One of another state is refused by readers and writers.
+    fs::write(&log, &whole).unwrap();
+    output(program("debugfs").args(["-w", "-R", "mkdir /other", &image])).unwrap();
+    output(program("debugfs").args(["-w", "-R", "rm /file", &image])).unwrap();
+    for words in [["cat", &format!("{image}:/file")], ["mkdir", &format!("{image}:/x")]] {
+        let told = extant(&words);
+        assert!(told.code == 1 && told.err.contains("another state"), "{told:?}");
+    }
+    // A new image in its place has nothing to do with it.
+    let told = said(&mut command(&["mkfs", "--force", &image, "8M"]));
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(done(&["ls", &format!("{image}:/")]), "lost+found\n");
+}
