@@ -52,7 +52,7 @@ impl InodeWish {
     /// For a volume of this many bytes, by what was asked for alone.
     pub fn asked_for(&self, bytes: u64) -> Option<u64> {
         match self.asked {
-            Some(Inodes::AtLeast(count)) => Some(count),
+            Some(Inodes::AtLeast(count) | Inodes::About(count)) => Some(count),
             Some(Inodes::BytesPerInode(ratio)) => Some(bytes / ratio.max(1)),
             None => None,
         }
