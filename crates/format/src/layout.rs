@@ -89,6 +89,8 @@ pub struct Marks {
     pub encoding: (u16, u16),
     /// Which inode tables count as filled with zeros.
     pub tables: Tables,
+    /// 1; 0 for a volume of the first ext2 drivers, which has inodes of 128 bytes and no features.
+    pub revision: u32,
 }
 
 /// Whether the inode tables of a new volume are known to be zero.
@@ -110,6 +112,7 @@ impl Default for Marks {
             flags: 0,
             encoding: (0, 0),
             tables: Tables::Zeroed,
+            revision: 1,
         }
     }
 }
@@ -150,6 +153,8 @@ pub struct Layout {
     used: Vec<(u64, u64)>,
     /// How many inodes are used: the first ones.
     used_inodes: u32,
+    /// Where tables were asked for.
+    pub packing: Packing,
 }
 
 impl Layout {
@@ -175,9 +180,15 @@ impl Layout {
     ) -> Result<Layout, LayoutError> {
         let sizes = Sizes::new(wishes)?;
         let mut superblock = build_superblock(wishes, &sizes);
-        let Places { descriptors, used } = place_groups(&superblock, tables_from)?;
+        let Places { descriptors, used } = place_groups(&superblock, tables_from, wishes.packing)?;
         let used_inodes = superblock.first_inode.saturating_sub(1);
-        let mut layout = Layout { superblock: superblock.clone(), descriptors, used, used_inodes };
+        let mut layout = Layout {
+            superblock: superblock.clone(),
+            descriptors,
+            used,
+            used_inodes,
+            packing: wishes.packing,
+        };
         layout.count_groups(wishes.marks.tables);
         superblock.free_blocks =
             layout.descriptors.iter().map(|group| u64::from(group.free_blocks)).sum();
@@ -372,9 +383,8 @@ pub(crate) fn backup_groups(copies: u8, groups: u32) -> [GroupNo; 2] {
     let last = groups.saturating_sub(1);
     match copies {
         0 => [GroupNo(0); 2],
-        1 => [GroupNo(last.min(1)), GroupNo(0)],
-        _ if last > 1 => [GroupNo(1), GroupNo(last)],
-        _ => [GroupNo(last), GroupNo(0)],
+        2.. if last > 1 => [GroupNo(1), GroupNo(last)],
+        _ => [GroupNo(0), GroupNo(last.min(1))],
     }
 }
 
@@ -418,6 +428,10 @@ fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
     superblock.last_mounted = wishes.marks.last_mounted;
     superblock.add_flags(wishes.marks.flags);
     superblock.set_encoding(wishes.marks.encoding);
+    superblock.revision = wishes.marks.revision;
+    if sizes.features.has(Feature::ENCRYPT) {
+        superblock.set_encryption_algorithms();
+    }
     if sizes.features.has(Feature::SPARSE_SUPER2) {
         superblock.set_backup_groups(backup_groups(wishes.copies, sizes.groups));
     }

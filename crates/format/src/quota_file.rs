@@ -106,7 +106,7 @@ pub fn new_file(kind: usize, entries: &[QuotaEntry]) -> NewFile {
     let mut bytes = vec![0; 2 * BLOCK];
     let mut order = vec![0];
     let mut leaf = None;
-    let mut put = |bytes: &mut [u8], at: usize, value: &[u8]| {
+    let put = |bytes: &mut [u8], at: usize, value: &[u8]| {
         for (to, from) in bytes.iter_mut().skip(at).zip(value) {
             *to = *from;
         }

@@ -642,6 +642,13 @@ impl Superblock {
     pub(crate) fn backup_groups(&self) -> [crate::GroupNo; 2] {
         self.raw.backup_groups.map(|group| crate::GroupNo(group.get()))
     }
+    /// Sets the kinds of encryption that mke2fs names: AES-256-XTS for content, AES-256-CTS for
+    /// names.
+    pub fn set_encryption_algorithms(&mut self) {
+        if let Some(kinds) = self.raw.encryption.first_chunk_mut() {
+            *kinds = [1, 4];
+        }
+    }
     /// Sets where the block that records mounts is, and how often it is written (mmp).
     pub fn set_mount_block(&mut self, block: BlockNo, interval_seconds: u16) {
         self.raw.mmp_block = block.0.into();

@@ -85,7 +85,11 @@ mod tests {
         let read = read(&words, "b:Fqn").map_err(|error| error.0)?;
         let options = read.options.iter().map(|(letter, value)| format!("{letter}{}", text(value)));
         let operands = read.operands.iter().map(|operand| text(operand));
-        Ok(options.chain(std::iter::once("|".to_owned())).chain(operands).collect::<Vec<_>>().join(" "))
+        Ok(options
+            .chain(std::iter::once("|".to_owned()))
+            .chain(operands)
+            .collect::<Vec<_>>()
+            .join(" "))
     }
 
     #[test]

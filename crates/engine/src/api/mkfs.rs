@@ -185,7 +185,8 @@ fn format_classic(
     asked: &FormatOptions,
     plan: FormatPlan,
 ) -> Result<Superblock> {
-    let overhead = plan.overhead_blocks();
+    let fast_commits = classic::fast_commit_blocks(asked, &plan.layout.superblock);
+    let overhead = plan.overhead_blocks().saturating_add(fast_commits.into());
     let (draft, made) = classic::draft(asked, plan.layout, plan.journal_blocks)?;
     tables::write_draft(device, &draft, asked.contents)?;
     let mut superblock = draft.layout.superblock.clone();

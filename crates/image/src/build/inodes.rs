@@ -104,7 +104,7 @@ impl RoomInodes {
         let usual = || default_wishes(self.profile, bytes, Some(self.block_size)).inodes;
         match asked.unwrap_or_else(usual) {
             Inodes::BytesPerInode(ratio) => ratio.max(1),
-            Inodes::AtLeast(_) => u64::MAX,
+            Inodes::AtLeast(_) | Inodes::About(_) => u64::MAX,
         }
     }
 

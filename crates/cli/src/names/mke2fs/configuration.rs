@@ -209,11 +209,14 @@ mod tests {
 
     #[test]
     fn what_is_not_closed_is_named_with_its_line() {
-        for (text, line) in [("[defaults", 1), ("[fs_types]\na = {\n", 2), ("}\n", 1), ("\nword", 2)] {
+        for (text, line) in
+            [("[defaults", 1), ("[fs_types]\na = {\n", 2), ("}\n", 1), ("\nword", 2)]
+        {
             assert_eq!(Configuration::parse(text).unwrap_err().0, line, "{text}");
         }
         assert!(Configuration::parse("[defaults]\na = \"x").is_err());
-        let read = Configuration::parse("[defaults]\n a = \"x,y\" ; more\n[x]\n b = { \n} ").unwrap();
+        let read =
+            Configuration::parse("[defaults]\n a = \"x,y\" ; more\n[x]\n b = { \n} ").unwrap();
         assert_eq!(read.value(&[], "a"), Some("x,y"));
     }
 }

@@ -1,10 +1,10 @@
 //! From words, configuration and size to what the engine is asked for.
 use super::configuration::Configuration;
 use super::words::{Extended, FeatureWord, JournalWords, Refusal, Request, features, scaled};
+use extant_engine::mkfs::Profile;
 use extant_engine::mkfs::{
     FormatOptions, JournalWish, MountRecord, Placing, QuotaKind, default_wishes,
 };
-use extant_engine::mkfs::Profile;
 use extant_format::BlockNo;
 use extant_format::layout::{Inodes, Marks, Packing, Tables, Wishes};
 use extant_format::superblock::{
@@ -59,16 +59,20 @@ fn types(
     let named = named.or_else(|| configuration.value(&[], "fs_type"));
     let file_system = named.unwrap_or(if journal { "ext3" } else { "ext2" });
     if !configuration.knows(file_system) && !["ext2", "ext3", "ext4"].contains(&file_system) {
-        return line(format!("Your mke2fs.conf file does not define the {file_system} file system \
-             type"));
+        return line(format!(
+            "Your mke2fs.conf file does not define the {file_system} file system \
+             type"
+        ));
     }
     let mut types = vec![file_system.to_owned()];
     match &request.usage {
         Some(list) => {
             for usage in list.split(',').filter(|usage| !usage.is_empty()) {
                 if !configuration.knows(usage) && usage != "default" {
-                    return line(format!("the file system type {usage} is not defined in \
-                         mke2fs.conf"));
+                    return line(format!(
+                        "the file system type {usage} is not defined in \
+                         mke2fs.conf"
+                    ));
                 }
                 types.push(usage.to_owned());
             }
@@ -164,9 +168,7 @@ fn check(set: &Features, request: &Request) -> Result<(), Refusal> {
         );
     }
     if has(Feature::CSUM_SEED) && !has(Feature::METADATA_CSUM) {
-        return line(
-            "The metadata_csum_seed feature requires the metadata_csum feature.",
-        );
+        return line("The metadata_csum_seed feature requires the metadata_csum feature.");
     }
     if has(Feature::ORPHAN_FILE) && !has(Feature::HAS_JOURNAL) {
         return line("cannot set orphan_file feature without a journal.");
@@ -290,10 +292,14 @@ fn marks(
         errors_behavior: request.errors.unwrap_or(configured),
         creator_os,
         last_mounted,
-        mount_options: mount_options(configuration.value(types, "default_mntopts").unwrap_or("")),
+        mount_options: match request.revision {
+            Some(0) => 0,
+            _ => mount_options(configuration.value(types, "default_mntopts").unwrap_or("")),
+        },
         flags: if extended.test_fs { superblock_flags::TEST_FILESYSTEM } else { 0 },
         encoding,
         tables,
+        revision: request.revision.map_or(1, |revision| revision.min(1)),
     })
 }
 
@@ -319,7 +325,8 @@ fn inodes(
     types: &[String],
     block_size: u32,
 ) -> Inodes {
-    let configured = || configuration.value(types, "inode_ratio").and_then(|text| text.parse().ok());
+    let configured =
+        || configuration.value(types, "inode_ratio").and_then(|text| text.parse().ok());
     let ratio = request.inode_ratio.or_else(configured).unwrap_or(16384_u64);
     match request.inodes {
         Some(count @ 1..) => Inodes::About(count),
@@ -372,9 +379,9 @@ pub fn decide(
         inodes: inodes(request, configuration, &types, block_size),
         reserved_ratio,
         flex_groups: flex_groups.unwrap_or(16),
-        blocks_per_group: request.blocks_per_group.map(|blocks| {
-            u32::try_from(blocks).unwrap_or(u32::MAX)
-        }),
+        blocks_per_group: request
+            .blocks_per_group
+            .map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX)),
         resize_to_blocks,
         label,
         hash_version: match configuration.value(&types, "hash_alg") {

@@ -3,14 +3,15 @@
 use super::draft::Draft;
 use super::files::{lost_and_found_blocks, orphan_file_blocks, resize_inode_size};
 use super::quota::{self, QuotaKind};
-use super::{FormatOptions, JOURNAL_BACKUP_BLOCKS, Made};
+use super::{FormatOptions, Made};
 use crate::error::Result;
+use extant_format::attribute;
 use extant_format::directory::{Form, Style};
 use extant_format::inode::{FileType, Inode, Time, flags};
 use extant_format::journal::NewJournal;
 use extant_format::layout::Layout;
 use extant_format::mount_block::{self, NewMountBlock};
-use extant_format::superblock::{Feature, Superblock};
+use extant_format::superblock::{Feature, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino, indirect, journal, orphan_file};
 
 const LOST_AND_FOUND: &[u8] = b"lost+found";
@@ -113,7 +114,10 @@ fn make_root(draft: &mut Draft, options: &FormatOptions) -> Result<()> {
     let place = mapped.data.first().copied().unwrap_or_default();
     draft.put(place, Vec::new());
     draft.touch_inode(Ino::ROOT);
-    if let Some(blocks) = lost_and_found_blocks(options.lost_and_found, draft.block_size()) {
+    let wanted = lost_and_found_blocks(options.lost_and_found, draft.block_size());
+    // With inline data it has its first entries in the inode before it grows, and ends smaller.
+    let is_inline = u32::from(draft.superblock().has(Feature::INLINE_DATA));
+    if let Some(blocks) = wanted.map(|blocks| blocks - is_inline.min(blocks - 1)) {
         let ino = draft.next_inode()?;
         make_lost_and_found(draft, ino, blocks, (Ino::ROOT, place))?;
         let fits = style.insert(&mut entries, LOST_AND_FOUND, ino, FileType::Directory);
@@ -133,12 +137,18 @@ fn make_lost_and_found(
     (parent, parent_block): (Ino, BlockNo),
 ) -> Result<()> {
     let style = style(draft.superblock());
+    let is_inline = draft.superblock().has(Feature::INLINE_DATA);
     let seed = draft.seed(ino);
     let mapped = draft.map(ino, BlockNo(0), blocks)?;
     for (file_block, place) in (0..).zip(&mapped.data) {
         let mut bytes = draft.empty();
         match file_block {
-            0 => style.initialize_first(&mut bytes, ino, parent),
+            0 => {
+                style.initialize_first(&mut bytes, ino, parent);
+                if is_inline {
+                    split_parent(&mut bytes);
+                }
+            }
             _ => style.initialize(&mut bytes),
         }
         style.seal(&mut bytes, FileBlock(file_block), Form::Linear, seed);
@@ -152,8 +162,27 @@ fn make_lost_and_found(
     let mut inode = draft.inode(FileType::Directory.mode_bits() | 0o700, 2);
     inode.size = u64::from(blocks) * u64::from(draft.block_size());
     draft.fill(&mut inode, &mapped);
+    if draft.superblock().has(Feature::INLINE_DATA) {
+        // The room of attributes was made for the data that is not there any more.
+        for (to, from) in inode.tail.iter_mut().zip(attribute::MAGIC.to_le_bytes()) {
+            *to = from;
+        }
+    }
     draft.store(ino, inode);
     Ok(())
+}
+
+/// Ends the entry of the parent after its name, with an unused entry for the rest of the block: so
+/// looks a directory that was in its inode.
+fn split_parent(bytes: &mut [u8]) {
+    const LENGTH: u16 = 12;
+    if let Some(lengths) = bytes.get_mut(16..30)
+        && let Some(([first, second, ..], [.., third, fourth])) = lengths.split_at_mut_checked(2)
+    {
+        let rest = u16::from_le_bytes([*first, *second]).saturating_sub(LENGTH);
+        [*first, *second] = LENGTH.to_le_bytes();
+        [*third, *fourth] = rest.to_le_bytes();
+    }
 }
 
 /// The map of the resize inode is one double-indirect block, under which the reserved descriptor
@@ -184,7 +213,7 @@ fn make_resize_inode(draft: &mut Draft, reserved: &[(GroupNo, BlockNo)]) -> Resu
 }
 
 /// Blocks of the journal that are for fast commits: 1/64 of what a journal of this volume has.
-fn fast_commit_blocks(options: &FormatOptions, superblock: &Superblock) -> u32 {
+pub(super) fn fast_commit_blocks(options: &FormatOptions, superblock: &Superblock) -> u32 {
     match superblock.has(Feature::FAST_COMMIT) {
         false => 0,
         true if options.fast_commit_blocks > 0 => options.fast_commit_blocks,
@@ -234,7 +263,8 @@ fn make_mount_block(draft: &mut Draft, options: &FormatOptions) -> Result<BlockN
         interval_seconds: options.mount_record.interval_seconds,
     };
     mount_block::initialize(&mut bytes, &new, draft.superblock());
-    draft.traffic.direct(draft.block_size().into());
+    draft.traffic.flush();
+    draft.traffic.direct(u64::from(draft.block_size()) + SUPERBLOCK_SIZE as u64);
     draft.blocks.insert(place.0, bytes);
     Ok(place)
 }
@@ -265,12 +295,12 @@ fn make_orphan_file(draft: &mut Draft, options: &FormatOptions) -> Result<Ino> {
     let mapped = draft.map(ino, BlockNo(0), blocks)?;
     let inode = draft.file(&mapped, u64::from(blocks) * u64::from(draft.block_size()));
     let seed = draft.seed(ino);
+    draft.store(ino, inode);
     for place in &mapped.data {
         let mut block = draft.empty();
         orphan_file::initialize(&mut block, *place, seed, draft.superblock());
         draft.put(*place, block);
     }
-    draft.store(ino, inode);
     Ok(ino)
 }
 
@@ -315,9 +345,6 @@ impl Draft {
         }
     }
 }
-
-/// The kind of backup that the superblock has of the journal's inode.
-pub(super) const BACKUP: u8 = JOURNAL_BACKUP_BLOCKS;
 
 /// Flags of a file that no one may change.
 pub(super) const IMMUTABLE: u32 = flags::IMMUTABLE;

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 use extant_format::checksum::inode_seed;
 use extant_format::extent::{self, Extent, Index, MAX_LENGTH, State};
 use extant_format::inode::{FileType, Inode, Time, flags};
-use extant_format::layout::Layout;
+use extant_format::layout::{Layout, Packing};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, indirect};
 use std::collections::BTreeMap;
@@ -270,9 +270,13 @@ impl Draft {
             depth += 1;
         }
         blocks += children.len() as u64;
-        extent::initialize(&mut map, depth);
+        // mke2fs leaves the entries of the leaf that the root was before where they were.
+        for (at, extent) in extents.iter().take(ROOT_ENTRIES).enumerate() {
+            extent::insert_extent(&mut map, at, *extent);
+        }
+        extent::restart(&mut map, depth);
         for (at, index) in children.iter().enumerate() {
-            extent::insert_index(&mut map, at, *index);
+            extent::append_index(&mut map, at, *index);
         }
         Ok(Mapped { map, flags: flags::EXTENTS, data, blocks })
     }
@@ -342,7 +346,7 @@ impl Draft {
     /// first two of the flex group that the middle is in, the one with the most free blocks.
     pub(super) fn journal_goal(&self) -> BlockNo {
         let superblock = self.superblock();
-        if !superblock.has(Feature::EXTENTS) {
+        if !superblock.has(Feature::EXTENTS) || self.layout.packing == Packing::Start {
             return BlockNo(0);
         }
         let groups = superblock.group_count();

@@ -35,24 +35,26 @@ impl Traffic {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
+    /// A block was written through the cache.
     pub(super) fn write(&mut self, block: BlockNo) {
-        self.used(block, Content::Changed);
-    }
-
-    pub(super) fn read(&mut self, block: BlockNo) {
-        self.used(block, Content::AsOnDisk);
-    }
-
-    fn used(&mut self, block: BlockNo, content: Content) {
-        let known = self.kept.iter().position(|(kept, _)| *kept == block);
-        let before = known.and_then(|at| self.kept.remove(at)).map(|(_, content)| content);
+        if let Some(known) = self.kept.iter().position(|(kept, _)| *kept == block) {
+            self.kept.remove(known);
+        }
         if self.kept.len() == KEPT
             && self.kept.pop_front().is_some_and(|(_, content)| content == Content::Changed)
         {
             self.bytes = self.bytes.saturating_add(self.block_size.into());
         }
-        let changed = before == Some(Content::Changed) || content == Content::Changed;
-        self.kept.push_back((block, if changed { Content::Changed } else { Content::AsOnDisk }));
+        self.kept.push_back((block, Content::Changed));
+    }
+
+    /// All that is in the cache is written, and stays there.
+    pub(super) fn flush(&mut self) {
+        for (_, content) in &mut self.kept {
+            if std::mem::replace(content, Content::AsOnDisk) == Content::Changed {
+                self.bytes = self.bytes.saturating_add(self.block_size.into());
+            }
+        }
     }
 
     /// KiB written, without what is in the cache.
