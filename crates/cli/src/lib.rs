@@ -16,6 +16,7 @@
 //! shipping         what an image is shipped in: hash tree, partition table, formats
 //! editing          what the commands that change an image have in common: cp, rm, edit
 //! mounting         what mount and umount are made of
+//! names            mke2fs, e2fsck, dumpe2fs, e2label: this program under their names
 //! cleanup          what is removed when a signal comes
 //! console          stdout, stderr, JSON; progress: the line that moves
 //! error            a failure as the user sees it; size: "512M", "20%"
@@ -41,6 +42,7 @@ pub mod held;
 pub mod image;
 pub mod listing;
 pub mod mounting;
+pub mod names;
 pub mod output;
 pub mod place;
 pub mod progress;
@@ -59,7 +61,11 @@ use std::process::ExitCode;
 
 /// Runs the command line, first word the program's name, and says how it ended.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let words = mounting::mount_8::translate(words.into_iter().collect());
+    let words: Vec<OsString> = words.into_iter().collect();
+    if let Some(call) = names::called(&words) {
+        return names::run(call);
+    }
+    let words = mounting::mount_8::translate(words);
     match command::Extant::try_parse_from(&words) {
         Ok(line) => command::run(line),
         Err(refusal) => command::refuse(&refusal, &words),

@@ -342,6 +342,22 @@ pub fn initialize(bytes: &mut [u8], depth: u16) {
     };
 }
 
+/// Makes a full root, whatever it was, an empty one of this depth. Entries stay behind the header
+/// until [`append_index`] writes over them.
+pub fn restart(bytes: &mut [u8], depth: u16) {
+    let (header, _) = parts(bytes);
+    header.entries = U16::ZERO;
+    header.depth = U16::new(depth);
+}
+
+/// Adds an entry after the others of an index node that has room, over what is there. Panics when
+/// full.
+pub fn append_index(bytes: &mut [u8], at: usize, index: Index) {
+    let (header, _) = parts(bytes);
+    header.entries = U16::new(at as u16 + 1);
+    set_index(bytes, at, index);
+}
+
 /// Inserts an entry at `at` of a leaf that has room. Panics when full or when `at` is beyond the
 /// entries.
 pub fn insert_extent(bytes: &mut [u8], at: usize, extent: Extent) {

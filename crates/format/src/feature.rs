@@ -112,6 +112,20 @@ const JUDGED: Features = Features::of(&[
     Feature::VERITY,
 ]);
 
+/// What is made besides, though not yet read and written.
+const MADE: Features = Features::of(&[
+    Feature::SPARSE_SUPER2,
+    Feature::STABLE_INODES,
+    Feature::MMP,
+    Feature::EA_INODE,
+    Feature::LARGE_DIR,
+    Feature::INLINE_DATA,
+    Feature::ENCRYPT,
+    Feature::CASEFOLD,
+    Feature::QUOTA,
+    Feature::VERITY,
+]);
+
 /// Every feature that has a name, with the name that is printed first where there are two.
 const NAMES: &[(Feature, &str)] = &[
     (Compat(0x1), "dir_prealloc"),
@@ -202,12 +216,11 @@ impl Feature {
         SUPPORTED.has(self)
     }
 
-    /// Whether this project makes volumes that have it: those that are supported, but not those
-    /// that only Linux writes, or that mark a volume in use.
+    /// Whether this project makes volumes that have it: those that are supported and some more,
+    /// but not those that mark a volume in use.
     pub fn is_made(self) -> bool {
-        let only_found = [Feature::FAST_COMMIT, Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT]
-            .contains(&self);
-        self.is_supported() && !only_found
+        let only_found = [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT].contains(&self);
+        (self.is_supported() || MADE.has(self)) && !only_found
     }
 
     /// Whether a volume that has it can be judged: those that are supported and some more.

@@ -337,7 +337,10 @@ impl Superblock {
 
     /// Whether a group starts with a copy of superblock and descriptors (sparse_super or all).
     pub fn has_super(&self, group: GroupNo) -> bool {
-        has_copy(group, self.features)
+        match self.has(Feature::SPARSE_SUPER2) {
+            true => group.0 == 0 || self.backup_groups().contains(&group),
+            false => has_copy(group, self.features),
+        }
     }
 
     /// Blocks of the descriptor table.

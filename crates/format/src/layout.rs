@@ -53,6 +53,68 @@ pub struct Wishes {
     /// RAID hints, 0 for none. They are stored; bitmaps are not spread by them.
     pub stride: u16,
     pub stripe_width: u32,
+    /// What the superblock says besides.
+    pub marks: Marks,
+    /// Bytes of a group descriptor (feature 64bit): 64 to 1,024, a power of two; `None`: 64.
+    pub descriptor_size: Option<u16>,
+    /// Copies of the superblock (feature sparse_super2): 0, 1 or 2.
+    pub copies: u8,
+    /// Whether the bitmaps and tables of all groups are together at the start of the volume.
+    pub packing: Packing,
+}
+
+/// How far from their groups bitmaps and inode tables may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// In their flex group.
+    FlexGroups,
+    /// All at the start of the volume (mke2fs -E packed_meta_blocks): one flex group in effect.
+    Start,
+}
+
+/// What a superblock says of its volume that changes nothing in the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// What a kernel does when it meets an error: [`crate::superblock::on_error`].
+    pub errors_behavior: u16,
+    /// The system that made it: an index of [`crate::superblock::CREATOR_NAMES`].
+    pub creator_os: u32,
+    /// Where it was mounted last, ended by a zero byte.
+    pub last_mounted: [u8; 64],
+    /// Mount options that hold where none are given: [`crate::superblock::mount_option`].
+    pub mount_options: u32,
+    /// Flags besides that of the hash: [`crate::superblock::superblock_flags`].
+    pub flags: u32,
+    /// The encoding of names and its flags (casefold); 0 for none.
+    pub encoding: (u16, u16),
+    /// Which inode tables count as filled with zeros.
+    pub tables: Tables,
+    /// 1; 0 for a volume of the first ext2 drivers, which has inodes of 128 bytes and no features.
+    pub revision: u32,
+}
+
+/// Whether the inode tables of a new volume are known to be zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    /// All are, and the descriptors say so.
+    Zeroed,
+    /// A kernel that mounts the volume fills them (lazy_itable_init).
+    Lazy,
+}
+
+impl Default for Marks {
+    fn default() -> Marks {
+        Marks {
+            errors_behavior: ERRORS_CONTINUE,
+            creator_os: 0,
+            last_mounted: [0; 64],
+            mount_options: DEFAULT_MOUNT_OPTIONS,
+            flags: 0,
+            encoding: (0, 0),
+            tables: Tables::Zeroed,
+            revision: 1,
+        }
+    }
 }
 
 /// How many inodes a new file system has.
@@ -60,8 +122,10 @@ pub struct Wishes {
 pub enum Inodes {
     /// One for each N bytes of volume (mke2fs -i).
     BytesPerInode(u64),
-    /// At least N (mke2fs -N); rounded up so that tables are whole blocks, as mke2fs does.
+    /// At least N; rounded up so that tables are whole blocks and bitmaps whole bytes.
     AtLeast(u64),
+    /// About N (mke2fs -N): a few less in each group where bitmaps would not be whole bytes.
+    About(u64),
 }
 
 /// Why wishes cannot be met: one line, with the numbers.
@@ -87,6 +151,10 @@ pub struct Layout {
     pub descriptors: Vec<GroupDescriptor>,
     /// Where all metadata is: first block and end, rising, merged, also across groups.
     used: Vec<(u64, u64)>,
+    /// How many inodes are used: the first ones.
+    used_inodes: u32,
+    /// Where tables were asked for.
+    pub packing: Packing,
 }
 
 impl Layout {
@@ -112,9 +180,16 @@ impl Layout {
     ) -> Result<Layout, LayoutError> {
         let sizes = Sizes::new(wishes)?;
         let mut superblock = build_superblock(wishes, &sizes);
-        let Places { descriptors, used } = place_groups(&superblock, tables_from)?;
-        let mut layout = Layout { superblock: superblock.clone(), descriptors, used };
-        layout.count_groups();
+        let Places { descriptors, used } = place_groups(&superblock, tables_from, wishes.packing)?;
+        let used_inodes = superblock.first_inode.saturating_sub(1);
+        let mut layout = Layout {
+            superblock: superblock.clone(),
+            descriptors,
+            used,
+            used_inodes,
+            packing: wishes.packing,
+        };
+        layout.count_groups(wishes.marks.tables);
         superblock.free_blocks =
             layout.descriptors.iter().map(|group| u64::from(group.free_blocks)).sum();
         superblock.free_inodes = layout.descriptors.iter().map(|group| group.free_inodes).sum();
@@ -123,7 +198,7 @@ impl Layout {
     }
 
     /// Free counts and flags of every group.
-    fn count_groups(&mut self) {
+    fn count_groups(&mut self, tables: Tables) {
         let uses_flags = self.superblock.has_descriptor_checksums();
         let last = self.superblock.group_count().saturating_sub(1);
         for number in 0..self.superblock.group_count() {
@@ -138,7 +213,10 @@ impl Layout {
             };
             descriptor.free_blocks = free_blocks;
             descriptor.free_inodes = per_group.saturating_sub(reserved);
-            descriptor.flags = INODE_ZEROED;
+            descriptor.flags = match tables {
+                Tables::Zeroed => INODE_ZEROED,
+                Tables::Lazy => 0,
+            };
             if uses_flags {
                 descriptor.unused_inodes = descriptor.free_inodes;
                 descriptor.flags |= if initialized { 0 } else { BLOCK_UNINIT };
@@ -158,7 +236,7 @@ impl Layout {
     /// How many of a group's inodes are reserved: they are the first ones.
     fn reserved_inodes(&self, group: GroupNo) -> u32 {
         let before = u64::from(group.0).saturating_mul(self.superblock.inodes_per_group.into());
-        let left = u64::from(self.superblock.first_inode).saturating_sub(1).saturating_sub(before);
+        let left = u64::from(self.used_inodes).saturating_sub(before);
         u32::try_from(left).unwrap_or(u32::MAX).min(self.superblock.inodes_per_group)
     }
 
@@ -197,6 +275,78 @@ impl Layout {
         fill_behind(bytes, self.superblock.inodes_per_group);
     }
 
+    /// The first free blocks at or after `goal` that are together, at most `most` of them.
+    pub fn free_run(&self, goal: BlockNo, most: u32) -> Option<Run> {
+        let first = u64::from(self.superblock.first_data_block);
+        let mut at = goal.0.max(first);
+        let next = self.used.partition_point(|run| run.1 <= at);
+        let mut rest = self.used.get(next..).unwrap_or_default().iter();
+        let end = loop {
+            match rest.next() {
+                Some(run) if run.0 <= at => at = run.1,
+                Some(run) => break run.0,
+                None => break self.superblock.blocks_count,
+            }
+        };
+        let free = end.saturating_sub(at).min(most.into());
+        let length = u32::try_from(free).unwrap_or(most);
+        (length > 0).then_some(Run { start: BlockNo(at), length })
+    }
+
+    /// Counts free blocks as used. They are those of a [`Layout::free_run`].
+    pub fn take(&mut self, run: Run) {
+        let (start, end) = (run.start.0, run.start.0.saturating_add(run.length.into()));
+        let at = self.used.partition_point(|used| used.1 < start);
+        match self.used.get(at).copied() {
+            Some(next) if next.0 <= end => {
+                let after = self.used.get(at.saturating_add(1)).copied();
+                let joins = after.filter(|after| next.1.max(end) == after.0);
+                let joined = (next.0.min(start), joins.map_or(next.1.max(end), |after| after.1));
+                if joins.is_some() {
+                    self.used.remove(at.saturating_add(1));
+                }
+                if let Some(slot) = self.used.get_mut(at) {
+                    *slot = joined;
+                }
+            }
+            _ => self.used.insert(at, (start, end)),
+        }
+        let mut from = start;
+        while let Some(group) = self.superblock.group_of_block(BlockNo(from)).filter(|_| from < end)
+        {
+            let length = self.superblock.group_length(group);
+            let to = self.superblock.group_start(group).0.saturating_add(length.into()).min(end);
+            let taken = u32::try_from(to.saturating_sub(from)).unwrap_or(0);
+            if let Some(descriptor) = self.descriptors.get_mut(group.0 as usize) {
+                descriptor.free_blocks = descriptor.free_blocks.saturating_sub(taken);
+                descriptor.flags &= !BLOCK_UNINIT;
+            }
+            self.superblock.free_blocks = self.superblock.free_blocks.saturating_sub(taken.into());
+            from = to;
+        }
+    }
+
+    /// Counts the first `count` inodes as used, of which the reserved ones are already.
+    pub fn take_inodes(&mut self, count: u32) {
+        let per_group = self.superblock.inodes_per_group;
+        let mut free = 0_u32;
+        let uses_flags = self.superblock.has_descriptor_checksums();
+        for (number, descriptor) in (0_u32..).zip(&mut self.descriptors) {
+            let before = number.saturating_mul(per_group);
+            let here = count.saturating_sub(before).min(per_group);
+            if here > 0 {
+                descriptor.free_inodes = per_group.saturating_sub(here);
+                if uses_flags {
+                    descriptor.unused_inodes = descriptor.free_inodes;
+                    descriptor.flags &= !INODE_UNINIT;
+                }
+            }
+            free = free.saturating_add(descriptor.free_inodes);
+        }
+        self.superblock.free_inodes = free;
+        self.used_inodes = count;
+    }
+
     /// Blocks in all that no file can use, those before the first data block included.
     pub fn overhead_blocks(&self) -> u64 {
         let used: u64 = self.used.iter().map(|run| run.1.saturating_sub(run.0)).sum();
@@ -226,6 +376,16 @@ impl Layout {
 fn fill_behind(bytes: &mut [u8], from: u32) {
     let bits = u32::try_from(bytes.len().saturating_mul(8)).unwrap_or(u32::MAX);
     let _ = bitmap::set_run(bytes, from, bits.saturating_sub(from));
+}
+
+/// The groups that have a copy (sparse_super2): the second and the last one.
+pub(crate) fn backup_groups(copies: u8, groups: u32) -> [GroupNo; 2] {
+    let last = groups.saturating_sub(1);
+    match copies {
+        0 => [GroupNo(0); 2],
+        2.. if last > 1 => [GroupNo(1), GroupNo(last)],
+        _ => [GroupNo(0), GroupNo(last.min(1))],
+    }
 }
 
 /// The blocks kept for root: their share of what was asked, and of that the part that is left when
@@ -263,9 +423,20 @@ fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
     superblock.hash_seed = wishes.hash_seed;
     superblock.hash_version = wishes.hash_version;
     superblock.state = STATE_CLEAN;
-    superblock.errors_behavior = ERRORS_CONTINUE;
+    superblock.errors_behavior = wishes.marks.errors_behavior;
+    superblock.creator_os = wishes.marks.creator_os;
+    superblock.last_mounted = wishes.marks.last_mounted;
+    superblock.add_flags(wishes.marks.flags);
+    superblock.set_encoding(wishes.marks.encoding);
+    superblock.revision = wishes.marks.revision;
+    if sizes.features.has(Feature::ENCRYPT) {
+        superblock.set_encryption_algorithms();
+    }
+    if sizes.features.has(Feature::SPARSE_SUPER2) {
+        superblock.set_backup_groups(backup_groups(wishes.copies, sizes.groups));
+    }
     superblock.max_mount_count = -1;
-    superblock.default_mount_options = DEFAULT_MOUNT_OPTIONS;
+    superblock.default_mount_options = wishes.marks.mount_options;
     superblock.created_seconds = wishes.created_seconds;
     superblock.written_seconds = wishes.created_seconds;
     superblock.checked_seconds = wishes.created_seconds;

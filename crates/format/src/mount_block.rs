@@ -60,4 +60,41 @@ impl<'a> StoredMountBlock<'a> {
     }
 }
 
+/// What a new volume's block says.
+#[derive(Clone, Copy, Debug)]
+pub struct NewMountBlock<'a> {
+    /// When it was written, in seconds since 1970.
+    pub seconds: u64,
+    /// The machine that wrote it; 64 bytes of it are kept.
+    pub node_name: &'a [u8],
+    /// What it called the device; 32 bytes of it are kept.
+    pub device_name: &'a [u8],
+    /// How often a mount looks at it.
+    pub interval_seconds: u16,
+}
+
+/// Makes a block of zeros one that says that no machine has the volume. Bytes that are too short
+/// are filled as far as they go.
+pub fn initialize(bytes: &mut [u8], new: &NewMountBlock<'_>, superblock: &Superblock) {
+    let mut put = |at: usize, value: &[u8], room: usize| {
+        for (to, from) in bytes.iter_mut().skip(at).zip(value.iter().take(room)) {
+            *to = *from;
+        }
+    };
+    put(offset_of!(RawMountBlock, magic), &MAGIC.to_le_bytes(), 4);
+    put(offset_of!(RawMountBlock, sequence), &SEQUENCE_CLEAN.to_le_bytes(), 4);
+    put(offset_of!(RawMountBlock, seconds), &new.seconds.to_le_bytes(), 8);
+    put(offset_of!(RawMountBlock, node_name), new.node_name, 64);
+    put(offset_of!(RawMountBlock, device_name), new.device_name, 32);
+    put(offset_of!(RawMountBlock, interval), &new.interval_seconds.to_le_bytes(), 2);
+    if superblock.has(Feature::METADATA_CSUM) {
+        const CHECKSUM: usize = offset_of!(RawMountBlock, checksum);
+        let covered = bytes.get(..CHECKSUM).unwrap_or_default();
+        let sum = crc32c(superblock.checksum_seed, covered).to_le_bytes();
+        for (to, from) in bytes.iter_mut().skip(CHECKSUM).zip(sum) {
+            *to = from;
+        }
+    }
+}
+
 const _: () = assert!(size_of::<RawMountBlock>() == 1024);

@@ -85,4 +85,77 @@ pub fn entries(bytes: &[u8]) -> impl Iterator<Item = QuotaEntry> {
     })
 }
 
+/// The number by which a file of users, of groups, of projects is known.
+const MAGICS: [u32; 3] = [0xd9c0_1f11, 0xd9c0_1927, 0xd9c0_3f14];
+/// How long more than a limit may be used, in seconds, when nothing else is asked: a week.
+const GRACE_SECONDS: u32 = 7 * 24 * 60 * 60;
+
+/// A new quota file.
+pub struct NewFile {
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Its blocks of [`BLOCK_BYTES`], in the order in which they are written first.
+    pub order: Vec<u32>,
+}
+
+/// A file of users (0), groups (1) or projects (2) with these entries, of which the first leaf
+/// holds as many as it has room for: 14; more are left out.
+pub fn new_file(kind: usize, entries: &[QuotaEntry]) -> NewFile {
+    const BLOCK: usize = BLOCK_BYTES as usize;
+    const ROOM: usize = (BLOCK - LEAF_HEAD) / size_of::<RawEntry>();
+    let mut bytes = vec![0; 2 * BLOCK];
+    let mut order = vec![0];
+    let mut leaf = None;
+    let put = |bytes: &mut [u8], at: usize, value: &[u8]| {
+        for (to, from) in bytes.iter_mut().skip(at).zip(value) {
+            *to = *from;
+        }
+    };
+    for (number, entry) in entries.iter().take(ROOM).enumerate() {
+        let mut block = ROOT_BLOCK;
+        for (step, byte) in (1..=STEPS).zip(entry.id.to_be_bytes()) {
+            let slot = (block as usize).saturating_mul(BLOCK).saturating_add(usize::from(byte) * 4);
+            let known = u32_at(&bytes, slot);
+            let next = match (known, step, leaf) {
+                (1.., _, _) => known,
+                (0, STEPS, Some(leaf)) => leaf,
+                (0, _, _) => {
+                    let added = u32::try_from(bytes.len() / BLOCK).unwrap_or(u32::MAX);
+                    bytes.resize(bytes.len().saturating_add(BLOCK), 0);
+                    order.push(added);
+                    if step == STEPS {
+                        leaf = Some(added);
+                    }
+                    added
+                }
+            };
+            put(&mut bytes, slot, &next.to_le_bytes());
+            block = next;
+        }
+        if number == 0 {
+            order.push(ROOT_BLOCK);
+        }
+        let start = (block as usize).saturating_mul(BLOCK);
+        let count = u16::try_from(number).unwrap_or(0).saturating_add(1);
+        put(&mut bytes, start.saturating_add(8), &count.to_le_bytes());
+        let at = number.saturating_mul(size_of::<RawEntry>()).saturating_add(LEAF_HEAD);
+        let at = start.saturating_add(at);
+        let field = |offset: usize| at.saturating_add(offset);
+        put(&mut bytes, field(offset_of!(RawEntry, id)), &entry.id.to_le_bytes());
+        put(&mut bytes, field(offset_of!(RawEntry, inodes)), &entry.inodes.to_le_bytes());
+        put(&mut bytes, field(offset_of!(RawEntry, bytes)), &entry.bytes.to_le_bytes());
+    }
+    let blocks = u32::try_from(bytes.len() / BLOCK).unwrap_or(u32::MAX);
+    let magic = MAGICS.get(kind).copied().unwrap_or_default();
+    put(&mut bytes, offset_of!(RawHead, magic), &magic.to_le_bytes());
+    put(&mut bytes, offset_of!(RawHead, version), &VERSION.to_le_bytes());
+    for slot in 0..2 {
+        let at = offset_of!(RawHead, times_and_flags).saturating_add(slot * 4);
+        put(&mut bytes, at, &GRACE_SECONDS.to_le_bytes());
+    }
+    put(&mut bytes, offset_of!(RawHead, blocks), &blocks.to_le_bytes());
+    put(&mut bytes, offset_of!(RawHead, free_entry), &leaf.unwrap_or(0).to_le_bytes());
+    NewFile { bytes, order }
+}
+
 const _: () = assert!(size_of::<RawEntry>() == 72);

@@ -625,6 +625,40 @@ impl Superblock {
     pub fn flags(&self) -> u32 {
         self.raw.flags.get()
     }
+    /// Adds flags.
+    pub fn add_flags(&mut self, flags: u32) {
+        self.raw.flags = (self.raw.flags.get() | flags).into();
+    }
+    /// Sets the encoding of names and its flags (casefold).
+    pub fn set_encoding(&mut self, (encoding, flags): (u16, u16)) {
+        self.raw.encoding = encoding.into();
+        self.raw.encoding_flags = flags.into();
+    }
+    /// Sets the groups that have a copy (sparse_super2); 0 for none.
+    pub fn set_backup_groups(&mut self, groups: [crate::GroupNo; 2]) {
+        self.raw.backup_groups = groups.map(|group| group.0.into());
+    }
+    /// The groups that have a copy (sparse_super2); 0 for none.
+    pub(crate) fn backup_groups(&self) -> [crate::GroupNo; 2] {
+        self.raw.backup_groups.map(|group| crate::GroupNo(group.get()))
+    }
+    /// Sets the kinds of encryption that mke2fs names: AES-256-XTS for content, AES-256-CTS for
+    /// names.
+    pub fn set_encryption_algorithms(&mut self) {
+        if let Some(kinds) = self.raw.encryption.first_chunk_mut() {
+            *kinds = [1, 4];
+        }
+    }
+    /// Sets where the block that records mounts is, and how often it is written (mmp).
+    pub fn set_mount_block(&mut self, block: BlockNo, interval_seconds: u16) {
+        self.raw.mmp_block = block.0.into();
+        self.raw.mmp_interval = interval_seconds.into();
+    }
+    /// Sets the quota files of users, groups and projects; 0 for none.
+    pub fn set_quota_inodes(&mut self, [users, groups, projects]: [Ino; 3]) {
+        self.raw.quota_inodes = [users.0.into(), groups.0.into()];
+        self.raw.project_quota_inode = projects.0.into();
+    }
     /// How many errors the kernel has recorded.
     pub fn error_count(&self) -> u32 {
         self.raw.error_count.get()

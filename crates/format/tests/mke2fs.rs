@@ -10,7 +10,7 @@ use std::process::Command;
 
 use extant_format::group::GroupDescriptor;
 use extant_format::journal::{self, NewJournal};
-use extant_format::layout::{Inodes, Layout, Wishes};
+use extant_format::layout::{Inodes, Layout, Marks, Packing, Wishes};
 use extant_format::superblock::{
     Feature, Features, HashVersion, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
 };
@@ -83,6 +83,10 @@ impl Case {
             created_seconds: 1_700_000_000,
             stride: 0,
             stripe_width: 0,
+            marks: Marks::default(),
+            descriptor_size: None,
+            copies: 2,
+            packing: Packing::FlexGroups,
         }
     }
 
@@ -509,7 +513,8 @@ fn journals_are_those_of_mke2fs() {
             .output()
             .expect("debugfs runs");
         let uuid = Superblock::parse(&read_superblock(&image).0).expect("a superblock").uuid;
-        let journal = NewJournal { block_size: 1024, blocks: expected, uuid };
+        let journal =
+            NewJournal { block_size: 1024, blocks: expected, uuid, fast_commit_blocks: 0 };
         let mut ours = [0; 1024];
         journal::initialize(&mut ours, &journal);
         assert!(out.stdout[..1024] == ours, "superblock of the journal of {blocks} blocks");

@@ -6,19 +6,24 @@
 //! superblock is the last block of the tables that is written, and says that the volume is clean
 //! only once [`format()`] returns.
 //! *Locking*: none: no other thread knows the volume yet.
+mod classic;
+mod draft;
 mod files;
 mod profile;
+mod quota;
 mod tables;
+mod traffic;
 
 pub use files::orphan_file_blocks;
 pub use profile::{Profile, default_wishes};
+pub use quota::QuotaKind;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::inode::volume::Volume;
 use crate::policy::preset::Policies;
 use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
 use extant_block::BlockDevice;
-use extant_format::layout::{Layout, Wishes};
+use extant_format::layout::{Layout, LayoutError, Wishes};
 use extant_format::superblock::{
     Feature, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
 };
@@ -43,6 +48,41 @@ pub struct FormatOptions {
     /// Bitmaps and inode tables are at or after this block, if any: see
     /// [`Layout::with_tables_from`].
     pub tables_from: Option<BlockNo>,
+    /// Who says where the first files are.
+    pub placing: Placing,
+    /// The block with which a journal begins, if possible (as mke2fs places files only).
+    pub journal_at: Option<BlockNo>,
+    /// Blocks of the journal that are for fast commits; 0 for the usual number.
+    pub fast_commit_blocks: u32,
+    /// Blocks of the orphan file; those that mke2fs takes if `None`.
+    pub orphan_file_blocks: Option<u32>,
+    /// The quota files (feature quota); users and groups, and with the feature project projects,
+    /// if empty.
+    pub quota_files: Vec<QuotaKind>,
+    /// What the block that records mounts says (feature mmp).
+    pub mount_record: MountRecord,
+}
+
+/// Who says where the first files of a volume are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placing {
+    /// The allocation policies, as for any file.
+    Policies,
+    /// mke2fs.
+    Mke2fs,
+}
+
+/// What the block that records mounts says of who wrote it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MountRecord {
+    /// When, in seconds since 1970.
+    pub seconds: u64,
+    /// On which machine.
+    pub node_name: Vec<u8>,
+    /// What the device was called there.
+    pub device_name: Vec<u8>,
+    /// How often a mount has to look at it, in seconds.
+    pub interval_seconds: u16,
 }
 
 impl FormatOptions {
@@ -56,6 +96,12 @@ impl FormatOptions {
             lost_and_found: LostAndFound::Default,
             contents: Contents::Zeros,
             tables_from: None,
+            placing: Placing::Policies,
+            journal_at: None,
+            fast_commit_blocks: 0,
+            orphan_file_blocks: None,
+            quota_files: Vec::new(),
+            mount_record: MountRecord::default(),
         }
     }
 }
@@ -115,6 +161,9 @@ pub fn format(
 ) -> Result<Superblock> {
     let plan = FormatPlan::new(asked)?;
     plan.check_device(&*device)?;
+    if asked.placing == Placing::Mke2fs {
+        return format_classic(&*device, asked, plan);
+    }
     tables::write(&*device, &plan.layout, asked.contents)?;
     let options = Options {
         access: Access::ReadWrite,
@@ -128,6 +177,24 @@ pub fn format(
     volume.space.sync()?;
     drop(volume);
     finish(&*device, &plan, made)
+}
+
+/// Decides all in memory, then writes it in rising order.
+fn format_classic(
+    device: &dyn BlockDevice,
+    asked: &FormatOptions,
+    plan: FormatPlan,
+) -> Result<Superblock> {
+    let fast_commits = classic::fast_commit_blocks(asked, &plan.layout.superblock);
+    let overhead = plan.overhead_blocks().saturating_add(fast_commits.into());
+    let (draft, made) = classic::draft(asked, plan.layout, plan.journal_blocks)?;
+    tables::write_draft(device, &draft, asked.contents)?;
+    let mut superblock = draft.layout.superblock.clone();
+    complete(&mut superblock, &made, overhead);
+    tables::write_copies(device, &superblock)?;
+    device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    device.flush().map_err(Error::from)?;
+    Ok(superblock)
 }
 
 /// Decides everything and writes nothing, like `mke2fs -n`. Returns the layout and the blocks of
@@ -176,6 +243,14 @@ impl FormatPlan {
         }
         let plan = FormatPlan { layout, journal_blocks };
         plan.check_journal()?;
+        if options.placing == Placing::Policies {
+            let unsupported = plan.layout.superblock.features.unsupported();
+            if !unsupported.is_empty() {
+                let names = unsupported.join(", ");
+                let reason = format!("features that are not supported: {names}");
+                return Err(ErrorKind::Layout(LayoutError(reason)).into());
+            }
+        }
         Ok(plan)
     }
 
@@ -201,6 +276,11 @@ impl FormatPlan {
         Ok(())
     }
 
+    /// Blocks that no file of a user can have.
+    fn overhead_blocks(&self) -> u64 {
+        self.layout.overhead_blocks().saturating_add(self.journal_blocks.into())
+    }
+
     fn check_device(&self, device: &dyn BlockDevice) -> Result<()> {
         let info = device.info();
         let superblock = &self.layout.superblock;
@@ -216,6 +296,28 @@ impl FormatPlan {
         }
         Ok(())
     }
+}
+
+/// What the superblock says once its files are made.
+fn complete(superblock: &mut Superblock, made: &Made, overhead: u64) {
+    if let Some(backup) = made.journal_backup {
+        superblock.journal_backup = backup;
+        superblock.journal_backup_type = JOURNAL_BACKUP_BLOCKS;
+    }
+    if let Some(ino) = made.orphan_file {
+        superblock.orphan_file_inode = ino.0;
+    }
+    if let Some(block) = made.mount_block {
+        superblock.set_mount_block(block, made.mount_interval_seconds);
+    }
+    if made.quota_inodes != [Ino(0); 3] {
+        superblock.set_quota_inodes(made.quota_inodes);
+    }
+    if made.kib_written > 0 {
+        superblock.kbytes_written = made.kib_written;
+    }
+    superblock.set_overhead_clusters(u32::try_from(overhead).unwrap_or(0));
+    superblock.state = STATE_CLEAN;
 }
 
 /// Blocks of the journal; 0 for no journal.
@@ -238,10 +340,16 @@ fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
 }
 
 /// What the superblock has to say about the files that were made.
+#[derive(Default)]
 struct Made {
     /// A copy of the journal inode's map and size.
     journal_backup: Option<[u32; 17]>,
     orphan_file: Option<Ino>,
+    mount_block: Option<BlockNo>,
+    /// Of users, groups, projects; 0 for none.
+    quota_inodes: [Ino; 3],
+    mount_interval_seconds: u16,
+    kib_written: u64,
 }
 
 /// Completes the superblock, and writes its copies and those of the descriptors.
@@ -249,16 +357,7 @@ fn finish(device: &dyn BlockDevice, plan: &FormatPlan, made: Made) -> Result<Sup
     let mut bytes = [0; SUPERBLOCK_SIZE];
     device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
     let mut superblock = Superblock::parse(&bytes)?;
-    if let Some(backup) = made.journal_backup {
-        superblock.journal_backup = backup;
-        superblock.journal_backup_type = JOURNAL_BACKUP_BLOCKS;
-    }
-    if let Some(ino) = made.orphan_file {
-        superblock.orphan_file_inode = ino.0;
-    }
-    let overhead = plan.layout.overhead_blocks().saturating_add(plan.journal_blocks.into());
-    superblock.set_overhead_clusters(u32::try_from(overhead).unwrap_or(0));
-    superblock.state = STATE_CLEAN;
+    complete(&mut superblock, &made, plan.overhead_blocks());
     tables::write_copies(device, &superblock)?;
     device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
     device.flush().map_err(Error::from)?;

@@ -96,6 +96,9 @@ pub struct NewJournal {
     pub blocks: u32,
     /// The journal's own UUID; mke2fs gives an internal journal that of the volume.
     pub uuid: [u8; 16],
+    /// Blocks at its end that are for fast commits, where it has other than the usual number; 0
+    /// otherwise.
+    pub fast_commit_blocks: u32,
 }
 
 /// Writes a version 2 superblock of an empty journal (sequence 1, start 0) over a zeroed block.
@@ -109,6 +112,7 @@ pub fn initialize(bytes: &mut [u8], journal: &NewJournal) {
     raw.sequence = 1.into();
     raw.uuid = journal.uuid;
     raw.users = 1.into();
+    raw.fast_commit_blocks = journal.fast_commit_blocks.into();
     for (to, from) in bytes.iter_mut().zip(raw.as_bytes()) {
         *to = *from;
     }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::LayoutError;
+use super::{LayoutError, Packing};
 use crate::group::GroupDescriptor;
 use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, GroupNo};
@@ -82,10 +82,14 @@ impl Space {
 pub(super) fn place_groups(
     superblock: &Superblock,
     tables_from: Option<BlockNo>,
+    packing: Packing,
 ) -> Result<Places, LayoutError> {
     let tables_from = tables_from.filter(|_| superblock.has(Feature::FLEX_BG));
     let groups = superblock.group_count();
-    let flex = 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1);
+    let flex = match packing {
+        Packing::Start if superblock.has(Feature::FLEX_BG) => groups,
+        _ => 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1),
+    };
     let mut places = Places { descriptors: Vec::with_capacity(groups as usize), used: Vec::new() };
     let mut first = 0u32;
     while first < groups {

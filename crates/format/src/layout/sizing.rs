@@ -94,9 +94,17 @@ fn check(wishes: &Wishes) -> Result<(), LayoutError> {
             "inode size {inode_size}: it must be a power of two from 128 to 1024"
         ));
     }
-    let unsupported = features.unsupported();
-    if !unsupported.is_empty() {
-        return refuse(format!("features that are not supported: {}", unsupported.join(", ")));
+    let foreign: Vec<String> =
+        features.iter().filter(|feature| !feature.is_made()).map(Feature::name).collect();
+    if !foreign.is_empty() {
+        return refuse(format!("features that are not supported: {}", foreign.join(", ")));
+    }
+    if let Some(size) = wishes.descriptor_size.filter(|_| features.has(Feature::SIXTY_FOUR_BIT))
+        && (!size.is_power_of_two() || !(64..=1024).contains(&size))
+    {
+        return refuse(format!(
+            "descriptors of {size} bytes: it must be a power of two from 64 to 1024"
+        ));
     }
     if features.has(Feature::FLEX_BG)
         && (!wishes.flex_groups.is_power_of_two() || wishes.flex_groups > 1 << 31)
@@ -156,7 +164,8 @@ impl Attempt<'_> {
     }
 
     fn descriptor_size(&self) -> u16 {
-        if self.features.has(Feature::SIXTY_FOUR_BIT) { 64 } else { 32 }
+        let wide = self.features.has(Feature::SIXTY_FOUR_BIT);
+        if wide { self.wishes.descriptor_size.unwrap_or(64) } else { 32 }
     }
 
     /// Groups of a volume of `blocks` blocks.
@@ -180,7 +189,7 @@ impl Attempt<'_> {
     fn too_many_inodes(&self) -> String {
         let Wishes { blocks, block_size, inodes, .. } = *self.wishes;
         let asked = match inodes {
-            Inodes::AtLeast(count) => format!("{count} inodes"),
+            Inodes::AtLeast(count) | Inodes::About(count) => format!("{count} inodes"),
             Inodes::BytesPerInode(bytes) => format!("an inode for every {bytes} bytes"),
         };
         format!("{asked}: too many for {blocks} blocks of {block_size} bytes")
@@ -246,7 +255,14 @@ impl Attempt<'_> {
             return if rest > copy.saturating_add(own) { Ok(None) } else { Err(self.too_small()) };
         }
         let last = u32::try_from(groups.saturating_sub(1)).unwrap_or(u32::MAX);
-        let has_copy = crate::group::has_copy(crate::GroupNo(last), self.features);
+        let last_group = crate::GroupNo(last);
+        let has_copy = match self.features.has(Feature::SPARSE_SUPER2) {
+            true => {
+                let all = last.saturating_add(1);
+                super::backup_groups(self.wishes.copies, all).contains(&last_group)
+            }
+            false => crate::group::has_copy(last_group, self.features),
+        };
         let overhead = if has_copy { own.saturating_add(copy) } else { own };
         Ok((rest < overhead.saturating_add(LAST_GROUP_MIN_FREE)).then_some(rest))
     }
@@ -255,7 +271,7 @@ impl Attempt<'_> {
     fn wanted_inodes(&self) -> Result<u64, LayoutError> {
         let bytes = self.wishes.blocks.saturating_mul(self.block_size());
         let wanted = match self.wishes.inodes {
-            Inodes::AtLeast(count) => count,
+            Inodes::AtLeast(count) | Inodes::About(count) => count,
             Inodes::BytesPerInode(ratio) => match bytes.checked_div(ratio) {
                 Some(count) if self.features.has(Feature::SIXTY_FOUR_BIT) => count.min(NUMBERS_32),
                 Some(count) => count,

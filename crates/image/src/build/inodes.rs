@@ -52,7 +52,7 @@ impl InodeWish {
     /// For a volume of this many bytes, by what was asked for alone.
     pub fn asked_for(&self, bytes: u64) -> Option<u64> {
         match self.asked {
-            Some(Inodes::AtLeast(count)) => Some(count),
+            Some(Inodes::AtLeast(count) | Inodes::About(count)) => Some(count),
             Some(Inodes::BytesPerInode(ratio)) => Some(bytes / ratio.max(1)),
             None => None,
         }
@@ -104,7 +104,7 @@ impl RoomInodes {
         let usual = || default_wishes(self.profile, bytes, Some(self.block_size)).inodes;
         match asked.unwrap_or_else(usual) {
             Inodes::BytesPerInode(ratio) => ratio.max(1),
-            Inodes::AtLeast(_) => u64::MAX,
+            Inodes::AtLeast(_) | Inodes::About(_) => u64::MAX,
         }
     }
 

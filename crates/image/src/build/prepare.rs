@@ -110,8 +110,8 @@ impl BuildOptions {
 
     /// What is asked for beside the inodes in use, and what free room brings where nothing is.
     fn inode_wish(&self, template: &FormatOptions, used: u64) -> InodeWish {
-        let is_counted =
-            self.free_inodes.is_some() || matches!(self.inodes, Some(Inodes::AtLeast(_)));
+        let is_counted = self.free_inodes.is_some()
+            || matches!(self.inodes, Some(Inodes::AtLeast(_) | Inodes::About(_)));
         let spare = self.free_inodes.map_or(0, |free| free.beside(used));
         let of_room = RoomInodes {
             room: self.room(),

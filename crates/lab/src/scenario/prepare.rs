@@ -190,7 +190,7 @@ pub(super) fn check_room(
         let room = format.wishes.blocks.saturating_mul(format.wishes.block_size.into());
         let inodes = match format.wishes.inodes {
             Inodes::BytesPerInode(bytes) => room / bytes.max(1) + 65536,
-            Inodes::AtLeast(inodes) => inodes.saturating_add(65536),
+            Inodes::AtLeast(inodes) | Inodes::About(inodes) => inodes.saturating_add(65536),
         };
         let mut steps = Vec::new();
         each_step(&process.steps, &mut |step| steps.push(step));

@@ -39,7 +39,7 @@ pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &FormatPlan) 
         true => Some(make_orphan_file(volume)?),
         false => None,
     };
-    Ok(Made { journal_backup, orphan_file })
+    Ok(Made { journal_backup, orphan_file, ..Made::default() })
 }
 
 /// A new inode with an empty map, all its times now.
@@ -88,7 +88,7 @@ fn make_root(volume: &Volume, options: &FormatOptions) -> Result<()> {
     root.store_now(&operation)
 }
 
-fn lost_and_found_blocks(wish: LostAndFound, block_size: u32) -> Option<u32> {
+pub(super) fn lost_and_found_blocks(wish: LostAndFound, block_size: u32) -> Option<u32> {
     match wish {
         LostAndFound::None => None,
         LostAndFound::Default => {
@@ -226,7 +226,12 @@ fn make_journal(volume: &Volume, blocks: u32, contents: Contents) -> Result<[u32
     let mut first = vec![0; volume.store.block_size() as usize];
     journal::initialize(
         &mut first,
-        &NewJournal { block_size: volume.store.block_size(), blocks, uuid: [0; 16] },
+        &NewJournal {
+            block_size: volume.store.block_size(),
+            blocks,
+            uuid: [0; 16],
+            fast_commit_blocks: 0,
+        },
     );
     if let Some(run) = runs.first() {
         volume.store.write_unreferenced(run.start, &first)?;

@@ -1,5 +1,5 @@
 //! The defaults of mke2fs 1.47: its profiles and usage types, as in the `mke2fs.conf` of Debian.
-use extant_format::layout::{Inodes, Wishes};
+use extant_format::layout::{Inodes, Marks, Packing, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion};
 
 /// `-t`: which features a new volume has.
@@ -120,5 +120,9 @@ pub fn default_wishes(profile: Profile, bytes: u64, block_size: Option<u32>) -> 
         created_seconds: 0,
         stride: 0,
         stripe_width: 0,
+        marks: Marks::default(),
+        descriptor_size: None,
+        copies: 2,
+        packing: Packing::FlexGroups,
     }
 }

@@ -1,13 +1,15 @@
 //! What a new volume holds before its first file: bitmaps, inode tables, descriptors and
 //! superblock, in few large writes.
 use super::Contents;
+use super::draft::Draft;
 use crate::error::Result;
 use extant_block::BlockDevice;
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::indirect;
+use extant_format::inode::FileType;
 use extant_format::layout::Layout;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
-use extant_format::{BlockNo, GroupNo};
+use extant_format::{BlockNo, GroupNo, Ino};
 
 /// Bytes of one write, at most.
 const WRITE_BYTES_MAX: usize = 1 << 20;
@@ -87,6 +89,43 @@ pub(super) fn write(device: &dyn BlockDevice, layout: &Layout, contents: Content
     write_descriptors(&mut sweep, superblock, &descriptors)?;
     sweep.flush()?;
     device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    Ok(())
+}
+
+/// Writes everything of a draft except superblock and copies.
+pub(super) fn write_draft(
+    device: &dyn BlockDevice,
+    draft: &Draft,
+    contents: Contents,
+) -> Result<()> {
+    let layout = &draft.layout;
+    let superblock = &layout.superblock;
+    if contents == Contents::Unknown {
+        device.write(0, &[0; SUPERBLOCK_OFFSET as usize])?;
+    }
+    let mut descriptors = layout.descriptors.clone();
+    for (ino, inode) in &draft.inodes {
+        if let Some((group, _)) = superblock.group_of_inode(Ino(*ino))
+            && inode.file_type() == Some(FileType::Directory)
+        {
+            descriptors[group.0 as usize].used_directories += 1;
+        }
+    }
+    let mut sweep = Sweep::new(device, superblock);
+    write_reserved_descriptors(&mut sweep, layout, contents)?;
+    write_groups(&mut sweep, layout, &mut descriptors, contents)?;
+    for run in draft.zeros.iter().filter(|_| contents == Contents::Unknown) {
+        sweep.zeros(run.start, run.length.into())?;
+    }
+    for (block, bytes) in &draft.blocks {
+        sweep.block(BlockNo(*block))?.copy_from_slice(bytes);
+    }
+    for (block, bytes) in draft.inode_blocks() {
+        sweep.block(block)?.copy_from_slice(&bytes);
+    }
+    sweep.flush()?;
+    write_descriptors(&mut sweep, superblock, &descriptors)?;
+    sweep.flush()?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::store::handle::Handle;
 use crate::store::{Access, DataKeeping, Options};
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_format::group::{BLOCK_UNINIT, INODE_UNINIT, INODE_ZEROED};
-use extant_format::layout::{Inodes, Layout, Wishes};
+use extant_format::layout::{Inodes, Layout, Marks, Packing, Wishes};
 use extant_format::superblock::{Feature, HashVersion};
 use extant_format::{Fault, Ino, Run};
 
@@ -46,6 +46,10 @@ fn wishes(features: &[Feature], blocks: u64) -> Wishes {
         created_seconds: 0,
         stride: 0,
         stripe_width: 0,
+        marks: Marks::default(),
+        descriptor_size: None,
+        copies: 2,
+        packing: Packing::FlexGroups,
     };
     features.iter().for_each(|feature| wishes.features.set(*feature));
     wishes

@@ -1,0 +1,301 @@
+//! The file or device that a volume is written to: what it holds, how it is opened and filled.
+use super::Failure;
+use super::decide::{self, Decision};
+use super::words::{Refusal, Request, scaled};
+use crate::error::Error;
+use crate::format_options::{random_uuid, refusal, seed_words};
+use crate::held::{self, Medium};
+use crate::names::{complain, console, one_line, say};
+use crate::progress::Unit;
+use crate::source_options::sources;
+use crate::target::{self, Target};
+use extant_block::{BlockDevice, FileDevice, RealClock, WallTime};
+use extant_engine::ErrorKind;
+use extant_engine::mkfs::{self, Contents};
+use extant_engine::preset::Policies;
+use extant_format::superblock::Superblock;
+use extant_image::build::{
+    BuildOptions, Destination, FlexGroups, ImageSize, Job, SmallJournal, digest,
+};
+use extant_image::source::{Owner, ReadOptions, collect};
+use sha2::{Digest, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, IsTerminal};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What is there already.
+pub enum Place {
+    /// Nothing yet.
+    Nothing,
+    /// A file of this many bytes.
+    File(u64),
+    /// A block device of this many bytes.
+    Device(u64),
+}
+
+impl Place {
+    /// Looks at a path.
+    pub fn look(path: &Path) -> Result<Place, Error> {
+        let failed = |error: io::Error| Error::io(path.display(), &error);
+        let metadata = match std::fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Place::Nothing),
+            Err(error) => return Err(failed(error)),
+        };
+        if !metadata.file_type().is_block_device() {
+            target::check(path, &metadata)?;
+            return Ok(Place::File(metadata.len()));
+        }
+        let mut file = File::open(path).map_err(failed)?;
+        let bytes = io::Seek::seek(&mut file, io::SeekFrom::End(0)).map_err(failed)?;
+        Ok(Place::Device(bytes))
+    }
+
+    /// Whether the file is made.
+    pub fn is_new(&self) -> bool {
+        matches!(self, Place::Nothing)
+    }
+}
+
+/// Bytes that the volume may have: its size operand, or what is there.
+pub(super) fn volume_bytes(
+    request: &Request,
+    place: &Place,
+    path: &Path,
+    offset: u64,
+) -> Result<u64, Failure> {
+    let unit = match request.block_size {
+        Some(size @ 1..) => size.unsigned_abs(),
+        _ => 1024,
+    };
+    let present = match *place {
+        Place::Nothing => None,
+        Place::File(bytes) | Place::Device(bytes) => Some(bytes.saturating_sub(offset)),
+    };
+    let Some(text) = &request.size else {
+        let shown = path.display();
+        return match present {
+            Some(bytes @ 1..) => Ok(bytes),
+            Some(0) => {
+                Err(Refusal::Line(format!("Device size reported to be zero: {shown}")).into())
+            }
+            None => {
+                let line = format!("The file {shown} does not exist and no size was specified.");
+                Err(Refusal::Line(line).into())
+            }
+        };
+    };
+    let Some(bytes) = scaled(text, unit) else {
+        let shown = path.display();
+        return Err(Refusal::Line(format!("invalid blocks '{text}' on device '{shown}'")).into());
+    };
+    if matches!(place, Place::Device(_)) && present.is_some_and(|present| bytes > present) {
+        let shown = path.display();
+        return Err(Error::new(format!(
+            "{shown}: {bytes} bytes are asked for, and the device has {}",
+            present.unwrap_or(0)
+        ))
+        .into());
+    }
+    Ok(bytes)
+}
+
+/// UUID and hash seed: as asked, from the environment's time and the options, or drawn.
+pub(super) fn identify(request: &Request, decision: &mut Decision) -> Result<(), Failure> {
+    let digest: Option<[u8; 32]> = std::env::var_os("SOURCE_DATE_EPOCH")
+        .map(|_| Sha256::digest(format!("{:?}", decision.options.wishes)).into());
+    let drawn = |of: fn(&[u8; 32]) -> [u8; 16]| match &digest {
+        Some(digest) => Ok(of(digest)),
+        None => random_uuid(),
+    };
+    let wishes = &mut decision.options.wishes;
+    wishes.uuid = match request.uuid.as_deref() {
+        None => drawn(digest::uuid)?,
+        Some("random") => random_uuid()?,
+        Some("time") => crate::format_options::UuidWord::Time.draw()?,
+        Some("clear" | "null") => [0; 16],
+        Some(text) => match decide::uuid(text) {
+            Some(uuid) => uuid,
+            None => return Err(Refusal::Line(format!("could not parse UUID: {text}")).into()),
+        },
+    };
+    let seed = match decision.extended.hash_seed.as_deref() {
+        None => match &digest {
+            Some(digest) => {
+                wishes.hash_seed = digest::seed(digest);
+                return Ok(());
+            }
+            None => random_uuid()?,
+        },
+        Some(text) => match decide::uuid(text) {
+            Some(seed) => seed,
+            None => return Err(Refusal::Line(format!("Invalid hash seed: {text}")).into()),
+        },
+    };
+    wishes.hash_seed = seed_words(seed);
+    Ok(())
+}
+
+/// Asks where a terminal is there, and goes on where none is, as mke2fs does.
+fn confirm(path: &Path, place: &Place, request: &Request, end: u64) -> Result<(), Failure> {
+    if request.force > 0 || matches!(place, Place::Nothing | Place::File(0)) {
+        return Ok(());
+    }
+    let medium = match place {
+        Place::Device(_) => Medium::Device,
+        _ => Medium::File,
+    };
+    let Err(error) = held::check_empty(path, 0..end, medium) else { return Ok(()) };
+    let is_asked = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !is_asked {
+        // Scripts that call mke2fs are used to it: a volume is written over.
+        if !request.quiet {
+            say(&format!("{}\n", error.message));
+        }
+        return Ok(());
+    }
+    say(&format!("{}\nProceed anyway? (y,N) ", error.message));
+    let mut answer = String::new();
+    let _ = io::stdin().lock().read_line(&mut answer);
+    match answer.trim_start().starts_with(['y', 'Y']) {
+        true => Ok(()),
+        false => Err(Failure::Silent),
+    }
+}
+
+/// Writes the volume.
+pub(super) fn write(
+    name: &'static str,
+    request: &Request,
+    decision: &Decision,
+    place: &Place,
+    planned: &Superblock,
+) -> Result<(), Failure> {
+    let Some(path) = request.device.as_deref() else { return Ok(()) };
+    let shown = path.display().to_string();
+    let offset = decision.extended.offset;
+    let bytes = planned.blocks_count.saturating_mul(planned.block_size().into());
+    let end = offset
+        .checked_add(bytes)
+        .ok_or_else(|| Refusal::Line(format!("Invalid offset: {offset}")))?;
+    confirm(path, place, request, end)?;
+    if place.is_new() {
+        let made = OpenOptions::new().write(true).create_new(true).open(path);
+        made.map_err(|error| Error::io(&shown, &error))?;
+    }
+    let target = Target::in_place(path)?;
+    let failed = |error: io::Error| target.write_error(&error);
+    let mut contents = Contents::Unknown;
+    if target.device_bytes.is_none() {
+        let length = target.file.metadata().map_err(failed)?.len();
+        let discards = decision.extended.discard != Some(false) && !request.keep;
+        if discards && length > offset && punch(&target.file, offset, length - offset) {
+            contents = Contents::Zeros;
+        }
+        if length <= offset {
+            contents = Contents::Zeros;
+        }
+        if length < end {
+            target.file.set_len(end).map_err(failed)?;
+        }
+    }
+    match &request.source {
+        Some(source) => fill(name, source.clone(), decision, &target, bytes)?,
+        None => format(decision, contents, &target, bytes)?,
+    }
+    target.finish()?;
+    Ok(())
+}
+
+/// Makes a range of a file a hole, which reads as zeros; whether the host did.
+fn punch(file: &File, offset: u64, length: u64) -> bool {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(file, flags, offset, length).is_ok()
+}
+
+fn format(
+    decision: &Decision,
+    contents: Contents,
+    target: &Target,
+    bytes: u64,
+) -> Result<(), Failure> {
+    let failed = |error: io::Error| target.write_error(&error);
+    let shown = target.path.display().to_string();
+    let file = target.file.try_clone().map_err(failed)?;
+    let seconds = i64::try_from(decision.options.wishes.created_seconds).unwrap_or(i64::MAX);
+    let clock = RealClock::pinned(WallTime { seconds, nanoseconds: 0 });
+    let offset = decision.extended.offset;
+    let device =
+        FileDevice::from_file(clock, file, shown.clone(), bytes, offset).map_err(failed)?;
+    let device: Arc<dyn BlockDevice> = Arc::new(device);
+    let mut options = decision.options.clone();
+    options.contents = contents;
+    let policies: Policies =
+        "modern".parse().map_err(|error| Error::new(format!("policies: {error}")))?;
+    mkfs::format(device, &options, &policies).map_err(|error| match error.kind {
+        ErrorKind::Device(error) => failed(error),
+        _ => refusal(error, &shown),
+    })?;
+    Ok(())
+}
+
+/// -d: the builder makes the volume, of this size, and fills it.
+fn fill(
+    name: &'static str,
+    source: std::ffi::OsString,
+    decision: &Decision,
+    target: &Target,
+    bytes: u64,
+) -> Result<(), Failure> {
+    let wishes = &decision.options.wishes;
+    let foreign = wishes.features.unsupported();
+    if !foreign.is_empty() {
+        return Err(Refusal::Line(format!(
+            "-d: a volume with {} can be made, not filled",
+            foreign.join(", ")
+        ))
+        .into());
+    }
+    let epoch = i64::try_from(wishes.created_seconds).unwrap_or(i64::MAX);
+    let mut read = ReadOptions { newest: None, ..ReadOptions::default() };
+    let identity = target.identity().map_err(|error| Error::io(target.path.display(), &error))?;
+    read.never.push(identity);
+    let console = console(name);
+    let collected = {
+        let progress = console.progress("read", Unit::Items, 0);
+        collect(sources(&[source])?, &read, &progress).map_err(Error::from)?
+    };
+    let profile = mkfs::Profile::from_name(decision.types.first().map_or("ext4", String::as_str))
+        .unwrap_or(mkfs::Profile::Ext4);
+    let options = BuildOptions {
+        uuid: Some(wishes.uuid),
+        hash_seed: Some(wishes.hash_seed),
+        size: ImageSize::Fixed(bytes),
+        inodes: Some(wishes.inodes),
+        journal: decision.options.journal,
+        small_journal: SmallJournal::Omitted,
+        flex_groups: FlexGroups::Given,
+        root_owner: decision.extended.root_owner.map(|_| {
+            let (uid, gid) = decision.options.root_owner;
+            Owner { uid, gid }
+        }),
+        origin_bytes: decision.extended.offset,
+        newest: Some(epoch),
+        wishes: wishes.clone(),
+        ..BuildOptions::new(profile)
+    };
+    let shown = target.path.display().to_string();
+    let destination =
+        Destination { file: &target.file, name: shown, device_bytes: target.device_bytes };
+    let job = Job::new(&collected, &options, &destination).map_err(Error::from)?;
+    let progress = console.progress("build", Unit::Bytes, job.data_bytes());
+    job.build(&progress).map_err(|error| {
+        let error = Error::from(error);
+        complain(&one_line(name, &error));
+        Failure::Silent
+    })?;
+    Ok(())
+}
