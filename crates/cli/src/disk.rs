@@ -37,6 +37,13 @@ pub struct Place {
     pub range: Option<Range<u64>>,
 }
 
+impl Found {
+    /// Where it is.
+    pub fn place(&self) -> Place {
+        Place { file: self.file.clone(), range: self.range.clone() }
+    }
+}
+
 impl Place {
     /// The byte of the file at which the volume begins.
     pub fn start(&self) -> u64 {

@@ -3,7 +3,7 @@
 //!
 //! Nothing is ever written to an image that is opened here, not even a mount count.
 use crate::console::Console;
-use crate::disk;
+use crate::disk::{self, Found, Place};
 use crate::error::Error;
 use crate::held;
 pub use crate::place::ImagePath;
@@ -16,7 +16,6 @@ use extant_archive::{printable, reason};
 use extant_block::in_use::Mount;
 use extant_block::{Access as DeviceAccess, BlockDevice};
 use extant_container::partitions;
-use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
 use extant_edit::redo::{self, Identity};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
@@ -49,56 +48,35 @@ impl ImageArguments {
 /// only ext volume of a disk; of a compressed image, unpacked without a word.
 ///
 /// # Errors
-/// As [`disk::open`].
+/// As [`find`].
 pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, Error> {
-    disk::open(image, offset_bytes, None).map(|found| found.device)
+    find(image, offset_bytes, None).map(|found| found.device)
 }
 
 /// The same, showing how far the unpacking is.
 ///
 /// # Errors
-/// As [`disk::open`].
+/// As [`find`].
 pub fn device_shown(
     image: &Path,
     offset_bytes: u64,
     console: &Console,
 ) -> Result<Arc<dyn BlockDevice>, Error> {
-    disk::open(image, offset_bytes, Some(console)).map(|found| found.device)
-    let shown = image.display();
-    let metadata = std::fs::metadata(image).map_err(|error| missing(image, &error))?;
-    let file_type = metadata.file_type();
-    if file_type.is_dir() {
-        return Err(Error::new(format!("{shown}: is a directory, not an image"))
-            .hint("extant build DIRECTORY IMAGE makes an image of it"));
+    find(image, offset_bytes, Some(console)).map(|found| found.device)
+}
+
+/// The volume, and where it was found; after a change that was interrupted, as it is once that is
+/// ended.
+///
+/// # Errors
+/// As [`disk::open`] and [`after_redo`].
+pub fn find(image: &Path, offset_bytes: u64, console: Option<&Console>) -> Result<Found, Error> {
+    let found = disk::open(image, offset_bytes, console)?;
+    if found.form.is_some() {
+        return Ok(found);
     }
-    if !file_type.is_file() && !file_type.is_block_device() {
-        return Err(Error::new(format!("{shown}: is neither a regular file nor a block device"))
-            .hint("an image is read here and there, not from front to back: keep it in a file"));
-    }
-    if file_type.is_file() && metadata.len() == 0 {
-        return Err(
-            Error::new(format!("{shown}: is empty")).hint("extant mkfs makes a file system")
-        );
-    }
-    if file_type.is_file() && offset_bytes >= metadata.len() {
-        let bytes = metadata.len();
-        return Err(Error::usage(format!(
-            "--offset {offset_bytes}: {shown} has only {bytes} bytes"
-        )));
-    }
-    let device = FileDevice::open(RealClock::new(), image, DeviceAccess::ReadOnly, offset_bytes);
-    let device = device.map_err(|error| {
-        let head = format!("{shown}: ");
-        let reason = reason(&error);
-        let failure =
-            Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)));
-        match error.kind() {
-            io::ErrorKind::ResourceBusy => failure.hint(target::HINT_BUSY),
-            _ => failure,
-        }
-    })?;
-    let device: Arc<dyn BlockDevice> = Arc::new(device);
-    after_redo(image, device, Identity { offset: offset_bytes, image_bytes: metadata.len() })
+    let device = after_redo(image, &found.place(), found.device)?;
+    Ok(Found { device, ..found })
 }
 
 /// The volume as it is once a change of it that was interrupted is ended, if there is one.
@@ -107,14 +85,16 @@ pub fn device_shown(
 /// What the change left belongs to another image; the host's.
 pub fn after_redo(
     image: &Path,
+    place: &Place,
     device: Arc<dyn BlockDevice>,
-    identity: Identity,
 ) -> Result<Arc<dyn BlockDevice>, Error> {
     // Beside what a link points to, as where it is written.
-    let resolved = image.canonicalize().ok();
+    let resolved = place.file.canonicalize().ok();
     let Some(log) = resolved.as_deref().and_then(redo::path_of).filter(|log| log.exists()) else {
         return Ok(device);
     };
+    let metadata = std::fs::metadata(&place.file).map_err(|error| place::missing(image, &error))?;
+    let identity = Identity { offset: place.start(), image_bytes: metadata.len() };
     let over = redo::over(&log, &device, &identity);
     let over = over.map_err(|error| crate::editing::failure::of(image, error))?;
     Ok(over.unwrap_or(device))

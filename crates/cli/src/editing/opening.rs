@@ -1,11 +1,12 @@
 //! An image that is locked and open for a change.
 use super::{EditArguments, failure};
 use crate::console::Console;
+use crate::disk;
 use crate::error::Error;
 use crate::image;
 use crate::recovery;
 use crate::target::{self, Target};
-use extant_block::{BlockDevice, Clock, FileDevice, Overlay, RealClock, WallTime};
+use extant_block::{Clock, FileDevice, Overlay, RealClock, WallTime};
 use extant_edit::redo::{self, Identity};
 use extant_edit::{Change, ChangeOptions, OnErrors};
 use extant_engine::{ErrorKind, Orphans, recover, recovered};
@@ -33,7 +34,8 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     let offset = arguments.place.offset_bytes();
     // What it is is found out first: words for what is no volume, and nothing is opened to write.
     drop(image::device(image, offset)?);
-    let target = Target::in_place(image)?;
+    let place = disk::writable(image, offset)?;
+    let target = Target::in_place(&place.file)?;
     let failed = |error: std::io::Error| Error::io(image.display(), &error);
     let bytes = match target.device_bytes {
         Some(bytes) => bytes,
@@ -44,9 +46,8 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
         target::say_finished(image, finished.map_err(|error| failure::of(image, error))?);
     }
     let file = target.file.try_clone().map_err(failed)?;
-    let (name, volume_bytes) = (image.display().to_string(), bytes.saturating_sub(offset));
-    let device = FileDevice::from_file(clock()?, file, name, volume_bytes, offset);
-    let device: Arc<dyn BlockDevice> = Arc::new(device.map_err(failed)?);
+    let disk = FileDevice::from_file(clock()?, file, image.display().to_string(), bytes, 0);
+    let device = place.on(Arc::new(disk.map_err(failed)?), image);
     let report = recover(&device).map_err(|error| match error.kind {
         ErrorKind::NotExt => image::not_ext(image, &*device, offset),
         _ => image::failure(image, error),
@@ -57,7 +58,7 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     }
     let beside = target.device_bytes.is_none().then(|| redo::path_of(&target.path)).flatten();
     let log = arguments.log.clone().or(beside);
-    let identity = Identity { offset, image_bytes: bytes };
+    let identity = Identity { offset: place.start(), image_bytes: bytes };
     let options = ChangeOptions {
         redo: log.map(|log| (log, identity)),
         on_errors: on_errors(arguments),

@@ -2,7 +2,7 @@
 use super::options::{MountOptions, OnErrors, Over};
 use super::points;
 use crate::console::Console;
-use crate::disk::{self, Place};
+use crate::disk::Place;
 use crate::error::{Error, Exit};
 use crate::image;
 use crate::place;
@@ -10,7 +10,6 @@ use crate::recovery;
 use crate::target;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_container::Form;
-use extant_edit::redo::Identity;
 use extant_engine::{ErrorKind, read_superblock};
 use extant_format::superblock::{Feature, Superblock};
 use extant_journal::{Found, MapSource, Recovery};
@@ -122,7 +121,7 @@ pub fn open(
     console: &Console,
 ) -> Result<Opened, Error> {
     // Refused as by the commands that only read, and before it is opened for writing.
-    let found = disk::open(image, options.offset_bytes, Some(console))?;
+    let found = image::find(image, options.offset_bytes, Some(console))?;
     let file = &found.file;
     let metadata = std::fs::metadata(file).map_err(|error| Error::io(file.display(), &error))?;
     target::check(file, &metadata)?;
@@ -156,11 +155,9 @@ pub fn open(
     };
     let opened = |access, device| Opened { device, path: path.clone(), access };
     if access == Access::ReadWrite {
+        end_change(&place.file)?;
         match device(&place.file, Access::ReadWrite, hold) {
             Ok(device) => return Ok(opened(Access::ReadWrite, place.on(device, image))),
-        end_change(image)?;
-        match device(image, Access::ReadWrite, hold, options.offset_bytes) {
-            Ok(device) => return Ok(opened(Access::ReadWrite, device)),
             Err(error) if options.access.is_none() && is_protected(&error) => {
                 console.warn(&format!(
                     "{}: is write-protected, and mounted read-only",
@@ -172,10 +169,7 @@ pub fn open(
     }
     let device = device(&place.file, Access::ReadOnly, hold);
     let device = place.on(device.map_err(|error| unopened(image, &error))?, image);
-    let device = device(image, Access::ReadOnly, hold, options.offset_bytes);
-    let device = device.map_err(|error| unopened(image, &error))?;
-    let identity = Identity { offset: options.offset_bytes, image_bytes: metadata.len() };
-    let device = image::after_redo(image, device, identity)?;
+    let device = image::after_redo(image, &place, device)?;
     let device = recovery::in_use(image, device, console);
     let device = device.map_err(|error| image::failure(image, error))?;
     Ok(opened(Access::ReadOnly, device))
