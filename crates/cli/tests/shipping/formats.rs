@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// The options under which a disk is made: a volume alone, with much free room, a whole disk.
 const DISKS: [&str; 3] =
-    ["-t ext4", "--free 700M -t ext4", "--partition gpt --verity -t ext2 -b 1024"];
+    ["-t ext4", "--free 150M -t ext4", "--partition gpt --verity -t ext2 -b 1024"];
 
 #[test]
 fn qemu_reads_the_same_disk() {

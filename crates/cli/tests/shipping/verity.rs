@@ -13,7 +13,7 @@ fn veritysetup_verifies_the_image_and_makes_the_same_tree() {
     let folder = Scratch::new("verity");
     source(&folder);
     // Volumes that end within a block of the tree, and one large enough for three levels.
-    for words in ["-t ext4", "-t ext2 -b 1024", "-t ext2 -b 1024 --size 4099K", "--free 80M"] {
+    for words in ["-t ext4", "-t ext2 -b 1024", "-t ext2 -b 1024 --size 4099K", "--free 70M"] {
         let report = build(&folder, &format!("--verity {words} -F source disk.img"));
         let root = text(&report, "/disk/verity/root_hash");
         let at = number(&report, "/disk/verity/hash_offset");
