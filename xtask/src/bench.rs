@@ -77,7 +77,8 @@ const DOCUMENT: &str = "docs/BENCHMARKS.md";
 /// `bench [--rounds N] [--folder FOLDER]
 /// [--only engine|build|read|limits|check|layout|lab|mount|oci] [--input linux|small|FILE.tar]
 /// [--rows WORDS] [--count N] [--json] [--without-fuse2fs]`: prints the tables, and puts them into
-/// `docs/BENCHMARKS.md` unless they are of fewer rounds, of one input, or of some rows. With `--json` prints one object in the end, and no document changes.
+/// `docs/BENCHMARKS.md` unless they are of fewer rounds, of one input, or of some rows. With
+/// `--json` prints one object in the end, and no document changes.
 ///
 /// # Errors
 /// A word is wrong, an input cannot be made, the command that all are compared to fails, or the

@@ -179,8 +179,9 @@ fn layer(layout: &Path, files: &[PathBuf]) -> Result<Layer, String> {
     let text: String = files.iter().map(|file| format!("{}\0", file.to_string_lossy())).collect();
     let failed = |error: std::io::Error| format!("{}: {error}", layout.display());
     std::fs::write(&list, text).map_err(failed)?;
-    let script = "tar -C / --null --no-unquote -P --numeric-owner --transform s,^/,, -cf \"$1\" -T \
-                  \"$0\" && sha256sum <\"$1\" && stat -c %s \"$1\" && gzip -n -6 <\"$1\" >\"$1.gz\" \
+    // tar takes the leading slashes away by itself.
+    let script = "tar --null --no-unquote --numeric-owner -cf \"$1\" -T \"$0\" \
+                  && sha256sum <\"$1\" && stat -c %s \"$1\" && gzip -n -6 <\"$1\" >\"$1.gz\" \
                   && sha256sum <\"$1.gz\" && rm \"$1\" \"$0\"";
     let mut shell = program("sh");
     let output = command::output(shell.args(["-c", script]).arg(&list).arg(&tar))?;
