@@ -13,6 +13,7 @@ mod layout;
 mod limits;
 mod memory;
 mod mount;
+mod oci;
 mod read;
 
 use std::fs::File;
@@ -66,6 +67,7 @@ const TABLES: &[Tables] = &[
     ("layout", layout::tables),
     ("lab", lab::tables),
     ("mount", mount::tables),
+    ("oci", oci::tables),
 ];
 
 /// Rounds that a median is worth writing down after.
@@ -74,8 +76,9 @@ const ROUNDS: usize = 5;
 /// The document that has the tables.
 const DOCUMENT: &str = "docs/BENCHMARKS.md";
 
-/// `bench [--rounds N] [--folder FOLDER] [--only
-/// engine|build|read|extract|limits|check|layout|lab|mount] [--input linux|small|FILE.tar] [--rows WORDS] [--count N] [--json] [--without-fuse2fs]`: prints
+/// `bench [--rounds N] [--folder FOLDER]
+/// [--only engine|build|read|extract|limits|check|layout|lab|mount|oci]
+/// [--input linux|small|FILE.tar] [--rows WORDS] [--count N] [--json] [--without-fuse2fs]`: prints
 /// the tables, and puts them into `docs/BENCHMARKS.md` unless they are of fewer rounds, of one
 /// input, or of some rows. With `--json` prints one object in the end, and no document changes.
 ///

@@ -2,9 +2,8 @@
 use extant_testkit::command::{output, program};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 /// An entry of a layer.
 pub struct Entry {
@@ -126,14 +125,10 @@ impl Packing {
 }
 
 fn filter(tool: &str, words: &[&str], bytes: &[u8]) -> Vec<u8> {
-    let mut command = program(tool);
-    let mut child =
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let bytes = bytes.to_vec();
-    let writer = std::thread::spawn(move || input.write_all(&bytes).unwrap());
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(bytes).unwrap();
+    input.rewind().unwrap();
+    let output = program(tool).args(words).stdin(input).output().unwrap();
     assert!(output.status.success(), "{tool}");
     output.stdout
 }

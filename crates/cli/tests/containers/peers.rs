@@ -6,9 +6,7 @@ use crate::made::{
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle::require;
 use extant_testkit::scratch::Scratch;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 /// Ten layers, each with another way to change what is below it.
 fn ten_layers() -> Vec<Vec<Entry>> {
@@ -123,16 +121,13 @@ fn ten_layers_are_the_tree_that_umoci_unpacks() {
 
 /// The image that a command makes of a source on standard input.
 fn from_input(words: &[&str], source: &Path, image: &Path) -> Vec<u8> {
-    let mut command = build(words.iter().copied());
-    command.arg(image).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let bytes = std::fs::read(source).unwrap();
-    let writer = std::thread::spawn(move || input.write_all(&bytes));
-    let output = child.wait_with_output().unwrap();
+    let command = build(words.iter().copied());
+    let mut piped = program("sh");
+    piped.args(["-c", "source=$0; cat \"$source\" | \"$@\""]).arg(source);
+    piped.arg(command.get_program()).args(command.get_args()).arg(image);
+    let output = piped.output().unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && complaints.is_empty(), "{command:?}: {complaints}");
-    writer.join().unwrap().unwrap();
     std::fs::read(image).unwrap()
 }
 
