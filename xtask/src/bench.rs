@@ -75,7 +75,8 @@ const ROUNDS: usize = 5;
 const DOCUMENT: &str = "docs/BENCHMARKS.md";
 
 /// `bench [--rounds N] [--folder FOLDER] [--only
-/// engine|build|read|extract|limits|check|layout|lab|mount] [--input linux|small|FILE.tar] [--rows WORDS] [--count N] [--json] [--without-fuse2fs]`: prints
+/// engine|build|read|extract|limits|check|layout|lab|mount] [--input linux|small|FILE.tar]
+/// [--rows WORDS] [--count N] [--json] [--without-fuse2fs]`: prints
 /// the tables, and puts them into `docs/BENCHMARKS.md` unless they are of fewer rounds, of one
 /// input, or of some rows. With `--json` prints one object in the end, and no document changes.
 ///

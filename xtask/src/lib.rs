@@ -7,7 +7,8 @@
 //! licenses    what every dependency may be used for
 //! bench       tables of speed and memory; measure: one program, timed
 //!             bench::{input, engine, build, memory, read, extract, check, layout, lab, limits,
-//!             mount}: a kind of table each; bench::mount::{rows, systems}: what is run, and on what
+//!             mount}: a kind of table each; bench::mount::{rows, systems}: what is run, and on
+//!             what
 //! sheet       what is printed, and kept for a document
 //! crash       power cuts: the command of `extant_crash`
 //! demo        a real tree becomes an image and comes out again

@@ -147,7 +147,7 @@ fn foreign(folder: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
     };
     let mut cases = Vec::new();
     for (name, at, mark, what, advice) in [
-        ("a.vmdk", 0, b"KDMV", "a VMDK image", "qemu-img convert"),
+        ("a.vmdk", 0, &b"KDMV"[..], "a VMDK image", "qemu-img convert"),
         ("a.vhdx", 0, b"vhdxfile", "a VHDX image", "qemu-img convert"),
         ("a.vhd", 0, b"conectix", "a VHD image", "qemu-img convert"),
         ("a.vdi", 0x40, b"\x7f\x10\xda\xbe", "a VDI image", "qemu-img convert"),
