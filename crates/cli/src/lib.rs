@@ -9,7 +9,8 @@
 //! image            an image that is looked at: IMAGE:/path, and why it cannot be opened
 //! recovery         a volume whose journal has to be replayed, as it is after that
 //! place            IMAGE@2: which part of a disk; disk: plain, compressed or in a container
-//! recognise        what a file is that is no ext volume; held: what a new file system would destroy
+//! recognise        what a file is that is no ext volume; held: what a new file system would
+//!                  destroy
 //! listing          an object of an image as a record and as a line
 //! target           the file or device that is written: refused when in use, whole or not there
 //! output           the file, pipe or device that takes an archive

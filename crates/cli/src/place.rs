@@ -1,5 +1,5 @@
-//! What a word names: an image with a path inside, `IMAGE:/path`; where its volume is: `IMAGE`, `IMAGE@2`, `IMAGE@NAME`, `IMAGE@@BYTES`, and the partition that this
-//! means.
+//! What a word names: an image with a path inside, `IMAGE:/path`; where its volume is: `IMAGE`,
+//! `IMAGE@2`, `IMAGE@NAME`, `IMAGE@@BYTES`; and the partition that this means.
 use crate::error::Error;
 use crate::recognise;
 use crate::size::Size;

@@ -1,5 +1,6 @@
 //! Disks that are not a plain volume: their partitions, by GPT and MBR; compressed by gzip, zstd or
-//! xz; qcow2; Android's sparse form. Read only, as a [`BlockDevice`](extant_block::BlockDevice) that knows nothing of file systems.
+//! xz; qcow2; Android's sparse form. Read only, as a
+//! [`BlockDevice`](extant_block::BlockDevice) that knows nothing of file systems.
 //!
 //! ```text
 //! partitions   where the volumes of a disk are
@@ -13,10 +14,10 @@
 //! The bytes come from a stranger. What they claim is held against the length of the file before
 //! memory is given to it, and every table is walked once.
 //!
-//! Why not libraries: the crates for GPT and MBR read through `Read` and `Seek` on their own view of
-//! sectors, and none reads both, the copy of a header, and logical partitions. `imago` (MIT, well kept) reads qcow2 through tokio, with its own buffers and
-//! storage traits, and brings more crates than all else here; the others are for kernels or
-//! unkept. What is read of qcow2 is three pages.
+//! Why not libraries: the crates for GPT and MBR read through `Read` and `Seek` on their own view
+//! of sectors, and none reads all of a GPT's copy, both sizes of sectors and logical partitions.
+//! `imago`, which reads qcow2, is built on tokio and brings more crates than all else here; the
+//! others are for kernels or unkept. What is read of qcow2 is three pages.
 mod android;
 mod content;
 mod error;

@@ -1,5 +1,5 @@
-//! An image becomes a folder: `extant extract` against `cp -a` from a mount; and a folder is compared
-//! with an image: `extant diff` against `diff -r` on a mount.
+//! An image becomes a folder: `extant extract` against `cp -a` from a mount; and a folder is
+//! compared with an image: `extant diff` against `diff -r` on a mount.
 
 use std::path::Path;
 

@@ -25,9 +25,9 @@ use std::path::Path;
 ///
 /// Names, types, modes, owners, modify times, extended attributes, access lists, hard links,
 /// devices, targets of symlinks and contents are compared. Each difference is a line, sorted by
-/// path: "- path" is only in A, "+ path" only in B, with all that is in it; otherwise the path, what
-/// differs and both values. An archive may be compressed. An empty lost+found as mkfs makes it does
-/// not count.
+/// path: "- path" is only in A, "+ path" only in B, with all that is in it; otherwise the path,
+/// what differs and both values. An archive may be compressed. An empty lost+found as mkfs makes it
+/// does not count.
 ///
 /// Ends as diff does: 0 if there is no difference, 1 if there is one, 2 if something could not be
 /// compared.

@@ -3,6 +3,7 @@ use crate::console::{Console, Form};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments, ImagePath};
 use crate::output::Output;
+use crate::place::{self, VolumeName};
 use crate::progress::Unit;
 use crate::target::Existing;
 use extant_archive::printable;
@@ -146,7 +147,7 @@ fn report(
 /// `IMAGE:/path`, as other commands have it, is two words here.
 fn check_words(arguments: &Arguments) -> Result<(), Error> {
     let place = ImagePath::of(arguments.image.as_os_str());
-    let Some(path) = place.path.filter(|_| place.image.exists()) else {
+    let Some(path) = place.path.filter(|_| VolumeName::is_there(&place.image)) else {
         return Ok(());
     };
     let path = printable(path.as_os_str().as_bytes());
@@ -167,7 +168,7 @@ fn output_path(arguments: &Arguments) -> Option<&Path> {
 fn check_output(arguments: &Arguments) -> Result<(), Error> {
     let identity =
         |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    let image = identity(&arguments.image);
+    let image = identity(&place::file_of(&arguments.image));
     match output_path(arguments) {
         Some(path) if image.is_some() && identity(path) == image => {
             Err(Error::usage(format!("{}: is the image itself", path.display())))

@@ -163,6 +163,11 @@ fn writers_stay_within_the_partition() {
     assert!(before.len() == after.len() && before[..10 << 20] == after[..10 << 20]);
     assert!(before[18 << 20..] == after[18 << 20..] && before != after);
     told(&["check", "two.img@2"], folder.path());
+    // Nor does an archive of a partition replace the disk.
+    let (code, text) = refused(&["tar", "-F", "-o", "two.img", "two.img@2"], folder.path());
+    assert!(code == 2 && text.contains("is the image itself"), "{text}");
+    let (code, text) = refused(&["tar", "two.img@2:/etc"], folder.path());
+    assert!(code == 2 && text.contains("extant tar two.img@2 etc"), "{text}");
     // What makes an image takes no part of one: no file of that name is made.
     for words in [&["mkfs", "two.img@2", "4M"][..], &["build", "tree", "two.img@2"]] {
         let (code, text) = refused(words, folder.path());

@@ -104,8 +104,10 @@ fn in_a_user_namespace_ids_that_are_not_mapped_are_listed() {
 fn under_fakeroot_all_owners_and_devices_are_right() {
     let Some(folder) = full() else { return };
     let mounted = mount_loop(&folder.join("full.img"), Access::ReadOnly, "").unwrap();
-    let list = "find . -mindepth 1 -path ./lost+found -prune -o -printf '%p %y %m %U:%G %s %T@ %n %l\\n' \
-                | sed 's/^\\(\\S* d \\S* \\S*\\) \\S* /\\1 /' | sort; ls -l a/null a/disk | cut -c1-30";
+    let list = "find . -mindepth 1 -path ./lost+found -prune -o \
+                -printf '%p %y %m %U:%G %s %T@ %n %l\\n' \
+                | sed 's/^\\(\\S* d \\S* \\S*\\) \\S* /\\1 /' | sort; \
+                ls -l a/null a/disk | cut -c1-30";
     let mut expected = program("sh");
     let expected = output(expected.args(["-c", list]).current_dir(mounted.path())).unwrap().stdout;
     let user = USER.to_string();

@@ -3,7 +3,8 @@
 //! ```text
 //! L1 entry    bits 9-55 offset of an L2 table, 0: none
 //! L2 entry    bit 62 compressed; else bits 9-55 offset of the cluster, bit 0 zeros (version 3)
-//!  compressed bits 0-(x-1) offset in bytes, bits x-61 sectors of 512 after the first; x = 70 - bits
+//!  compressed bits 0-(x-1) offset in bytes, bits x-61 sectors of 512 after the first, where x is
+//!             70 less the bits of a cluster
 //!  more       64 bits after it, where there are subclusters: 0-31 there, 32-63 zeros
 //! ```
 use super::header::{Entries, Header};

@@ -2,8 +2,9 @@
 //!
 //! *Invariants*: directories that both trees have are read once each, so the walk ends as the trees
 //! do. Findings come in the order of their paths, as bytes name by name.
+use super::Side;
 use super::finding::{Change, Finding, Here, Which};
-use super::side::{Body, Facts, Name, Number, Reason, Side, View};
+use super::side::{Body, Facts, Name, Number, Reason, View};
 use crate::progress::Progress;
 use crate::source::Exclude;
 use extant_format::attribute::Attribute;

@@ -1,8 +1,4 @@
-//! One of two trees that are compared: a volume or what sources hold, behind one face.
-use super::image::ImageSide;
-use super::tree::TreeSide;
-use crate::source::Collected;
-use extant_engine::Filesystem;
+//! What a comparison asks of each of the two trees, whatever it is kept in.
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
 use std::ops::Range;
@@ -35,7 +31,8 @@ pub(super) struct Name {
 
 /// The bytes of a regular file, read from front to back.
 pub(super) trait Body {
-    /// The first stretch at or after `from` that may be anything but zeros; `None` if there is none.
+    /// The first stretch at or after `from` that may be anything but zeros; `None` if there is
+    /// none.
     fn next_data(&mut self, from: u64) -> Result<Option<Range<u64>>, Reason>;
     /// Fills the buffer from byte `offset` on, which is not before that of an earlier call.
     fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), Reason>;
@@ -56,35 +53,4 @@ pub(super) trait View {
     fn body<'a>(&'a self, file: Number) -> Box<dyn Body + 'a>;
     /// Whether a name of the root is one that mkfs made and nobody used.
     fn is_made_by_mkfs(&self, file: Number, name: &[u8]) -> bool;
-}
-
-/// A tree to be compared, of any kind.
-pub struct Side(Kind);
-
-enum Kind {
-    Image(Box<ImageSide>),
-    Tree(Box<TreeSide>),
-}
-
-impl Side {
-    /// What is in a volume at and below a path, which leads there without symlinks.
-    ///
-    /// # Errors
-    /// The volume cannot be read; there is no such path.
-    pub fn of_image(filesystem: &Filesystem, path: &[u8]) -> Result<Side, crate::Error> {
-        let side = ImageSide::new(filesystem, path)?;
-        Ok(Side(Kind::Image(Box::new(side))))
-    }
-
-    /// What folders and archives hold.
-    pub fn of_sources(collected: Collected) -> Side {
-        Side(Kind::Tree(Box::new(TreeSide::new(collected))))
-    }
-
-    pub(super) fn view(&mut self) -> &mut dyn View {
-        match &mut self.0 {
-            Kind::Image(side) => &mut **side,
-            Kind::Tree(side) => &mut **side,
-        }
-    }
 }

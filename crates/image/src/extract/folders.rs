@@ -1,10 +1,10 @@
 //! Where in the target we are: the directories from its root to the one that is being filled, with
 //! a descriptor for the last of them.
 //!
-//! *Invariants*: the last directory that is not left out has a descriptor. Of the others all but the
-//! root may have been closed; they are opened again through `..` from below, and it is made sure
-//! that this is the same directory. So neither the depth of a tree nor what others rename meanwhile
-//! leads anywhere else.
+//! *Invariants*: the last directory that is not left out has a descriptor. Of the others all but
+//! the root may have been closed; they are opened again through `..` from below, and it is made
+//! sure that this is the same directory. So neither the depth of a tree nor what others rename
+//! meanwhile leads anywhere else.
 use extant_engine::survey::ObjectId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, unlinkat};

@@ -71,8 +71,8 @@ pub struct Summary {
 }
 
 /// Puts all that is planned into a folder of the host. What cannot be read or made is given to
-/// `left_out`, which decides whether the rest goes on without it. `progress` is advanced by bytes of
-/// files.
+/// `left_out`, which decides whether the rest goes on without it. `progress` is advanced by bytes
+/// of files.
 ///
 /// # Errors
 /// [`ErrorKind::Output`] when the host is full or fails; [`ErrorKind::LeftOut`] when `left_out`
