@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn nothing_is_written_after_the_end() {
-        let (device, staged) = staged(vec![0..1]);
+        let (device, staged) = staged(std::iter::once(0..1).collect());
         staged.end();
         let error = staged.write(0, &[2; 1024]).expect_err("it has ended");
         assert!(error.to_string().contains("has ended"), "{error}");

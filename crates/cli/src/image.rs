@@ -133,9 +133,7 @@ pub fn after_redo(
     let Some(log) = resolved.as_deref().and_then(redo::path_of).filter(|log| log.exists()) else {
         return Ok(device);
     };
-    let over = redo::over(&log, &device, &identity);
-    let over = over.map_err(|error| crate::editing::failure::of(image, error))?;
-    Ok(over.unwrap_or(device))
+    Ok(redo::over(&log, &device, &identity)?.unwrap_or(device))
 }
 
 /// Warns of an image that the kernel has mounted and may write: it may change while it is read, and

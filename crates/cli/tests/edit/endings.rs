@@ -4,7 +4,6 @@ use extant_testkit::command::{output, program, with_default_signals};
 use std::fs;
 use std::io::Write;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 /// A command that waits for its standard input, with some of it read.
 fn waiting(image: &str) -> Child {
@@ -12,12 +11,8 @@ fn waiting(image: &str) -> Child {
     let mut command = with_default_signals(&command);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it runs");
+    // When this returns all but what fits into the pipe was read.
     child.stdin.as_mut().unwrap().write_all(&vec![b'x'; 3 << 20]).unwrap();
-    // Enough that some of it was written to the image.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(300) {
-        std::thread::yield_now();
-    }
     child
 }
 
@@ -79,7 +74,7 @@ fn redo_log(before: &[u8], after: &[u8]) -> Vec<u8> {
 
 fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ 0x82f6_3b78 * (crc & 1))
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 * (crc & 1)))
     })
 }
 

@@ -34,7 +34,7 @@ fn facts(stat: &Stat) -> Facts {
         uid: stat.st_uid,
         gid: stat.st_gid,
         size: stat.st_size.max(0).cast_unsigned(),
-        links: stat.st_nlink as u64,
+        links: stat.st_nlink,
         access_time: time(stat.st_atime, stat.st_atime_nsec as u32),
         modify_time: time(stat.st_mtime, stat.st_mtime_nsec as u32),
         change_time: time(stat.st_ctime, stat.st_ctime_nsec as u32),

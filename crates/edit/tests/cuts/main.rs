@@ -36,11 +36,14 @@ enum Judges {
     All,
 }
 
+/// Called with a moment, what was kept of the loose writes, and the medium.
+type Judge<'a> = dyn FnMut(usize, (&str, Judges), MemoryDevice) + 'a;
+
 /// The media that a cut after each moment may leave, with words for each.
 fn media(
     (recorded, base): (&Recorded, &MemoryDevice),
     (moments, drawn): (Vec<usize>, u64),
-    judge: &mut dyn FnMut(usize, (&str, Judges), MemoryDevice),
+    judge: &mut Judge<'_>,
 ) {
     for moment in moments {
         let cut = recorded.log.cut(moment);
@@ -79,7 +82,7 @@ fn verdict(tree: &Result<Tree, String>, ends: &(Tree, Tree)) -> Result<bool, Str
         (_, true) => Ok(true),
         _ => Err(format!(
             "neither before nor after: {:?}",
-            tree.iter().filter(|one| !ends.0.contains(one) && !ends.1.contains(one)).next()
+            tree.iter().find(|one| !ends.0.contains(one) && !ends.1.contains(one))
         )),
     }
 }
