@@ -138,7 +138,7 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant ls -lR --sha256 --json IMAGE has the digest of every file",
     ),
     (
-        &["readlink", "xattr", "getfattr", "getfacl", "attr"],
+        &["readlink", "xattr", "getfacl", "attr"],
         "extant stat IMAGE:/PATH shows all of a file but its bytes",
     ),
     (&["head", "tail", "less", "more", "type", "read"], "extant cat IMAGE:/PATH | less"),
