@@ -352,6 +352,11 @@ impl<'a> Copy<'a> {
                 opened => opened?,
             },
         };
+        if facts.size == 0 {
+            let size = self.stream(&mut *body, &mut *target)?;
+            target.end(size)?;
+            return body.end();
+        }
         let size = facts.size;
         let mut at = 0;
         while at < size {
@@ -379,6 +384,24 @@ impl<'a> Copy<'a> {
         }
         target.end(size)?;
         body.end()
+    }
+}
+
+impl Copy<'_> {
+    /// Copies a file that says that it is empty up to its end: those that the kernel makes up while
+    /// they are read say so. Returns how many bytes.
+    fn stream(&mut self, body: &mut dyn Body, target: &mut dyn Target) -> Result<u64> {
+        let mut at = 0;
+        loop {
+            let length = body.read(at, &mut self.buffer)?;
+            if length == 0 {
+                return Ok(at);
+            }
+            target.write(at, &self.buffer[..length])?;
+            at += length as u64;
+            self.copied.bytes += length as u64;
+            (self.listener)(&self.copied);
+        }
     }
 }
 
