@@ -19,6 +19,7 @@ test-all: export EXTANT_HOSTILE_ROUNDS = 200
 test-all: export EXTANT_FAST_COMMIT_SEEDS = 30
 test-all: export EXTANT_CLAIMS_ROUNDS = 60
 test-all: export EXTANT_MOUNT_CALLS = 25000
+test-all: export EXTANT_EDIT_CUTS = all
 test-all: export EXTANT_CRASH_STATES = 20000
 test-all: export EXTANT_CRASH_SEQUENCES = 100
 test-all: export EXTANT_CRASH_SCHEDULES = 1000

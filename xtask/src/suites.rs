@@ -20,6 +20,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("inspect", 65),
     ("archive", 10),
     ("image", 10),
+    ("edit", 20),
     ("sim", 15),
     ("chart", 10),
     ("lab", 145),

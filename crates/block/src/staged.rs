@@ -108,22 +108,18 @@ impl Staged {
 
     /// A write that goes both ways: parts of it, which end it together.
     fn split(&self, request: Request, end: u64) {
-        let content: Option<Vec<&[u8]>> = request.segments.iter().map(Segment::content).collect();
-        let Some(content) = content else {
-            return request.complete(Err(io::Error::other("bytes that are not there")));
-        };
-        let bytes = content.concat();
         let (start, urgency) = (request.offset, request.urgency);
         let mut parts = Vec::new();
         let mut at = start;
         while at < end {
             let (part, stop) = self.part(at, end);
-            parts.push((part, at, bytes[(at - start) as usize..(stop - start) as usize].to_vec()));
+            let range = (at - start) as usize..(stop - start) as usize;
+            parts.push((part, at, cut(&request.segments, range)));
             at = stop;
         }
         let gathering = Gathering { request, left: parts.len(), error: None };
         let gathering = Arc::new(ShortLock::new(Some(gathering)));
-        for (part, offset, bytes) in parts {
+        for (part, offset, segments) in parts {
             let gathering = Arc::clone(&gathering);
             let completion = move |done: crate::device::Completed| gather(&gathering, done.result);
             self.submit_to(
@@ -131,13 +127,32 @@ impl Staged {
                 Request {
                     operation: Operation::Write,
                     offset,
-                    segments: vec![Segment::Owned(bytes)],
+                    segments,
                     urgency,
                     completion: Box::new(completion),
                 },
             );
         }
     }
+}
+
+/// A range of the bytes of segments, copied.
+fn cut(segments: &[Segment], range: Range<usize>) -> Vec<Segment> {
+    let mut at = 0;
+    let mut parts = Vec::new();
+    for segment in segments {
+        let length = segment.bytes();
+        let start = range.start.max(at) - at;
+        let end = range.end.clamp(at, at + length) - at;
+        if start < end {
+            parts.push(match segment.content().and_then(|bytes| bytes.get(start..end)) {
+                Some(bytes) => Segment::Owned(bytes.to_vec()),
+                None => Segment::Phantom(end - start),
+            });
+        }
+        at += length;
+    }
+    parts
 }
 
 /// A write of which parts are under way.
@@ -240,7 +255,7 @@ mod tests {
 
     #[test]
     fn nothing_is_written_after_the_end() {
-        let (device, staged) = staged(vec![0..1]);
+        let (device, staged) = staged(std::iter::once(0..1).collect());
         staged.end();
         let error = staged.write(0, &[2; 1024]).expect_err("it has ended");
         assert!(error.to_string().contains("has ended"), "{error}");

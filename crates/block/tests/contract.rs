@@ -95,6 +95,32 @@ fn overlay_of_a_file() {
     let bytes = std::fs::read(&scratch.0).unwrap();
     assert!(bytes.iter().all(|byte| *byte == 0), "the file was written");
 }
+/// An overlay with no memory for its blocks: all are in the spool.
+fn spooled() -> Overlay {
+    let device = Arc::new(MemoryDevice::new(clock(), BYTES));
+    let scratch = Scratch::of_length(0);
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&scratch.0).unwrap();
+    Overlay::new(device, 4096, 0).with_spool(file)
+}
+#[test]
+fn overlay_in_a_spool() {
+    contract(spooled());
+    contract(SubmitOnly(spooled()));
+}
+/// Every other block was free.
+fn staged(block_bytes: u32) -> Staged {
+    let device = Arc::new(MemoryDevice::new(clock(), BYTES));
+    let blocks = BYTES / u64::from(block_bytes);
+    let free = (0..blocks).step_by(2).map(|block| block..block + 1).collect();
+    Staged::new(Overlay::new(device, block_bytes, 2 * BYTES), free)
+}
+#[test]
+fn staged_device() {
+    for block_bytes in [1024, 4096] {
+        contract(staged(block_bytes));
+        contract(SubmitOnly(staged(block_bytes)));
+    }
+}
 #[test]
 fn window_of_a_memory_device() {
     let device = Arc::new(MemoryDevice::new(clock(), 2 * BYTES));

@@ -123,6 +123,17 @@ impl Error {
     }
 }
 
+/// As it says itself, where no image is known that its paths are in.
+impl From<extant_edit::Error> for Error {
+    fn from(error: extant_edit::Error) -> Error {
+        let failure = Error::new(error.to_string());
+        match error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

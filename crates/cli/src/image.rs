@@ -95,9 +95,7 @@ pub fn after_redo(
     };
     let metadata = std::fs::metadata(&place.file).map_err(|error| place::missing(image, &error))?;
     let identity = Identity { offset: place.start(), image_bytes: metadata.len() };
-    let over = redo::over(&log, &device, &identity);
-    let over = over.map_err(|error| crate::editing::failure::of(image, error))?;
-    Ok(over.unwrap_or(device))
+    Ok(redo::over(&log, &device, &identity)?.unwrap_or(device))
 }
 
 /// Warns of an image that the kernel has mounted and may write: it may change while it is read, and

@@ -12,7 +12,6 @@
 
 use crate::cleanup::{PartialFile, Replace};
 use crate::console::note;
-use crate::editing::failure;
 use crate::error::Error;
 use crate::place;
 use extant_block::in_use::{self, Mount};
@@ -116,8 +115,7 @@ impl Target {
         let file = file.map_err(|error| Error::io(path.display(), &error))?;
         claim(&file, path, Access::ReadWrite)?;
         if let Some(log) = redo::path_of(&resolved) {
-            let finished = redo::finish(&log, &file);
-            say_finished(path, finished.map_err(|error| failure::of(path, error))?);
+            say_finished(path, redo::finish(&log, &file)?);
         }
         Ok(Target {
             file,

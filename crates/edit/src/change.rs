@@ -177,8 +177,8 @@ fn takes(journal: &Journal, held: &Held<'_>) -> bool {
 
 fn no_place(blocks: usize, block_size: u32) -> Error {
     let said = format!(
-        "the change of {blocks} blocks of {block_size} bytes does not fit into its journal, or it \
-         has none, and there is no place for a log beside a device"
+        "the change, {blocks} blocks of {block_size} bytes, does not fit into its journal or has \
+         none, and there is no place for a redo log"
     );
     Error::volume(said).hint("--log FILE names a place for it; or change less at a time")
 }

@@ -36,7 +36,7 @@ pub enum Place {
 #[derive(Debug)]
 pub enum What {
     /// The engine's reason.
-    Engine(ErrorKind),
+    Engine(Box<ErrorKind>),
     /// The host's reason.
     Host(io::Error),
     /// Anything else, in words.
@@ -96,7 +96,7 @@ impl Error {
     /// Whether there is no such file.
     pub fn is_not_found(&self) -> bool {
         match &self.what {
-            What::Engine(kind) => matches!(kind, ErrorKind::NotFound),
+            What::Engine(kind) => matches!(**kind, ErrorKind::NotFound),
             What::Host(error) => error.kind() == io::ErrorKind::NotFound,
             _ => false,
         }
@@ -109,7 +109,7 @@ impl From<extant_engine::Error> for Error {
             Some(path) => Place::Inside(path.into_path_buf()),
             None => Place::Volume,
         };
-        Error { place, what: What::Engine(error.kind), hint: None }
+        Error { place, what: What::Engine(Box::new(error.kind)), hint: None }
     }
 }
 

@@ -77,7 +77,7 @@ impl Mode {
             Kind::Bits { bits, .. } => *bits,
             Kind::Clauses(clauses) => {
                 let before = before & 0o7777;
-                clauses.iter().fold(before, |mode, clause| clause.applied(mode, is_directory))
+                clauses.iter().fold(before, |mode, clause| clause.applied(mode, file_type))
             }
         }
     }
@@ -142,7 +142,8 @@ fn rights_of(letters: &str) -> Option<Rights> {
 }
 
 impl Clause {
-    fn applied(&self, mode: u16, is_directory: bool) -> u16 {
+    fn applied(&self, mode: u16, file_type: FileType) -> u16 {
+        let is_directory = file_type == FileType::Directory;
         let bits = match self.rights {
             Rights::Copied(shift) => (mode >> shift & 0o7) * 0o111,
             Rights::Letters { bits, conditional } => {

@@ -65,6 +65,7 @@ pub(crate) fn change(
     blocks: &dyn Blocks,
 ) -> Result<()> {
     let failed = |error: io::Error| Error::from(extant_engine::Error::from(error));
+    // tidy: writers because the volume is closed
     device.flush().map_err(failed)?;
     let written = write(device, path, identity, block_size, blocks);
     if let Err(error) = written.and_then(|()| sync_folder(path)) {

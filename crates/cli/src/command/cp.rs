@@ -250,6 +250,13 @@ fn outwards(
         copying::copy(trees, &sources.paths, &destination, &options, &mut job).map_err(failed)?;
         shown.clone_from(image);
     }
+    if sink.left_out() > 0 {
+        console.warn(&format!(
+            "{}: {} owners and attributes were left out: only root may give them",
+            target.display(),
+            sink.left_out()
+        ));
+    }
     report::print(&shown, job.done, None, console)?;
     Ok(Exit::Complete)
 }

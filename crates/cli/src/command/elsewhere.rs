@@ -10,17 +10,14 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
          extant cat IMAGE:/PATH > FILE one file, extant tar IMAGE makes an archive",
     ),
     (
-        &["cp", "copy", "put", "add", "insert", "write", "install"],
-        "out of an image: extant cat IMAGE:/PATH > FILE; into one: extant mount IMAGE -- \
-         cp -a \"$PWD\"/FILE PATH",
+        &["copy", "put", "add", "insert", "install"],
+        "extant cp -a FILE IMAGE:/PATH copies into an image, extant cp -a IMAGE:/PATH FILE out of it",
     ),
     (
-        &[
-            "rm", "remove", "delete", "rmdir", "mkdir", "mknod", "mv", "rename", "move", "ln",
-            "touch", "chmod", "chown", "edit",
-        ],
-        "extant mount IMAGE -- rm -r PATH runs a command in the root of the image; a new image \
-         without some files: extant tar IMAGE | extant build --exclude PATTERN - NEW.img",
+        &["remove", "delete", "unlink", "rename", "move", "link", "symlink", "mknod", "change"],
+        "extant rm, mv, ln, mkdir, chmod and others change an image, each all or nothing; extant \
+         edit IMAGE SCRIPT runs many as one; what they cannot, such as mknod: extant mount IMAGE \
+         -- mknod PATH c 1 3",
     ),
     (
         &["fuse", "fuse2fs", "ext4fuse", "guestmount", "attach"],
@@ -33,7 +30,7 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant diff A B compares images, folders and tar archives",
     ),
     (
-        &["resize", "resize2fs", "grow", "shrink", "expand", "minimize", "truncate"],
+        &["resize", "resize2fs", "grow", "shrink", "expand", "minimize"],
         "a new image of another size is made by extant tar IMAGE | extant build --size SIZE - \
          NEW.img (without --size as \
          small as can be, with --free ROOM larger); in place: resize2fs IMAGE SIZE",
@@ -109,8 +106,9 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant ls -l IMAGE:/PATH lists a directory, extant ls -lR IMAGE everything",
     ),
     (
-        &["find", "grep", "search", "locate"],
-        "extant ls -R IMAGE lists every path, to be searched: extant ls -R IMAGE | grep NAME",
+        &["grep", "search", "locate"],
+        "extant find IMAGE:/ -name PATTERN looks for names; extant cat IMAGE:/PATH | grep WORD for \
+         what is in a file",
     ),
     (&["df", "free", "usage"], "extant info -h IMAGE shows how many blocks and inodes are free"),
     (
@@ -139,7 +137,7 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant ls -lR --sha256 --json IMAGE has the digest of every file",
     ),
     (
-        &["readlink", "xattr", "getfattr", "getfacl", "attr"],
+        &["readlink", "xattr", "getfacl", "attr"],
         "extant stat IMAGE:/PATH shows all of a file but its bytes",
     ),
     (&["head", "tail", "less", "more", "type", "read"], "extant cat IMAGE:/PATH | less"),

@@ -27,8 +27,8 @@ pub struct Arguments {
 /// The words of the command, also in a script.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Words {
-    /// The size: 4096, 512K, 1M; with + or - in front that much more or less, with < or > at most or
-    /// at least that much, with / or % rounded down or up to a multiple
+    /// The size: 4096, 512K, 1M; with + or - in front that much more or less, with < or > at most
+    /// or at least that much, with / or % rounded down or up to a multiple
     #[arg(short = 's', long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub size: NewSize,
     /// Make no file
@@ -59,17 +59,21 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     editing::run(arguments.words, &arguments.editing, console)
 }
 
+/// What a number after a sign means.
+type Kind = fn(u64) -> NewSize;
+
+const KINDS: [(char, Kind); 6] = [
+    ('+', NewSize::More),
+    ('-', NewSize::Less),
+    ('<', NewSize::AtMost),
+    ('>', NewSize::AtLeast),
+    ('/', NewSize::Down),
+    ('%', NewSize::Up),
+];
+
 fn size(word: &str) -> Result<NewSize, String> {
-    let kinds: [(char, fn(u64) -> NewSize); 6] = [
-        ('+', NewSize::More),
-        ('-', NewSize::Less),
-        ('<', NewSize::AtMost),
-        ('>', NewSize::AtLeast),
-        ('/', NewSize::Down),
-        ('%', NewSize::Up),
-    ];
-    let kind = kinds.iter().find(|(sign, _)| word.starts_with(*sign));
-    let (kind, digits): (fn(u64) -> NewSize, &str) =
+    let kind = KINDS.iter().find(|(sign, _)| word.starts_with(*sign));
+    let (kind, digits): (Kind, &str) =
         kind.map_or((NewSize::To, word), |(_, kind)| (*kind, &word[1..]));
     let parsed: Size = digits.parse().map_err(|error| format!("{error}"))?;
     let bytes = parsed.bytes(1).ok_or("is too large")?;

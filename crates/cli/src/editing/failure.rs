@@ -12,7 +12,7 @@ pub fn of(image: &Path, error: extant_edit::Error) -> Error {
     let extant_edit::Error { place, what, hint } = error;
     let subject = subject(image, &place);
     let failure = match what {
-        What::Engine(kind) => engine(image, &place, kind),
+        What::Engine(kind) => engine(image, &place, *kind),
         What::Host(error) => Error::io(subject, &error),
         What::Said(said) => Error::new(format!("{subject}: {said}")),
         What::Usage(said) => Error::usage(format!("{subject}: {said}")),

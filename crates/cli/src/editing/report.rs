@@ -27,7 +27,7 @@ struct Document<'a> {
     objects: u64,
     bytes: u64,
     kept: u64,
-    /// "journal", "redo-log", "nothing"; "dry-run" where nothing was to be written.
+    /// "journal", "redo-log", "nothing"; "none" where no image was to be written.
     committed: &'static str,
     /// Blocks that were in use and changed.
     changed_blocks: u64,
@@ -57,7 +57,7 @@ pub fn print(
         bytes: done.bytes,
         kept: done.kept,
         committed: match committed.map(|committed| committed.outcome) {
-            None => "dry-run",
+            None => "none",
             Some(Outcome::Nothing) => "nothing",
             Some(Outcome::Journal) => "journal",
             Some(Outcome::RedoLog) => "redo-log",

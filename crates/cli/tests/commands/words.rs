@@ -33,7 +33,7 @@ fn commands_of_other_tools_say_what_does_that_here() {
     for (word, advice) in [
         ("unpack", "extant extract IMAGE DIR"),
         ("fuse2fs", "extant mount IMAGE FOLDER"),
-        ("cp", "extant cat IMAGE:/PATH > FILE"),
+        ("copy", "extant cp -a IMAGE:/PATH FILE"),
         ("cmp", "extant diff A B"),
         ("resize", "resize2fs IMAGE SIZE"),
         ("grow", "--free"),
@@ -46,12 +46,12 @@ fn commands_of_other_tools_say_what_does_that_here() {
         ("repair", "e2fsck -fy"),
         ("dumpe2fs", "extant info"),
         ("debugfs", "extant stat"),
-        ("rm", "--exclude"),
-        ("mkdir", "extant mount IMAGE -- "),
+        ("remove", "extant rm"),
+        ("mknod", "extant mount IMAGE -- "),
         ("list", "extant ls"),
         ("df", "extant info -h"),
         ("du", "extant layout"),
-        ("find", "extant ls -R"),
+        ("locate", "extant find"),
         ("e2image", "cp --sparse"),
     ] {
         let (code, message, hint) = refused(&[word, "--some-option", "disk.img"], folder.path());

@@ -126,3 +126,15 @@ fn owners_modes_and_counts_are_as_asked() {
     let told = extant(&["chown", "nobody-here", &target]);
     assert!(told.code == 2 && told.err.contains("/etc/passwd of the image"), "{told:?}");
 }
+
+#[test]
+fn files_that_the_kernel_makes_up_are_whole() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext4"]);
+    done(&["cp", "/proc/version", &format!("{image}:/version")]);
+    let expected = fs::read_to_string("/proc/version").unwrap();
+    assert_eq!(done(&["cat", &format!("{image}:/version")]), expected);
+}

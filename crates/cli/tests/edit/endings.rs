@@ -4,7 +4,6 @@ use extant_testkit::command::{output, program, with_default_signals};
 use std::fs;
 use std::io::Write;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 /// A command that waits for its standard input, with some of it read.
 fn waiting(image: &str) -> Child {
@@ -12,12 +11,8 @@ fn waiting(image: &str) -> Child {
     let mut command = with_default_signals(&command);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it runs");
+    // When this returns all but what fits into the pipe was read.
     child.stdin.as_mut().unwrap().write_all(&vec![b'x'; 3 << 20]).unwrap();
-    // Enough that some of it was written to the image.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(300) {
-        std::thread::yield_now();
-    }
     child
 }
 
@@ -79,7 +74,7 @@ fn redo_log(before: &[u8], after: &[u8]) -> Vec<u8> {
 
 fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ 0x82f6_3b78 * (crc & 1))
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 * (crc & 1)))
     })
 }
 
@@ -127,4 +122,45 @@ fn a_redo_log_that_was_left_is_seen_by_all_and_ended_by_writers() {
     let told = said(&mut command(&["mkfs", "--force", &image, "8M"]));
     assert_eq!(told.code, 0, "{told:?}");
     assert_eq!(done(&["ls", &format!("{image}:/")]), "lost+found\n");
+}
+
+/// A loop device over an image; detached with its value.
+struct LoopDevice(String);
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = output(program("losetup").args(["--detach", &self.0]));
+    }
+}
+
+#[test]
+fn a_device_without_a_journal_needs_a_place_for_its_log() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext2"]);
+    let Ok(made) = output(program("losetup").args(["--find", "--show", &image])) else {
+        eprintln!("skipped: no loop devices here");
+        return;
+    };
+    let device = LoopDevice(String::from_utf8(made.stdout).unwrap().trim().to_owned());
+    let place = format!("{}:/new", device.0);
+    let told = extant(&["mkdir", &place]);
+    assert!(told.code == 1 && told.err.contains("--log FILE"), "{told:?}");
+    let log = bench.join("log");
+    let shown = log.display().to_string();
+    let told = done(&["--json", "mkdir", "--log", &shown, &place]);
+    assert!(told.contains("\"committed\":\"redo-log\"") && !log.exists(), "{told}");
+    assert_eq!(done(&["ls", &format!("{}:/", device.0)]), "lost+found\nnew\n");
+    // What was cut off is ended with the same option.
+    let before = bytes(&device.0);
+    done(&["rmdir", "--log", &shown, &place]);
+    fs::write(&log, redo_log(&before, &bytes(&device.0))).unwrap();
+    fs::OpenOptions::new().write(true).open(&device.0).unwrap().write_all(&before).unwrap();
+    let told = extant(&["touch", "-c", "--log", &shown, &place]);
+    assert!(told.code == 0 && told.err.contains("was ended"), "{told:?}");
+    assert_eq!(done(&["ls", &format!("{}:/", device.0)]), "lost+found\n");
+    drop(device);
+    clean(&image);
 }

@@ -34,7 +34,7 @@ fn facts(stat: &Stat) -> Facts {
         uid: stat.st_uid,
         gid: stat.st_gid,
         size: stat.st_size.max(0).cast_unsigned(),
-        links: stat.st_nlink as u64,
+        links: stat.st_nlink,
         access_time: time(stat.st_atime, stat.st_atime_nsec as u32),
         modify_time: time(stat.st_mtime, stat.st_mtime_nsec as u32),
         change_time: time(stat.st_ctime, stat.st_ctime_nsec as u32),
@@ -180,8 +180,17 @@ impl Body for HostBody {
         let stat = rustix::fs::fstat(&self.file).map_err(|error| Error::host(&self.path, error))?;
         let now = facts(&stat);
         let same = (now.size, now.modify_time) == (self.facts.size, self.facts.modify_time);
+        // What the kernel makes up has any time.
+        let same = same || now.size == 0 && self.facts.size == 0;
         if same { Ok(()) } else { Err(self.changed()) }
     }
+}
+
+/// Whether an object got what it was to have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Yes,
+    LeftOut,
 }
 
 /// A folder of the host that is written below. Paths are relative to it.
@@ -190,6 +199,8 @@ pub struct HostSink {
     shown: PathBuf,
     /// The folder that was opened last, by its path: most objects are beside the one before.
     last: std::cell::RefCell<Option<(PathBuf, std::rc::Rc<OwnedFd>)>>,
+    /// Owners and attributes that only root may give.
+    left_out: std::cell::Cell<u64>,
 }
 
 impl HostSink {
@@ -201,7 +212,25 @@ impl HostSink {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let root = openat(CWD, folder, flags, Mode::empty());
         let root = root.map_err(|error| Error::host(folder, error))?;
-        Ok(HostSink { root, shown: folder.to_owned(), last: std::cell::RefCell::default() })
+        let (last, left_out) = (std::cell::RefCell::default(), std::cell::Cell::default());
+        Ok(HostSink { root, shown: folder.to_owned(), last, left_out })
+    }
+
+    /// How many owners and attributes were left out because only root may give them.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.get()
+    }
+
+    /// Takes what only root may do as left out, for others, as cp(1) does.
+    fn unless_root(&self, path: &Path, outcome: std::result::Result<(), Errno>) -> Result<Given> {
+        match outcome {
+            Ok(()) => Ok(Given::Yes),
+            Err(Errno::PERM) if !rustix::process::geteuid().is_root() => {
+                self.left_out.set(self.left_out.get() + 1);
+                Ok(Given::LeftOut)
+            }
+            Err(error) => Err(self.failed(path)(error)),
+        }
     }
 
     fn failed(&self, path: &Path) -> impl Fn(Errno) -> Error {
@@ -302,10 +331,15 @@ impl Sink for HostSink {
         let (folder, name) = self.place(path)?;
         let failed = self.failed(path);
         let Description { permissions, owner, times, attributes } = description;
+        let mut permissions = *permissions;
         if owner.uid.is_some() || owner.gid.is_some() {
             let (uid, gid) = (owner.uid.map(Uid::from_raw), owner.gid.map(Gid::from_raw));
             let flags = AtFlags::SYMLINK_NOFOLLOW;
-            rustix::fs::chownat(&*folder, name, uid, gid, flags).map_err(&failed)?;
+            let owned = rustix::fs::chownat(&*folder, name, uid, gid, flags);
+            if self.unless_root(path, owned)? == Given::LeftOut {
+                // Nobody is to run it with the rights of somebody else.
+                permissions = permissions.map(|permissions| permissions & 0o1777);
+            }
         }
         // By the open object: a name may have become another's meanwhile.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -320,7 +354,7 @@ impl Sink for HostSink {
         for Attribute { name: attribute, value } in attributes.iter().filter(|_| !is_symlink) {
             let set =
                 rustix::fs::setxattr(&by_number, attribute.as_slice(), value, XattrFlags::empty());
-            set.map_err(&failed)?;
+            self.unless_root(path, set)?;
         }
         if let Some((access, modify)) = times {
             let spec =

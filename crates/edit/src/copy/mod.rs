@@ -198,6 +198,12 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
+    /// Whether source and sink are one tree.
+    fn is_within_a_tree(&self) -> bool {
+        let sink = self.sink.tree_identity();
+        sink.is_some_and(|identity| self.source.tree_identity() == Some(identity))
+    }
+
     fn description(&self, from: &Path, facts: &Facts, links: Links) -> Result<Description> {
         let Options { keep, owner, mode, .. } = self.options;
         let mut owner = *owner;
@@ -251,7 +257,7 @@ impl<'a> Copy<'a> {
                 self.copied.objects += 1;
             }
         }
-        if self.source.is_sink(self.sink) {
+        if self.is_within_a_tree() {
             if let Some(made) = self.sink.found(to, Links::Stay)?.filter(|_| there.is_none()) {
                 self.made.insert(made.identity, ());
             }
@@ -291,7 +297,7 @@ impl<'a> Copy<'a> {
                 self.copied.kept += 1;
                 return Ok(());
             }
-            if self.source.is_sink(self.sink) && there.identity == facts.identity {
+            if self.is_within_a_tree() && there.identity == facts.identity {
                 let said = format!("is the same file as {}", to.display());
                 return Err(self.source.error(from, &said));
             }
@@ -309,7 +315,7 @@ impl<'a> Copy<'a> {
         }
         let description = self.description(from, facts, links)?;
         if is_regular {
-            self.file(from, to, facts, there.is_some())?;
+            self.file(from, to, facts, there.as_ref())?;
         } else {
             if has_name.is_some() {
                 self.sink.remove(to)?;
@@ -329,16 +335,16 @@ impl<'a> Copy<'a> {
         }
     }
 
-    fn file(&mut self, from: &Path, to: &Path, facts: &Facts, is_there: bool) -> Result<()> {
+    fn file(&mut self, from: &Path, to: &Path, facts: &Facts, there: Option<&Facts>) -> Result<()> {
         // Opened first: what cannot be read replaces nothing.
         let mut body = self.source.open(from, facts)?;
         let permissions = match &self.options.mode {
             Some(mode) => mode.applied(facts.permissions, FileType::Regular),
             None => facts.permissions & 0o777 & !UMASK,
         };
-        let mut target = match is_there {
-            false => self.sink.make_file(to, permissions)?,
-            true => match self.sink.open_cut(to) {
+        let mut target = match there {
+            None => self.sink.make_file(to, permissions)?,
+            Some(_) => match self.sink.open_cut(to) {
                 Err(error) if self.options.existing == Existing::Force && is_denied(&error) => {
                     self.sink.remove(to)?;
                     self.sink.make_file(to, permissions)?
@@ -346,6 +352,11 @@ impl<'a> Copy<'a> {
                 opened => opened?,
             },
         };
+        if facts.size == 0 {
+            let size = self.stream(&mut *body, &mut *target)?;
+            target.end(size)?;
+            return body.end();
+        }
         let size = facts.size;
         let mut at = 0;
         while at < size {
@@ -376,9 +387,27 @@ impl<'a> Copy<'a> {
     }
 }
 
+impl Copy<'_> {
+    /// Copies a file that says that it is empty up to its end: those that the kernel makes up while
+    /// they are read say so. Returns how many bytes.
+    fn stream(&mut self, body: &mut dyn Body, target: &mut dyn Target) -> Result<u64> {
+        let mut at = 0;
+        loop {
+            let length = body.read(at, &mut self.buffer)?;
+            if length == 0 {
+                return Ok(at);
+            }
+            target.write(at, &self.buffer[..length])?;
+            at += length as u64;
+            self.copied.bytes += length as u64;
+            (self.listener)(&self.copied);
+        }
+    }
+}
+
 fn is_denied(error: &Error) -> bool {
     match &error.what {
-        What::Engine(kind) => matches!(kind, ErrorKind::NotPermitted(_)),
+        What::Engine(kind) => matches!(**kind, ErrorKind::NotPermitted(_)),
         What::Host(error) => error.kind() == io::ErrorKind::PermissionDenied,
         _ => false,
     }

@@ -1,5 +1,4 @@
 //! What a copy is made of.
-use super::sink::Sink;
 use crate::error::{Error, Result};
 use crate::tree::Links;
 use extant_format::attribute::Attribute;
@@ -63,10 +62,6 @@ pub trait Source {
     fn open(&self, path: &Path, facts: &Facts) -> Result<Box<dyn Body>>;
     /// An error about a path of it.
     fn error(&self, path: &Path, said: &str) -> Error;
-    /// Whether a copy goes to the same tree.
-    fn is_sink(&self, sink: &dyn Sink) -> bool {
-        sink.tree_identity().is_some_and(|identity| self.tree_identity() == Some(identity))
-    }
     /// What tells this tree from others; `None` if it is none that a copy could go to.
     fn tree_identity(&self) -> Option<usize>;
 }

@@ -36,11 +36,14 @@ enum Judges {
     All,
 }
 
+/// Called with a moment, what was kept of the loose writes, and the medium.
+type Judge<'a> = dyn FnMut(usize, (&str, Judges), MemoryDevice) + 'a;
+
 /// The media that a cut after each moment may leave, with words for each.
 fn media(
     (recorded, base): (&Recorded, &MemoryDevice),
     (moments, drawn): (Vec<usize>, u64),
-    judge: &mut dyn FnMut(usize, (&str, Judges), MemoryDevice),
+    judge: &mut Judge<'_>,
 ) {
     for moment in moments {
         let cut = recorded.log.cut(moment);
@@ -79,7 +82,7 @@ fn verdict(tree: &Result<Tree, String>, ends: &(Tree, Tree)) -> Result<bool, Str
         (_, true) => Ok(true),
         _ => Err(format!(
             "neither before nor after: {:?}",
-            tree.iter().filter(|one| !ends.0.contains(one) && !ends.1.contains(one)).next()
+            tree.iter().find(|one| !ends.0.contains(one) && !ends.1.contains(one))
         )),
     }
 }
@@ -102,7 +105,7 @@ fn by_e2fsck(medium: &MemoryDevice, folder: &Scratch) -> Result<Tree, String> {
 fn stride() -> usize {
     match std::env::var("EXTANT_EDIT_CUTS").as_deref() {
         Ok("all") => 1,
-        _ => 13,
+        _ => 31,
     }
 }
 
@@ -140,7 +143,53 @@ fn a_cut_of_a_transaction_leaves_before_or_after() {
             },
         );
         assert!(seen[0] > 20 && seen[1] > 20 && last, "{kind:?}: {seen:?}");
+        by_kernel(&recorded, &base, &ends, &folder);
     }
+}
+
+/// The kernel replays the transaction when nothing of it is in its place yet.
+fn by_kernel(recorded: &Recorded, base: &MemoryDevice, ends: &(Tree, Tree), folder: &Scratch) {
+    if !oracle::can_mount() {
+        return;
+    }
+    // The second flush makes the beginning of the log durable.
+    let moment = recorded.flush_moments()[1] + 1;
+    let medium = recorded.log.cut(moment).durable(base).expect("a medium");
+    let image = folder.join("kernel.img");
+    medium.save(&image).expect("it is saved");
+    let mounted = oracle::mount_loop(&image, oracle::Access::ReadWrite, "").expect("it mounts");
+    mounted.unmount().expect("it is unmounted");
+    oracle::e2fsck(&image).expect("clean");
+    let bytes = std::fs::read(&image).expect("it is read");
+    let tree = tree_of(Arc::new(MemoryDevice::from_bytes(volumes::clock(), &bytes)));
+    assert_eq!(verdict(&tree, ends), Ok(true), "after the kernel's replay");
+}
+
+/// A change that the log has no room for, with little memory: a redo log, and most of it in the
+/// spool.
+#[test]
+fn what_the_log_has_no_room_for_goes_through_a_redo_log() {
+    if !oracle::require("mke2fs") || !oracle::require("e2fsck") {
+        return;
+    }
+    let folder = quick_folder("edit-large");
+    let device = Arc::new(Kind::EXT4_1K.make());
+    assert_eq!(volumes::make_large(&device).unwrap(), extant_edit::Outcome::Journal);
+    let before = volumes::bytes_of(&*device);
+    let outcome = volumes::overwrite_large(&device, None);
+    let refused = outcome.expect_err("there is no place for a log").to_string();
+    assert!(refused.contains("does not fit into its journal"), "{refused}");
+    assert!(volumes::bytes_of(&*device) == before, "a change that was refused shows");
+    let log = folder.join("log");
+    let outcome = volumes::overwrite_large(&device, Some(&log)).unwrap();
+    assert_eq!(outcome, extant_edit::Outcome::RedoLog);
+    assert!(!log.exists());
+    let image = folder.join("large.img");
+    device.save(&image).expect("it is saved");
+    oracle::e2fsck(&image).expect("clean");
+    let tree = tree_of(device).expect("a tree");
+    let large = tree.iter().find(|entry| entry.0 == "/large").expect("it is there");
+    assert!(large.6 == vec![b'b'; volumes::LARGE_BYTES], "not all is new");
 }
 
 #[test]

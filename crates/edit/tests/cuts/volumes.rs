@@ -113,6 +113,39 @@ pub fn change(device: &Arc<Recorded>, redo: Option<&Path>) -> Outcome {
     change.commit().expect("it is committed").outcome
 }
 
+/// Bytes of a file that is more than a log of 1 MiB takes.
+pub const LARGE_BYTES: usize = 2 << 20;
+
+/// A change of a volume, with memory for 64 blocks.
+fn change_large(
+    device: &Arc<MemoryDevice>,
+    redo: Option<&Path>,
+    work: impl FnOnce(&Change) -> extant_edit::Result<()>,
+) -> extant_edit::Result<Outcome> {
+    let redo = redo.map(|path| (path.to_owned(), identity(&**device)));
+    let held_bytes_max = Some(64 << 10);
+    let options = ChangeOptions { redo, held_bytes_max, ..ChangeOptions::default() };
+    let change = Change::open(Arc::clone(device) as _, &options)?;
+    work(&change)?;
+    Ok(change.commit()?.outcome)
+}
+
+/// Makes a large file: its blocks were free.
+pub fn make_large(device: &Arc<MemoryDevice>) -> extant_edit::Result<Outcome> {
+    change_large(device, None, |change| write(change, "/large", &"a".repeat(LARGE_BYTES)))
+}
+
+/// Writes over its blocks, which are in use.
+pub fn overwrite_large(
+    device: &Arc<MemoryDevice>,
+    redo: Option<&Path>,
+) -> extant_edit::Result<Outcome> {
+    change_large(device, redo, |change| {
+        let file = change.open_file("/large")?;
+        Ok(file.write_all_at(0, &vec![b'b'; LARGE_BYTES])?)
+    })
+}
+
 /// Path, mode, links, owner, size, times and content of an object.
 pub type Entry = (String, u16, u16, u32, u64, i64, Vec<u8>);
 /// All objects, in the order of their paths.
