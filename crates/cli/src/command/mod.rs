@@ -12,6 +12,7 @@
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
+//! names              links by which this program is called as mke2fs and e2fsck are
 //! man, completions   the manual, and words for shells
 //! elsewhere          commands of other tools
 //! ```
@@ -32,6 +33,7 @@ pub mod ls;
 pub mod man;
 pub mod mkfs;
 pub mod mount;
+pub mod names;
 pub mod replay;
 pub mod stat;
 pub mod tar;
@@ -76,6 +78,7 @@ commands! {
     man         Man         "man",
     mkfs        Mkfs        "mkfs",
     mount       Mount       "mount",
+    names       Names       "names",
     replay      Replay      "replay",
     stat        Stat        "stat",
     tar         Tar         "tar",

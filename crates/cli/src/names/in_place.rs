@@ -93,8 +93,12 @@ impl InPlace {
 pub fn superblock(device: &dyn BlockDevice, path: &Path) -> Result<Superblock, Error> {
     let shown = path.display();
     let mut bytes = [0; SUPERBLOCK_SIZE];
-    let read = device.read(SUPERBLOCK_OFFSET, &mut bytes);
-    read.map_err(|error| Error::io(&shown, &error))?;
+    match device.read(SUPERBLOCK_OFFSET, &mut bytes) {
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            return Err(Error::new(format!("{shown}: is too short for a file system")));
+        }
+        read => read.map_err(|error| Error::io(&shown, &error))?,
+    }
     Superblock::parse_any(&bytes).map_err(|error| {
         Error::new(format!("{shown}: {error}")).hint("extant info says what else it is")
     })

@@ -7,9 +7,7 @@ use extant_engine::mkfs::{
 };
 use extant_format::BlockNo;
 use extant_format::layout::{Inodes, Marks, Packing, Tables, Wishes};
-use extant_format::superblock::{
-    CREATOR_NAMES, Feature, Features, HashVersion, mount_option, superblock_flags,
-};
+use extant_format::superblock::{Feature, Features, HashVersion, mount_option, superblock_flags};
 
 const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
@@ -48,6 +46,21 @@ fn line<T>(text: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::Line(text.into()))
 }
 
+/// -o hurd.
+const HURD: u32 = 1;
+
+/// -o: the system that made the volume, by number or name.
+fn creator(request: &Request) -> Result<u32, Refusal> {
+    const NAMES: [(&str, u32); 5] =
+        [("linux", 0), ("gnu", HURD), ("hurd", HURD), ("freebsd", 3), ("lites", 4)];
+    let Some(name) = request.creator.as_deref() else { return Ok(0) };
+    let of_name = || NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    match name.parse().ok().or_else(|| of_name().map(|row| row.1)) {
+        Some(number) => Ok(number),
+        None => line(format!("unknown os - {name}")),
+    }
+}
+
 /// The types that the configuration is asked about: the file system, and what it is for.
 fn types(
     request: &Request,
@@ -55,7 +68,10 @@ fn types(
     surroundings: &Surroundings,
     journal: bool,
 ) -> Result<Vec<String>, Refusal> {
+    let is_hurd = creator(request)? == HURD;
     let named = request.file_system.as_deref().or(surroundings.file_system);
+    // The Hurd knows ext2 only, whatever the program's name says.
+    let named = if is_hurd { Some("ext2") } else { named };
     let named = named.or_else(|| configuration.value(&[], "fs_type"));
     let file_system = named.unwrap_or(if journal { "ext3" } else { "ext2" });
     if !configuration.knows(file_system) && !["ext2", "ext3", "ext4"].contains(&file_system) {
@@ -87,6 +103,9 @@ fn types(
             }
             .to_owned(),
         ),
+    }
+    if is_hurd {
+        types.push("hurd".to_owned());
     }
     Ok(types)
 }
@@ -243,21 +262,10 @@ fn marks(
     for (to, from) in last_mounted.iter_mut().zip(request.last_mounted.iter().flatten()) {
         *to = *from;
     }
-    let creator_os = match request.creator.as_deref() {
-        None => 0,
-        Some(name) => {
-            let number: Option<u32> = name.parse().ok();
-            let known = (0..).zip(CREATOR_NAMES);
-            let of_name = |name: &str| {
-                let name = if name.eq_ignore_ascii_case("GNU") { "Hurd" } else { name };
-                known.clone().find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|row| row.0)
-            };
-            match number.or_else(|| of_name(name)) {
-                Some(number) => number,
-                None => return line(format!("unknown os - {name}")),
-            }
-        }
-    };
+    let creator_os = creator(request)?;
+    if creator_os == HURD {
+        set.clear(Feature::FILETYPE);
+    }
     let configured = match configuration.value(types, "errors") {
         Some("remount-ro") => 2,
         Some("panic") => 3,
