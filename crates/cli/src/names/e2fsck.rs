@@ -180,6 +180,13 @@ fn extended(list: &str, request: &mut Request) -> Result<(), String> {
     Ok(())
 }
 
+/// What the superblock said before the check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Clean,
+    NotClean,
+}
+
 /// What is known of a volume before it is checked.
 struct Subject<'a> {
     name: &'static str,
@@ -232,7 +239,8 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         drop(judged);
         return replay_only(&subject, request, &after);
     }
-    checked(&subject, request, judged, is_clean)
+    let before = if is_clean { Before::Clean } else { Before::NotClean };
+    checked(&subject, request, judged, before)
 }
 
 /// The journal cannot be replayed: that is left, as any problem is.
@@ -282,7 +290,7 @@ fn checked(
     subject: &Subject<'_>,
     request: &Request,
     device: Arc<dyn BlockDevice>,
-    was_clean: bool,
+    before: Before,
 ) -> Result<u8, Error> {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
     let threads = u32::try_from(threads).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
@@ -303,7 +311,7 @@ fn checked(
             replay(subject)?;
         }
         note(subject)?;
-        if !was_clean {
+        if before == Before::NotClean {
             code = CORRECTED;
         }
     }

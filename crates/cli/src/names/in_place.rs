@@ -2,6 +2,7 @@
 //!
 //! *Invariants*: the copies are written before the primary superblock, so that a cut leaves a
 //! primary that agrees with itself.
+// tidy: writers because the superblock alone is changed, of a volume that no one has open
 use crate::error::Error;
 use crate::target::Target;
 use extant_block::{BlockDevice, FileDevice, RealClock};
