@@ -354,7 +354,7 @@ pub fn restart(bytes: &mut [u8], depth: u16) {
 /// full.
 pub fn append_index(bytes: &mut [u8], at: usize, index: Index) {
     let (header, _) = parts(bytes);
-    header.entries = U16::new(at as u16 + 1);
+    header.entries = U16::new((at as u16).saturating_add(1));
     set_index(bytes, at, index);
 }
 

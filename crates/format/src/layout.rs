@@ -338,7 +338,7 @@ impl Layout {
                 descriptor.free_inodes = per_group.saturating_sub(here);
                 if uses_flags {
                     descriptor.unused_inodes = descriptor.free_inodes;
-                    descriptor.flags &= !INODE_UNINIT;
+                    descriptor.flags &= !(INODE_UNINIT | BLOCK_UNINIT);
                 }
             }
             free = free.saturating_add(descriptor.free_inodes);

@@ -150,7 +150,7 @@ pub fn new_file(kind: usize, entries: &[QuotaEntry]) -> NewFile {
     put(&mut bytes, offset_of!(RawHead, magic), &magic.to_le_bytes());
     put(&mut bytes, offset_of!(RawHead, version), &VERSION.to_le_bytes());
     for slot in 0..2 {
-        let at = offset_of!(RawHead, times_and_flags).saturating_add(slot * 4);
+        let at = offset_of!(RawHead, times_and_flags).saturating_add(4_usize.saturating_mul(slot));
         put(&mut bytes, at, &GRACE_SECONDS.to_le_bytes());
     }
     put(&mut bytes, offset_of!(RawHead, blocks), &blocks.to_le_bytes());

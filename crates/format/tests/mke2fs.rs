@@ -113,7 +113,9 @@ impl Case {
         }
         command.args(["-E", &extended]);
         match self.inodes {
-            Inodes::AtLeast(count) => command.args(["-N", &count.to_string()]),
+            Inodes::AtLeast(count) | Inodes::About(count) => {
+                command.args(["-N", &count.to_string()])
+            }
             Inodes::BytesPerInode(bytes) => command.args(["-i", &bytes.to_string()]),
         };
         if self.features().has(Feature::FLEX_BG) {

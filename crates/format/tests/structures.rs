@@ -3,7 +3,7 @@
 use extant_format::checksum::{crc16, crc32c};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::{Device, FileType, Inode, Time, flags};
-use extant_format::layout::{Inodes, Layout, Wishes};
+use extant_format::layout::{Inodes, Layout, Marks, Packing, Wishes};
 use extant_format::superblock::{
     Feature, Features, HashVersion, MappingKind, SUPERBLOCK_SIZE, Superblock, SuperblockError,
 };
@@ -36,6 +36,10 @@ fn wishes(block_size: u32, blocks: u64, names: &str) -> Wishes {
         created_seconds: 1_700_000_000,
         stride: 0,
         stripe_width: 0,
+        marks: Marks::default(),
+        descriptor_size: None,
+        copies: 2,
+        packing: Packing::FlexGroups,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
 use extant_engine::ErrorKind;
 use extant_engine::allocation::MapBlocks;
-use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish, Profile};
+use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish, Placing, Profile};
 use extant_engine::preset::Policies;
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, Superblock};
@@ -108,6 +108,10 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let epoch = source_date_epoch()?;
     let block_size = format.block_size_for(bytes);
     let mut options = options(&format, bytes / u64::from(block_size), block_size, epoch)?;
+    if arguments.format.map_blocks() == MapBlocks::Beside {
+        options.placing = Placing::Mke2fs;
+    }
+    options.mount_record.seconds = options.wishes.created_seconds;
     let (layout, journal_blocks) = mkfs::plan(&options).map_err(|error| refusal(error, &shown))?;
     warn(console, &options, journal_blocks);
     let superblock = match arguments.dry_run {
@@ -255,6 +259,13 @@ fn warn(console: &Console, options: &FormatOptions, journal_blocks: u32) {
         && options.journal == JournalWish::Default
     {
         console.warn("the file system is too small for a journal: it has none");
+    }
+    let foreign = wishes.features.unsupported();
+    if !foreign.is_empty() {
+        console.warn(&format!(
+            "a volume with {}: it is checked and shown, and not opened yet",
+            foreign.join(", ")
+        ));
     }
     if wishes.block_size > 4096 {
         let size = wishes.block_size;

@@ -17,6 +17,7 @@
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
+//! names              links by which this program is called as mke2fs and e2fsck are
 //! man, completions   the manual, and words for shells
 //! diff               what differs between images, folders and archives
 //! elsewhere          commands of other tools
@@ -51,6 +52,7 @@ pub mod mkdir;
 pub mod mkfs;
 pub mod mount;
 pub mod mv;
+pub mod names;
 pub mod replay;
 pub mod rm;
 pub mod rmdir;
@@ -120,6 +122,7 @@ commands! {
     mkfs        Mkfs        "mkfs",
     mount       Mount       "mount",
     mv          Mv          "mv",
+    names       Names       "names",
     replay      Replay      "replay",
     rm          Rm          "rm",
     rmdir       Rmdir       "rmdir",

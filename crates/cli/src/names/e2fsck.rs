@@ -127,8 +127,9 @@ fn read(words: &[OsString]) -> Result<Request, String> {
             'C' if text.parse::<i32>().is_err() => {
                 return Err(format!("Invalid completion information file descriptor: {text}"));
             }
-            // -C: the line that moves needs no descriptor; -t: times; -r, -d, -F, -k: nothing here.
-            'C' | 't' | 'r' | 'd' | 'F' | 'k' => {}
+            // -C: the line that moves needs no descriptor; -t: times; -D: directories are left as
+            // they are, which is right; -r, -d, -F, -k: nothing here.
+            'C' | 't' | 'D' | 'r' | 'd' | 'F' | 'k' => {}
             _ => return Err(format!("-{letter}: {}", refused(letter))),
         }
     }
@@ -147,7 +148,6 @@ fn read(words: &[OsString]) -> Result<Request, String> {
 fn refused(letter: char) -> &'static str {
     match letter {
         'c' | 'l' | 'L' => "bad blocks are not searched for or listed",
-        'D' => "directories are not rewritten: nothing is mended yet",
         'j' => "an external journal is not replayed",
         'z' => "nothing is mended yet, so there is nothing to undo",
         _ => "not supported",
@@ -178,6 +178,13 @@ fn extended(list: &str, request: &mut Request) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What the superblock said before the check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Clean,
+    NotClean,
 }
 
 /// What is known of a volume before it is checked.
@@ -214,10 +221,10 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
             quiet.chatter = crate::console::Chatter::Quiet;
             recovery::judged(path, device, &quiet)
         }
-        (true, _) => {
-            let failed = |error| image::failure(path, error);
-            recovered(device, Orphans::Leave).map_err(failed)?.device
-        }
+        (true, _) => match recovered(device, Orphans::Leave) {
+            Ok(recovered) => recovered.device,
+            Err(error) => return unreplayed(&subject, image::failure(path, error)),
+        },
     };
     let after = in_place::superblock(&*judged, path)?;
     let is_clean = after.state & (state::CLEAN | state::ERRORS) == state::CLEAN;
@@ -228,9 +235,19 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         say(&format!("{shown} {why}, check forced.\n"));
     }
     if !checks || request.journal_only {
+        // An image that is open for reading is not opened for writing.
+        drop(judged);
         return replay_only(&subject, request, &after);
     }
-    checked(&subject, request, judged, is_clean)
+    let before = if is_clean { Before::Clean } else { Before::NotClean };
+    checked(&subject, request, judged, before)
+}
+
+/// The journal cannot be replayed: that is left, as any problem is.
+fn unreplayed(subject: &Subject<'_>, error: Error) -> Result<u8, Error> {
+    complain(&one_line(subject.name, &error));
+    complain(&format!("{}: nothing was changed", subject.path.display()));
+    Ok(LEFT)
 }
 
 /// Whether the superblock asks for a check after so many mounts, or so much time.
@@ -273,7 +290,7 @@ fn checked(
     subject: &Subject<'_>,
     request: &Request,
     device: Arc<dyn BlockDevice>,
-    was_clean: bool,
+    before: Before,
 ) -> Result<u8, Error> {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
     let threads = u32::try_from(threads).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
@@ -294,7 +311,7 @@ fn checked(
             replay(subject)?;
         }
         note(subject)?;
-        if !was_clean {
+        if before == Before::NotClean {
             code = CORRECTED;
         }
     }

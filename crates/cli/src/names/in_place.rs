@@ -2,6 +2,7 @@
 //!
 //! *Invariants*: the copies are written before the primary superblock, so that a cut leaves a
 //! primary that agrees with itself.
+// tidy: writers because the superblock alone is changed, of a volume that no one has open
 use crate::error::Error;
 use crate::target::Target;
 use extant_block::{BlockDevice, FileDevice, RealClock};
@@ -93,8 +94,12 @@ impl InPlace {
 pub fn superblock(device: &dyn BlockDevice, path: &Path) -> Result<Superblock, Error> {
     let shown = path.display();
     let mut bytes = [0; SUPERBLOCK_SIZE];
-    let read = device.read(SUPERBLOCK_OFFSET, &mut bytes);
-    read.map_err(|error| Error::io(&shown, &error))?;
+    match device.read(SUPERBLOCK_OFFSET, &mut bytes) {
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            return Err(Error::new(format!("{shown}: is too short for a file system")));
+        }
+        read => read.map_err(|error| Error::io(&shown, &error))?,
+    }
     Superblock::parse_any(&bytes).map_err(|error| {
         Error::new(format!("{shown}: {error}")).hint("extant info says what else it is")
     })

@@ -6,6 +6,7 @@
 //! e2fsck      e2fsck, fsck.ext2, fsck.ext3, fsck.ext4
 //! dumpe2fs    what a volume is like
 //! e2label     its label
+//! features    what is done with each feature of the format
 //! in_place    the superblock and its copies, changed where they are
 //! ```
 //! A link with one of these names to the program, or `extant --as NAME`, takes that program's
@@ -14,6 +15,7 @@
 mod dumpe2fs;
 mod e2fsck;
 mod e2label;
+pub mod features;
 pub mod getopt;
 mod in_place;
 pub mod mke2fs;

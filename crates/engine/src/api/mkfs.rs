@@ -1,6 +1,9 @@
-//! An empty file system from a layout: tables by direct writes in rising order, then root,
-//! lost+found, the resize inode and the journal through the engine like other files, then the
-//! copies.
+//! An empty file system from a layout: tables by direct writes in rising order, root, lost+found,
+//! the resize inode, the journal and other first files, then the copies.
+//!
+//! [`Placing`] says where the first files are: where the policies put them, as those of any file
+//! (`files`), or where mke2fs puts them (`draft`), decided in memory: that also makes volumes
+//! with features that the engine cannot open yet.
 //!
 //! *Invariants*: everything that is asked for is checked before the first write. The primary
 //! superblock is the last block of the tables that is written, and says that the volume is clean
@@ -81,7 +84,7 @@ pub struct MountRecord {
     pub node_name: Vec<u8>,
     /// What the device was called there.
     pub device_name: Vec<u8>,
-    /// How often a mount has to look at it, in seconds.
+    /// How often a mount has to look at it, in seconds; 0 for the usual 5.
     pub interval_seconds: u16,
 }
 

@@ -9,7 +9,9 @@
 //! object            an inode without a path, to be read
 //! import            a whole tree into an empty volume
 //! survey            a whole volume, read in the order of the disk
-//! mkfs              an empty file system: profile (defaults), tables, files (the first inodes)
+//! mkfs              an empty file system: profile (defaults), tables; its first files through the
+//!                   engine (files) or as mke2fs has them: draft (the volume in memory), classic
+//!                   (the files), quota, traffic (what mke2fs counts as written)
 //! ```
 pub(crate) mod directory_stream;
 pub(crate) mod filesystem;

@@ -7,9 +7,7 @@ use extant_engine::mkfs::{
 };
 use extant_format::BlockNo;
 use extant_format::layout::{Inodes, Marks, Packing, Tables, Wishes};
-use extant_format::superblock::{
-    CREATOR_NAMES, Feature, Features, HashVersion, mount_option, superblock_flags,
-};
+use extant_format::superblock::{Feature, Features, HashVersion, mount_option, superblock_flags};
 
 const MIB: u64 = 1 << 20;
 const TIB: u64 = 1 << 40;
@@ -48,16 +46,52 @@ fn line<T>(text: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::Line(text.into()))
 }
 
+/// How often a mount looks at the block of mmp, unless -E says otherwise.
+const MMP_SECONDS: u16 = 5;
+/// -o hurd.
+const HURD: u32 = 1;
+
+/// -o: the system that made the volume, by number or name.
+fn creator(request: &Request) -> Result<u32, Refusal> {
+    const NAMES: [(&str, u32); 5] =
+        [("linux", 0), ("gnu", HURD), ("hurd", HURD), ("freebsd", 3), ("lites", 4)];
+    let Some(name) = request.creator.as_deref() else { return Ok(0) };
+    let of_name = || NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    match name.parse().ok().or_else(|| of_name().map(|row| row.1)) {
+        Some(number) => Ok(number),
+        None => line(format!("unknown os - {name}")),
+    }
+}
+
+/// Whether -j or -J ask for a journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Journal {
+    Wanted,
+    Unsaid,
+}
+
+impl Journal {
+    fn of(request: &Request) -> Journal {
+        match request.journal || request.journal_words.is_some() {
+            true => Journal::Wanted,
+            false => Journal::Unsaid,
+        }
+    }
+}
+
 /// The types that the configuration is asked about: the file system, and what it is for.
 fn types(
     request: &Request,
     configuration: &Configuration,
     surroundings: &Surroundings,
-    journal: bool,
+    journal: Journal,
 ) -> Result<Vec<String>, Refusal> {
+    let is_hurd = creator(request)? == HURD;
     let named = request.file_system.as_deref().or(surroundings.file_system);
+    // The Hurd knows ext2 only, whatever the program's name says.
+    let named = if is_hurd { Some("ext2") } else { named };
     let named = named.or_else(|| configuration.value(&[], "fs_type"));
-    let file_system = named.unwrap_or(if journal { "ext3" } else { "ext2" });
+    let file_system = named.unwrap_or(if journal == Journal::Wanted { "ext3" } else { "ext2" });
     if !configuration.knows(file_system) && !["ext2", "ext3", "ext4"].contains(&file_system) {
         return line(format!(
             "Your mke2fs.conf file does not define the {file_system} file system \
@@ -88,6 +122,9 @@ fn types(
             .to_owned(),
         ),
     }
+    if is_hurd {
+        types.push("hurd".to_owned());
+    }
     Ok(types)
 }
 
@@ -100,8 +137,7 @@ pub fn block_size(
     configuration: &Configuration,
     surroundings: &Surroundings,
 ) -> Result<u32, Refusal> {
-    let journal = request.journal || request.journal_words.is_some();
-    let types = types(request, configuration, surroundings, journal)?;
+    let types = types(request, configuration, surroundings, Journal::of(request))?;
     if let Some(size @ 1..) = request.block_size {
         return Ok(u32::try_from(size).unwrap_or(4096));
     }
@@ -120,7 +156,7 @@ fn all_features(
     request: &Request,
     configuration: &Configuration,
     types: &[String],
-    journal: bool,
+    journal: Journal,
 ) -> Result<Features, Refusal> {
     let mut set = Features::default();
     let mut edit = |list: &str| -> Result<(), Refusal> {
@@ -147,7 +183,7 @@ fn all_features(
     if request.revision == Some(0) && set != Features::default() {
         return line("Filesystem features not supported with revision 0 filesystems");
     }
-    if journal {
+    if journal == Journal::Wanted {
         set.set(Feature::HAS_JOURNAL);
     }
     Ok(set)
@@ -243,21 +279,10 @@ fn marks(
     for (to, from) in last_mounted.iter_mut().zip(request.last_mounted.iter().flatten()) {
         *to = *from;
     }
-    let creator_os = match request.creator.as_deref() {
-        None => 0,
-        Some(name) => {
-            let number: Option<u32> = name.parse().ok();
-            let known = (0..).zip(CREATOR_NAMES);
-            let of_name = |name: &str| {
-                let name = if name.eq_ignore_ascii_case("GNU") { "Hurd" } else { name };
-                known.clone().find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|row| row.0)
-            };
-            match number.or_else(|| of_name(name)) {
-                Some(number) => number,
-                None => return line(format!("unknown os - {name}")),
-            }
-        }
-    };
+    let creator_os = creator(request)?;
+    if creator_os == HURD {
+        set.clear(Feature::FILETYPE);
+    }
     let configured = match configuration.value(types, "errors") {
         Some("remount-ro") => 2,
         Some("panic") => 3,
@@ -345,7 +370,7 @@ pub fn decide(
 ) -> Result<Decision, Refusal> {
     let extended = Extended::read(request.extended.as_deref().unwrap_or_default())?;
     let journal = JournalWords::read(request.journal_words.as_deref().unwrap_or_default())?;
-    let wants_journal = request.journal || request.journal_words.is_some();
+    let wants_journal = Journal::of(request);
     let types = types(request, configuration, surroundings, wants_journal)?;
     let mut set = all_features(request, configuration, &types, wants_journal)?;
     check(&set, request)?;
@@ -463,10 +488,8 @@ fn fill(
     };
     options.root_mode = extended.root_perms.unwrap_or(0o755);
     options.quota_files = quota_files(extended)?;
-    let interval_seconds = match extended.mmp_update_interval {
-        Some(seconds @ 1..) => seconds,
-        _ => 5,
-    };
+    let asked = extended.mmp_update_interval.filter(|seconds| *seconds > 0);
+    let interval_seconds = asked.unwrap_or(MMP_SECONDS);
     options.mount_record = MountRecord { interval_seconds, ..surroundings.record.clone() };
     Ok(())
 }

@@ -13,6 +13,7 @@ mod text;
 pub mod words;
 mod write;
 
+use super::features::reason;
 use super::{complain, one_line, say};
 use crate::error::Error;
 use configuration::Configuration;
@@ -98,10 +99,10 @@ fn seconds() -> Result<u64, Error> {
 }
 
 /// The machine, and what the device is called on it.
-fn record(device: &Path) -> MountRecord {
+fn record(device: &Path, seconds: u64) -> MountRecord {
     let node = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
     MountRecord {
-        seconds: RealClock::new().wall().seconds.max(0).cast_unsigned(),
+        seconds,
         node_name: node.trim_ascii().to_vec(),
         device_name: device.as_os_str().as_bytes().to_vec(),
         interval_seconds: 5,
@@ -122,8 +123,9 @@ fn make(
     let offset = words::Extended::read(request.extended.as_deref().unwrap_or_default())?.offset;
     let bytes = write::volume_bytes(request, &place, device, offset)?;
     let caller = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let seconds = seconds()?;
     let surroundings =
-        Surroundings { file_system, bytes, seconds: seconds()?, caller, record: record(device) };
+        Surroundings { file_system, bytes, seconds, caller, record: record(device, seconds) };
     let mut decision = decide::decide(request, &configuration, &surroundings)?;
     refuse_what_is_not_made(&decision)?;
     write::identify(request, &mut decision)?;
@@ -208,17 +210,13 @@ fn refuse_what_is_not_made(decision: &Decision) -> Result<(), Failure> {
             "-E root_selinux: a label of the root directory is not supported".to_owned(),
         );
     }
-    let made = |feature: &Feature| feature.is_made();
-    let foreign: Vec<String> = decision
-        .options
-        .wishes
-        .features
-        .iter()
-        .filter(|feature| !made(feature))
-        .map(Feature::name)
-        .collect();
-    match foreign.is_empty() {
-        true => Ok(()),
-        false => refuse(format!("-O {}: volumes with that are not made", foreign.join(","))),
+    let features = decision.options.wishes.features;
+    let foreign = features.iter().find(|feature| !feature.is_made());
+    match foreign {
+        None => Ok(()),
+        Some(feature) => {
+            let (name, why) = (feature.name(), reason(feature));
+            refuse(format!("-O {name}: volumes with that are not made: {why}"))
+        }
     }
 }

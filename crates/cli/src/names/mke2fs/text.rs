@@ -14,13 +14,13 @@ pub fn version() -> String {
 pub fn usage(name: &str) -> String {
     format!(
         "Usage: {name} [-c|-l filename] [-b block-size] [-C cluster-size]
-	[-i bytes-per-inode] [-I inode-size] [-J journal-options]
-	[-G flex-group-size] [-N number-of-inodes] [-d root-directory]
-	[-m reserved-blocks-percentage] [-o creator-os]
-	[-g blocks-per-group] [-L volume-label] [-M last-mounted-directory]
-	[-O feature[,...]] [-r fs-revision] [-E extended-option[,...]]
-	[-t fs-type] [-T usage-type ] [-U UUID] [-e errors_behavior][-z undo_file]
-	[-jnqvDFSV] device [blocks-count]"
+\t[-i bytes-per-inode] [-I inode-size] [-J journal-options]
+\t[-G flex-group-size] [-N number-of-inodes] [-d root-directory]
+\t[-m reserved-blocks-percentage] [-o creator-os]
+\t[-g blocks-per-group] [-L volume-label] [-M last-mounted-directory]
+\t[-O feature[,...]] [-r fs-revision] [-E extended-option[,...]]
+\t[-t fs-type] [-T usage-type ] [-U UUID] [-e errors_behavior][-z undo_file]
+\t[-jnqvDFSV] device [blocks-count]"
     )
 }
 

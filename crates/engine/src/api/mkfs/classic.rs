@@ -7,7 +7,7 @@ use super::{FormatOptions, Made};
 use crate::error::Result;
 use extant_format::attribute;
 use extant_format::directory::{Form, Style};
-use extant_format::inode::{FileType, Inode, Time, flags};
+use extant_format::inode::{FileType, Inode, Time};
 use extant_format::journal::NewJournal;
 use extant_format::layout::Layout;
 use extant_format::mount_block::{self, NewMountBlock};
@@ -49,7 +49,7 @@ pub(super) fn draft(
     }
     if draft.superblock().has(Feature::MMP) {
         made.mount_block = Some(make_mount_block(&mut draft, options)?);
-        made.mount_interval_seconds = options.mount_record.interval_seconds;
+        made.mount_interval_seconds = mount_interval(options);
     }
     if draft.superblock().has(Feature::QUOTA) {
         make_quota_files(&mut draft, options, &mut made)?;
@@ -253,6 +253,14 @@ fn make_journal(draft: &mut Draft, options: &FormatOptions, blocks: u32) -> Resu
     Ok(backup)
 }
 
+fn mount_interval(options: &FormatOptions) -> u16 {
+    const USUAL_SECONDS: u16 = 5;
+    match options.mount_record.interval_seconds {
+        0 => USUAL_SECONDS,
+        seconds => seconds,
+    }
+}
+
 fn make_mount_block(draft: &mut Draft, options: &FormatOptions) -> Result<BlockNo> {
     let place = draft.take_one(BlockNo(0))?;
     let mut bytes = draft.empty();
@@ -260,7 +268,7 @@ fn make_mount_block(draft: &mut Draft, options: &FormatOptions) -> Result<BlockN
         seconds: options.mount_record.seconds,
         node_name: &options.mount_record.node_name,
         device_name: &options.mount_record.device_name,
-        interval_seconds: options.mount_record.interval_seconds,
+        interval_seconds: mount_interval(options),
     };
     mount_block::initialize(&mut bytes, &new, draft.superblock());
     draft.traffic.flush();
@@ -345,6 +353,3 @@ impl Draft {
         }
     }
 }
-
-/// Flags of a file that no one may change.
-pub(super) const IMMUTABLE: u32 = flags::IMMUTABLE;

@@ -2,9 +2,9 @@
 //!
 //! Blocks of the file are taken in the order in which a program that adds one id after the other
 //! writes them: the head, for each id its path from the second level to the leaf, then the root.
-use super::classic::IMMUTABLE;
 use super::draft::Draft;
 use crate::error::Result;
+use extant_format::inode::flags;
 use extant_format::quota_file::{self, BLOCK_BYTES, QuotaEntry};
 use extant_format::{BlockNo, Ino, Run};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub(super) fn make(draft: &mut Draft, kind: QuotaKind, ino: Ino) -> Result<()> {
         draft.put(*place, bytes);
     }
     let mut inode = draft.file(&mapped, file.bytes.len() as u64);
-    inode.flags |= IMMUTABLE;
+    inode.flags |= flags::IMMUTABLE;
     draft.store(ino, inode);
     Ok(())
 }

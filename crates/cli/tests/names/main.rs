@@ -1,0 +1,50 @@
+//! This program under the names of e2fsprogs's: the same words, the same volumes, the same exit
+//! codes.
+//!
+//! ```text
+//! option_strings   mke2fs beside us, byte for byte, over a table of option strings
+//! made             what is made is judged by e2fsck, and mounted
+//! callers          command lines of the programs that call mke2fs
+//! judged           e2fsck, dumpe2fs and e2label beside theirs
+//! words            words that are refused, files that are not touched
+//! features         docs/FEATURES.md is what the code says
+//! ```
+mod callers;
+mod features;
+mod judged;
+mod made;
+mod option_strings;
+mod words;
+
+use std::process::{Command, Output};
+
+/// UUID and hash seed of every volume that is compared.
+const UUID: &str = "00112233-4455-6677-8899-aabbccddeeff";
+const HASH_SEED: &str = "hash_seed=10112233-4455-6677-8899-aabbccddeeff";
+/// The time of every volume that is compared.
+const TIME: &str = "1700000000";
+
+/// This program under another's name.
+fn extant(name: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    command.args(["--as", name]).env("E2FSPROGS_FAKE_TIME", TIME);
+    command
+}
+
+/// The real one.
+fn theirs(name: &str) -> Command {
+    let mut command = extant_testkit::command::program(name);
+    command.env("E2FSPROGS_FAKE_TIME", TIME);
+    command
+}
+
+/// Runs it without a terminal, and says how it ended.
+fn run(command: &mut Command) -> (Option<i32>, String) {
+    let shown = extant_testkit::command::shown(command);
+    let output: Output = command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("{shown}: {error}"));
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
