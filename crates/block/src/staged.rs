@@ -15,13 +15,14 @@
 //! *Invariants*: no block of the device below changes but those that were free at the beginning.
 //! None of these is ever held. After [`Staged::end`] nothing is written any more.
 //!
-//! *Locking*: none of its own but that of the overlay which holds the blocks; a write that goes
-//! both ways has a short lock of its own.
+//! *Locking*: a short lock for the list of what was passed on, held while a range enters it; a write
+//! that goes both ways has another; the overlay that holds the blocks has its own.
 use crate::clock::Clock;
 use crate::device::{BlockDevice, DeviceInfo, Operation, Request, Segment, check_range};
 use crate::error::DeviceError;
 use crate::lock::ShortLock;
 use crate::overlay::Overlay;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ pub struct Staged {
     block_bytes: u64,
     /// Bytes that went to the device below.
     passed_bytes: AtomicU64,
+    /// The blocks that they went to: disjoint ranges that do not meet, the end of each by its
+    /// beginning.
+    passed: ShortLock<BTreeMap<u64, u64>>,
     ended: AtomicBool,
 }
 
@@ -59,7 +63,8 @@ impl Staged {
         debug_assert!(free.windows(2).all(|pair| pair[0].end <= pair[1].start), "out of order");
         let (device, block_bytes) = (Arc::clone(held.device()), held.block_bytes() as u64);
         let (passed_bytes, ended) = (AtomicU64::new(0), AtomicBool::new(false));
-        Staged { device, held, free, block_bytes, passed_bytes, ended }
+        let passed = ShortLock::new(BTreeMap::new());
+        Staged { device, held, free, block_bytes, passed_bytes, passed, ended }
     }
 
     /// The device below.
@@ -75,6 +80,27 @@ impl Staged {
     /// Bytes that were written to free blocks of the device below.
     pub fn passed_bytes(&self) -> u64 {
         self.passed_bytes.load(Ordering::Acquire)
+    }
+
+    /// The blocks that were free and were written, in whole or in part: disjoint ranges, rising.
+    pub fn passed(&self) -> Vec<Range<u64>> {
+        self.passed.lock().iter().map(|(start, end)| *start..*end).collect()
+    }
+
+    /// Notes that blocks were written.
+    fn note_passed(&self, blocks: Range<u64>) {
+        let mut passed = self.passed.lock();
+        let Range { mut start, mut end } = blocks;
+        // What it meets becomes part of it.
+        while let Some((first, last)) = passed.range(..=end).next_back().map(|one| (*one.0, *one.1))
+        {
+            if last < start {
+                break;
+            }
+            passed.remove(&first);
+            (start, end) = (start.min(first), end.max(last));
+        }
+        passed.insert(start, end);
     }
 
     /// Refuses every later write: the change is given up, or its blocks are being brought to their
@@ -100,6 +126,9 @@ impl Staged {
         match part {
             Part::Free => {
                 self.passed_bytes.fetch_add(request.bytes(), Ordering::AcqRel);
+                let end = request.offset.saturating_add(request.bytes());
+                let blocks = request.offset / self.block_bytes..end.div_ceil(self.block_bytes);
+                self.note_passed(blocks);
                 self.device.submit(request);
             }
             Part::Used => self.held.submit(request),
@@ -251,6 +280,18 @@ mod tests {
         assert_eq!((seen[3000], seen[3059], seen[3060]), (3, 3, 2));
         assert_eq!(staged.held(), [1, 4, 5, 8]);
         assert_eq!(staged.passed_bytes(), 4 * 1024 + 60);
+        assert_eq!(staged.passed(), [2..4, 6..8]);
+    }
+
+    #[test]
+    fn what_was_passed_on_is_known_in_whatever_order_it_came() {
+        let (_, staged) = staged(std::iter::once(0..16).collect());
+        for block in [3_u64, 9, 1, 2, 10, 3, 8, 14] {
+            staged.write(block * 1024 + 5, &[2; 100]).expect("it is inside");
+        }
+        assert_eq!(staged.passed(), [1..4, 8..11, 14..15]);
+        staged.write(1024, &[2; 13 * 1024]).expect("it is inside");
+        assert_eq!(staged.passed(), std::iter::once(1..15).collect::<Vec<_>>());
     }
 
     #[test]

@@ -110,8 +110,9 @@ impl Change {
         recover(&device)?;
         let superblock = read_superblock(&*device)?;
         if superblock.state & state::ERRORS != 0 && options.on_errors == OnErrors::Refuse {
-            return Err(Error::volume("is marked as having errors")
-                .hint("check it first (extant check, e2fsck -f); --force changes it as it is"));
+            return Err(Error::volume("is marked as having errors").hint(
+                "check it first (extant check, e2fsck -f); --despite-errors changes it as it is",
+            ));
         }
         let block_size = superblock.block_size();
         let free = free_blocks(&device, &superblock)?;
@@ -163,7 +164,8 @@ impl Change {
         let Some((path, identity)) = &self.options.redo else {
             return Err(no_place(held.numbers.len(), self.block_size));
         };
-        redo::change(device, path, identity, self.block_size, &held)?;
+        let passed = self.staged.passed();
+        redo::change(device, path, identity, self.block_size, &passed, &held)?;
         committed.outcome = Outcome::RedoLog;
         Ok(committed)
     }

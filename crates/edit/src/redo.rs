@@ -2,9 +2,10 @@
 //! volumes without a journal and changes that do not fit into one.
 //!
 //! ```text
-//! log       | header | record | record | .. | trailer |        numbers are little-endian
-//! header    | "EXTREDO1" | block size: 4 | 0: 4 | UUID of the volume: 16 | its first byte in the
-//!           | image: 8 | bytes of the image: 8 | records: 8 |
+//! log       | header | piece | .. | record | .. | trailer |    numbers are little-endian
+//! header    | "EXTREDO2" | block size: 4 | pieces: 4 | UUID of the volume: 16 | its first byte in
+//!           | the image: 8 | bytes of the image: 8 | records: 8 |
+//! piece     | first block: 8 | blocks: 4 | crc32c of what is there: 4 |
 //! record    | block: 8 | crc32c of each 512 bytes before: 4 .. | bytes of the block |
 //! trailer   | sha256 of all before |
 //! change    what was free is durable | log | its fsync | fsync of its folder    from here on: done
@@ -13,9 +14,10 @@
 //!
 //! A log that is not whole, or whose digest does not fit, was not finished: the image is as before.
 //! A whole one is applied by the next program that writes the image, and read through by those that
-//! only read it. It belongs to an image if UUID, size and place fit, and if each sector of each of
-//! its blocks is as it was before, or as it is to be: any other means that something else changed
-//! the image since, and is refused.
+//! only read it. It belongs to an image if UUID, size and place fit, if each sector of each of its
+//! blocks is as it was before, or as it is to be, and if what the change wrote to free blocks is
+//! there: any other means that something else changed the image since (a copy from before the
+//! change was put in its place, say), and is refused.
 use crate::error::{Error, Result};
 use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
@@ -23,13 +25,17 @@ use extant_journal::transaction::Blocks;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const MAGIC: [u8; 8] = *b"EXTREDO1";
+const MAGIC: [u8; 8] = *b"EXTREDO2";
 const HEADER_BYTES: usize = 56;
 const DIGEST_BYTES: usize = 32;
+const PIECE_BYTES: usize = 16;
+/// What a piece covers at most, in bytes: one is read in one go.
+const PIECE_COVERS_MAX: u64 = 1 << 20;
 /// What a power cut leaves whole.
 const SECTOR_BYTES: usize = 512;
 /// Memory for the blocks of a log that is read through, in bytes; more are in a spool.
@@ -53,7 +59,8 @@ pub fn path_of(image: &Path) -> Option<PathBuf> {
     Some(image.with_file_name(name))
 }
 
-/// Changes blocks of a volume by a redo log.
+/// Changes blocks of a volume by a redo log. `passed` are the blocks that were free, and that the
+/// change has written already.
 ///
 /// # Errors
 /// The host's, for the log, with the volume as before and the log removed; the device's.
@@ -62,12 +69,13 @@ pub(crate) fn change(
     path: &Path,
     identity: &Identity,
     block_size: u32,
+    passed: &[Range<u64>],
     blocks: &dyn Blocks,
 ) -> Result<()> {
     let failed = |error: io::Error| Error::from(extant_engine::Error::from(error));
     // tidy: writers because the volume is closed
     device.flush().map_err(failed)?;
-    let written = write(device, path, identity, block_size, blocks);
+    let written = write(device, path, identity, block_size, passed, blocks);
     if let Err(error) = written.and_then(|()| sync_folder(path)) {
         let _ = std::fs::remove_file(path);
         let failure = Error::host(path, error);
@@ -103,8 +111,10 @@ fn write(
     path: &Path,
     identity: &Identity,
     block_size: u32,
+    passed: &[Range<u64>],
     blocks: &dyn Blocks,
 ) -> io::Result<()> {
+    let pieces = pieces(passed, block_size);
     let mut options = OpenOptions::new();
     let file = options.write(true).create_new(true).open(path)?;
     let mut log = Digesting { file: BufWriter::with_capacity(1 << 20, file), sha: Sha256::new() };
@@ -114,11 +124,20 @@ fn write(
     let uuid = uuid.map_err(|error| io::Error::other(error.to_string()))?.uuid;
     log.put(&MAGIC)?;
     log.put(&block_size.to_le_bytes())?;
-    log.put(&[0; 4])?;
+    let count = u32::try_from(pieces.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    log.put(&count.to_le_bytes())?;
     log.put(&uuid)?;
     log.put(&identity.offset.to_le_bytes())?;
     log.put(&identity.image_bytes.to_le_bytes())?;
     log.put(&(blocks.len() as u64).to_le_bytes())?;
+    let mut there = Vec::new();
+    for piece in pieces {
+        there.resize(((piece.end - piece.start) * u64::from(block_size)) as usize, 0);
+        device.read(piece.start * u64::from(block_size), &mut there)?;
+        log.put(&piece.start.to_le_bytes())?;
+        log.put(&((piece.end - piece.start) as u32).to_le_bytes())?;
+        log.put(&crc32c::crc32c(&there).to_le_bytes())?;
+    }
     let mut before = vec![0; block_size as usize];
     for at in 0..blocks.len() {
         let number = blocks.number(at);
@@ -133,6 +152,17 @@ fn write(
     file.write_all(&sha.finalize())?;
     file.flush()?;
     file.get_ref().sync_all()
+}
+
+/// Ranges of blocks in pieces of 1 MiB at most.
+fn pieces(passed: &[Range<u64>], block_size: u32) -> Vec<Range<u64>> {
+    let blocks_max = PIECE_COVERS_MAX / u64::from(block_size);
+    let cut = |range: &Range<u64>| {
+        let end = range.end;
+        let starts = range.clone().step_by(blocks_max as usize);
+        starts.map(move |start| start..end.min(start + blocks_max)).collect::<Vec<_>>()
+    };
+    passed.iter().flat_map(cut).collect()
 }
 
 /// A file under way, and the digest of what is in it.
@@ -154,6 +184,7 @@ struct Log {
     block_size: usize,
     uuid: [u8; 16],
     identity: Identity,
+    pieces: u64,
     records: u64,
 }
 
@@ -186,15 +217,16 @@ impl Log {
         let mut uuid = [0; 16];
         uuid.copy_from_slice(&header[16..32]);
         let identity = Identity { offset: number(32), image_bytes: number(40) };
-        let log = Log { file, block_size, uuid, identity, records: number(48) };
+        let pieces = number(8) >> 32;
+        let log = Log { file, block_size, uuid, identity, pieces, records: number(48) };
         let records = (log.record_bytes() as u64).checked_mul(log.records);
-        let whole = records.and_then(|bytes| bytes.checked_add(log.after_records()));
+        let whole = records.and_then(|bytes| bytes.checked_add(log.beside_records()));
         Ok(if whole == Some(length) && log.is_whole(&header)? { Some(log) } else { None })
     }
 
     /// Bytes of a log but for its records.
-    fn after_records(&self) -> u64 {
-        (HEADER_BYTES + DIGEST_BYTES) as u64
+    fn beside_records(&self) -> u64 {
+        (HEADER_BYTES + DIGEST_BYTES) as u64 + self.pieces * PIECE_BYTES as u64
     }
 
     fn sums_bytes(&self) -> usize {
@@ -209,6 +241,10 @@ impl Log {
     fn is_whole(&self, header: &[u8]) -> io::Result<bool> {
         let mut sha = Sha256::new();
         sha.update(header);
+        self.each_piece(|piece| {
+            sha.update(piece);
+            Ok(())
+        })?;
         self.each(|record| {
             sha.update(record);
             Ok(())
@@ -218,9 +254,25 @@ impl Log {
         Ok(sha.finalize()[..] == digest)
     }
 
+    /// Calls `each` with the bytes of each piece.
+    fn each_piece(
+        &self,
+        mut each: impl FnMut(&[u8; PIECE_BYTES]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut file = BufReader::new(&self.file);
+        file.seek(SeekFrom::Start(HEADER_BYTES as u64))?;
+        let mut piece = [0; PIECE_BYTES];
+        for _ in 0..self.pieces {
+            file.read_exact(&mut piece)?;
+            each(&piece)?;
+        }
+        Ok(())
+    }
+
     /// Calls `each` with the bytes of each record. The file is then read up to its digest.
     fn each(&self, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        (&self.file).seek(SeekFrom::Start(HEADER_BYTES as u64))?;
+        let records_at = HEADER_BYTES as u64 + self.pieces * PIECE_BYTES as u64;
+        (&self.file).seek(SeekFrom::Start(records_at))?;
         let mut record = vec![0; self.record_bytes()];
         for _ in 0..self.records {
             (&self.file).read_exact(&mut record)?;
@@ -261,7 +313,31 @@ impl Log {
                 .all(|((now, after), sum)| now == after || crc32c::crc32c(now) == sum);
             Ok(())
         })?;
-        Ok(belongs && self.has_uuid(device)?)
+        Ok(belongs && self.has_uuid(device)? && self.has_pieces(device)?)
+    }
+
+    /// Whether what the change wrote to free blocks is there.
+    fn has_pieces(&self, device: &dyn BlockDevice) -> io::Result<bool> {
+        let (size, end) = (self.block_size as u64, device.info().bytes);
+        let (mut is_there, mut bytes) = (true, Vec::new());
+        self.each_piece(|piece| {
+            let (start, rest) = piece.split_at(8);
+            let start = start.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let words = rest.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+            let [count, sum] = words.collect::<Vec<_>>()[..] else { return Ok(()) };
+            let length = u64::from(count) * size;
+            let at = start.checked_mul(size);
+            let fits = at.and_then(|at| at.checked_add(length)).is_some_and(|last| last <= end);
+            if !is_there || !fits || length > PIECE_COVERS_MAX {
+                is_there = false;
+                return Ok(());
+            }
+            bytes.resize(length as usize, 0);
+            device.read(at.unwrap_or(0), &mut bytes)?;
+            is_there = crc32c::crc32c(&bytes) == sum;
+            Ok(())
+        })?;
+        Ok(is_there)
     }
 
     /// Whether the volume has the UUID, in its superblock or in the one that the log brings.
