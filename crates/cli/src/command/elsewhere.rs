@@ -11,7 +11,8 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (
         &["copy", "put", "add", "insert", "install"],
-        "extant cp -a FILE IMAGE:/PATH copies into an image, extant cp -a IMAGE:/PATH FILE out of it",
+        "extant cp -a FILE IMAGE:/PATH copies into an image, extant cp -a IMAGE:/PATH FILE out of \
+         it",
     ),
     (
         &["remove", "delete", "unlink", "rename", "move", "link", "symlink", "mknod", "change"],
