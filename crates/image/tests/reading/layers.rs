@@ -108,6 +108,22 @@ fn a_whiteout_is_one_whatever_its_type_and_order() {
     }
 }
 
+/// A directory that is removed leaves no owner and mode to one that takes its name.
+#[test]
+fn a_directory_that_is_removed_and_needed_again_is_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = [header("d", b'5', 0, |bytes| bytes[100..107].copy_from_slice(b"0000700"))];
+    let base = archive(folder.path(), "base", &[&base.concat(), &file("d/old", b"")]);
+    for parts in
+        [[file(".wh.d", b""), file("d/new", b"")], [file("d/new", b""), file(".wh.d", b"")]]
+    {
+        let layer = archive(folder.path(), "layer", &[&parts.concat()]);
+        let described = described(&read_with(&[&base, &layer], &oci()).unwrap());
+        assert!(described["/d"].starts_with("40755 "), "{described:?}");
+        assert!(described.contains_key("/d/new") && !described.contains_key("/d/old"));
+    }
+}
+
 #[test]
 fn what_aufs_keeps_for_itself_is_no_file_but_its_links_are() {
     let parts = [

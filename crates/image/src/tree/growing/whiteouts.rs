@@ -2,7 +2,7 @@
 //!
 //! They wait for the end of their layer, so they never touch their own layer, and the order within
 //! it does not matter: a path is resolved when all other entries of the layer are in the tree.
-use super::{Entry, EntryState, FOLLOW_MAX, FileType, Growing, LastLink, NodeId};
+use super::{Entry, EntryState, FOLLOW_MAX, FileType, Growing, LastLink, Node, NodeId, implicit};
 use crate::error::Error;
 
 /// A whiteout of an archive that is resolved at the end of its layer.
@@ -76,7 +76,14 @@ impl Growing {
             let entry: &Entry = &self.tree.entries[at];
             if !doomed[at] && entry.state == EntryState::Alive && entry.directory != NodeId::ROOT.0
             {
-                doomed[self.tree.nodes[entry.directory as usize].entry as usize] = false;
+                let node = entry.directory as usize;
+                let above = self.tree.nodes[node].entry as usize;
+                if std::mem::replace(&mut doomed[above], false) {
+                    // It was removed: what is there now is another directory, which no layer
+                    // describes.
+                    let Node { entry, links, .. } = self.tree.nodes[node];
+                    self.tree.nodes[node] = Node { entry, links, ..implicit() };
+                }
             }
         }
         for at in (0..count).filter(|at| doomed[*at]) {
