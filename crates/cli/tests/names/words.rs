@@ -123,3 +123,28 @@ fn links_are_made_and_called() {
     assert_eq!(code, Some(1), "{said}");
     assert_eq!(std::fs::read_to_string(folder.join("e2label")).unwrap(), "a program");
 }
+
+#[test]
+fn a_source_that_cannot_be_read_leaves_the_image_as_it_was() {
+    let folder = Scratch::new("names-source");
+    let image = folder.join("x.img");
+    let absent = folder.join("absent");
+    let mut command = extant("mkfs.ext4");
+    let (code, said) = run(command.args(["-q", "-d"]).arg(&absent).arg(&image).arg("16M"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(!image.exists(), "a file that was made stayed");
+    std::fs::write(&image, vec![7; 16 << 20]).unwrap();
+    let mut command = extant("mkfs.ext4");
+    let (code, said) = run(command.args(["-q", "-F", "-d"]).arg(&absent).arg(&image));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(std::fs::read(&image).unwrap() == vec![7; 16 << 20], "it was changed");
+    std::fs::create_dir(&absent).unwrap();
+    std::fs::write(absent.join("file"), "text").unwrap();
+    let mut command = extant("mkfs.ext4");
+    let (code, said) = run(command.args(["-q", "-F", "-d"]).arg(&absent).arg(&image).arg("8M"));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(std::fs::metadata(&image).unwrap().len(), 16 << 20, "a file keeps its size");
+    if require("e2fsck") {
+        e2fsck(&image).unwrap();
+    }
+}
