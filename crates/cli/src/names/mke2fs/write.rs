@@ -175,7 +175,6 @@ pub(super) fn write(
     planned: &Superblock,
 ) -> Result<(), Failure> {
     let Some(path) = request.device.as_deref() else { return Ok(()) };
-    let shown = path.display().to_string();
     let offset = decision.extended.offset;
     let bytes = planned.blocks_count.saturating_mul(planned.block_size().into());
     let end = offset
