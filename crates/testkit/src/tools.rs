@@ -24,6 +24,8 @@ const TOOLS: &[Tool] = &[
     Tool { program: "zstd", package: "zstd" },
     Tool { program: "gzip", package: "gzip" },
     Tool { program: "mount", package: "mount" },
+    Tool { program: "losetup", package: "mount" },
+    Tool { program: "e2label", package: "e2fsprogs" },
     Tool { program: "fusermount3", package: "fuse3" },
     Tool { program: "bsdtar", package: "libarchive-tools" },
     Tool { program: "python3", package: "python3" },

@@ -123,3 +123,59 @@ fn links_are_made_and_called() {
     assert_eq!(code, Some(1), "{said}");
     assert_eq!(std::fs::read_to_string(folder.join("e2label")).unwrap(), "a program");
 }
+
+#[test]
+fn a_source_that_cannot_be_read_leaves_the_image_as_it_was() {
+    let folder = Scratch::new("names-source");
+    let image = folder.join("x.img");
+    let absent = folder.join("absent");
+    let mut command = extant("mkfs.ext4");
+    let (code, said) = run(command.args(["-q", "-d"]).arg(&absent).arg(&image).arg("16M"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(!image.exists(), "a file that was made stayed");
+    std::fs::write(&image, vec![7; 16 << 20]).unwrap();
+    let mut command = extant("mkfs.ext4");
+    let (code, said) = run(command.args(["-q", "-F", "-d"]).arg(&absent).arg(&image));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(std::fs::read(&image).unwrap() == vec![7; 16 << 20], "it was changed");
+    std::fs::create_dir(&absent).unwrap();
+    std::fs::write(absent.join("file"), "text").unwrap();
+    let mut command = extant("mkfs.ext4");
+    let (code, said) = run(command.args(["-q", "-F", "-d"]).arg(&absent).arg(&image).arg("8M"));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(std::fs::metadata(&image).unwrap().len(), 16 << 20, "a file keeps its size");
+    if require("e2fsck") {
+        e2fsck(&image).unwrap();
+    }
+}
+
+#[test]
+fn a_block_device_is_written_unless_it_is_mounted() {
+    use extant_testkit::oracle::can_mount;
+    if !can_mount() || !require("losetup") {
+        return;
+    }
+    let folder = Scratch::new("names-device");
+    let image = folder.join("x.img");
+    std::fs::write(&image, vec![7; 16 << 20]).unwrap();
+    let shown = image.to_str().unwrap();
+    let made = extant_testkit::command::run("losetup", &["-f", "--show", shown]).unwrap();
+    let device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let (code, said) = run(extant("mkfs.ext4").args(["-q", "-F", &device]));
+    let sound = e2fsck(&image);
+    let point = folder.join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    let mounted = run(Command::new("mount").arg(&device).arg(&point));
+    let refused: Vec<_> = [("mkfs.ext4", "-F", 1), ("e2fsck", "-fp", 8)]
+        .map(|(name, word, code)| (run(extant(name).args([word, &device])), code))
+        .into();
+    let _ = run(Command::new("umount").arg(&point));
+    let _ = run(Command::new("losetup").args(["-d", &device]));
+    assert_eq!(code, Some(0), "{said}");
+    sound.unwrap();
+    assert_eq!(mounted.0, Some(0), "{}", mounted.1);
+    for ((code, said), wanted) in refused {
+        assert_eq!(code, Some(wanted), "{said}");
+        assert!(said.contains("mounted"), "{said}");
+    }
+}

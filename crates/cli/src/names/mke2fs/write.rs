@@ -2,6 +2,7 @@
 use super::Failure;
 use super::decide::{self, Decision};
 use super::words::{Refusal, Request, scaled};
+use crate::cleanup::PartialFile;
 use crate::error::Error;
 use crate::format_options::{random_uuid, refusal, seed_words};
 use crate::held::{self, Medium};
@@ -174,39 +175,64 @@ pub(super) fn write(
     planned: &Superblock,
 ) -> Result<(), Failure> {
     let Some(path) = request.device.as_deref() else { return Ok(()) };
-    let shown = path.display().to_string();
     let offset = decision.extended.offset;
     let bytes = planned.blocks_count.saturating_mul(planned.block_size().into());
     let end = offset
         .checked_add(bytes)
         .ok_or_else(|| Refusal::Line(format!("Invalid offset: {offset}")))?;
     confirm(path, place, request, end)?;
-    if place.is_new() {
-        let made = OpenOptions::new().write(true).create_new(true).open(path);
-        made.map_err(|error| Error::io(&shown, &error))?;
-    }
+    // A file that is made here goes again when it does not become a volume, by a signal too.
+    let partial = match place.is_new() {
+        true => Some(new_file(path)?),
+        false => None,
+    };
     let target = Target::in_place(path)?;
-    let failed = |error: io::Error| target.write_error(&error);
-    let mut contents = Contents::Unknown;
-    if target.device_bytes.is_none() {
-        let length = target.file.metadata().map_err(failed)?.len();
-        let discards = decision.extended.discard != Some(false) && !request.keep;
-        if discards && length > offset && punch(&target.file, offset, length - offset) {
-            contents = Contents::Zeros;
-        }
-        if length <= offset {
-            contents = Contents::Zeros;
-        }
-        if length < end {
-            target.file.set_len(end).map_err(failed)?;
-        }
-    }
     match &request.source {
         Some(source) => fill(name, source.clone(), decision, &target, bytes)?,
-        None => format(decision, contents, &target, bytes)?,
+        None => {
+            let contents = prepare(request, decision, &target, end)?;
+            format(decision, contents, &target, bytes)?;
+        }
     }
     target.finish()?;
+    if let Some(partial) = partial {
+        partial.keep();
+    }
     Ok(())
+}
+
+/// Makes an empty file, registered for removal.
+fn new_file(path: &Path) -> Result<PartialFile, Error> {
+    let partial = PartialFile::register(path);
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => Ok(partial),
+        Err(error) => {
+            // What is there by now is another program's.
+            partial.keep();
+            Err(Error::io(path.display(), &error))
+        }
+    }
+}
+
+/// Makes a file long enough, and discards what it held unless that is to stay.
+fn prepare(
+    request: &Request,
+    decision: &Decision,
+    target: &Target,
+    end: u64,
+) -> Result<Contents, Failure> {
+    if target.device_bytes.is_some() {
+        return Ok(Contents::Unknown);
+    }
+    let failed = |error: io::Error| target.write_error(&error);
+    let offset = decision.extended.offset;
+    let length = target.file.metadata().map_err(failed)?.len();
+    let discards = decision.extended.discard != Some(false) && !request.keep;
+    let is_empty = length <= offset || (discards && punch(&target.file, offset, length - offset));
+    if length < end {
+        target.file.set_len(end).map_err(failed)?;
+    }
+    Ok(if is_empty { Contents::Zeros } else { Contents::Unknown })
 }
 
 /// Makes a range of a file a hole, which reads as zeros; whether the host did.
@@ -291,11 +317,31 @@ fn fill(
     let destination =
         Destination { file: &target.file, name: shown, device_bytes: target.device_bytes };
     let job = Job::new(&collected, &options, &destination).map_err(Error::from)?;
+    // What is there goes only now: the sources could be read.
+    let length = empty(target, decision.extended.offset)?;
     let progress = console.progress("build", Unit::Bytes, job.data_bytes());
     job.build(&progress).map_err(|error| {
         let error = Error::from(error);
         complain(&one_line(name, &error));
         Failure::Silent
     })?;
+    let failed = |error: io::Error| target.write_error(&error);
+    if target.device_bytes.is_none() && target.file.metadata().map_err(failed)?.len() < length {
+        target.file.set_len(length).map_err(failed)?;
+    }
     Ok(())
+}
+
+/// Discards what a file holds from `offset` on, which the builder takes for zeros. Returns the
+/// length that it had.
+fn empty(target: &Target, offset: u64) -> Result<u64, Failure> {
+    if target.device_bytes.is_some() {
+        return Ok(0);
+    }
+    let failed = |error: io::Error| target.write_error(&error);
+    let length = target.file.metadata().map_err(failed)?.len();
+    if length > offset && !punch(&target.file, offset, length - offset) {
+        target.file.set_len(offset).map_err(failed)?;
+    }
+    Ok(length)
 }
