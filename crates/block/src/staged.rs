@@ -15,8 +15,8 @@
 //! *Invariants*: no block of the device below changes but those that were free at the beginning.
 //! None of these is ever held. After [`Staged::end`] nothing is written any more.
 //!
-//! *Locking*: a short lock for the list of what was passed on, held while a range enters it; a write
-//! that goes both ways has another; the overlay that holds the blocks has its own.
+//! *Locking*: a short lock for the list of what was passed on, held while a range enters it; a
+//! write that goes both ways has another; the overlay that holds the blocks has its own.
 use crate::clock::Clock;
 use crate::device::{BlockDevice, DeviceInfo, Operation, Request, Segment, check_range};
 use crate::error::DeviceError;

@@ -113,6 +113,10 @@ fn container_hint(fault: ContainerFault) -> Option<&'static str> {
             "only images with a root file system can be unpacked; --containers files makes an \
              image of the blobs as they are"
         }
+        ContainerFault::CameAsFiles => {
+            "docker-archive:- or oci-archive:- takes it from standard input; --containers files \
+             makes an image of the blobs as they are"
+        }
         ContainerFault::Damaged => return None,
     })
 }

@@ -9,7 +9,7 @@ use extant_archive::reason;
 use extant_block::{
     Access as DeviceAccess, BlockDevice, Clock, FileDevice, RealClock, Window, raw_os_error,
 };
-use extant_container::{Form, LOOK_BYTES, Progress, form_of};
+use extant_disk::read::{Form, LOOK_BYTES, Progress, form_of};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -103,7 +103,7 @@ pub fn refuse_part(word: &Path, command: &str) -> Result<(), Error> {
     let name = VolumeName::of(word);
     let is_disk = || {
         let disk = FileDevice::open(RealClock::new(), &name.file, DeviceAccess::ReadOnly, 0);
-        disk.is_ok_and(|disk| extant_container::partitions(&disk).is_some())
+        disk.is_ok_and(|disk| extant_disk::partitions(&disk).is_some())
     };
     match name.part {
         Part::Unsaid => Ok(()),
@@ -208,7 +208,7 @@ fn contained(
         Form::Compressed(_) => {
             let line = console.map(|console| console.progress("unpack", Unit::Bytes, 0));
             let folder = spool_folder(path);
-            let spooled = extant_container::unpack(file, &folder, &Shown(line));
+            let spooled = extant_disk::read::unpack(file, &folder, &Shown(line));
             spooled.map_err(|error| failure(&shown, &folder, error))?
         }
         _ => return disk_in(clock, file, form, &shown),
@@ -234,9 +234,9 @@ fn disk_in(
     form: Form,
     shown: &str,
 ) -> Result<Arc<dyn BlockDevice>, Error> {
-    extant_container::open(clock, file, form, shown.to_owned()).map_err(|error| {
+    extant_disk::read::open(clock, file, form, shown.to_owned()).map_err(|error| {
         let that = match error {
-            extant_container::Error::Unsupported(_) => " that",
+            extant_disk::read::Error::Unsupported(_) => " that",
             _ => ":",
         };
         let failure = Error::new(format!("{shown}: is {}{that} {error}", form.name()));
@@ -255,9 +255,9 @@ fn spool_folder(path: &Path) -> PathBuf {
     said.or_else(beside).unwrap_or_else(std::env::temp_dir)
 }
 
-fn failure(shown: &str, folder: &Path, error: extant_container::Error) -> Error {
+fn failure(shown: &str, folder: &Path, error: extant_disk::read::Error) -> Error {
     match error {
-        extant_container::Error::Spool(error) => {
+        extant_disk::read::Error::Spool(error) => {
             let full =
                 matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
             let what = match full || raw_os_error(&error) == Some(27) {

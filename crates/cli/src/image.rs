@@ -15,7 +15,7 @@ use crate::target;
 use extant_archive::{printable, reason};
 use extant_block::in_use::Mount;
 use extant_block::{Access as DeviceAccess, BlockDevice};
-use extant_container::partitions;
+use extant_disk::partitions;
 use extant_edit::redo::{self, Identity};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::recognise;
 use crate::size::Size;
 use extant_block::BlockDevice;
-use extant_container::{Partition, PartitionTable, Scheme, partitions};
+use extant_disk::{Partition, PartitionTable, Scheme, partitions};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::Range;

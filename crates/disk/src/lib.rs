@@ -1,9 +1,14 @@
-//! What a volume is shipped in: a hash tree for dm-verity, a partition table around it, the map of
-//! its blocks for bmaptool, and the formats of disk images.
+//! Disks around volumes. Read: their partitions, and the forms that they are kept in. Written: a
+//! hash tree for dm-verity, a partition table, the map of blocks for bmaptool, the same forms.
 //!
-//! This crate knows no file system. It is given a file with the bytes of a disk, and which of them
-//! matter ([`Content`]); it adds to that file, or writes another one. The same input gives the same
-//! bytes: what other programs draw at random (salts, GUIDs) is made from a [`Seed`].
+//! This crate knows no file system. What writes is given a file with the bytes of a disk, and which
+//! of them matter ([`Content`]); it adds to that file, or writes another one. The same input gives
+//! the same bytes: what other programs draw at random (salts, GUIDs) is made from a [`Seed`].
+//!
+//! What is written comes from libraries where there are good ones. What is read comes from a
+//! stranger, and is read by code of ours, bounded and judged by damage: `gpt` reads neither the
+//! copy at the end by itself nor logical partitions, and `imago` neither zstd nor images whose
+//! tables lie.
 //!
 //! ```
 //! use extant_disk::{Content, Seed, verity};
@@ -22,6 +27,8 @@
 //!
 //! # The rooms
 //! ```text
+//! partitions  where the volumes of a disk are: partitions/gpt, partitions/mbr
+//! read        disks in other forms than a plain file
 //! verity      the hash tree of dm-verity, as veritysetup has it
 //! table       a GPT or an MBR around one volume and its hash tree
 //! block_map   what bmaptool reads to write a disk image without its free blocks
@@ -32,11 +39,14 @@
 //! ```
 pub mod block_map;
 mod content;
+mod partitions;
 pub mod qcow2;
+pub mod read;
 mod seed;
 pub mod sparse;
 pub mod table;
 pub mod verity;
 
 pub use content::Content;
+pub use partitions::{Partition, PartitionTable, Scheme, partitions};
 pub use seed::Seed;

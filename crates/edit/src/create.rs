@@ -156,6 +156,7 @@ pub fn write(change: &Change, path: &Path, into: Into, stream: &mut dyn Read) ->
         Some(_) => tree::inode(change, path, Links::Follow)?,
         None => object(change, path, NewKind::File, 0o666 & !UMASK)?,
     };
+    let mode = change.inodes().metadata(&inode).map_err(|error| error.at(path))?.mode;
     let file = change.inodes().open(&inode, Rights::WRITE);
     let file = file.map_err(|error| error.at(path))?;
     let mut at = match into {
@@ -173,6 +174,7 @@ pub fn write(change: &Change, path: &Path, into: Into, stream: &mut dyn Read) ->
             read => read.map_err(|error| Error::host("standard input", error))?,
         };
         if length == 0 {
+            keep_mode(change, path, &inode, mode)?;
             return Ok(at - begin);
         }
         file.write_all_at(at, &piece[..length]).map_err(|error| error.at(path))?;
@@ -233,9 +235,27 @@ pub fn truncate(change: &Change, path: &Path, size: NewSize, missing: Missing) -
         None if missing == Missing::Leave => return Ok(()),
         None => object(change, path, NewKind::File, 0o666 & !UMASK)?,
     };
-    let now = change.inodes().metadata(&inode)?.size;
+    let now = change.inodes().metadata(&inode)?;
     let too_large = || Error::inside(path, "file too large");
-    let size = size.of(now).ok_or_else(too_large)?;
+    let size = size.of(now.size).ok_or_else(too_large)?;
     let wanted = MetadataChange { size: Some(size), ..MetadataChange::default() };
-    Ok(change.inodes().set_metadata(&inode, &wanted).map_err(|error| error.at(path))?)
+    change.inodes().set_metadata(&inode, &wanted).map_err(|error| error.at(path))?;
+    keep_mode(change, path, &inode, now.mode)
+}
+
+/// Gives a file the mode back that it had before its content changed: root's writes leave
+/// set-user-ID and set-group-ID in Linux.
+pub(crate) fn keep_mode(
+    filesystem: &Filesystem,
+    path: &Path,
+    inode: &Inode,
+    mode: u16,
+) -> Result<()> {
+    let failed = |error: extant_engine::Error| error.at(path);
+    let inodes = filesystem.inodes();
+    if inodes.metadata(inode).map_err(failed)?.mode == mode {
+        return Ok(());
+    }
+    let wanted = MetadataChange { permissions: Some(mode & 0o7777), ..MetadataChange::default() };
+    Ok(inodes.set_metadata(inode, &wanted).map_err(failed)?)
 }

@@ -126,6 +126,8 @@ pub enum ContainerFault {
     NoSuchImage,
     /// There is no image for that platform.
     NotThisPlatform,
+    /// It was not seen to be one before its files were taken for those of a root file system.
+    CameAsFiles,
 }
 
 impl Error {

@@ -10,8 +10,6 @@ pub const NAMED_MAX: usize = 5;
 /// What a notice is about. They are shown in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum NoticeKind {
-    /// A container image as it is saved or exchanged: its layers are archives of their own.
-    ContainerImage,
     /// An archive without the blocks of zeros that end one.
     NoEndMark,
     /// An archive with more than zeros after its end.
@@ -50,7 +48,6 @@ impl NoticeKind {
     /// The word for it in JSON and after "N more of this kind".
     pub fn word(self) -> &'static str {
         match self {
-            NoticeKind::ContainerImage => "container-image",
             NoticeKind::NoEndMark => "no-end-mark",
             NoticeKind::BytesAfterEnd => "bytes-after-end",
             NoticeKind::UnknownType => "unknown-type",

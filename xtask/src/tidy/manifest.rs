@@ -41,7 +41,7 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow { name: "extant-archive", links: &["extant-format"], tests: &["extant-format"] },
     Arrow {
-        name: "extant-container",
+        name: "extant-disk",
         links: &["extant-block", "extant-archive"],
         tests: &["extant-testkit"],
     },
@@ -65,7 +65,6 @@ const ARROWS: &[Arrow] = &[
         links: &["extant-block"],
         tests: &["extant-block", "extant-testkit"],
     },
-    Arrow { name: "extant-disk", links: &[], tests: &[] },
     Arrow { name: "extant-chart", links: &[], tests: &["extant-testkit"] },
     Arrow {
         name: "extant-lab",
@@ -95,7 +94,6 @@ const ARROWS: &[Arrow] = &[
             "extant-engine",
             "extant-inspect",
             "extant-archive",
-            "extant-container",
             "extant-image",
             "extant-disk",
             "extant-edit",

@@ -7,7 +7,7 @@ use crate::place::{Part, VolumeName};
 use crate::progress::Unit;
 use clap::ValueEnum;
 use extant_archive::{Decompressed, begins_with_header, printable};
-use extant_container::{LOOK_BYTES, form_of};
+use extant_disk::read::{LOOK_BYTES, form_of};
 use extant_format::inode::FileType;
 use extant_image::date::{Grain, shown};
 use extant_image::difference::{

@@ -9,7 +9,7 @@ use crate::place;
 use crate::recovery;
 use crate::target;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
-use extant_container::Form;
+use extant_disk::read::Form;
 use extant_engine::{ErrorKind, read_superblock};
 use extant_format::superblock::{Feature, Superblock};
 use extant_journal::{Found, MapSource, Recovery};

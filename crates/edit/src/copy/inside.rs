@@ -2,6 +2,7 @@
 use super::Description;
 use super::sink::{Sink, Target};
 use super::source::{Body, Facts, Source};
+use crate::create;
 use crate::error::{Error, Result};
 use crate::tree::{self, Links};
 use extant_engine::{
@@ -94,8 +95,9 @@ impl ImageSink<'_> {
         Ok(())
     }
 
-    fn opened(&self, file: File, path: &Path) -> Box<dyn Target> {
-        Box::new(InsideTarget { file, path: path.to_owned() })
+    fn opened(&self, file: File, path: &Path, before: Option<u16>) -> Box<dyn Target> {
+        let filesystem = self.0.clone();
+        Box::new(InsideTarget { filesystem, file, path: path.to_owned(), before })
     }
 }
 
@@ -111,14 +113,15 @@ impl Sink for ImageSink<'_> {
         let new = New { kind: NewKind::File, permissions, ..New::default() };
         let made = self.0.inodes().create_open(&folder, name, &new);
         let (_, file) = made.map_err(|error| error.at(path))?;
-        Ok(self.opened(file, path))
+        Ok(self.opened(file, path, None))
     }
     fn open_cut(&self, path: &Path) -> Result<Box<dyn Target>> {
         let inode = tree::inode(self.0, path, Links::Follow)?;
+        let mode = self.0.inodes().metadata(&inode).map_err(|error| error.at(path))?.mode;
         let file = self.0.inodes().open(&inode, Rights::WRITE);
         let file = file.map_err(|error| error.at(path))?;
         file.set_len(0).map_err(|error| error.at(path))?;
-        Ok(self.opened(file, path))
+        Ok(self.opened(file, path, Some(mode)))
     }
     fn make_symlink(&self, path: &Path, target: &[u8]) -> Result<()> {
         self.make(path, NewKind::Symlink(target), 0o777)
@@ -178,8 +181,11 @@ impl Sink for ImageSink<'_> {
 }
 
 struct InsideTarget {
+    filesystem: Filesystem,
     file: File,
     path: PathBuf,
+    /// The mode of a file that was there before.
+    before: Option<u16>,
 }
 
 impl Target for InsideTarget {
@@ -191,6 +197,9 @@ impl Target for InsideTarget {
         if self.file.metadata().map_err(failed)?.size != size {
             self.file.set_len(size).map_err(failed)?;
         }
-        Ok(())
+        match self.before {
+            Some(mode) => create::keep_mode(&self.filesystem, &self.path, &self.file.inode(), mode),
+            None => Ok(()),
+        }
     }
 }

@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn the_last_line_counts_and_fixed_paths_before_all() {
-        let table = "/.*  any\n/etc/motd  motd\n/etc(/.*)?  etc\n/etc/.* -d  etc_d\n/tmp/.* <<none>>\n\
+        let table = "/.*  any\n/etc/motd  motd\n/etc(/.*)?  etc\n/etc/.* -d  etc_d\n\
+            /tmp/.* <<none>>\n\
             /usr/(lib|lib64)/.*\\.so  -- so\n/a|/b  ab\n/colou?r  colour\n";
         let cases = [
             ("/etc", FileType::Directory, Some("etc")),

@@ -234,7 +234,7 @@ pub fn collect(
         rules.apply(&mut tree, &mut notices)?;
     }
     if options.containers == Containers::Image {
-        container::note(&tree, &mut notices);
+        container::check_is_none(&tree)?;
     }
     Ok(Collected { tree, sources, skipped, notices, containers })
 }

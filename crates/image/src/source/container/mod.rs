@@ -26,8 +26,7 @@ use super::Sources;
 use super::intake::Intake;
 use super::members::{Form, Members, is_list_of_images};
 use super::platform::Platform;
-use crate::error::{Error, ErrorKind};
-use crate::notice::{NoticeKind, Notices};
+use crate::error::{ContainerFault, Error, ErrorKind};
 use crate::tree::{NodeId, Tree};
 use blob::Blob;
 use digest::Digest;
@@ -197,15 +196,14 @@ fn check_configuration(store: &Store, config: &[u8], layers: usize) -> Result<Ve
     diff_ids.iter().map(|diff_id| store.digest(diff_id, WHAT)).collect()
 }
 
-/// Adds a notice if the tree is a container image whose layers are files of it.
-pub(super) fn note(tree: &Tree, notices: &mut Notices) {
-    let Some((list, form)) = form(tree) else { return };
-    notices.add(NoticeKind::ContainerImage, || {
-        format!(
-            "{list}: the source is a container image: the image holds its layers as archives, not \
-             their files; {form}: reads them"
-        )
-    });
+/// Refuses a tree that is a container image whose layers are files of it.
+pub(super) fn check_is_none(tree: &Tree) -> Result<(), Error> {
+    let Some((list, form)) = form(tree) else { return Ok(()) };
+    let said = format!(
+        "{list}: the source is a container image, and came as files: the image would hold its \
+         layers as archives; {form}: in front of its name reads it"
+    );
+    Err(Error::new(said).of(ErrorKind::Container(ContainerFault::CameAsFiles)))
 }
 
 /// What names the layers of a tree that is a container image, and the word for its form.

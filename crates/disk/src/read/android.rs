@@ -9,8 +9,8 @@
 //!
 //! *Invariants*: chunks follow each other without a gap, and together have as many blocks as the
 //! header says; a raw chunk is within the file.
-use crate::content::{Content, read_exact};
-use crate::error::Error;
+use crate::read::device::{Content, read_exact};
+use crate::read::error::Error;
 use std::fs::File;
 use std::io;
 use std::ops::Range;

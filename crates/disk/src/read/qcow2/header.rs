@@ -6,8 +6,8 @@
 //! 48 refcount table 8+4  60 snapshots 4+8    72 incompatible features 80 compatible   88 autoclear
 //! 96 refcount order     100 header length   104 compression           (72 on: version 3)
 //! ```
-use crate::content::{big_32, big_64, read_exact};
-use crate::error::Error;
+use crate::read::device::{big_32, big_64, read_exact};
+use crate::read::error::Error;
 use std::fs::File;
 
 const HEADER_BYTES_2: usize = 72;

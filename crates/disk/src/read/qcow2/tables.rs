@@ -8,8 +8,8 @@
 //!  more       64 bits after it, where there are subclusters: 0-31 there, 32-63 zeros
 //! ```
 use super::header::{Entries, Header};
-use crate::content::{big_64, read_exact};
-use crate::error::Error;
+use crate::read::device::{big_64, read_exact};
+use crate::read::error::Error;
 use extant_block::ShortLock;
 use std::fs::File;
 use std::io;

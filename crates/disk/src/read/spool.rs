@@ -3,7 +3,7 @@
 //!
 //! Zeros become holes. Memory is bounded by the buffers of the decompressor; what a bomb unpacks to
 //! is bounded by the room of the host's file system, zeros apart.
-use crate::error::Error;
+use crate::read::error::Error;
 use extant_archive::Decompressed;
 use std::fs::File;
 use std::io::{self, BufRead};

@@ -1,8 +1,8 @@
 //! Compressed clusters, and those that were used last.
 use super::header::{Compression, Header};
 use super::tables::Compressed;
-use crate::content::read_exact;
-use crate::error::Error;
+use crate::read::device::read_exact;
+use crate::read::error::Error;
 use extant_block::ShortLock;
 use flate2::{Decompress, FlushDecompress};
 use std::fs::File;

@@ -21,8 +21,8 @@ mod cluster;
 mod header;
 mod tables;
 
-use crate::content::{Content, read_exact};
-use crate::error::Error;
+use crate::read::device::{Content, read_exact};
+use crate::read::error::Error;
 use cluster::Clusters;
 use header::Header;
 use std::fs::File;
