@@ -78,8 +78,13 @@ pub(crate) fn change(
     let written = write(device, path, identity, block_size, passed, blocks);
     if let Err(error) = written.and_then(|()| sync_folder(path)) {
         let _ = std::fs::remove_file(path);
-        let failure = Error::host(path, error);
-        return Err(failure.hint("the image is as it was; the log needs room beside it"));
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "the image is as it was; --log FILE keeps the log elsewhere"
+            }
+            _ => "the image is as it was; the log needs room beside it, or elsewhere: --log FILE",
+        };
+        return Err(Error::host(path, error).hint(hint));
     }
     let begun = |error: io::Error| {
         failed(error).hint("the next command that opens the image ends the change")

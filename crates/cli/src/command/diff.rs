@@ -24,7 +24,8 @@ use std::path::Path;
 /// Show what differs between two images, folders or tar archives, of whatever kind each is.
 ///
 /// Names, types, modes, owners, modify times, extended attributes, access lists, hard links,
-/// devices, targets of symlinks and contents are compared. Each difference is a line, sorted by
+/// devices, targets of symlinks and contents are compared, and between two images the flags that
+/// chattr sets. Each difference is a line, sorted by
 /// path: "- path" is only in A, "+ path" only in B, with all that is in it; otherwise the path,
 /// what differs and both values. An archive may be compressed. An empty lost+found as mkfs makes it
 /// does not count.
@@ -77,6 +78,8 @@ pub enum Word {
     Owner,
     /// Permissions.
     Mode,
+    /// Flags as chattr sets them, of two images.
+    Flags,
     /// Extended attributes, access lists among them.
     Attributes,
     /// Which names are hard links of one file.
@@ -93,6 +96,7 @@ impl Word {
             Word::Nanoseconds => Ignored::Nanoseconds,
             Word::Owner => Ignored::Owner,
             Word::Mode => Ignored::Mode,
+            Word::Flags => Ignored::Flags,
             Word::Attributes => Ignored::Attributes,
             Word::Links => Ignored::Links,
             Word::Contents => Ignored::Contents,
@@ -327,6 +331,7 @@ fn line(finding: &Finding) -> String {
         Change::Owner(owners) => {
             format!("owner {}", both(owners, |(user, group)| format!("{user}:{group}")))
         }
+        Change::Flags(flags) => format!("flags {}", both(flags, |it| letters(*it))),
         Change::Time(times) => {
             format!("time {}", both(times, |it| shown(*it, Grain::Nanosecond)))
         }
@@ -376,6 +381,7 @@ fn record(finding: &Finding) -> Value {
             (json!(format!("{:04o}", modes.a)), json!(format!("{:04o}", modes.b)))
         }
         Change::Owner(owners) => (json!([owners.a.0, owners.a.1]), json!([owners.b.0, owners.b.1])),
+        Change::Flags(flags) => (json!(letters(flags.a)), json!(letters(flags.b))),
         Change::Time(times) => (
             json!([times.a.seconds, times.a.nanoseconds]),
             json!([times.b.seconds, times.b.nanoseconds]),
@@ -402,4 +408,11 @@ fn record(finding: &Finding) -> Value {
         Change::Unreadable(_, reason) => (json!(reason), Value::Null),
     };
     json!({"path": path(&finding.path), "kind": finding.change.word(), "a": a, "b": b})
+}
+
+/// Flags as lsattr has them; "-" for none.
+fn letters(flags: u8) -> String {
+    let set = "sucSiadA".chars().enumerate().filter(|(bit, _)| flags >> bit & 1 == 1);
+    let letters: String = set.map(|(_, letter)| letter).collect();
+    if letters.is_empty() { "-".to_owned() } else { letters }
 }

@@ -29,6 +29,8 @@ pub enum Ignored {
     Owner,
     /// Permissions.
     Mode,
+    /// Flags as chattr sets them.
+    Flags,
     /// Extended attributes, access lists among them.
     Attributes,
     /// Which names are hard links of one file.
@@ -250,6 +252,12 @@ impl Comparison<'_> {
         }
         if (a.uid, a.gid) != (b.uid, b.gid) && !options.ignores(Ignored::Owner) {
             self.say(Change::Owner(Here { a: (a.uid, a.gid), b: (b.uid, b.gid) }))?;
+        }
+        if let (Some(flags_a), Some(flags_b)) = (a.flags, b.flags)
+            && flags_a != flags_b
+            && !options.ignores(Ignored::Flags)
+        {
+            self.say(Change::Flags(Here { a: flags_a, b: flags_b }))?;
         }
         let is_directory = a.file_type == FileType::Directory;
         if options.ignores(Ignored::Times)

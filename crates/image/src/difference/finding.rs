@@ -39,6 +39,8 @@ pub enum Change {
     Mode(Here<u16>),
     /// User and group.
     Owner(Here<(u32, u32)>),
+    /// Flags as chattr sets them, the lowest eight; compared where both trees tell them.
+    Flags(Here<u8>),
     /// The modify time.
     Time(Here<Time>),
     /// Bytes of a regular file.
@@ -66,6 +68,7 @@ impl Change {
             Change::Type(_) => "type",
             Change::Mode(_) => "mode",
             Change::Owner(_) => "owner",
+            Change::Flags(_) => "flags",
             Change::Time(_) => "time",
             Change::Size(_) => "size",
             Change::Content(_) => "content",

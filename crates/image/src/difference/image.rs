@@ -106,6 +106,7 @@ impl View for ImageSide {
                 _ => 0,
             },
             device: facts.device,
+            flags: Some(facts.flags),
         }))
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Facts {
     /// Of a regular file.
     pub(super) size: u64,
     pub(super) device: Device,
+    /// Flags as chattr sets them, the lowest eight; `None` where the tree does not tell.
+    pub(super) flags: Option<u8>,
 }
 
 /// A name in a directory.

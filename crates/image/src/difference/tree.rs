@@ -41,6 +41,7 @@ impl View for TreeSide {
             modify_time: tree.modify_time(node),
             size: tree.length(node),
             device: tree.device(node),
+            flags: None,
         }))
     }
 
