@@ -10,6 +10,7 @@ use extant_block::{
     Access as DeviceAccess, BlockDevice, Clock, FileDevice, RealClock, Window, raw_os_error,
 };
 use extant_disk::read::{Form, LOOK_BYTES, Progress, form_of};
+use extant_disk::{partitions, verity};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -94,6 +95,19 @@ pub fn writable(image: &Path, offset_bytes: u64) -> Result<Place, Error> {
     Ok(Place { file: name.file, range })
 }
 
+/// Whether a hash tree of dm-verity follows a volume of `volume_bytes`, or is in another partition
+/// of its disk: what changes the volume makes the tree useless.
+pub fn has_hash_tree(place: &Place, disk: &dyn BlockDevice, volume_bytes: u64) -> bool {
+    let after = place.start().saturating_add(volume_bytes);
+    let after = after.checked_next_multiple_of(verity::BLOCK_BYTES);
+    let table = partitions(disk);
+    let others = table.iter().flat_map(|table| table.partitions.iter().map(|one| one.range.start));
+    after.into_iter().chain(others.filter(|start| *start != place.start())).any(|at| {
+        let mut head = [0; 8];
+        disk.read(at, &mut head).is_ok() && verity::begins_tree(&head)
+    })
+}
+
 /// Refuses a word with a part, for commands that write or take a whole file: `command` is their
 /// name. A new file may have an `@` in its name.
 ///
@@ -103,7 +117,7 @@ pub fn refuse_part(word: &Path, command: &str) -> Result<(), Error> {
     let name = VolumeName::of(word);
     let is_disk = || {
         let disk = FileDevice::open(RealClock::new(), &name.file, DeviceAccess::ReadOnly, 0);
-        disk.is_ok_and(|disk| extant_disk::partitions(&disk).is_some())
+        disk.is_ok_and(|disk| partitions(&disk).is_some())
     };
     match name.part {
         Part::Unsaid => Ok(()),

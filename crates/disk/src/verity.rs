@@ -24,6 +24,8 @@ const HASH_BYTES: usize = 32;
 const FAN_OUT: u64 = BLOCK_BYTES / HASH_BYTES as u64;
 /// The longest salt that the superblock holds.
 pub const SALT_BYTES_MAX: usize = 256;
+/// What a superblock begins with.
+const MAGIC: &[u8] = b"verity\0\0";
 /// Threads that hash.
 const WORKERS: usize = 8;
 
@@ -70,6 +72,11 @@ impl Tree {
 /// Bytes in hexadecimal, small letters.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether bytes begin as a tree's superblock does.
+pub fn begins_tree(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
 }
 
 /// Blocks of hashes on each level, the one over the data first. One block of data needs none: its
@@ -185,7 +192,7 @@ fn hash_block(
 /// The block that tells what the tree was made with.
 fn superblock(data_blocks: u64, options: &Options) -> Vec<u8> {
     let mut block = Vec::with_capacity(BLOCK_BYTES as usize);
-    block.extend_from_slice(b"verity\0\0");
+    block.extend_from_slice(MAGIC);
     block.extend_from_slice(&1_u32.to_le_bytes()); // the version of this block
     block.extend_from_slice(&1_u32.to_le_bytes()); // the salt comes before the data
     block.extend_from_slice(&options.uuid);

@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -81,6 +82,9 @@ pub(crate) fn change(
         let hint = match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 "the image is as it was; --log FILE keeps the log elsewhere"
+            }
+            io::ErrorKind::InvalidFilename => {
+                "the image is as it was; its name leaves no room for that of the log: --log FILE"
             }
             _ => "the image is as it was; the log needs room beside it, or elsewhere: --log FILE",
         };
@@ -199,11 +203,25 @@ const FOREIGN: &str = "belongs to another state of the image: something else cha
 
 impl Log {
     /// Opens a log; `None` if it is not whole, or not there.
+    ///
+    /// # Errors
+    /// The host's; `InvalidInput` for what is no regular file, and for the file of somebody who is
+    /// neither root nor this user: in a folder of many users anybody could put one.
     fn open(path: &Path) -> io::Result<Option<Log>> {
-        let mut file = match File::open(path) {
+        let mut options = OpenOptions::new();
+        // Opening a fifo would wait for its other end.
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+        let mut file = match options.read(true).custom_flags(flags.bits().cast_signed()).open(path)
+        {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
+        let metadata = file.metadata()?;
+        let is_ours = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid());
+        if !metadata.is_file() || !is_ours {
+            let why = "is no redo log of this user or of root";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let length = file.metadata()?.len();
         let mut header = [0; HEADER_BYTES];
         if length < (HEADER_BYTES + DIGEST_BYTES) as u64 {

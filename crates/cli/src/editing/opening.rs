@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::image;
 use crate::recovery;
 use crate::target::{self, Target};
-use extant_block::{Clock, FileDevice, Overlay, RealClock, WallTime};
+use extant_block::{BlockDevice, Clock, FileDevice, Overlay, RealClock, WallTime};
 use extant_edit::redo::{self, Identity};
 use extant_edit::{Change, ChangeOptions, OnErrors};
 use extant_engine::{ErrorKind, Orphans, recover, recovered};
@@ -47,7 +47,8 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     }
     let file = target.file.try_clone().map_err(failed)?;
     let disk = FileDevice::from_file(clock()?, file, image.display().to_string(), bytes, 0);
-    let device = place.on(Arc::new(disk.map_err(failed)?), image);
+    let disk = Arc::new(disk.map_err(failed)?);
+    let device = place.on(Arc::clone(&disk) as Arc<dyn BlockDevice>, image);
     let report = recover(&device).map_err(|error| match error.kind {
         ErrorKind::NotExt => image::not_ext(image, &*device, offset),
         _ => image::failure(image, error),
@@ -65,6 +66,15 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
         held_bytes_max: None,
     };
     let change = Change::open(device, &options).map_err(|error| failure::of(image, error))?;
+    let superblock = change.superblock();
+    let volume_bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
+    if disk::has_hash_tree(&place, &*disk, volume_bytes) {
+        console.warn(&format!(
+            "{}: has a hash tree of dm-verity, which a change makes useless: build it anew, or \
+             make another tree (veritysetup format)",
+            image.display()
+        ));
+    }
     Ok(Opened { change, target })
 }
 

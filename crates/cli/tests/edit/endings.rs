@@ -44,19 +44,28 @@ fn what_is_stopped_has_changed_nothing() {
     }
 }
 
+/// Bytes of a block of the images with a redo log.
+const BLOCK: usize = 1024;
+
 /// A redo log for a change from one image of 1 KiB blocks to another, as the documents describe it.
-fn redo_log(before: &[u8], after: &[u8]) -> Vec<u8> {
-    const BLOCK: usize = 1024;
+/// `passed` are blocks that were free and that the change wrote.
+fn redo_log(before: &[u8], after: &[u8], passed: &[usize]) -> Vec<u8> {
     let blocks: Vec<usize> = (0..before.len() / BLOCK)
         .filter(|at| before[at * BLOCK..][..BLOCK] != after[at * BLOCK..][..BLOCK])
+        .filter(|at| !passed.contains(at))
         .collect();
-    let mut log = b"EXTREDO1".to_vec();
+    let mut log = b"EXTREDO2".to_vec();
     log.extend((BLOCK as u32).to_le_bytes());
-    log.extend([0; 4]);
+    log.extend((passed.len() as u32).to_le_bytes());
     log.extend(&before[1024 + 0x68..][..16]);
     log.extend(0_u64.to_le_bytes());
     log.extend((before.len() as u64).to_le_bytes());
     log.extend((blocks.len() as u64).to_le_bytes());
+    for at in passed {
+        log.extend((*at as u64).to_le_bytes());
+        log.extend(1_u32.to_le_bytes());
+        log.extend(crc32c(&after[at * BLOCK..][..BLOCK]).to_le_bytes());
+    }
     for at in blocks {
         log.extend((at as u64).to_le_bytes());
         let bytes = &before[at * BLOCK..][..BLOCK];
@@ -90,7 +99,7 @@ fn a_redo_log_that_was_left_is_seen_by_all_and_ended_by_writers() {
     done(&["write", "--text", "before", &format!("{image}:/file")]);
     let before = bytes(&image);
     done(&["write", "--text", "after", &format!("{image}:/file")]);
-    let whole = redo_log(&before, &bytes(&image));
+    let whole = redo_log(&before, &bytes(&image), &[]);
     fs::write(&image, &before).unwrap();
     fs::write(&log, &whole).unwrap();
     // Readers see through it, and write nothing.
@@ -122,6 +131,76 @@ fn a_redo_log_that_was_left_is_seen_by_all_and_ended_by_writers() {
     let told = said(&mut command(&["mkfs", "--force", &image, "8M"]));
     assert_eq!(told.code, 0, "{told:?}");
     assert_eq!(done(&["ls", &format!("{image}:/")]), "lost+found\n");
+}
+
+/// A log of a change whose new data is not there: a copy from before it was put in its place.
+#[test]
+fn a_redo_log_is_not_applied_to_a_copy_from_before_its_change() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext2", "-b", "1024"]);
+    let before = bytes(&image);
+    done(&["write", "--text", "new content", &format!("{image}:/file")]);
+    let after = bytes(&image);
+    let is_new = |at: &usize| after[at * BLOCK..].starts_with(b"new content");
+    let passed: Vec<usize> = (0..after.len() / BLOCK).filter(is_new).collect();
+    assert_eq!(passed.len(), 1);
+    let log = bench.join(".image.extant-redo");
+    fs::write(&log, redo_log(&before, &after, &passed)).unwrap();
+    fs::write(&image, &before).unwrap();
+    for words in [["cat", &format!("{image}:/file")], ["mkdir", &format!("{image}:/x")]] {
+        let told = extant(&words);
+        assert!(told.code == 1 && told.err.contains("another state"), "{told:?}");
+    }
+    assert!(bytes(&image) == before);
+    let mut cut = before;
+    let at = passed[0] * BLOCK;
+    cut[at..at + BLOCK].copy_from_slice(&after[at..at + BLOCK]);
+    fs::write(&image, &cut).unwrap();
+    assert_eq!(done(&["cat", &format!("{image}:/file")]), "new content");
+}
+
+#[test]
+fn what_is_no_log_of_ours_is_refused_and_not_waited_for() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext2", "-b", "1024"]);
+    let log = bench.join(".image.extant-redo");
+    let place = format!("{image}:/");
+    let shown = log.display().to_string();
+    output(program("mkfifo").arg(&log)).unwrap();
+    let told = extant(&["ls", &place]);
+    assert!(told.code == 1 && told.err.contains("is no redo log"), "{told:?}");
+    fs::remove_file(&log).unwrap();
+    fs::write(&log, "x").unwrap();
+    let given = output(program("chown").args(["12345", &shown]));
+    if given.is_ok() {
+        let told = extant(&["ls", &place]);
+        assert!(told.code == 1 && told.err.contains("is no redo log"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_change_of_what_dm_verity_protects_warns() {
+    let bench = Bench::new();
+    let image = bench.join("image").display().to_string();
+    for words in [["--verity", "-F"], ["--verity", "--partition=gpt"]] {
+        let tree = bench.tree().display().to_string();
+        let mut all = vec!["build", "-F"];
+        all.extend(words.into_iter().filter(|word| *word != "-F"));
+        all.extend([tree.as_str(), image.as_str()]);
+        let told = extant(&all);
+        assert_eq!(told.code, 0, "{told:?}");
+        let told = extant(&["chmod", "600", &format!("{image}:/plain")]);
+        assert!(told.code == 0 && told.err.contains("dm-verity"), "{told:?}");
+        fs::remove_dir_all(&tree).unwrap();
+    }
+    let told = extant(&["cat", &format!("{image}:/plain")]);
+    assert!(told.code == 0 && told.err.is_empty(), "{told:?}");
 }
 
 /// A loop device over an image; detached with its value.
@@ -156,7 +235,7 @@ fn a_device_without_a_journal_needs_a_place_for_its_log() {
     // What was cut off is ended with the same option.
     let before = bytes(&device.0);
     done(&["rmdir", "--log", &shown, &place]);
-    fs::write(&log, redo_log(&before, &bytes(&device.0))).unwrap();
+    fs::write(&log, redo_log(&before, &bytes(&device.0), &[])).unwrap();
     fs::OpenOptions::new().write(true).open(&device.0).unwrap().write_all(&before).unwrap();
     let told = extant(&["touch", "-c", "--log", &shown, &place]);
     assert!(told.code == 0 && told.err.contains("was ended"), "{told:?}");
