@@ -25,7 +25,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("chart", 10),
     ("lab", 145),
     ("crash", 50),
-    ("cli", 70),
+    ("cli", 140),
     ("testkit", 10),
     ("xtask", 10),
 ];
@@ -173,6 +173,6 @@ mod tests {
             assert!(guide.contains(&row), "CONTRIBUTING.md has no row {row}");
         }
         let sum: u32 = BUDGETS.iter().map(|(_, seconds)| seconds).sum();
-        assert!(sum <= 15 * 60, "{sum} s are more than a commit should wait for");
+        assert!(sum <= 17 * 60, "{sum} s are more than a commit should wait for");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open     replay of the journal | which blocks are free | the engine, on a staged device
-//! commit   the engine closes | blocks that differ from the device's:
+//! commit   the engine closes | blocks that differ from the device's, with room in its holes:
 //!            none ------------------------------------------------> nothing is written
 //!            fit into the volume's empty log ---------------------> one transaction
 //!            else, and there is a place for a log beside the image > redo log
@@ -156,7 +156,11 @@ impl Change {
         }
         let device = self.staged.device();
         let journal = Journal::find(Arc::clone(device), MapSource::Inode)?;
-        if let Some(journal) = journal.filter(|journal| takes(journal, &held)) {
+        let takes = journal.filter(|journal| takes(journal, &held));
+        if takes.is_some() || self.options.redo.is_some() {
+            held.take_room()?;
+        }
+        if let Some(journal) = takes {
             transaction::change(&journal, &held)?;
             committed.outcome = Outcome::Journal;
             return Ok(committed);
@@ -244,6 +248,31 @@ impl Held<'_> {
             held.numbers.clear();
         }
         Ok(held)
+    }
+
+    /// Writes zeros where the device has holes and blocks are to be brought: the bytes are as they
+    /// were, but a host file system that is full says so while nothing is decided.
+    fn take_room(&self) -> Result<()> {
+        let failed = |error: io::Error| Error::from(extant_engine::Error::from(error));
+        let (device, size) = (self.staged.device(), u64::from(self.block_size));
+        let zeros = vec![0; self.block_size as usize];
+        let mut data = 0..0;
+        for number in &self.numbers {
+            let mut at = number * size;
+            let end = (at + size).min(device.info().bytes);
+            while at < end {
+                if data.end <= at {
+                    data = device.next_data(at).map_err(failed)?.unwrap_or(u64::MAX..u64::MAX);
+                }
+                let stop = end.min(if data.start > at { data.start } else { data.end });
+                if data.start > at {
+                    // tidy: writers because these bytes are zeros already
+                    device.write(at, &zeros[..(stop - at) as usize]).map_err(failed)?;
+                }
+                at = stop;
+            }
+        }
+        Ok(())
     }
 
     fn is_only_time(&self, primary: u64) -> io::Result<bool> {

@@ -15,6 +15,7 @@ const RULES: &str = "\
 /etc/motd         label=system_u:object_r:etc_t:s0 flags=iA
 \"/x y\"            mode=0600
 /nothing/here     mode=0600
+/usr/sbin         capability=cap_kill+p
 ";
 
 #[test]
@@ -25,6 +26,7 @@ fn rules_give_what_they_say_and_name_what_is_not_there() {
     let said = build(&folder, "--rules rules");
     assert!(said.contains("rules:10: /nothing/here is nothing in the image"), "{said}");
     assert_eq!(said.matches("nothing in the image").count(), 1, "{said}");
+    assert!(said.contains("/usr/sbin is no regular file"), "{said}");
     let entries = told(&folder, "disk.img");
     assert_eq!(rights(&entries, "/usr/bin/su"), (0, 0, 0o4755));
     assert_eq!(rights(&entries, "/srv/a/b"), (0, 33, 0o2775));
@@ -69,6 +71,7 @@ fn what_is_not_understood_is_refused_by_its_line() {
         ("/a mode=9", "rules:1: the mode is not octal"),
         ("\n/a mode=10000", "rules:2: the mode is not octal"),
         ("/a owner=root", "the user is not a number"),
+        ("/a owner=4294967295:0", "the user is not a number"),
         ("/a colour=red", "none of mode, owner"),
         ("/a mode", "has no \"=\""),
         ("/a capability=cap_fly+ep", "is no capability"),

@@ -1,7 +1,9 @@
 //! What a change writes to: a log of every write and flush, with one flush left out if a test wants
-//! to know whether that is found.
+//! to know whether that is found; and a sparse image on a host that becomes full.
 use extant_block::{BlockDevice, Clock, CrashLog, DeviceInfo, MemoryDevice, Operation, Request};
+use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -70,5 +72,68 @@ impl BlockDevice for Recorded {
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.log.read(offset, bytes)
+    }
+}
+
+/// Bytes that a host file system takes at once.
+const TAKEN_BYTES: u64 = 1024;
+
+/// A sparse image on a host with little room: what was never written takes room when it is.
+pub struct Filling {
+    pub device: MemoryDevice,
+    taken: Mutex<BTreeSet<u64>>,
+    room: Mutex<u64>,
+}
+
+impl Filling {
+    /// What is zeros in `device` takes no room yet; there is room for `room` pieces.
+    pub fn new(device: MemoryDevice, room: u64) -> Filling {
+        let mut bytes = vec![0; device.info().bytes as usize];
+        device.read(0, &mut bytes).expect("it is read");
+        let pieces = bytes.chunks(TAKEN_BYTES as usize).enumerate();
+        let taken = pieces.filter(|(_, piece)| piece.iter().any(|byte| *byte != 0));
+        let taken = Mutex::new(taken.map(|(number, _)| number as u64).collect());
+        Filling { device, taken, room: Mutex::new(room) }
+    }
+
+    fn take(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let (mut taken, mut room) = (self.taken.lock().unwrap(), self.room.lock().unwrap());
+        for piece in offset / TAKEN_BYTES..(offset + bytes).div_ceil(TAKEN_BYTES) {
+            if taken.insert(piece) {
+                let left = room.checked_sub(1);
+                *room = left.ok_or_else(|| {
+                    taken.remove(&piece);
+                    io::Error::from(io::ErrorKind::StorageFull)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BlockDevice for Filling {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.device.clock()
+    }
+    fn submit(&self, request: Request) {
+        let taken = match request.operation {
+            Operation::Write => self.take(request.offset, request.bytes()),
+            _ => Ok(()),
+        };
+        match taken {
+            Ok(()) => self.device.submit(request),
+            Err(error) => request.complete(Err(error)),
+        }
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.device.read(offset, bytes)
+    }
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let taken = self.taken.lock().unwrap();
+        let piece = taken.range(offset / TAKEN_BYTES..).next();
+        Ok(piece.map(|piece| (piece * TAKEN_BYTES).max(offset)..(piece + 1) * TAKEN_BYTES))
     }
 }

@@ -8,7 +8,7 @@
 mod devices;
 mod volumes;
 
-use devices::{Recorded, Skipped};
+use devices::{Filling, Recorded, Skipped};
 use extant_block::{BlockDevice, MemoryDevice};
 use extant_edit::redo;
 use extant_testkit::command::program;
@@ -17,7 +17,7 @@ use extant_testkit::scratch::Scratch;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
-use volumes::{Kind, Tree, change, tree_of};
+use volumes::{Kind, Tree, change, fill_inodes, tree_of};
 
 /// How many media of one moment are drawn, for each size of a sector.
 const DRAWN: u64 = 2;
@@ -339,4 +339,32 @@ fn a_log_of_another_state_is_refused() {
     damaged[bytes.len() / 2] ^= 1;
     let tree = with_log(&base, Some(&damaged), &folder).unwrap();
     assert!(tree == tree_of(Arc::new(base)).unwrap());
+}
+
+#[test]
+fn a_host_that_is_full_leaves_the_volume_as_it_was() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("edit-full");
+    for kind in [Kind::EXT4_1K, Kind::EXT2_1K] {
+        let base = kind.make();
+        let before = tree_of(Arc::new(base.snapshot())).expect("it is read");
+        let mut refused = 0;
+        // Room for one piece more each time, until it is enough.
+        for room in 0.. {
+            let log = folder.join("log");
+            let device = Arc::new(Filling::new(base.snapshot(), room));
+            let done = fill_inodes(&device, &log);
+            let tree = tree_of(Arc::new(device.device.snapshot())).expect("it is read");
+            assert!(!log.exists(), "{kind:?}, room {room}: {done:?}");
+            if done.is_ok() {
+                assert_ne!(tree, before, "{kind:?}, room {room}");
+                break;
+            }
+            assert!(tree == before, "{kind:?}, room {room}: changed, but {done:?}");
+            refused += 1;
+        }
+        assert!(refused > 20, "{kind:?}: {refused} times without room");
+    }
 }

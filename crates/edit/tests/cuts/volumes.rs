@@ -1,5 +1,5 @@
 //! Volumes, a change that touches all that a change can, and what is there.
-use crate::devices::Recorded;
+use crate::devices::{Filling, Recorded};
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, WallTime};
 use extant_edit::create::{self, Existing, Into, Parents};
 use extant_edit::mode::Mode;
@@ -144,6 +144,18 @@ pub fn overwrite_large(
         let file = change.open_file("/large")?;
         Ok(file.write_all_at(0, &vec![b'b'; LARGE_BYTES])?)
     })
+}
+
+/// Makes links that need blocks of inodes which were never written.
+pub fn fill_inodes(device: &Arc<Filling>, redo: &Path) -> extant_edit::Result<()> {
+    let redo = Some((redo.to_owned(), identity(&**device)));
+    let options = ChangeOptions { redo, ..ChangeOptions::default() };
+    let change = Change::open(Arc::clone(device) as _, &options)?;
+    for number in 0..150 {
+        let path = format!("/link-{number}");
+        create::symlink(&change, b"target", path.as_ref(), Existing::Refuse)?;
+    }
+    change.commit().map(drop)
 }
 
 /// Path, mode, links, owner, size, times and content of an object.

@@ -32,6 +32,8 @@ impl<'a> Line<'a> {
     pub(super) fn number(&self, word: &[u8], what: &str) -> Result<u32, Error> {
         let text = std::str::from_utf8(word).ok();
         let number = text.and_then(|text| text.parse().ok());
+        // The last one means "no change" to chown, and belongs to no user.
+        let number = number.filter(|number| *number != u32::MAX);
         number.ok_or_else(|| self.wrong(&format!("{what} is not a number")))
     }
 

@@ -130,6 +130,12 @@ impl Rules {
                 if grant == Grant::default() && matches!(self.kind, Kind::FsConfig(_)) {
                     unlisted.push(shown.to_vec());
                 }
+                if grant.capabilities.is_some() && subject.file_type != FileType::Regular {
+                    notices.add(NoticeKind::Rules, || {
+                        let path = printable(shown);
+                        format!("{}: {path} is no regular file: no capabilities", self.name)
+                    });
+                }
                 tree.grant(node, &grant)?;
             }
             // In their order when taken from the end.
