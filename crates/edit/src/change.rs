@@ -161,7 +161,9 @@ impl Change {
             held.take_room()?;
         }
         if let Some(journal) = takes {
-            transaction::change(&journal, &held)?;
+            let ends = "the image is as it was, or its journal holds the whole change: the next \
+                        program that replays it (extant replay) ends it";
+            transaction::change(&journal, &held).map_err(|error| Error::from(error).hint(ends))?;
             committed.outcome = Outcome::Journal;
             return Ok(committed);
         }

@@ -30,7 +30,10 @@ pub fn object(
     kind: NewKind<'_>,
     permissions: u16,
 ) -> Result<Inode> {
-    let (folder, name) = tree::parent(filesystem, path)?;
+    let (folder, name) = match kind {
+        NewKind::Directory => tree::parent(filesystem, path)?,
+        _ => tree::parent_of_file(filesystem, path)?,
+    };
     let new = New { kind, permissions, umask: 0, ..New::default() };
     Ok(filesystem.inodes().create(&folder, name, &new).map_err(|error| error.at(path))?)
 }
@@ -126,6 +129,7 @@ pub fn hard_link(change: &Change, original: &Path, link: &Path, existing: Existi
             Existing::Refuse => Err(Error::inside(link, "file exists")),
         };
     }
+    tree::parent_of_file(change, link)?;
     make_room(change, link, existing)?;
     Ok(change.hard_link(original, link)?)
 }

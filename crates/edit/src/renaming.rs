@@ -49,6 +49,9 @@ pub fn rename(change: &Change, from: &Path, to: &Path, existing: Existing) -> Re
             _ => {}
         }
     }
+    if moved.file_type != FileType::Directory {
+        tree::parent_of_file(change, to)?;
+    }
     change.rename(from, to, Rename::Replace).map_err(|error| match error.kind {
         extant_engine::ErrorKind::InvalidArgument(_) => {
             Error::inside(from, format!("cannot become a part of itself: {}", to.display()))

@@ -83,6 +83,17 @@ pub fn parent<'p>(filesystem: &Filesystem, path: &'p Path) -> Result<(Inode, &'p
     Ok((folder, name))
 }
 
+/// The same for something that is no directory: a slash at the end says that it is one.
+///
+/// # Errors
+/// As [`parent`]; a path with a slash at its end.
+pub fn parent_of_file<'p>(filesystem: &Filesystem, path: &'p Path) -> Result<(Inode, &'p [u8])> {
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        return Err(Error::inside(path, "is not a directory"));
+    }
+    parent(filesystem, path)
+}
+
 /// A path as its folder, which is never empty, and its last name, without slashes at its end.
 pub fn split(path: &Path) -> (&Path, &[u8]) {
     let bytes = path.as_os_str().as_bytes();

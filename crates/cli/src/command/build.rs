@@ -162,6 +162,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     read_options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
     read_options.spool_folder =
         std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(&image));
+    check_beside(&arguments, &image)?;
     let shipment =
         Shipment::new(&arguments.shipping, &image, &target, format.offset_bytes, existing)?;
     let mut options = options(&arguments, &format)?;
@@ -228,6 +229,32 @@ fn config(arguments: &Arguments, collected: &Collected) -> Result<Vec<u8>, Error
             images.len()
         ))),
     }
+}
+
+/// Refuses files beside the image that are the image, or each other.
+fn check_beside(arguments: &Arguments, image: &std::path::Path) -> Result<(), Error> {
+    let place = |path: &std::path::Path| {
+        let folder = folder_of(path).and_then(|folder| folder.canonicalize().ok());
+        folder.map(|folder| folder.join(path.file_name().unwrap_or_default()))
+    };
+    let shipping = &arguments.shipping;
+    let tree = shipping.verity.as_ref().and_then(Option::as_deref);
+    let beside = [
+        ("--bmap", shipping.bmap.as_deref()),
+        ("--verity", tree),
+        ("--config-json", arguments.config_json.as_deref()),
+    ];
+    let mut taken = vec![place(image)];
+    for (option, path) in beside {
+        let Some(path) = path else { continue };
+        let here = place(path);
+        if here.is_some() && taken.contains(&here) {
+            let shown = path.display();
+            return Err(Error::usage(format!("{option} {shown}: is another output's file")));
+        }
+        taken.push(here);
+    }
+    Ok(())
 }
 
 /// Writes a file whole, or leaves what is there.

@@ -17,6 +17,9 @@ fn what_does_not_go_together_is_refused() {
         ("--partition gpt -E offset=1048576", "not with --partition"),
         ("--format qcow2 --compress zstd", "not compressed"),
         ("--format qcow2 --bmap x", "raw image"),
+        ("--bmap disk.img", "another output"),
+        ("--verity=./disk.img", "another output"),
+        ("--bmap x --verity=x", "another output"),
         ("--format vdi", "android-sparse"),
     ];
     for (words, part) in cases {

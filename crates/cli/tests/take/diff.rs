@@ -106,8 +106,12 @@ fn each_kind_of_difference_is_named_between_every_two_forms() {
     }
     // Flags are known of two images only.
     run("cp b.img i.img");
-    output(program("debugfs").args(["-w", "-R", "sif /f flags 0x80010", "i.img"]).current_dir(folder.path()))
-        .unwrap();
+    output(
+        program("debugfs")
+            .args(["-w", "-R", "sif /f flags 0x80010", "i.img"])
+            .current_dir(folder.path()),
+    )
+    .unwrap();
     let text = differences(folder.path(), "b.img", "i.img", &[]);
     assert_eq!(text, "f: flags - -> i\n");
     assert_eq!(differences(folder.path(), "b.img", "i.img", &["--ignore", "flags"]), "");

@@ -89,7 +89,10 @@ impl Body for InsideBody {
 
 impl ImageSink<'_> {
     fn make(&self, path: &Path, kind: NewKind<'_>, permissions: u16) -> Result<()> {
-        let (folder, name) = tree::parent(self.0, path)?;
+        let (folder, name) = match kind {
+            NewKind::Directory => tree::parent(self.0, path)?,
+            _ => tree::parent_of_file(self.0, path)?,
+        };
         let new = New { kind, permissions, ..New::default() };
         self.0.inodes().create(&folder, name, &new).map_err(|error| error.at(path))?;
         Ok(())
@@ -109,7 +112,7 @@ impl Sink for ImageSink<'_> {
         self.make(path, NewKind::Directory, permissions)
     }
     fn make_file(&self, path: &Path, permissions: u16) -> Result<Box<dyn Target>> {
-        let (folder, name) = tree::parent(self.0, path)?;
+        let (folder, name) = tree::parent_of_file(self.0, path)?;
         let new = New { kind: NewKind::File, permissions, ..New::default() };
         let made = self.0.inodes().create_open(&folder, name, &new);
         let (_, file) = made.map_err(|error| error.at(path))?;

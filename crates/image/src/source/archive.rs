@@ -12,6 +12,7 @@ use extant_archive::{
 };
 use std::fs::{File, Metadata};
 use std::io::{Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 /// Where the magic number of an ext volume is, and the number.
@@ -85,7 +86,12 @@ enum Watch {
 fn look_ahead(file: &mut File, name: &str, bodies: &Bodies) -> Result<Option<Members>, Error> {
     let failed = |error: std::io::Error| Error::io(name, &error);
     let start = file.stream_position().map_err(failed)?;
-    let copy = file.try_clone().map_err(failed)?;
+    // Opened once more: a thread of this reader may read on when it is no longer wanted, and a copy
+    // of the descriptor has the same position.
+    let is_regular = file.metadata().map_err(failed)?.is_file();
+    let reopened = || File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok();
+    let Some(mut copy) = is_regular.then(reopened).flatten() else { return Ok(None) };
+    copy.seek(SeekFrom::Start(start)).map_err(failed)?;
     // What is wrong with the archive is reported when it is read.
     let members = Reader::new(copy, bodies).ok().and_then(|mut reader| {
         let kept = reader.body_file()?.try_clone().ok()?;
@@ -97,7 +103,6 @@ fn look_ahead(file: &mut File, name: &str, bodies: &Bodies) -> Result<Option<Mem
         }
         members.form().map(|_| members)
     });
-    file.seek(SeekFrom::Start(start)).map_err(failed)?;
     Ok(members)
 }
 

@@ -211,6 +211,13 @@ fn form(tree: &Tree) -> Option<(&'static str, &'static str)> {
     let has =
         |directory: NodeId, name: &[u8]| tree.children(directory).any(|child| child.name == name);
     let has_layout = has(NodeId::ROOT, b"oci-layout");
+    // What skopeo calls dir: a manifest, and blobs named by their digests.
+    if has(NodeId::ROOT, b"manifest.json") && has(NodeId::ROOT, b"version") {
+        let is_digest = |name: &[u8]| name.len() == 64 && name.iter().all(u8::is_ascii_hexdigit);
+        if tree.children(NodeId::ROOT).any(|child| is_digest(child.name)) {
+            return Some(("/manifest.json", "skopeo copy dir:DIR oci:OTHER, and oci"));
+        }
+    }
     // A folder of web pages has a manifest.json too.
     if has(NodeId::ROOT, b"manifest.json") {
         let is_layer = |directory: NodeId| {
