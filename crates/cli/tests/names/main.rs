@@ -7,9 +7,11 @@
 //! callers          command lines of the programs that call mke2fs
 //! judged           e2fsck, dumpe2fs and e2label beside theirs
 //! words            words that are refused, files that are not touched
+//! descriptors      volumes for which mke2fs takes meta_bg by itself
 //! features         docs/FEATURES.md is what the code says
 //! ```
 mod callers;
+mod descriptors;
 mod features;
 mod judged;
 mod made;
