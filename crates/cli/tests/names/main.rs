@@ -4,6 +4,7 @@
 //! ```text
 //! option_strings   mke2fs beside us, byte for byte, over a table of option strings
 //! made             what is made is judged by e2fsck, and mounted
+//! filled           -d, and options beside it
 //! callers          command lines of the programs that call mke2fs
 //! judged           e2fsck, dumpe2fs and e2label beside theirs
 //! words            words that are refused, files that are not touched
@@ -13,6 +14,7 @@
 mod callers;
 mod descriptors;
 mod features;
+mod filled;
 mod judged;
 mod made;
 mod option_strings;

@@ -20,7 +20,6 @@ fn what_is_refused_is_named_and_changes_nothing() {
         ("-J nonsense=1", "Bad journal options specified: nonsense=1"),
         ("-J device=/dev/null", "-J device"),
         ("-E android_sparse", "android_sparse"),
-        ("-E root_selinux=u:r:t", "root_selinux"),
         ("-O bigalloc", "bigalloc"),
         ("-O meta_bg,^resize_inode", "meta_bg"),
         ("-O journal_dev", "journal_dev"),

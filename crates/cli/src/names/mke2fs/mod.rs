@@ -4,11 +4,13 @@
 //! words           each option by itself
 //! configuration   mke2fs.conf
 //! decide          words, configuration and size together: what the engine is asked for
+//! fill            a volume that is filled as it is made
 //! text            what is printed
 //! write           the file or device: what it holds, how it is opened, how it is filled
 //! ```
 pub mod configuration;
 pub mod decide;
+mod fill;
 mod text;
 pub mod words;
 mod write;
@@ -128,6 +130,7 @@ fn make(
         Surroundings { file_system, bytes, seconds, caller, record: record(device, seconds) };
     let mut decision = decide::decide(request, &configuration, &surroundings)?;
     refuse_what_is_not_made(&decision)?;
+    fill::refuse_what_is_not_filled(request, &decision)?;
     write::identify(request, &mut decision)?;
     for warning in &decision.warnings {
         complain(&format!("{name}: {warning}"));
@@ -201,13 +204,6 @@ fn refuse_what_is_not_made(decision: &Decision) -> Result<(), Failure> {
             "-E android_sparse: files in Android's sparse form are not written; make the \
             image as it is, and let img2simg pack it"
                 .to_owned(),
-        );
-    }
-    if decision.extended.root_selinux.is_some()
-        && decision.extended.root_selinux.as_deref() != Some("")
-    {
-        return refuse(
-            "-E root_selinux: a label of the root directory is not supported".to_owned(),
         );
     }
     let features = decision.options.wishes.features;
