@@ -7,6 +7,7 @@
 //! filled           -d, and options beside it
 //! callers          command lines of the programs that call mke2fs
 //! judged           e2fsck, dumpe2fs and e2label beside theirs
+//! sparse           volumes in the sparse form of Android
 //! words            words that are refused, files that are not touched
 //! descriptors      volumes for which mke2fs takes meta_bg by itself
 //! features         docs/FEATURES.md is what the code says
@@ -18,6 +19,7 @@ mod filled;
 mod judged;
 mod made;
 mod option_strings;
+mod sparse;
 mod words;
 
 use std::process::{Command, Output};

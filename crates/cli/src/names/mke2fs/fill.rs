@@ -16,6 +16,7 @@ use extant_image::source::{Owner, ReadOptions, collect};
 use extant_image::tree::{RootFacts, Tree};
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 /// Whether the builder makes the volume: with -d, and where the root has a label.
 pub fn is_filled(request: &Request, decision: &Decision) -> bool {
@@ -95,6 +96,10 @@ pub fn fill(
     let mut read = ReadOptions { newest: None, ..ReadOptions::default() };
     let identity = target.identity().map_err(|error| Error::io(target.path.display(), &error))?;
     read.never.push(identity);
+    // A volume that is packed later is built in another file.
+    if let Ok(image) = std::fs::metadata(&target.path) {
+        read.never.push((image.dev(), image.ino()));
+    }
     let console = console(name);
     let mut collected = {
         let progress = console.progress("read", Unit::Items, 0);

@@ -131,6 +131,7 @@ fn make(
     let mut decision = decide::decide(request, &configuration, &surroundings)?;
     refuse_what_is_not_made(&decision)?;
     fill::refuse_what_is_not_filled(request, &decision)?;
+    refuse_what_is_not_packed(&decision, &place)?;
     write::identify(request, &mut decision)?;
     for warning in &decision.warnings {
         complain(&format!("{name}: {warning}"));
@@ -199,13 +200,6 @@ fn refuse_what_is_not_made(decision: &Decision) -> Result<(), Failure> {
     if decision.journal.device.is_some() {
         return refuse("-J device: a journal on a device of its own is not supported".to_owned());
     }
-    if decision.extended.android_sparse {
-        return refuse(
-            "-E android_sparse: files in Android's sparse form are not written; make the \
-            image as it is, and let img2simg pack it"
-                .to_owned(),
-        );
-    }
     let features = decision.options.wishes.features;
     let foreign = features.iter().find(|feature| !feature.is_made());
     match foreign {
@@ -214,5 +208,26 @@ fn refuse_what_is_not_made(decision: &Decision) -> Result<(), Failure> {
             let (name, why) = (feature.name(), reason(feature));
             refuse(format!("-O {name}: volumes with that are not made: {why}"))
         }
+    }
+}
+
+/// Where -E android_sparse cannot be done.
+fn refuse_what_is_not_packed(decision: &Decision, place: &write::Place) -> Result<(), Failure> {
+    let refuse = |why: String| Err(Refusal::Line(format!("-E android_sparse: {why}")).into());
+    if !decision.extended.android_sparse {
+        return Ok(());
+    }
+    if matches!(place, write::Place::Device(_)) {
+        return refuse("a block device holds a volume as it is: name a file".to_owned());
+    }
+    if decision.extended.offset > 0 {
+        return refuse("a sparse image holds a volume alone, without -E offset".to_owned());
+    }
+    match decision.options.wishes.features.unsupported() {
+        foreign if foreign.is_empty() => Ok(()),
+        foreign => refuse(format!(
+            "a volume with {} can be made, not packed: img2simg packs it",
+            foreign.join(", ")
+        )),
     }
 }

@@ -8,8 +8,10 @@ use crate::error::Error;
 use crate::format_options::{random_uuid, refusal, seed_words};
 use crate::held::{self, Medium};
 use crate::names::say;
+use crate::shipping::{in_use, nameless};
 use crate::target::{self, Target};
 use extant_block::{BlockDevice, FileDevice, RealClock, WallTime};
+use extant_disk::{Content, sparse};
 use extant_engine::ErrorKind;
 use extant_engine::mkfs::{self, Contents};
 use extant_engine::preset::Policies;
@@ -17,7 +19,7 @@ use extant_format::superblock::Superblock;
 use extant_image::build::digest;
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -182,7 +184,15 @@ pub(super) fn write(
         true => Some(new_file(path)?),
         false => None,
     };
-    let target = Target::in_place(path)?;
+    let mut target = Target::in_place(path)?;
+    let mut raw = match decision.extended.android_sparse {
+        true => Some(nameless(&target.path)?),
+        false => None,
+    };
+    // The volume is built where no one sees it, and then packed.
+    if let Some(raw) = &mut raw {
+        std::mem::swap(raw, &mut target.file);
+    }
     match fill::is_filled(request, decision) {
         true => fill::fill(name, request.source.clone(), decision, &target, bytes)?,
         false => {
@@ -190,10 +200,28 @@ pub(super) fn write(
             format(decision, contents, &target, bytes)?;
         }
     }
+    if let Some(image) = raw {
+        let raw = std::mem::replace(&mut target.file, image);
+        pack(&raw, &target, bytes)?;
+    }
     target.finish()?;
     if let Some(partial) = partial {
         partial.keep();
     }
+    Ok(())
+}
+
+/// -E android_sparse: the image of a volume in Android's sparse form, in place of what the file
+/// held.
+fn pack(raw: &File, target: &Target, bytes: u64) -> Result<(), Failure> {
+    let failed = |error: io::Error| target.write_error(&error);
+    let occupied = in_use(raw, &(0..bytes))?;
+    let content = Content { file: raw, bytes, occupied: &occupied };
+    target.file.set_len(0).map_err(failed)?;
+    let mut to = BufWriter::with_capacity(1 << 20, &target.file);
+    let written = sparse::write(&content, &mut to);
+    written.and_then(|()| to.flush()).map_err(failed)?;
+    target.file.sync_all().map_err(failed)?;
     Ok(())
 }
 
