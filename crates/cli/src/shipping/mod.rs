@@ -13,3 +13,4 @@ mod steps;
 pub mod words;
 
 pub use steps::{Shipment, ship};
+pub(crate) use steps::{in_use, nameless};

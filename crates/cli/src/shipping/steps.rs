@@ -81,7 +81,10 @@ impl<'a> Shipment<'a> {
 }
 
 /// A file without a name in the folder of a path: it is gone when it is closed.
-fn nameless(beside: &Path) -> Result<File, Error> {
+///
+/// # Errors
+/// The host's.
+pub(crate) fn nameless(beside: &Path) -> Result<File, Error> {
     let folder = beside.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     tempfile::tempfile_in(folder).map_err(|error| Error::io(folder.display(), &error))
@@ -296,7 +299,10 @@ fn occupied(raw: &File, disk: &Disk) -> Result<Vec<Range<u64>>, Error> {
 }
 
 /// The bytes of a volume whose blocks are in use, and those before its first block.
-fn in_use(raw: &File, volume: &Range<u64>) -> Result<Vec<Range<u64>>, Error> {
+///
+/// # Errors
+/// The volume cannot be opened; the host's.
+pub(crate) fn in_use(raw: &File, volume: &Range<u64>) -> Result<Vec<Range<u64>>, Error> {
     let name = Path::new("the new volume");
     let file = raw.try_clone().map_err(|error| Error::io(name.display(), &error))?;
     let bytes = volume.end - volume.start;

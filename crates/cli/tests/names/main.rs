@@ -4,16 +4,22 @@
 //! ```text
 //! option_strings   mke2fs beside us, byte for byte, over a table of option strings
 //! made             what is made is judged by e2fsck, and mounted
+//! filled           -d, and options beside it
 //! callers          command lines of the programs that call mke2fs
 //! judged           e2fsck, dumpe2fs and e2label beside theirs
+//! sparse           volumes in the sparse form of Android
 //! words            words that are refused, files that are not touched
+//! descriptors      volumes for which mke2fs takes meta_bg by itself
 //! features         docs/FEATURES.md is what the code says
 //! ```
 mod callers;
+mod descriptors;
 mod features;
+mod filled;
 mod judged;
 mod made;
 mod option_strings;
+mod sparse;
 mod words;
 
 use std::process::{Command, Output};

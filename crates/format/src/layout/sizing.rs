@@ -208,6 +208,7 @@ impl Attempt<'_> {
         let table = self.table_blocks(inodes_per_group);
         let reserved = self.reserved_descriptor_blocks();
         let copy = self.descriptor_blocks(self.blocks).saturating_add(reserved).saturating_add(1);
+        self.check_descriptors(copy.saturating_sub(1))?;
         let own = table.saturating_add(2);
         let most = copy.saturating_add(own);
         if most >= self.blocks_per_group.into() {
@@ -227,6 +228,23 @@ impl Attempt<'_> {
             descriptor_size: self.descriptor_size(),
             reserved_gdt_blocks: u16::try_from(reserved).unwrap_or(u16::MAX),
         }))
+    }
+
+    /// Where descriptors and what is kept for more of them take more than three quarters of a group,
+    /// mke2fs spreads them over the volume with meta_bg.
+    fn check_descriptors(&self, blocks: u64) -> Result<(), LayoutError> {
+        let group = self.blocks_per_group;
+        if blocks <= u64::from(group).saturating_mul(3) / 4 {
+            return Ok(());
+        }
+        let fewer = match self.features.has(Feature::RESIZE_INODE) {
+            true => "larger groups, or no resize_inode",
+            false => "larger groups",
+        };
+        refuse(format!(
+            "groups of {group} blocks: {blocks} blocks of descriptors need the feature meta_bg, \
+             which is not made; take {fewer}"
+        ))
     }
 
     fn overfull_group(&self, copy: u64, table: u64) -> String {

@@ -62,6 +62,14 @@ impl InodeWish {
     /// whether or not they suffice: see [`InodeWish::wanted`].
     pub fn count(&self, bytes: u64) -> Inodes {
         let wanted = self.wanted(bytes);
+        // Rounding down to bytes of the bitmap takes less than half.
+        if let Some(Inodes::About(count)) = self.asked
+            && self.of_groups.is_none()
+            && count == wanted
+            && count / 2 >= self.needed
+        {
+            return Inodes::About(count);
+        }
         Inodes::AtLeast(self.of_groups.map_or(wanted, |groups| groups.count(bytes)))
     }
 

@@ -68,6 +68,22 @@ pub fn check_sizes(tree: &Tree, order: &Order, volume: &Superblock) -> Result<()
     }
 }
 
+/// # Errors
+/// A file with attributes, by name, where the volume has no place for them: its features or its
+/// revision say that there are none.
+pub fn check_attributes(tree: &Tree, order: &Order, volume: &Superblock) -> Result<(), Error> {
+    if volume.has(Feature::EXT_ATTR) {
+        return Ok(());
+    }
+    match nodes(order).find(|node| !tree.attributes(*node).is_empty()) {
+        None => Ok(()),
+        Some(node) => Err(Error::new(format!(
+            "/{}: has extended attributes, and the volume has not the feature ext_attr",
+            printable(&tree.path(node))
+        ))),
+    }
+}
+
 fn nodes(order: &Order) -> impl Iterator<Item = NodeId> + '_ {
     std::iter::once(NodeId::ROOT).chain(order.sequence().iter().copied())
 }

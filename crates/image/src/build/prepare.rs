@@ -233,6 +233,7 @@ impl<'a> Job<'a> {
             template.lost_and_found = mkfs::LostAndFound::None;
         }
         kept::check_sizes(tree, &order, &sample)?;
+        kept::check_attributes(tree, &order, &sample)?;
         let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
         let mut need = need::of_tree(tree, &order, &template.wishes, tail)?;
         if let Some(arrival) = collected.sources.arrival() {

@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! body                 where the bytes of a file are
+//! given                what the maker of a volume gives the root
 //! growing              a tree while sources are laid over each other
 //! growing::whiteouts   what a layer removes of those below it
 //! ```
@@ -25,9 +26,11 @@
 //! length.
 
 mod body;
+mod given;
 mod growing;
 
 pub use body::{MapId, NodeBody, Segment, SourceId};
+pub use given::RootFacts;
 pub use growing::{Growing, Layers, NodeContent};
 
 use crate::error::Error;

@@ -4,11 +4,13 @@
 //! words           each option by itself
 //! configuration   mke2fs.conf
 //! decide          words, configuration and size together: what the engine is asked for
+//! fill            a volume that is filled as it is made
 //! text            what is printed
 //! write           the file or device: what it holds, how it is opened, how it is filled
 //! ```
 pub mod configuration;
 pub mod decide;
+mod fill;
 mod text;
 pub mod words;
 mod write;
@@ -128,6 +130,8 @@ fn make(
         Surroundings { file_system, bytes, seconds, caller, record: record(device, seconds) };
     let mut decision = decide::decide(request, &configuration, &surroundings)?;
     refuse_what_is_not_made(&decision)?;
+    fill::refuse_what_is_not_filled(request, &decision)?;
+    refuse_what_is_not_packed(&decision, &place)?;
     write::identify(request, &mut decision)?;
     for warning in &decision.warnings {
         complain(&format!("{name}: {warning}"));
@@ -196,20 +200,6 @@ fn refuse_what_is_not_made(decision: &Decision) -> Result<(), Failure> {
     if decision.journal.device.is_some() {
         return refuse("-J device: a journal on a device of its own is not supported".to_owned());
     }
-    if decision.extended.android_sparse {
-        return refuse(
-            "-E android_sparse: files in Android's sparse form are not written; make the \
-            image as it is, and let img2simg pack it"
-                .to_owned(),
-        );
-    }
-    if decision.extended.root_selinux.is_some()
-        && decision.extended.root_selinux.as_deref() != Some("")
-    {
-        return refuse(
-            "-E root_selinux: a label of the root directory is not supported".to_owned(),
-        );
-    }
     let features = decision.options.wishes.features;
     let foreign = features.iter().find(|feature| !feature.is_made());
     match foreign {
@@ -218,5 +208,26 @@ fn refuse_what_is_not_made(decision: &Decision) -> Result<(), Failure> {
             let (name, why) = (feature.name(), reason(feature));
             refuse(format!("-O {name}: volumes with that are not made: {why}"))
         }
+    }
+}
+
+/// Where -E android_sparse cannot be done.
+fn refuse_what_is_not_packed(decision: &Decision, place: &write::Place) -> Result<(), Failure> {
+    let refuse = |why: String| Err(Refusal::Line(format!("-E android_sparse: {why}")).into());
+    if !decision.extended.android_sparse {
+        return Ok(());
+    }
+    if matches!(place, write::Place::Device(_)) {
+        return refuse("a block device holds a volume as it is: name a file".to_owned());
+    }
+    if decision.extended.offset > 0 {
+        return refuse("a sparse image holds a volume alone, without -E offset".to_owned());
+    }
+    match decision.options.wishes.features.unsupported() {
+        foreign if foreign.is_empty() => Ok(()),
+        foreign => refuse(format!(
+            "a volume with {} can be made, not packed: img2simg packs it",
+            foreign.join(", ")
+        )),
     }
 }

@@ -1,27 +1,25 @@
 //! The file or device that a volume is written to: what it holds, how it is opened and filled.
 use super::Failure;
 use super::decide::{self, Decision};
+use super::fill;
 use super::words::{Refusal, Request, scaled};
 use crate::cleanup::PartialFile;
 use crate::error::Error;
 use crate::format_options::{random_uuid, refusal, seed_words};
 use crate::held::{self, Medium};
-use crate::names::{complain, console, one_line, say};
-use crate::progress::Unit;
-use crate::source_options::sources;
+use crate::names::say;
+use crate::shipping::{in_use, nameless};
 use crate::target::{self, Target};
 use extant_block::{BlockDevice, FileDevice, RealClock, WallTime};
+use extant_disk::{Content, sparse};
 use extant_engine::ErrorKind;
 use extant_engine::mkfs::{self, Contents};
 use extant_engine::preset::Policies;
 use extant_format::superblock::Superblock;
-use extant_image::build::{
-    BuildOptions, Destination, FlexGroups, ImageSize, Job, SmallJournal, digest,
-};
-use extant_image::source::{Owner, ReadOptions, collect};
+use extant_image::build::digest;
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -186,18 +184,44 @@ pub(super) fn write(
         true => Some(new_file(path)?),
         false => None,
     };
-    let target = Target::in_place(path)?;
-    match &request.source {
-        Some(source) => fill(name, source.clone(), decision, &target, bytes)?,
-        None => {
+    let mut target = Target::in_place(path)?;
+    let mut raw = match decision.extended.android_sparse {
+        true => Some(nameless(&target.path)?),
+        false => None,
+    };
+    // The volume is built where no one sees it, and then packed.
+    if let Some(raw) = &mut raw {
+        std::mem::swap(raw, &mut target.file);
+    }
+    match fill::is_filled(request, decision) {
+        true => fill::fill(name, request.source.clone(), decision, &target, bytes)?,
+        false => {
             let contents = prepare(request, decision, &target, end)?;
             format(decision, contents, &target, bytes)?;
         }
+    }
+    if let Some(image) = raw {
+        let raw = std::mem::replace(&mut target.file, image);
+        pack(&raw, &target, bytes)?;
     }
     target.finish()?;
     if let Some(partial) = partial {
         partial.keep();
     }
+    Ok(())
+}
+
+/// -E android_sparse: the image of a volume in Android's sparse form, in place of what the file
+/// held.
+fn pack(raw: &File, target: &Target, bytes: u64) -> Result<(), Failure> {
+    let failed = |error: io::Error| target.write_error(&error);
+    let occupied = in_use(raw, &(0..bytes))?;
+    let content = Content { file: raw, bytes, occupied: &occupied };
+    target.file.set_len(0).map_err(failed)?;
+    let mut to = BufWriter::with_capacity(1 << 20, &target.file);
+    let written = sparse::write(&content, &mut to);
+    written.and_then(|()| to.flush()).map_err(failed)?;
+    target.file.sync_all().map_err(failed)?;
     Ok(())
 }
 
@@ -236,7 +260,7 @@ fn prepare(
 }
 
 /// Makes a range of a file a hole, which reads as zeros; whether the host did.
-fn punch(file: &File, offset: u64, length: u64) -> bool {
+pub(super) fn punch(file: &File, offset: u64, length: u64) -> bool {
     use rustix::fs::{FallocateFlags, fallocate};
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     fallocate(file, flags, offset, length).is_ok()
@@ -266,82 +290,4 @@ fn format(
         _ => refusal(error, &shown),
     })?;
     Ok(())
-}
-
-/// -d: the builder makes the volume, of this size, and fills it.
-fn fill(
-    name: &'static str,
-    source: std::ffi::OsString,
-    decision: &Decision,
-    target: &Target,
-    bytes: u64,
-) -> Result<(), Failure> {
-    let wishes = &decision.options.wishes;
-    let foreign = wishes.features.unsupported();
-    if !foreign.is_empty() {
-        return Err(Refusal::Line(format!(
-            "-d: a volume with {} can be made, not filled",
-            foreign.join(", ")
-        ))
-        .into());
-    }
-    let epoch = i64::try_from(wishes.created_seconds).unwrap_or(i64::MAX);
-    let mut read = ReadOptions { newest: None, ..ReadOptions::default() };
-    let identity = target.identity().map_err(|error| Error::io(target.path.display(), &error))?;
-    read.never.push(identity);
-    let console = console(name);
-    let collected = {
-        let progress = console.progress("read", Unit::Items, 0);
-        collect(sources(&[source])?, &read, &progress).map_err(Error::from)?
-    };
-    let profile = mkfs::Profile::from_name(decision.types.first().map_or("ext4", String::as_str))
-        .unwrap_or(mkfs::Profile::Ext4);
-    let options = BuildOptions {
-        uuid: Some(wishes.uuid),
-        hash_seed: Some(wishes.hash_seed),
-        size: ImageSize::Fixed(bytes),
-        inodes: Some(wishes.inodes),
-        journal: decision.options.journal,
-        small_journal: SmallJournal::Omitted,
-        flex_groups: FlexGroups::Given,
-        root_owner: decision.extended.root_owner.map(|_| {
-            let (uid, gid) = decision.options.root_owner;
-            Owner { uid, gid }
-        }),
-        origin_bytes: decision.extended.offset,
-        newest: Some(epoch),
-        wishes: wishes.clone(),
-        ..BuildOptions::new(profile)
-    };
-    let shown = target.path.display().to_string();
-    let destination =
-        Destination { file: &target.file, name: shown, device_bytes: target.device_bytes };
-    let job = Job::new(&collected, &options, &destination).map_err(Error::from)?;
-    // What is there goes only now: the sources could be read.
-    let length = empty(target, decision.extended.offset)?;
-    let progress = console.progress("build", Unit::Bytes, job.data_bytes());
-    job.build(&progress).map_err(|error| {
-        let error = Error::from(error);
-        complain(&one_line(name, &error));
-        Failure::Silent
-    })?;
-    let failed = |error: io::Error| target.write_error(&error);
-    if target.device_bytes.is_none() && target.file.metadata().map_err(failed)?.len() < length {
-        target.file.set_len(length).map_err(failed)?;
-    }
-    Ok(())
-}
-
-/// Discards what a file holds from `offset` on, which the builder takes for zeros. Returns the
-/// length that it had.
-fn empty(target: &Target, offset: u64) -> Result<u64, Failure> {
-    if target.device_bytes.is_some() {
-        return Ok(0);
-    }
-    let failed = |error: io::Error| target.write_error(&error);
-    let length = target.file.metadata().map_err(failed)?.len();
-    if length > offset && !punch(&target.file, offset, length - offset) {
-        target.file.set_len(offset).map_err(failed)?;
-    }
-    Ok(length)
 }
