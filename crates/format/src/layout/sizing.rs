@@ -230,8 +230,8 @@ impl Attempt<'_> {
         }))
     }
 
-    /// Where descriptors and what is kept for more of them take more than three quarters of a group,
-    /// mke2fs spreads them over the volume with meta_bg.
+    /// Where descriptors and the blocks kept for more of them take more than three quarters of a
+    /// group, mke2fs spreads them over the volume with meta_bg.
     fn check_descriptors(&self, blocks: u64) -> Result<(), LayoutError> {
         let group = self.blocks_per_group;
         if blocks <= u64::from(group).saturating_mul(3) / 4 {

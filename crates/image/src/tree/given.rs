@@ -1,7 +1,6 @@
 //! What the maker of a volume gives a finished tree: the root's facts, and no attributes.
 use super::{NONE, NodeId, Tree};
 use crate::error::Error;
-use crate::source::Owner;
 use extant_format::attribute::Attribute;
 use extant_format::inode::Time;
 
@@ -11,8 +10,10 @@ const LABEL: &[u8] = b"security.selinux";
 /// What the root directory gets in place of what its source says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RootFacts {
-    /// Its user and group.
-    pub owner: Owner,
+    /// Its user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
     /// The lower twelve bits of its mode.
     pub permissions: u16,
     /// When it was made: all its times.
@@ -27,8 +28,8 @@ impl Tree {
     /// # Errors
     /// More different lists of attributes than can be numbered.
     pub fn give_root(&mut self, facts: &RootFacts) -> Result<(), Error> {
-        self.set_uid(NodeId::ROOT, facts.owner.uid);
-        self.set_gid(NodeId::ROOT, facts.owner.gid);
+        self.set_uid(NodeId::ROOT, facts.uid);
+        self.set_gid(NodeId::ROOT, facts.gid);
         self.set_permissions(NodeId::ROOT, facts.permissions);
         let root = &mut self.nodes[NodeId::ROOT.index()];
         root.seconds = facts.time.seconds;

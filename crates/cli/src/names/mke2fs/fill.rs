@@ -1,8 +1,8 @@
 //! A volume that is filled as it is made: -d, and a label of the root.
 use super::Failure;
 use super::decide::Decision;
+use super::discard::punch;
 use super::words::{Refusal, Request};
-use super::write::punch;
 use crate::error::Error;
 use crate::names::{complain, console, one_line};
 use crate::progress::Unit;
@@ -12,7 +12,7 @@ use extant_engine::mkfs;
 use extant_format::inode::Time;
 use extant_format::superblock::Feature;
 use extant_image::build::{BuildOptions, Destination, FlexGroups, ImageSize, Job, SmallJournal};
-use extant_image::source::{Owner, ReadOptions, collect};
+use extant_image::source::{ReadOptions, collect};
 use extant_image::tree::{RootFacts, Tree};
 use std::ffi::OsString;
 use std::io;
@@ -75,7 +75,8 @@ fn give(name: &str, tree: &mut Tree, decision: &Decision, epoch: i64) -> Result<
     }
     let (uid, gid) = decision.options.root_owner;
     let facts = RootFacts {
-        owner: Owner { uid, gid },
+        uid,
+        gid,
         permissions: decision.options.root_mode,
         time: Time { seconds: epoch, nanoseconds: 0 },
         label: label(decision).map(|label| label.as_bytes().to_vec()),

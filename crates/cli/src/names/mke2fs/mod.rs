@@ -4,12 +4,14 @@
 //! words           each option by itself
 //! configuration   mke2fs.conf
 //! decide          words, configuration and size together: what the engine is asked for
+//! discard         what a file held goes
 //! fill            a volume that is filled as it is made
 //! text            what is printed
 //! write           the file or device: what it holds, how it is opened, how it is filled
 //! ```
 pub mod configuration;
 pub mod decide;
+mod discard;
 mod fill;
 mod text;
 pub mod words;

@@ -1,6 +1,7 @@
 //! The file or device that a volume is written to: what it holds, how it is opened and filled.
 use super::Failure;
 use super::decide::{self, Decision};
+use super::discard::punch;
 use super::fill;
 use super::words::{Refusal, Request, scaled};
 use crate::cleanup::PartialFile;
@@ -257,13 +258,6 @@ fn prepare(
         target.file.set_len(end).map_err(failed)?;
     }
     Ok(if is_empty { Contents::Zeros } else { Contents::Unknown })
-}
-
-/// Makes a range of a file a hole, which reads as zeros; whether the host did.
-pub(super) fn punch(file: &File, offset: u64, length: u64) -> bool {
-    use rustix::fs::{FallocateFlags, fallocate};
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    fallocate(file, flags, offset, length).is_ok()
 }
 
 fn format(
