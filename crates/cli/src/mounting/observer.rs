@@ -87,6 +87,12 @@ impl Observer {
         self.answered.load(Ordering::Relaxed)
     }
 
+    /// Whether something that programs wrote, and were not told of, did not reach the image: for
+    /// want of room.
+    pub fn has_refused(&self) -> bool {
+        self.failures.load(Ordering::Relaxed) & REFUSED != 0
+    }
+
     /// Finishes the trace.
     ///
     /// # Errors
@@ -172,9 +178,14 @@ impl Watch for Observer {
 const DAMAGED: u8 = 1;
 const READ_FAILED: u8 = 2;
 const WRITE_FAILED: u8 = 4;
+const REFUSED: u8 = 8;
 
 fn failure_kind(error: &extant_engine::Error) -> u8 {
-    let ErrorKind::Device(error) = &error.kind else { return DAMAGED };
+    let error = match &error.kind {
+        ErrorKind::Device(error) => error,
+        ErrorKind::NoSpace { .. } => return REFUSED,
+        _ => return DAMAGED,
+    };
     let device = error.get_ref().and_then(|error| error.downcast_ref::<DeviceError>());
     match device.map(|error| error.operation) {
         Some(DeviceOperation::Read) => READ_FAILED,

@@ -132,6 +132,11 @@ fn serve(
         false => beside(job, session, served, start, surroundings),
     };
     let ended = ended.map(drop).map_err(|error| failure(&job.image, error));
+    // A program that ended well was not told.
+    let ended = match (&outcome, observer.has_refused()) {
+        (Ok(Exit::OfProgram(0)), true) => ended.and(Err(full(&job.image))),
+        _ => ended,
+    };
     if let (Err(error), true) = (&ended, surroundings.log.is_alone()) {
         surroundings.log.say(&error.message);
     }
@@ -144,6 +149,13 @@ fn serve(
         Err(_) if surroundings.log.is_alone() => Ok(Exit::Failure),
         Err(error) => Err(error),
     }
+}
+
+/// What a program wrote, and was not told of, is not in the image.
+fn full(image: &Path) -> Error {
+    let said = "not all that the program wrote has reached the image: it is full";
+    Error::new(format!("{}: {said}", image.display()))
+        .hint("a program learns it when it syncs; extant build --free makes room")
 }
 
 /// A mount that answers.

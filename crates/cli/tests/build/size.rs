@@ -50,6 +50,35 @@ fn sweep(words: &str, block_size: u64, sizes: impl IntoIterator<Item = u64>) {
     }
 }
 
+/// A volume of this size gets a journal, which does not fit; a smaller one gets none, and would.
+#[test]
+fn a_size_at_which_a_journal_begins_is_refused_and_not_made_smaller() {
+    if !require("e2fsck") || !require("dumpe2fs") {
+        return;
+    }
+    let folder = Scratch::new("build-journal-size");
+    let image = folder.join("x.img");
+    let source = source_of(&folder, 1200, 4096);
+    for (size, blocks) in [("8191K", 2047), ("9M", 2304), ("12M", 3072)] {
+        let report = rebuild(&format!("--size {size}"), &[&source], &image);
+        assert_eq!(report.blocks, blocks, "{size}");
+        judge(&image, &report);
+    }
+    let _ = fs::remove_file(&image);
+    for size in ["8M", "8200K"] {
+        let refused = refusal(&mut build_command(&format!("--size {size}"), &[&source], &image));
+        assert!(refused.message.contains("bytes more than"), "{size}: {refused:?}");
+        assert!(!image.exists(), "{size}");
+        // What is said to suffice does.
+        let hint = refused.hint.expect("a hint");
+        let word = hint.split_whitespace().skip_while(|word| *word != "--size").nth(1).unwrap();
+        let report = rebuild(&format!("--size {word}"), &[&source], &image);
+        assert!(report.has_journal, "{word}");
+        judge(&image, &report);
+        fs::remove_file(&image).unwrap();
+    }
+}
+
 #[test]
 fn small_content_leaves_nothing_free() {
     sweep("-t ext4", 4096, (0..40).chain((40..200).step_by(7)));

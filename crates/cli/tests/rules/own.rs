@@ -72,6 +72,8 @@ fn what_is_not_understood_is_refused_by_its_line() {
         ("\n/a mode=10000", "rules:2: the mode is not octal"),
         ("/a owner=root", "the user is not a number"),
         ("/a owner=4294967295:0", "the user is not a number"),
+        ("/a", "gives nothing"),
+        ("/a type=f", "gives nothing"),
         ("/a colour=red", "none of mode, owner"),
         ("/a mode", "has no \"=\""),
         ("/a capability=cap_fly+ep", "is no capability"),

@@ -245,7 +245,32 @@ impl Job<'_> {
         if exact.built.blocks > blocks || asked_inodes.is_some() {
             return Err(self.shortfall(exact.built.bytes(), bytes, asked_inodes));
         }
+        // A smaller volume may hold it because it gets a smaller journal, or none; it would leave
+        // the rest of what was asked for unused.
+        let planned = plan::fixed(&self.template, &self.need, self.inodes, blocks);
+        if planned.is_ok_and(|planned| exact.plan.blocks < planned.blocks) {
+            let suffices = self.least_fixed(blocks.saturating_add(1))?;
+            let block_size = u64::from(self.template.wishes.block_size);
+            return Err(self.shortfall(suffices.saturating_mul(block_size), bytes, None));
+        }
         self.repeat(&Fitted { ending: Ending::At(blocks), ..exact })
+    }
+
+    /// The blocks, from this number on, of a volume that holds the tree, with the journal that a
+    /// volume of its size gets. A few more than the fewest may be told.
+    fn least_fixed(&self, from: u64) -> Result<u64, Error> {
+        let mut blocks = from;
+        for attempt in 0..ATTEMPTS {
+            let Ok(plan) = plan::fixed(&self.template, &self.need, self.inodes, blocks) else {
+                blocks = blocks.saturating_add(64);
+                continue;
+            };
+            if let Attempt::Built(_) = self.attempt(&plan, Purpose::Trial, Ending::Planned)? {
+                return Ok(blocks);
+            }
+            blocks = plan.needed_most.max(blocks.saturating_add(16 << attempt));
+        }
+        Err(Error::new("no volume size was found that holds the content"))
     }
 
     /// What is tried on a volume of this many blocks, the most inodes first.

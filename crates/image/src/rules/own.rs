@@ -74,6 +74,9 @@ impl OwnRules {
                     read_word(&line, word, &mut rule)?;
                 }
             }
+            if rule.grant == Grant::default() {
+                return Err(line.wrong("gives nothing"));
+            }
             rules.push(rule);
             last = Some(line);
         }
