@@ -560,10 +560,9 @@ fn what_is_asked_for_before_a_process_waits_is_one_command() {
         let device = of_2_4(&clock, 64);
         let requests = Requests::new(&device);
         let read = |bytes, urgency| (Operation::Read, Segment::Phantom(bytes), urgency);
-        for (number, offset, (operation, segment, urgency)) in [
-            (0, 0, read(4096, Urgency::Awaited)),
-            (1, 4096, read(12_288, Urgency::Background)),
-        ] {
+        for (number, offset, (operation, segment, urgency)) in
+            [(0, 0, read(4096, Urgency::Awaited)), (1, 4096, read(12_288, Urgency::Background))]
+        {
             requests.submit(&device, number, (operation, offset, segment, urgency));
         }
         assert_eq!(device.statistics().commands, 0);

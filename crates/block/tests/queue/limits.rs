@@ -40,11 +40,8 @@ fn a_plug_without_a_timer_stays_until_a_thread_waits_or_the_queue_is_full() {
 
 #[test]
 fn sleepers_go_on_when_a_quarter_of_all_requests_are_free() {
-    let batched = QueueSettings {
-        requests_max: 8,
-        wake_up: WakeUp::QuarterFree,
-        ..settings("noop")
-    };
+    let batched =
+        QueueSettings { requests_max: 8, wake_up: WakeUp::QuarterFree, ..settings("noop") };
     let mut queue = HostQueue::new(&batched);
     (0..11).for_each(|sequence| queue.add(pages(sequence, Write, sequence * 10, 1), 0));
     assert_eq!((queue.outside(Write), queue.outside(Read)), (3, 0));

@@ -23,6 +23,13 @@ struct Model {
 
 const BLOCK: u64 = 8;
 
+/// At which end a request grew.
+#[derive(Clone, Copy)]
+enum Grows {
+    Front,
+    Back,
+}
+
 impl Model {
     fn is_between(&self, index: usize, start: u64) -> bool {
         let Some(next) = self.list.get(index + 1) else { return false };
@@ -39,10 +46,11 @@ impl Model {
     }
 
     /// Where it becomes part of another one, or else where it goes.
-    fn scan(&mut self, write: bool, start: u64) -> Result<usize, usize> {
+    fn scan(&mut self, write: bool, start: u64) -> Result<(usize, Grows), usize> {
         let by_requests = self.rule == "linus-2.4.20";
         let mut place = None;
         let mut may_insert = true;
+        let mut grows = Grows::Front;
         for index in (0..self.list.len()).rev() {
             let used_up = self.list[index].budget <= 0;
             if !by_requests {
@@ -64,6 +72,7 @@ impl Model {
             }
             if seen.start + seen.sectors == start {
                 self.list[index].sectors += BLOCK;
+                grows = Grows::Back;
             } else if start + BLOCK == seen.start {
                 self.list[index].start = start;
                 self.list[index].sectors += BLOCK;
@@ -76,14 +85,14 @@ impl Model {
             if !by_requests {
                 self.later_lose(index, BLOCK as i64);
             }
-            return Ok(index);
+            return Ok((index, grows));
         }
         Err(place.unwrap_or(self.list.len()))
     }
 
     fn arrives(&mut self, write: bool, start: u64) {
         let mut place = match self.scan(write, start) {
-            Ok(grown) => return self.join_around(grown),
+            Ok((grown, end)) => return self.join_at(grown, end),
             Err(place) => place,
         };
         if self.rule == "linus-2.4.20" {
@@ -101,13 +110,15 @@ impl Model {
         self.list.insert(place, Waits { write, start, sectors: BLOCK, budget });
     }
 
-    /// A request that grew becomes one with its neighbour in the list if they touch now. The
-    /// smaller budget stays.
-    fn join_around(&mut self, grown: usize) {
+    /// A request that grew at one end becomes one with a neighbour in the list that it touches
+    /// there now. The smaller budget stays.
+    fn join_at(&mut self, grown: usize, end: Grows) {
         let touches = |one: &Waits, other: &Waits| {
-            one.write == other.write
-                && (one.start + one.sectors == other.start
-                    || other.start + other.sectors == one.start)
+            let met = match end {
+                Grows::Back => one.start + one.sectors == other.start,
+                Grows::Front => other.start + other.sectors == one.start,
+            };
+            one.write == other.write && met
         };
         for other in [grown.checked_sub(1), Some(grown + 1)].into_iter().flatten() {
             let Some(neighbour) = self.list.get(other).cloned() else { continue };
@@ -173,9 +184,16 @@ proptest! {
                 sent(&mut queue, &mut model)?;
                 continue;
             }
+            let start = page * BLOCK;
+            let covers =
+                |waits: &Waits| waits.start <= start && start < waits.start + waits.sectors;
+            if model.list.iter().any(covers) {
+                // A block that waits is locked: it is not asked for again.
+                continue;
+            }
             let operation = if write { Write } else { Read };
             queue.add(pages(sequence as u64, operation, page, 1), 0);
-            model.arrives(write, page * BLOCK);
+            model.arrives(write, start);
             prop_assert_eq!(queue.waiting(), model.list.len() as u64);
         }
         while !queue.is_empty() {
@@ -188,16 +206,25 @@ proptest! {
 /// Reads (r) and writes (w) of a page arrive at these places; in which order they are sent, as
 /// place and length in pages.
 fn order(elevator: &str, arriving: &[(Operation, u64)]) -> Vec<(u64, u64)> {
-    let mut queue = HostQueue::new(&settings_of(elevator, 31));
+    order_within(31, elevator, arriving)
+}
+
+fn order_within(
+    merge_pages: u64,
+    elevator: &str,
+    arriving: &[(Operation, u64)],
+) -> Vec<(u64, u64)> {
+    let mut queue = HostQueue::new(&settings_of(elevator, merge_pages));
     for (sequence, (operation, page)) in arriving.iter().enumerate() {
         queue.add(pages(sequence as u64, *operation, *page, 1), 0);
     }
     drain(&mut queue).into_iter().map(|(page, count, _)| (page, count)).collect()
 }
 
+/// Commands of one page, so that none has room for a merge.
 fn places(elevator: &str, arriving: &[u64]) -> Vec<u64> {
     let arriving: Vec<_> = arriving.iter().map(|page| (Read, *page)).collect();
-    order(elevator, &arriving).into_iter().map(|(page, _)| page).collect()
+    order_within(1, elevator, &arriving).into_iter().map(|(page, _)| page).collect()
 }
 
 #[test]

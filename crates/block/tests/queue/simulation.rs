@@ -124,7 +124,7 @@ impl Simulation<'_> {
                     return Some(until);
                 }
                 Next::Empty => {
-                    assert!(self.queue.is_empty());
+                    assert!(self.queue.under_way() > 0 || self.queue.is_empty());
                     return None;
                 }
             }
