@@ -286,6 +286,11 @@ impl Clock for VirtualClock {
         self.shared.as_process(|current| current.waker.clone())
     }
 
+    /// In the order in which processes were spawned.
+    fn process_number(&self) -> u32 {
+        self.process().unwrap_or(0)
+    }
+
     fn park(&self, deadline: Option<u64>) -> Unparked {
         assert_no_short_lock();
         self.shared.as_process(|current| self.shared.park(current, deadline))

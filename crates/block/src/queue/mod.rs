@@ -17,10 +17,12 @@ mod c_look;
 mod cfq;
 mod choice;
 mod deadline;
+mod fair;
 mod host;
 mod linus;
 mod noop;
 mod stream;
+mod turns;
 mod waiting;
 
 pub use choice::{ElevatorChoice, ElevatorError};
@@ -180,9 +182,10 @@ pub static ELEVATORS: &[ElevatorEntry] = &[
     linus::ENTRY_READ_LATENCY,
     deadline::ENTRY,
     anticipatory::ENTRY,
-    cfq::ENTRY,
+    cfq::BEFORE,
+    cfq::AFTER,
     c_look::ENTRY,
-    cfq::TURNS,
+    turns::ENTRY,
 ];
 
 const NS_PER_MS: u64 = 1_000_000;

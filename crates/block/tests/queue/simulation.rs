@@ -377,15 +377,15 @@ proptest! {
     #[test]
     fn cfq_queues_take_turns(clients in clients(), seed: u64) {
         let clients = without_flushes(clients, 64);
-        let run = simulate(&unlimited("cfq-like"), &clients, seed, 1, 3000 * MS);
+        let run = simulate(&unlimited("cfq-2.6.20"), &clients, seed, 1, 3000 * MS);
         let sent_as = run.sent_as();
         // From the time at which a queue begins to wait, or was last served, it is served again
-        // within a slice of each other.
+        // within a slice of each other, the batch of four that was begun included.
         let mine = |request: &Queued| match (request.operation, request.urgency) {
             (Write, Background) => u32::MAX,
             _ => request.stream,
         };
-        let round = clients.len() as u64 * (100 * MS + SERVICE_NS_MAX);
+        let round = clients.len() as u64 * (100 * MS + 4 * SERVICE_NS_MAX);
         let mut served: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         for sent in &run.sent {
             let owner = mine(&run.arrivals[sent.command.parts[0].sequence as usize].request);
@@ -419,7 +419,8 @@ fn a_stream_that_never_ends_starves_nobody() {
     let bounds_ms = [
         ("deadline", 500, 5000),
         ("anticipatory", 125, 500),
-        ("cfq-like", 100, 100),
+        ("cfq-2.6.20", 100, 100),
+        ("cfq-2.6.23", 100, 100),
         ("turns", 60, 60),
     ];
     for (elevator, read_ms, write_ms) in bounds_ms {
@@ -467,7 +468,8 @@ fn waiting_for_a_stream_saves_seeks() {
     };
     assert!(jumps_percent("deadline") > 90);
     assert!(jumps_percent("anticipatory") < 10);
-    assert!(jumps_percent("cfq-like") < 10);
+    assert!(jumps_percent("cfq-2.6.20") < 10);
+    assert!(jumps_percent("cfq-2.6.23") < 10);
     assert!(jumps_percent("turns") < 10);
 }
 

@@ -122,6 +122,8 @@ pub(crate) struct NodeState {
     pub(crate) seed: u32,
     /// Where the last block was allocated.
     pub(crate) stream: LastAllocation,
+    /// The number of the process that wrote to it last, or brought it into memory.
+    pub(crate) writer: u32,
     /// What happened to its map since it was last made dense.
     pub(crate) looseness: Looseness,
     /// Blocks in hand for its growth: see `mapping::window`.
@@ -179,6 +181,7 @@ impl NodeState {
             shrunk_before: None,
             inode,
             stream: LastAllocation::default(),
+            writer: volume.store.clock.process_number(),
             looseness: Looseness::default(),
             window: None,
             dirty: RunSet::default(),

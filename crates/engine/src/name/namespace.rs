@@ -328,6 +328,7 @@ impl Inodes {
             directories: totals.directories.into(),
             blocks: superblock.blocks_count,
             parent: superblock.group_of_inode(parent.ino).map_or(GroupNo(0), |(group, _)| group),
+            parent_inode: parent.ino,
             parent_is_top: parent.ino == Ino::ROOT
                 || parent.inode.flags & flags::TOP_DIRECTORY != 0,
             name_hash: volume.store.hasher.hash(name).major,

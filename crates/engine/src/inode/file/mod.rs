@@ -135,6 +135,7 @@ pub(crate) fn write(
         return Err(ErrorKind::FileTooLarge.into());
     }
     let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+    state.writer = volume.store.clock.process_number();
     volume.change(WRITE, |operation| {
         let lost_rights = rights.end_capability(operation, &mut state)?;
         write_locked(operation, &node.pages, &mut state, offset, bytes)?;

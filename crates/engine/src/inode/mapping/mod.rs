@@ -407,6 +407,7 @@ fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
         map_block: wish.map_block,
         stream: node.stream,
         window: volume.space.window(node.ino),
+        process: node.writer,
     }
 }
 

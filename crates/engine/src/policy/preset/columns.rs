@@ -302,10 +302,21 @@ const PLACEMENTS: &[Choice] = &[
         set: |policies| policies.placement = Arc::new(placement::Parent),
     },
     Choice {
+        name: "orlov-2.5",
+        line: "directories near their parent unless crowded or in debt, those at the top spread \
+            from group 0 on (ext2 of Linux 2.5.46)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::First),
+    },
+    Choice {
         name: "orlov",
-        line: "directories near their parent unless crowded, those at the top spread (Linux 2.5.46 \
-            and later)",
-        set: |policies| policies.placement = Arc::new(placement::Orlov),
+        line: "the same with the top from a random group on; files want a free block too (ext2 of \
+            Linux 2.6)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::Random),
+    },
+    Choice {
+        name: "orlov-ext3",
+        line: "the same without a look at the debt (ext3 of Linux 2.6)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::Ext3),
     },
     Choice {
         name: "dirpref",
@@ -341,13 +352,14 @@ const ALLOCATIONS: &[Choice] = &[
     },
     Choice {
         name: "reservation",
-        line: "the same goals, out of windows that open files keep from each other in memory \
-            (ext3; posts of 2007)",
+        line: "the same goals, first blocks in a sixteenth of the group by process, out of windows \
+            that open files keep from each other in memory (ext3; posts of 2007)",
         set: |policies| policies.allocation = Arc::new(allocation::Reservation),
     },
     Choice {
         name: "freebsd-5.2",
-        line: "ext2-goal without preallocation (FreeBSD of 2004; post of 2010: the fast one)",
+        line: "ext2-goal without preallocation, each file's first block from the start of the \
+            volume on (FreeBSD of 2004; post of 2010: the fast one)",
         set: |policies| policies.allocation = Arc::new(allocation::FreeBsd52),
     },
     Choice {

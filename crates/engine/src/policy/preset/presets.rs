@@ -106,7 +106,7 @@ const LINUX_2_4: Preset = Preset {
 const LINUX_2_6: Preset = Preset {
     name: "linux-2.6",
     line: "ext3 of 2007 (the posts of 2007)",
-    placement: "orlov",
+    placement: "orlov-ext3",
     allocation: "reservation",
     inode_write_back: "clustered",
     inode_creation: "zero-fill",
@@ -128,7 +128,7 @@ const LINUX_2_6: Preset = Preset {
 const FREEBSD: Preset = Preset {
     name: "freebsd-5.2",
     line: "FreeBSD's ext2fs of 2004 (the post of 2010: the fast one)",
-    placement: "dirpref",
+    placement: "spread",
     allocation: "freebsd-5.2",
     map_blocks: "beside",
     growth: "single",
@@ -184,6 +184,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "freebsd-2010",
         line: "FreeBSD's ext2fs of 2010 (the post of 2010: one block in eight)",
+        placement: "dirpref",
         allocation: "freebsd-2010",
         ..FREEBSD
     },
