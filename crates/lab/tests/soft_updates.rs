@@ -4,7 +4,7 @@ use extant_block::{BlockDevice, CrashLog, MemoryDevice, RealClock};
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, Rename};
 use extant_format::superblock::Feature;
-use extant_inspect::check::{CheckOptions, CheckReport, check};
+use extant_inspect::{CheckOptions, CheckReport, check};
 use extant_lab::scenario::{self, RunOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
