@@ -163,6 +163,8 @@ struct Round {
     changes: VecDeque<Changed>,
     last_look: u64,
     metadata_written: u64,
+    /// Whether the last advice was to write because of how much is dirty.
+    is_at_work: bool,
 }
 
 impl Round {
@@ -172,9 +174,19 @@ impl Round {
         let now = volume.store.clock.now();
         let facts = FlusherFacts {
             dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
+            is_at_work: self.is_at_work,
             ..volume.store.seat.flusher_facts(now, self.last_look)
         };
-        match volume.store.policies.throttle.flusher(&facts) {
+        let advice = volume.store.policies.throttle.flusher(&facts);
+        self.is_at_work = match advice {
+            FlusherAdvice::Write(_)
+            | FlusherAdvice::WriteLong(_)
+            | FlusherAdvice::WriteOldest(_) => true,
+            // Between two looks at what is old it goes on.
+            FlusherAdvice::Update(_) => self.is_at_work,
+            FlusherAdvice::WriteOlderThan(_) | FlusherAdvice::SleepUntil(_) => false,
+        };
+        match advice {
             FlusherAdvice::SleepUntil(deadline) => {
                 self.changes.clear();
                 Ok(Some(Sleep::Until(deadline.max(now + 1))))
@@ -191,6 +203,20 @@ impl Round {
                 self.write_much(core, now, bytes).map(Some)
             }
             FlusherAdvice::Write(bytes) => self.write_much(core, now, bytes).map(Some),
+            FlusherAdvice::WriteOldest(bytes) => {
+                let is_stuck = core.write_oldest(bytes)? == 0
+                    && !volume.store.writes.wait_for_one()
+                    && !volume.store.cache.wait_for_one();
+                Ok(Some(match is_stuck {
+                    true => Sleep::Until(now.saturating_add(STUCK_NS)),
+                    false => Sleep::No,
+                }))
+            }
+            FlusherAdvice::Update(since) => {
+                self.last_look = now;
+                core.update(since)?;
+                Ok(Some(Sleep::No))
+            }
             FlusherAdvice::WriteOlderThan(since) => {
                 self.last_look = now;
                 self.write_old(core, since)?;

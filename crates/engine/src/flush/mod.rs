@@ -166,7 +166,10 @@ impl Core {
     /// Allocates and submits all dirty blocks, and takes back what inodes have in hand. Afterwards
     /// nothing is promised, and all writes are under way.
     pub(super) fn submit_dirty(&self) -> Result<()> {
-        self.write_changes(&mut self.changes(), u64::MAX)?;
+        match self.writes_by_age() {
+            true => self.write_by_age()?,
+            false => self.write_changes(&mut self.changes(), u64::MAX)?,
+        }
         if self.volume().space.inodes_in_hand() > 0 {
             for node in self.inodes.nodes.all() {
                 let mut state = node.state.write();

@@ -88,7 +88,8 @@ pub(crate) fn read(
     check_mapped(&state)?;
     let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
     let policy = &volume.store.policies.file_read_ahead;
-    let reader = read::Reader::new(volume, &node.pages, &state);
+    let mut reader = read::Reader::new(volume, &node.pages, &state);
+    reader.call_end = offset.saturating_add(length as u64);
     let takes_whole = policy.large_reads() == LargeReads::Bypass && length >= read::LARGE_BYTES_MIN;
     let part_bytes = if takes_whole { usize::MAX } else { policy.part_bytes() as usize };
     let mut done = remembered::read(&reader, node, stream, offset, &mut buffer[..length]);

@@ -81,6 +81,8 @@ impl Ahead {
             file_blocks: blocks,
             cached: directory.holds(block),
             block_size,
+            file_bytes: u64::from(blocks) * u64::from(block_size),
+            call_end: (u64::from(block) + 1) * u64::from(block_size),
         };
         let window = policy.window(&mut self.stream, &access);
         match (window, access.cached) {

@@ -7,7 +7,7 @@ use super::{Policies, Preset, PresetError};
 use crate::policy::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
 use crate::policy::readahead::MapReadAhead;
 use crate::{placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorError};
+use extant_block::queue::{ELEVATORS, ElevatorError, Unplug, WakeUp};
 use extant_format::BlockNo;
 use std::sync::Arc;
 
@@ -244,6 +244,48 @@ pub static COLUMNS: &[Column] = &[
         choices: &[],
         of: |row| row.requests,
         choose: requests,
+    },
+    Column {
+        name: "plug",
+        line: "what lets the queue of an idle device go, in the laboratory",
+        choices: PLUGS,
+        of: |row| row.plug,
+        choose: by_name,
+    },
+    Column {
+        name: "wake-up",
+        line: "when those go on who found that queue full, in the laboratory",
+        choices: WAKE_UPS,
+        of: |row| row.wake_up,
+        choose: by_name,
+    },
+];
+
+const PLUGS: &[Choice] = &[
+    Choice {
+        name: "timed",
+        line: "a request that is waited for, four requests, or 3 ms (Linux 2.6)",
+        set: |policies| policies.unplug = Unplug::OnArrival,
+    },
+    Choice {
+        name: "until-wait",
+        line: "a process that starts to wait, a full queue, or the end of kupdate's pass: what is \
+            asked for before that merges (Linux 2.4)",
+        set: |policies| policies.unplug = Unplug::OnWait,
+    },
+];
+
+const WAKE_UPS: &[Choice] = &[
+    Choice {
+        name: "each",
+        line: "when a request is sent, one goes on",
+        set: |policies| policies.wake_up = WakeUp::EachSent,
+    },
+    Choice {
+        name: "quarter",
+        line: "when a quarter of all requests are free, 32 of 128; until then they sleep (Linux \
+            2.4)",
+        set: |policies| policies.wake_up = WakeUp::QuarterFree,
     },
 ];
 
@@ -553,6 +595,12 @@ const THROTTLES: &[Choice] = &[
         line: "a flusher from 30 % dirty and every 5 s what is 30 s old; writers write from 60 % \
             (Linux 2.4)",
         set: |policies| policies.throttle = Arc::new(throttle::Bdflush),
+    },
+    Choice {
+        name: "kupdate",
+        line: "buffers by age: inodes into their tables every 5 s, writers push the oldest out \
+            from 40 %, wait from 60 % (Linux 2.4.14)",
+        set: |policies| policies.throttle = Arc::new(throttle::Kupdate),
     },
     Choice {
         name: "write-behind",

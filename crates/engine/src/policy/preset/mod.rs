@@ -25,7 +25,7 @@ use crate::policy::allocation::{Allocation, MapBlocks};
 use crate::policy::placement::Placement;
 use crate::policy::readahead::{MapReadAhead, ReadAhead};
 use crate::policy::throttle::Throttle;
-use extant_block::queue::ElevatorChoice;
+use extant_block::queue::{ElevatorChoice, QueueSettings, Unplug, WakeUp};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -180,6 +180,10 @@ pub struct Costs {
     pub kib_ns: u64,
 }
 
+/// How long a plug without a timer stays at most, in nanoseconds: the end of the next pass of
+/// kupdate pulls it.
+const UPDATE_NS: u64 = 5_000_000_000;
+
 /// The policies of one volume. Parsed from `PRESET[,COLUMN=NAME]...`; without a preset from
 /// [`DEFAULT_PRESET`].
 #[derive(Clone)]
@@ -227,6 +231,10 @@ pub struct Policies {
     pub elevator: ElevatorChoice,
     /// How many requests of each direction that queue takes. The engine does not use it.
     pub requests: u32,
+    /// What pulls that queue's plug. The engine does not use it.
+    pub unplug: Unplug,
+    /// When that queue wakes those for whom it had no room. The engine does not use it.
+    pub wake_up: WakeUp,
     /// What the processor's work costs in virtual time.
     pub costs: Costs,
     /// The names of these choices.
@@ -347,6 +355,22 @@ impl Policies {
 }
 
 impl Policies {
+    /// The queue before a device on which this volume is the first.
+    pub fn queue(&self) -> QueueSettings {
+        let settings = QueueSettings::default();
+        QueueSettings {
+            elevator: self.elevator,
+            requests_max: self.requests,
+            unplug: self.unplug,
+            wake_up: self.wake_up,
+            plug_ns: match self.unplug {
+                Unplug::OnArrival => settings.plug_ns,
+                Unplug::OnWait => UPDATE_NS,
+            },
+            ..settings
+        }
+    }
+
     /// The same, for a volume that is changed in place even if it has a journal: one that is being
     /// made, say. The names stay as they are.
     pub fn without_journal(self) -> Policies {

@@ -67,22 +67,29 @@ pub static SOURCES: &[Source] = &[
     row(LINUX_2_4, "directory-read-ahead", "none", 2001, "assumed: no text says otherwise"),
     row(LINUX_2_4, "table-read-ahead", "none", 2001, "2.4: ext2 reads single table blocks"),
     row(LINUX_2_4, "neighbour-read-ahead", "none", 2001, "ours, of no system of the time"),
-    row(LINUX_2_4, "throttle", "bdflush", 2001, "2.4: /proc/sys/vm/bdflush as documented with it"),
+    row(
+        LINUX_2_4,
+        "throttle",
+        "kupdate",
+        2001,
+        "2.4.14 to 2.4.18: buffers by age, 40 and 60 % of low memory, by descriptions of the time",
+    ),
     row(LINUX_2_4, "mount", "async", 2001, "mount(8): the default"),
     row(LINUX_2_4, "data-order", "unordered", 2001, "ext2 keeps no order"),
     row(LINUX_2_4, "journal", "none", 2001, "ext2 has no journal"),
     row(LINUX_2_4, "commit", "5s", 2001, "of no meaning without a journal"),
-    row(
-        LINUX_2_4,
-        "atime",
-        "none",
-        2001,
-        "not as it was: 2.4 changed access times; the posts are modelled without so far",
-    ),
-    row(STOCK, "elevator", "linus", 2001, "elvtune(8): its defaults, 8192 and 16384"),
-    row(PATCHED, "elevator", "linus(200000,200000)", 2001, "fitted: the post has 20000"),
+    row(LINUX_2_4, "atime", "strict", 2001, "mount(8): changed but for -o noatime"),
+    row(LINUX_2_4, "elevator", "linus", 2001, "elvtune(8): its defaults, 8192 and 16384"),
     row(STOCK, "requests", "64", 2001, "2.4: 128 requests, half for each direction"),
-    row(PATCHED, "requests", "2048", 2001, "fitted: \"a longer queue\" in the post of 2001"),
+    row(
+        PATCHED,
+        "requests",
+        "512",
+        2002,
+        "his later patch: one for 0.5 MB of memory, 1,024 at most; the post does not say",
+    ),
+    row(LINUX_2_4, "plug", "until-wait", 2001, "2.4: no timer; who waits pulls the plug"),
+    row(LINUX_2_4, "wake-up", "quarter", 2001, "2.4: sleepers go on at 32 of 128 free"),
     // Linux 2.6, ext3.
     row(
         LINUX_2_6,
@@ -130,6 +137,8 @@ pub static SOURCES: &[Source] = &[
     ),
     row(LINUX_2_6, "elevator", "cfq-like", 2007, "2.6.18 and later: CFQ by default"),
     row(LINUX_2_6, "requests", "128", 2007, "2.6: nr_requests, 128 for each direction"),
+    row(LINUX_2_6, "plug", "timed", 2007, "2.6: 3 ms or four requests"),
+    row(LINUX_2_6, "wake-up", "each", 2007, "assumed: batching processes are not modelled"),
     // FreeBSD.
     row(
         FREEBSD_5_2,
@@ -177,4 +186,6 @@ pub static SOURCES: &[Source] = &[
     row(FREEBSD, "atime", "strict", 2010, "mount(8): changed but for -o noatime"),
     row(FREEBSD, "elevator", "c-look", 2010, "bioq_disksort(9): one sweep in one direction"),
     row(FREEBSD, "requests", "128", 2010, "assumed: its queue has no limit"),
+    row(FREEBSD, "plug", "timed", 2010, "not as it was: it has no plug; post 4 runs with 0 ms"),
+    row(FREEBSD, "wake-up", "each", 2010, "of no meaning: its queue has no limit"),
 ];
