@@ -528,8 +528,8 @@ const DIRECTORY_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "physical",
-        line: "those that follow on the disk, while contiguous (linear directories of ext3; post \
-            of 2007)",
+        line: "what follows on the disk after two blocks in a row, whatever it belongs to, as the \
+            block device is read (linear directories of ext3; post of 2007)",
         set: |policies| policies.directory_read_ahead = DirectoryReadAhead::Physical,
     },
     Choice {
@@ -643,6 +643,12 @@ const MOUNTS: &[Choice] = &[
         name: "sync",
         line: "a call that changes metadata returns when it is written (FreeBSD; post of 2010)",
         set: |policies| policies.mount = Mount::Sync,
+    },
+    Choice {
+        name: "soft-updates",
+        line: "later, in an order in which a power cut leaves nothing but unused blocks and inodes \
+            (FreeBSD's ffs since 1998); where there is no journal",
+        set: |policies| policies.mount = Mount::SoftUpdates,
     },
 ];
 

@@ -70,8 +70,8 @@ const COSTS_2007: Costs = Costs { call_ns: 2_500, name_ns: 400, kib_ns: 1_000 };
 /// A machine of today.
 const COSTS_TODAY: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
 
-// The old systems changed access times with every read (`strict`). The rows of 2007 and 2010 say
-// `none` for now: what their posts measured is modelled without it.
+// The old systems changed access times with every read (`strict`). The rows of 2007 say `none` for
+// now: what their posts measured is modelled without it.
 
 /// Linux of 2001, the base of two rows.
 const LINUX_2_4: Preset = Preset {
@@ -145,7 +145,7 @@ const FREEBSD: Preset = Preset {
     data_order: "unordered",
     journal: "none",
     commit: "5s",
-    access_times: "none",
+    access_times: "strict",
     elevator: "c-look",
     requests: "128",
     plug: "timed",
