@@ -26,11 +26,7 @@ use std::sync::Arc;
 pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
     let drive = &scenario.drives[number];
     let first = scenario.filesystems.iter().find(|entry| entry.drive == number);
-    let mut settings = QueueSettings::default();
-    if let Some(entry) = first {
-        settings.elevator = entry.policies.elevator;
-        settings.requests_max = entry.policies.requests;
-    }
+    let mut settings = first.map_or_else(QueueSettings::default, |entry| entry.policies.queue());
     settings.elevator = drive.elevator.unwrap_or(settings.elevator);
     settings.requests_max = drive.requests.unwrap_or(settings.requests_max);
     settings.merge_bytes_max = drive.merge_bytes.unwrap_or(drive.spec.largest_command_bytes);

@@ -5,7 +5,7 @@ use super::{
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorChoice};
+use extant_block::queue::{ELEVATORS, ElevatorChoice, Unplug, WakeUp};
 use std::sync::Arc;
 
 /// One choice of each column, under one name.
@@ -55,6 +55,10 @@ pub struct Preset {
     pub elevator: &'static str,
     /// Column `requests`.
     pub requests: &'static str,
+    /// Column `plug`.
+    pub plug: &'static str,
+    /// Column `wake-up`.
+    pub wake_up: &'static str,
     /// What the processor's work costs.
     pub costs: Costs,
 }
@@ -66,9 +70,8 @@ const COSTS_2007: Costs = Costs { call_ns: 2_500, name_ns: 400, kib_ns: 1_000 };
 /// A machine of today.
 const COSTS_TODAY: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
 
-// The old systems changed access times with every read (`strict`). Their rows say `none` for now:
-// what the posts measured is modelled without it, and changes together with the other corrections
-// to these systems.
+// The old systems changed access times with every read (`strict`). The rows of 2007 say `none` for
+// now: what their posts measured is modelled without it.
 
 /// Linux of 2001, the base of two rows.
 const LINUX_2_4: Preset = Preset {
@@ -86,14 +89,16 @@ const LINUX_2_4: Preset = Preset {
     directory_read_ahead: "none",
     table_read_ahead: "none",
     neighbour_read_ahead: "none",
-    throttle: "bdflush",
+    throttle: "kupdate",
     mount: "async",
     data_order: "unordered",
     journal: "none",
     commit: "5s",
-    access_times: "none",
+    access_times: "strict",
     elevator: "linus",
     requests: "64",
+    plug: "until-wait",
+    wake_up: "quarter",
     costs: COSTS_2001,
 };
 
@@ -101,7 +106,7 @@ const LINUX_2_4: Preset = Preset {
 const LINUX_2_6: Preset = Preset {
     name: "linux-2.6",
     line: "ext3 of 2007 (the posts of 2007)",
-    placement: "orlov",
+    placement: "orlov-ext3",
     allocation: "reservation",
     inode_write_back: "clustered",
     inode_creation: "zero-fill",
@@ -111,6 +116,10 @@ const LINUX_2_6: Preset = Preset {
     journal: "ordered-jbd",
     elevator: "cfq-like",
     requests: "128",
+    plug: "timed",
+    wake_up: "each",
+    throttle: "bdflush",
+    access_times: "none",
     costs: COSTS_2007,
     ..LINUX_2_4
 };
@@ -119,7 +128,7 @@ const LINUX_2_6: Preset = Preset {
 const FREEBSD: Preset = Preset {
     name: "freebsd-5.2",
     line: "FreeBSD's ext2fs of 2004 (the post of 2010: the fast one)",
-    placement: "dirpref",
+    placement: "spread",
     allocation: "freebsd-5.2",
     map_blocks: "beside",
     growth: "single",
@@ -136,9 +145,11 @@ const FREEBSD: Preset = Preset {
     data_order: "unordered",
     journal: "none",
     commit: "5s",
-    access_times: "none",
+    access_times: "strict",
     elevator: "c-look",
     requests: "128",
+    plug: "timed",
+    wake_up: "each",
     costs: COSTS_2007,
 };
 
@@ -152,8 +163,7 @@ pub static PRESETS: &[Preset] = &[
         inode_write_back: "clustered",
         inode_creation: "preread",
         bitmap_load: "outside",
-        elevator: "linus(200000,200000)",
-        requests: "2048",
+        requests: "512",
         ..LINUX_2_4
     },
     LINUX_2_6,
@@ -174,6 +184,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "freebsd-2010",
         line: "FreeBSD's ext2fs of 2010 (the post of 2010: one block in eight)",
+        placement: "dirpref",
         allocation: "freebsd-2010",
         ..FREEBSD
     },
@@ -200,6 +211,8 @@ pub static PRESETS: &[Preset] = &[
         access_times: "relatime",
         elevator: "turns",
         requests: "128",
+        plug: "timed",
+        wake_up: "each",
         costs: COSTS_TODAY,
     },
     Preset {
@@ -225,6 +238,8 @@ pub static PRESETS: &[Preset] = &[
         access_times: "none",
         elevator: "noop",
         requests: "128",
+        plug: "timed",
+        wake_up: "each",
         costs: COSTS_TODAY,
     },
 ];
@@ -254,6 +269,8 @@ impl Policies {
             access_times: AccessTimes::None,
             elevator: ElevatorChoice::of(&ELEVATORS[0]),
             requests: 0,
+            unplug: Unplug::OnArrival,
+            wake_up: WakeUp::EachSent,
             costs: row.costs,
             names: Names { preset: row.name, values: Vec::new() },
         }
