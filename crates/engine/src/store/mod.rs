@@ -374,7 +374,8 @@ impl Store {
     /// Whether a file's new blocks get their place when they are written, though they enter the map
     /// at write-back: as ext3 did under its journal.
     pub(crate) fn chooses_at_write(&self) -> bool {
-        self.journal() == Journal::OrderedJbd && self.policies.allocation.delayed() == Delay::AtWrite
+        self.journal() == Journal::OrderedJbd
+            && self.policies.allocation.delayed() == Delay::AtWrite
     }
 
     /// Whether inodes reach their table blocks only at write-back. With data first they do not: a

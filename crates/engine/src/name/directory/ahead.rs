@@ -61,7 +61,17 @@ impl Ahead {
         };
         let cached = directory.holds(block);
         let block_size = store.block_size();
-        let access = Access { block: place, count: 1, file_blocks: end, cached, block_size };
+        let file_bytes = u64::from(end) * u64::from(block_size);
+        let call_end = (u64::from(place) + 1) * u64::from(block_size);
+        let access = Access {
+            block: place,
+            count: 1,
+            file_blocks: end,
+            cached,
+            block_size,
+            file_bytes,
+            call_end,
+        };
         let window = Linux26.window(&mut self.stream, &access);
         let own = kind(directory.node, file_block, Form::of(directory.node.inode.flags));
         let mut wanted = if cached { Vec::new() } else { vec![(number, own)] };
