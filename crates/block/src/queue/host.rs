@@ -4,15 +4,16 @@
 //! A request larger than `merge_bytes_max` becomes several commands. One that is adjacent to a
 //! waiting command of its direction becomes part of it. At most `requests_max` commands of each
 //! direction wait in the elevator; the other requests wait before it in the order of arrival, as
-//! processes sleep until the queue has room. An idle device is plugged: the first requests wait a
+//! processes sleep until the queue has room. With [`RequestsHeld::UntilEnded`] what the device holds
+//! counts too, and a stream that reached the limit may go beyond it for a moment. An idle device is plugged: the first requests wait a
 //! little for others that they could be merged with. All of this is behaviour of Linux 2.4 and 2.6
 //! as documented (plug, merge, the free list of requests for each direction), with its numbers in
 //! [`QueueSettings`].
 //!
 //! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place:
 //! before the elevator, waiting in it, or dispatched. A command's parts are adjacent and of one
-//! direction. While requests of a direction wait before the elevator, as many as allowed wait in
-//! it. `older_writes` has one count more than there are flushes.
+//! direction. While requests of a direction wait before the elevator, as many as allowed hold a
+//! place. `older_writes` has one count more than there are flushes.
 use super::{Elevator, ElevatorChoice, ElevatorEntry, FlushOrder, Next, Queued};
 use crate::device::{Operation, Urgency};
 use rustc_hash::FxHashMap;
@@ -20,6 +21,23 @@ use std::collections::VecDeque;
 
 /// Commands are cut at multiples of this, in bytes.
 const CUT_BYTES: u64 = 4096;
+
+/// How long a command has one of the places of its direction ([`QueueSettings::requests_max`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RequestsHeld {
+    /// Until it is sent.
+    #[default]
+    UntilSent,
+    /// Until it has ended, as Linux 2.6 counts. The stream that takes the last place, and one that
+    /// waited for a place and gets it, may take [`BATCH`] more within 20 ms, while there are less
+    /// than one and a half times `requests_max`: so it need not wait for each of them.
+    UntilEnded,
+}
+
+/// How many more places a stream takes at once ([`RequestsHeld::UntilEnded`]).
+pub const BATCH: u32 = 32;
+/// For how long it may take them, in nanoseconds.
+const BATCH_NS: u64 = 20_000_000;
 
 /// The settings of a host's queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +49,8 @@ pub struct QueueSettings {
     /// How many commands of each direction wait in the elevator (taken as at least 1): 64 in Linux
     /// 2.4 ("128 requests, half for each direction"), 128 later.
     pub requests_max: u32,
+    /// How long a command is one of them.
+    pub requests_held: RequestsHeld,
     /// This many waiting commands pull the plug.
     pub plug_requests: u32,
     /// How long a plug stays at most, in nanoseconds; 0 for no plug.
@@ -46,6 +66,7 @@ impl Default for QueueSettings {
             elevator: ElevatorChoice::of(DEADLINE),
             merge_bytes_max: 512 << 10,
             requests_max: 128,
+            requests_held: RequestsHeld::UntilSent,
             plug_requests: 4,
             plug_ns: 3_000_000,
         }
@@ -118,6 +139,20 @@ struct Outside {
     flushes_before: u64,
 }
 
+/// What a stream may take beyond the limit.
+#[derive(Clone, Copy)]
+struct Batch {
+    stream: u32,
+    left: u32,
+    until: u64,
+}
+
+impl Batch {
+    fn new(stream: u32, now: u64) -> Batch {
+        Batch { stream, left: BATCH, until: now.saturating_add(BATCH_NS) }
+    }
+}
+
 /// What is kept for each direction.
 #[derive(Default)]
 struct Direction {
@@ -125,8 +160,10 @@ struct Direction {
     /// only the last is known here.
     starts: FxHashMap<u64, u64>,
     ends: FxHashMap<u64, u64>,
-    /// How many wait in the elevator.
-    waiting: u64,
+    /// How many have one of the places.
+    held: u64,
+    /// The stream that may go beyond the limit.
+    batch: Option<Batch>,
     /// What waits before it, in the order of arrival.
     outside: VecDeque<Outside>,
 }
@@ -254,6 +291,9 @@ impl HostQueue {
         if let Some(command) = self.under_way.remove(&id)
             && command.operation != Operation::Flush
         {
+            if self.settings.requests_held == RequestsHeld::UntilEnded {
+                self.let_go(command.operation, now);
+            }
             self.elevator.completed(&command, now);
         }
     }
@@ -326,12 +366,9 @@ impl HostQueue {
             self.count_write(piece.operation, flushes_before, 1);
             return true;
         }
-        let requests_max = u64::from(self.settings.requests_max);
-        let direction = self.direction(piece.operation);
-        if direction.waiting >= requests_max {
+        if !self.take_place(&piece, now) {
             return false;
         }
-        direction.waiting += 1;
         let id = self.id_new();
         let queued = Queued { sequence: id, ..piece };
         self.index(&queued);
@@ -404,7 +441,7 @@ impl HostQueue {
             waiting.queued = after;
             waiting.parts.extend(absorbed.parts);
         }
-        self.direction(grown.operation).waiting -= 1;
+        self.direction(grown.operation).held -= 1;
         self.elevator.join(&older, &younger, &after);
         self.statistics.joins += 1;
     }
@@ -437,9 +474,49 @@ impl HostQueue {
         for part in &parts {
             self.count_write(queued.operation, part.flushes_before, -1);
         }
-        self.direction(queued.operation).waiting -= 1;
-        self.admit_outside(queued.operation, now);
+        if self.settings.requests_held == RequestsHeld::UntilSent {
+            self.let_go(queued.operation, now);
+        }
         Some(self.start(queued, parts))
+    }
+
+    /// Takes a place for a new command. Returns false if there is none for its stream.
+    fn take_place(&mut self, piece: &Queued, now: u64) -> bool {
+        let most = u64::from(self.settings.requests_max);
+        let has_batches = self.settings.requests_held == RequestsHeld::UntilEnded;
+        let direction = self.direction(piece.operation);
+        if direction.held < most {
+            direction.held += 1;
+            if has_batches && direction.held == most {
+                direction.batch.get_or_insert(Batch::new(piece.stream, now));
+            }
+            return true;
+        }
+        let may_go_on = |batch: &&mut Batch| {
+            batch.stream == piece.stream && batch.left > 0 && now <= batch.until
+        };
+        match direction.batch.as_mut().filter(may_go_on) {
+            Some(batch) if direction.held < most + most / 2 => {
+                batch.left -= 1;
+                direction.held += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives a place back, and lets in requests from before the elevator while there is room.
+    fn let_go(&mut self, operation: Operation, now: u64) {
+        let most = u64::from(self.settings.requests_max);
+        let has_batches = self.settings.requests_held == RequestsHeld::UntilEnded;
+        let direction = self.direction(operation);
+        direction.held = direction.held.saturating_sub(1);
+        if direction.held >= most {
+            return;
+        }
+        let first = direction.outside.front().map(|outside| outside.request.stream);
+        direction.batch = first.filter(|_| has_batches).map(|stream| Batch::new(stream, now));
+        self.admit_outside(operation, now);
     }
 
     /// Lets in requests from before the elevator while there is room.

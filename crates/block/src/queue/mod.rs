@@ -26,7 +26,7 @@ mod turns;
 mod waiting;
 
 pub use choice::{ElevatorChoice, ElevatorError};
-pub use host::{Command, HostQueue, Part, QueueSettings, QueueStatistics};
+pub use host::{Command, HostQueue, Part, QueueSettings, QueueStatistics, RequestsHeld};
 
 use crate::device::{Operation, Urgency};
 

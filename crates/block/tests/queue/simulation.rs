@@ -293,6 +293,7 @@ proptest! {
         seed: u64,
         depth in 1_usize..8,
         requests_max in 1_u32..40,
+        are_held: bool,
         merge_pages in 1_u64..40,
         plug_ns in prop_oneof![Just(0), 0..5 * MS],
     ) {
@@ -300,6 +301,10 @@ proptest! {
             let settings = QueueSettings {
                 merge_bytes_max: merge_pages * 4 * KIB,
                 requests_max,
+                requests_held: match are_held {
+                    true => RequestsHeld::UntilEnded,
+                    false => RequestsHeld::UntilSent,
+                },
                 plug_ns,
                 ..settings(entry.name)
             };

@@ -155,6 +155,7 @@ impl Bench {
         let queue = QueueSettings {
             elevator: self.policies.elevator,
             requests_max: self.policies.requests,
+            requests_held: self.policies.requests_held,
             ..QueueSettings::default()
         };
         let settings = DeviceSettings {

@@ -30,6 +30,7 @@ pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
     if let Some(entry) = first {
         settings.elevator = entry.policies.elevator;
         settings.requests_max = entry.policies.requests;
+        settings.requests_held = entry.policies.requests_held;
     }
     settings.elevator = drive.elevator.unwrap_or(settings.elevator);
     settings.requests_max = drive.requests.unwrap_or(settings.requests_max);

@@ -88,6 +88,7 @@ pub fn replay(
     let queue = QueueSettings {
         elevator: policies.elevator,
         requests_max: policies.requests,
+        requests_held: policies.requests_held,
         ..QueueSettings::default()
     };
     let settings = DeviceSettings {

@@ -92,7 +92,12 @@ pub(crate) fn read(
     let mut done = remembered::read(&reader, node, stream, offset, &mut buffer[..length]);
     while done < length {
         let end = reader.part_end(offset, done, length, part_bytes);
-        reader.read_part(&stream.reads, offset + done as u64, &mut buffer[done..end])?;
+        reader.read_part(
+            &stream.reads,
+            offset + done as u64,
+            &mut buffer[done..length],
+            end - done,
+        )?;
         done = end;
     }
     Ok(Done { bytes: length, is_access_due: access_time::is_due_now(volume, &state.inode) })

@@ -45,11 +45,15 @@ impl Ahead {
 
     fn read_logical(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
         let block_size = directory.volume.store.block_size();
-        let policy =
-            OnDemand { bytes_min: LOOKUP_BLOCKS * block_size, bytes_max: BLOCKS_MAX * block_size };
+        let policy = OnDemand {
+            bytes_min: LOOKUP_BLOCKS * block_size,
+            bytes_max: BLOCKS_MAX * block_size,
+            ..OnDemand::LINUX
+        };
         let access = Access {
             block,
             count: 1,
+            call: 1,
             file_blocks: blocks,
             cached: directory.holds(block),
             block_size,

@@ -1,13 +1,13 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
-    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Growth, InodeCreation,
-    InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Flushes, Growth,
+    InodeCreation, InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::policy::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
 use crate::policy::readahead::MapReadAhead;
 use crate::{placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorError};
+use extant_block::queue::{ELEVATORS, ElevatorError, RequestsHeld};
 use extant_format::BlockNo;
 use std::sync::Arc;
 
@@ -77,11 +77,16 @@ fn map_blocks(
 }
 
 fn requests(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
-    let number: Option<u32> = words.parse().ok().filter(|number| (4..=65536).contains(number));
+    let (digits, held) = match words.strip_suffix("-held") {
+        Some(digits) => (digits, RequestsHeld::UntilEnded),
+        None => (words, RequestsHeld::UntilSent),
+    };
+    let number: Option<u32> = digits.parse().ok().filter(|number| (4..=65536).contains(number));
     policies.requests = number.ok_or_else(|| PresetError::Wrong {
         column: column.name,
-        reason: format!("{words:?} is not a number from 4 to 65536"),
+        reason: format!("{words:?} is not a number from 4 to 65536, or that and \"-held\""),
     })?;
+    policies.requests_held = held;
     Ok(words.to_owned())
 }
 
@@ -217,6 +222,13 @@ pub static COLUMNS: &[Column] = &[
         choose: by_name,
     },
     Column {
+        name: "barrier",
+        line: "whether a commit and a sync have the drive flush its cache",
+        choices: BARRIERS,
+        of: |row| row.barrier,
+        choose: by_name,
+    },
+    Column {
         name: "commit",
         line: "after how many seconds at most a transaction of the journal is committed: 5s; or \
             all that is dirty is written, data too, with and without a journal: 5s+data",
@@ -240,7 +252,8 @@ pub static COLUMNS: &[Column] = &[
     },
     Column {
         name: "requests",
-        line: "requests of each direction that the queue takes, in the laboratory: a number",
+        line: "requests of each direction that the queue takes, in the laboratory: a number of \
+            those that wait there, 128; or, as Linux counts, of those in the drive too: 128-held",
         choices: &[],
         of: |row| row.requests,
         choose: requests,
@@ -554,10 +567,21 @@ const THROTTLES: &[Choice] = &[
         set: |policies| policies.throttle = Arc::new(throttle::Global::default()),
     },
     Choice {
+        name: "global-2.6.22",
+        line: "the same with 5 and 10 % (Linux 2.6.22 and 2.6.23)",
+        set: |policies| policies.throttle = Arc::new(throttle::Global::new(5, 10)),
+    },
+    Choice {
         name: "per-device",
         line: "a limit for each device by its part of recent write-back, of 5 and 10 % (version 9 \
-            of 2007; Linux 2.6.24)",
+            of 2007)",
         set: |policies| policies.throttle = Arc::new(throttle::PerDevice::default()),
+    },
+    Choice {
+        name: "per-device-2.6.24",
+        line: "the same, and writers run free while half-way to the limit is not reached (Linux \
+            2.6.24)",
+        set: |policies| policies.throttle = Arc::new(throttle::PerDevice::released()),
     },
     Choice {
         name: "proportional",
@@ -632,10 +656,25 @@ const JOURNALS: &[Choice] = &[
     },
 ];
 
+const BARRIERS: &[Choice] = &[
+    Choice {
+        name: "flush",
+        line: "the drive's cache is flushed before and after a commit, and at a sync (barrier=1; \
+            ext4)",
+        set: |policies| policies.flushes = Flushes::Sent,
+    },
+    Choice {
+        name: "none",
+        line: "never: a power cut may lose what the drive has put off, synced or not (ext3 of 2007 \
+            as it was mounted by default)",
+        set: |policies| policies.flushes = Flushes::Left,
+    },
+];
+
 const ACCESS_TIMES: &[Choice] = &[
     Choice {
         name: "none",
-        line: "no read (noatime; the systems of the posts, as they are modelled so far)",
+        line: "no read (noatime)",
         set: |policies| policies.access_times = AccessTimes::None,
     },
     Choice {

@@ -23,7 +23,7 @@ use crate::policy::allocation::{Allocation, MapBlocks};
 use crate::policy::placement::Placement;
 use crate::policy::readahead::{MapReadAhead, ReadAhead};
 use crate::policy::throttle::Throttle;
-use extant_block::queue::ElevatorChoice;
+use extant_block::queue::{ElevatorChoice, RequestsHeld};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -133,6 +133,15 @@ pub enum Journal {
     Data,
 }
 
+/// Whether a commit and a sync have the device flush its cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flushes {
+    /// They do.
+    Sent,
+    /// They do not: the device writes when it likes.
+    Left,
+}
+
 /// What is durable at the latest when the time of the column `commit` has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitReach {
@@ -212,6 +221,8 @@ pub struct Policies {
     pub data_order: DataOrder,
     /// What goes through the journal.
     pub journal: Journal,
+    /// Whether the device's cache is flushed.
+    pub flushes: Flushes,
     /// After how many seconds at most a transaction is committed.
     pub commit_seconds: u32,
     /// What else is made durable as often.
@@ -223,6 +234,8 @@ pub struct Policies {
     pub elevator: ElevatorChoice,
     /// How many requests of each direction that queue takes. The engine does not use it.
     pub requests: u32,
+    /// How long a request keeps its place there. The engine does not use it.
+    pub requests_held: RequestsHeld,
     /// What the processor's work costs in virtual time.
     pub costs: Costs,
     /// The names of these choices.

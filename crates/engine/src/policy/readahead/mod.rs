@@ -57,6 +57,8 @@ pub struct Access {
     pub block: u32,
     /// How many blocks are wanted.
     pub count: u32,
+    /// How many blocks the call wants from the first one on: this part of it and those after it.
+    pub call: u32,
     /// Blocks of the file: nothing after them is read.
     pub file_blocks: u32,
     /// Whether the first block is in memory already, or on its way.
