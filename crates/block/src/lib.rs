@@ -61,7 +61,8 @@ pub use order::Rank;
 pub use overlay::Overlay;
 pub use paced::Paced;
 pub use queue::{
-    Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
+    Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued, Unplug,
+    WakeUp,
 };
 pub use staged::Staged;
 pub use traced::Traced;

@@ -10,6 +10,7 @@
 //! session    what programs asked of a mount, lived again
 //! ageing     months of use of a volume, and what they do to it
 //! scenario   TOML files, their steps, and what runs them
+//! fit        a drive file from a real device: probes, and a search
 //! figures    figures of what a run recorded
 //! report     what a run gives, as text and JSON
 //! ```
@@ -17,6 +18,7 @@
 //! A module uses those below it only.
 pub mod ageing;
 pub mod figures;
+pub mod fit;
 pub mod page;
 pub mod posts;
 pub mod report;

@@ -13,8 +13,9 @@
 //! drive    the models: rotating, ssd, network (a volume), object (a store)
 //!          presets  those that are built in     file, section   the TOML file of a drive
 //!          booking  when a part of a drive is free    medium    sizes, rates and latencies
-//!          of rotating: spec (its facts), reading, writing, write_buffer, segments (its cache),
-//!          arm, seek (how long the arm moves), layout (where sectors are)
+//!          of rotating: spec (its facts), controller (those of DiskSim), reading, writing,
+//!          write_buffer, segments (its cache), arm, layout (where sectors are), seek (how long the
+//!          arm moves), cache, overhead (facts of the memory, the bus, the controller)
 //! clock    virtual time: processes, events, processors
 //!          core  what is ready and what comes  report  why a run ends  pin  one host processor
 //! random   numbers that depend on a seed alone

@@ -2,8 +2,8 @@
 use super::*;
 
 fn held(requests_max: u32) -> HostQueue {
-    let requests_held = RequestsHeld::UntilEnded;
-    HostQueue::new(&QueueSettings { requests_max, requests_held, ..settings("noop") })
+    let wake_up = WakeUp::Batches;
+    HostQueue::new(&QueueSettings { requests_max, wake_up, ..settings("noop") })
 }
 
 /// Writes of a stream, too far from each other to merge.

@@ -227,7 +227,7 @@ fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<Dri
     merge(&mut merged, changes);
     // What is wrong comes from the changes: what they change is sound.
     let source = Source { file: "", text: "" };
-    let changed = drive_file::from_section(Section::root(&source, &merged), &spec.name);
+    let changed = drive_file::changed(Section::root(&source, &merged), &spec);
     changed.map_err(|error| table.error("override", format!("{}: {}", error.key, error.reason)))
 }
 

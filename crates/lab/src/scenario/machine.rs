@@ -22,20 +22,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The queue before a drive: what the file says, else what the preset of the first file system on
-/// it has. A command may be as long as the drive's unit.
+/// it has. A command is at most as long as the drive says.
 pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
     let drive = &scenario.drives[number];
     let first = scenario.filesystems.iter().find(|entry| entry.drive == number);
-    let mut settings = QueueSettings::default();
-    if let Some(entry) = first {
-        settings.elevator = entry.policies.elevator;
-        settings.requests_max = entry.policies.requests;
-        settings.requests_held = entry.policies.requests_held;
-    }
+    let mut settings = first.map_or_else(QueueSettings::default, |entry| entry.policies.queue());
     settings.elevator = drive.elevator.unwrap_or(settings.elevator);
     settings.requests_max = drive.requests.unwrap_or(settings.requests_max);
-    let longest = settings.merge_bytes_max.max(drive.spec.unit_bytes());
-    settings.merge_bytes_max = drive.merge_bytes.unwrap_or(longest);
+    settings.merge_bytes_max = drive.merge_bytes.unwrap_or(drive.spec.largest_command_bytes);
     settings.plug_ns = drive.plug_ns.unwrap_or(settings.plug_ns);
     settings
 }

@@ -110,8 +110,8 @@ pub enum Action {
         at: String,
         /// The other.
         with: String,
-        /// Bytes of a read.
-        chunk: u64,
+        /// Bytes of a read; `None`: as GNU diff reads.
+        chunk: Option<u64>,
     },
     /// Removes a tree.
     Remove {

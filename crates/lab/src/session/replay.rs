@@ -5,7 +5,6 @@
 //! after the end of the one before as it came in the session: a closed loop. A call that failed in
 //! the session is made too; one that ends otherwise than it did is counted.
 use super::record::{Call, FileRecord, Name, SessionError};
-use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, Clock, MemoryDevice};
 use extant_engine::preset::Policies;
 use extant_engine::{
@@ -85,12 +84,7 @@ pub fn replay(
     seed: u64,
 ) -> Result<SessionReport, SessionError> {
     let clock = VirtualClock::new(Settings::default());
-    let queue = QueueSettings {
-        elevator: policies.elevator,
-        requests_max: policies.requests,
-        requests_held: policies.requests_held,
-        ..QueueSettings::default()
-    };
+    let queue = policies.queue();
     let settings = DeviceSettings {
         name: "drive".to_owned(),
         queue,

@@ -48,6 +48,8 @@ pub(super) struct Reader<'a> {
     pages: &'a Pages,
     pub(super) state: &'a NodeState,
     pub(super) block_size: usize,
+    /// The first byte of the file after the call that reads.
+    pub(super) call_end: u64,
 }
 
 impl Reader<'_> {
@@ -56,7 +58,7 @@ impl Reader<'_> {
         pages: &'a Pages,
         state: &'a NodeState,
     ) -> Reader<'a> {
-        Reader { volume, pages, state, block_size: volume.store.block_size() as usize }
+        Reader { volume, pages, state, block_size: volume.store.block_size() as usize, call_end: 0 }
     }
 
     /// Where the next part of a read ends: at the end of a block, unless it is the last part.
@@ -73,16 +75,12 @@ impl Reader<'_> {
         Some(u32::try_from(offset / block_size).ok()?..u32::try_from(end).ok()?)
     }
 
-    /// Reads the first `bytes` of what is left of a call.
     pub(super) fn read_part(
         &self,
         stream: &ShortLock<ReadStream>,
         offset: u64,
-        left: &mut [u8],
-        bytes: usize,
+        buffer: &mut [u8],
     ) -> Result<()> {
-        let call = self.blocks(offset, left.len());
-        let buffer = &mut left[..bytes];
         let Some(wanted) = self.blocks(offset, buffer.len()) else {
             buffer.fill(0);
             return Ok(());
@@ -91,8 +89,7 @@ impl Reader<'_> {
         let bypasses =
             buffer.len() >= LARGE_BYTES_MIN && policy.large_reads() == LargeReads::Bypass;
         let found = self.pages.at(wanted.start);
-        let call = call.map_or(wanted.end, |call| call.end) - wanted.start;
-        let access = self.access(&wanted, call, found.as_ref());
+        let access = self.access(&wanted, found.as_ref());
         let mut noted = stream.lock();
         noted.going.note(&access);
         let maps = self.next_maps(&mut noted, &wanted);
@@ -172,18 +169,18 @@ impl Reader<'_> {
         }
     }
 
-    /// The access as policies see it: a part of a call that wants `call` blocks from its first one
-    /// on. `found` is what is in memory of that one.
-    fn access(&self, wanted: &Range<u32>, call: u32, found: Option<&Found>) -> Access {
+    /// The access as policies see it. `found` is what is in memory of its first block.
+    fn access(&self, wanted: &Range<u32>, found: Option<&Found>) -> Access {
         let blocks = self.state.inode.size.div_ceil(self.block_size as u64);
         let first = wanted.start..wanted.start.saturating_add(1);
         Access {
             block: wanted.start,
             count: wanted.end - wanted.start,
-            call,
             file_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
             cached: found.is_some() || self.pages.arrivals.next(first).is_some(),
             block_size: self.volume.store.block_size(),
+            file_bytes: self.state.inode.size,
+            call_end: self.call_end.max(u64::from(wanted.start) * self.block_size as u64),
         }
     }
 

@@ -7,7 +7,7 @@ use super::{Policies, Preset, PresetError};
 use crate::policy::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
 use crate::policy::readahead::MapReadAhead;
 use crate::{placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorError, RequestsHeld};
+use extant_block::queue::{ELEVATORS, ElevatorError, Unplug, WakeUp};
 use extant_format::BlockNo;
 use std::sync::Arc;
 
@@ -77,16 +77,11 @@ fn map_blocks(
 }
 
 fn requests(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
-    let (digits, held) = match words.strip_suffix("-held") {
-        Some(digits) => (digits, RequestsHeld::UntilEnded),
-        None => (words, RequestsHeld::UntilSent),
-    };
-    let number: Option<u32> = digits.parse().ok().filter(|number| (4..=65536).contains(number));
+    let number: Option<u32> = words.parse().ok().filter(|number| (4..=65536).contains(number));
     policies.requests = number.ok_or_else(|| PresetError::Wrong {
         column: column.name,
-        reason: format!("{words:?} is not a number from 4 to 65536, or that and \"-held\""),
+        reason: format!("{words:?} is not a number from 4 to 65536"),
     })?;
-    policies.requests_held = held;
     Ok(words.to_owned())
 }
 
@@ -252,11 +247,58 @@ pub static COLUMNS: &[Column] = &[
     },
     Column {
         name: "requests",
-        line: "requests of each direction that the queue takes, in the laboratory: a number of \
-            those that wait there, 128; or, as Linux counts, of those in the drive too: 128-held",
+        line: "requests of each direction that the queue takes, in the laboratory: a number",
         choices: &[],
         of: |row| row.requests,
         choose: requests,
+    },
+    Column {
+        name: "plug",
+        line: "what lets the queue of an idle device go, in the laboratory",
+        choices: PLUGS,
+        of: |row| row.plug,
+        choose: by_name,
+    },
+    Column {
+        name: "wake-up",
+        line: "when those go on who found that queue full, in the laboratory",
+        choices: WAKE_UPS,
+        of: |row| row.wake_up,
+        choose: by_name,
+    },
+];
+
+const PLUGS: &[Choice] = &[
+    Choice {
+        name: "timed",
+        line: "a request that is waited for, four requests, or 3 ms (Linux 2.6)",
+        set: |policies| policies.unplug = Unplug::OnArrival,
+    },
+    Choice {
+        name: "until-wait",
+        line: "a process that starts to wait, a full queue, or the end of kupdate's pass: what is \
+            asked for before that merges (Linux 2.4)",
+        set: |policies| policies.unplug = Unplug::OnWait,
+    },
+];
+
+const WAKE_UPS: &[Choice] = &[
+    Choice {
+        name: "each",
+        line: "when a request is sent, one goes on",
+        set: |policies| policies.wake_up = WakeUp::EachSent,
+    },
+    Choice {
+        name: "quarter",
+        line: "when a quarter of all requests are free, 32 of 128; until then they sleep (Linux \
+            2.4)",
+        set: |policies| policies.wake_up = WakeUp::QuarterFree,
+    },
+    Choice {
+        name: "batches",
+        line: "when a request has ended; whoever waited, or took the last, takes up to 32 more, of \
+            192 (Linux 2.6)",
+        set: |policies| policies.wake_up = WakeUp::Batches,
     },
 ];
 
@@ -273,10 +315,21 @@ const PLACEMENTS: &[Choice] = &[
         set: |policies| policies.placement = Arc::new(placement::Parent),
     },
     Choice {
+        name: "orlov-2.5",
+        line: "directories near their parent unless crowded or in debt, those at the top spread \
+            from group 0 on (ext2 of Linux 2.5.46)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::First),
+    },
+    Choice {
         name: "orlov",
-        line: "directories near their parent unless crowded, those at the top spread (Linux 2.5.46 \
-            and later)",
-        set: |policies| policies.placement = Arc::new(placement::Orlov),
+        line: "the same with the top from a random group on; files want a free block too (ext2 of \
+            Linux 2.6)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::Random),
+    },
+    Choice {
+        name: "orlov-ext3",
+        line: "the same without a look at the debt (ext3 of Linux 2.6)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::Ext3),
     },
     Choice {
         name: "dirpref",
@@ -312,13 +365,14 @@ const ALLOCATIONS: &[Choice] = &[
     },
     Choice {
         name: "reservation",
-        line: "the same goals, out of windows that open files keep from each other in memory \
-            (ext3; posts of 2007)",
+        line: "the same goals, first blocks in a sixteenth of the group by process, out of windows \
+            that open files keep from each other in memory (ext3; posts of 2007)",
         set: |policies| policies.allocation = Arc::new(allocation::Reservation),
     },
     Choice {
         name: "freebsd-5.2",
-        line: "ext2-goal without preallocation (FreeBSD of 2004; post of 2010: the fast one)",
+        line: "ext2-goal without preallocation, each file's first block from the start of the \
+            volume on (FreeBSD of 2004; post of 2010: the fast one)",
         set: |policies| policies.allocation = Arc::new(allocation::FreeBsd52),
     },
     Choice {
@@ -487,8 +541,8 @@ const DIRECTORY_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "physical",
-        line: "those that follow on the disk, while contiguous (linear directories of ext3; post \
-            of 2007)",
+        line: "what follows on the disk after two blocks in a row, whatever it belongs to, as the \
+            block device is read (linear directories of ext3; post of 2007)",
         set: |policies| policies.directory_read_ahead = DirectoryReadAhead::Physical,
     },
     Choice {
@@ -556,6 +610,12 @@ const THROTTLES: &[Choice] = &[
         set: |policies| policies.throttle = Arc::new(throttle::Bdflush),
     },
     Choice {
+        name: "kupdate",
+        line: "buffers by age: inodes into their tables every 5 s, writers push the oldest out \
+            from 40 %, wait from 60 % (Linux 2.4.14)",
+        set: |policies| policies.throttle = Arc::new(throttle::Kupdate),
+    },
+    Choice {
         name: "write-behind",
         line: "a flusher from 8 MiB dirty on, so that the device never idles; writers write from \
             40 % (ours)",
@@ -607,6 +667,12 @@ const MOUNTS: &[Choice] = &[
         name: "sync",
         line: "a call that changes metadata returns when it is written (FreeBSD; post of 2010)",
         set: |policies| policies.mount = Mount::Sync,
+    },
+    Choice {
+        name: "soft-updates",
+        line: "later, in an order in which a power cut leaves nothing but unused blocks and inodes \
+            (FreeBSD's ffs since 1998); where there is no journal",
+        set: |policies| policies.mount = Mount::SoftUpdates,
     },
 ];
 

@@ -5,7 +5,7 @@ use super::{
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorChoice, RequestsHeld};
+use extant_block::queue::{ELEVATORS, ElevatorChoice, Unplug, WakeUp};
 use std::sync::Arc;
 
 /// One choice of each column, under one name.
@@ -57,6 +57,10 @@ pub struct Preset {
     pub elevator: &'static str,
     /// Column `requests`.
     pub requests: &'static str,
+    /// Column `plug`.
+    pub plug: &'static str,
+    /// Column `wake-up`.
+    pub wake_up: &'static str,
     /// What the processor's work costs.
     pub costs: Costs,
 }
@@ -67,10 +71,6 @@ const COSTS_2001: Costs = Costs { call_ns: 5_000, name_ns: 1_000, kib_ns: 3_000 
 const COSTS_2007: Costs = Costs { call_ns: 2_500, name_ns: 400, kib_ns: 1_000 };
 /// A machine of today.
 const COSTS_TODAY: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
-
-// The old systems changed access times with every read (`strict`). The rows of 2.4 and of FreeBSD
-// say `none` for now: what the posts measured is modelled without it, and changes together with the
-// other corrections to these systems.
 
 /// Linux of 2001, the base of two rows.
 const LINUX_2_4: Preset = Preset {
@@ -88,15 +88,17 @@ const LINUX_2_4: Preset = Preset {
     directory_read_ahead: "none",
     table_read_ahead: "none",
     neighbour_read_ahead: "none",
-    throttle: "bdflush",
+    throttle: "kupdate",
     mount: "async",
     data_order: "unordered",
     journal: "none",
     barrier: "flush",
     commit: "5s",
-    access_times: "none",
+    access_times: "strict",
     elevator: "linus",
     requests: "64",
+    plug: "until-wait",
+    wake_up: "quarter",
     costs: COSTS_2001,
 };
 
@@ -104,7 +106,7 @@ const LINUX_2_4: Preset = Preset {
 const LINUX_2_6: Preset = Preset {
     name: "linux-2.6",
     line: "ext3 of Linux 2.6.23 (the posts of 2007)",
-    placement: "orlov",
+    placement: "orlov-ext3",
     allocation: "reservation",
     inode_write_back: "clustered",
     inode_creation: "zero-fill",
@@ -114,9 +116,10 @@ const LINUX_2_6: Preset = Preset {
     throttle: "global-2.6.22",
     journal: "ordered-jbd",
     barrier: "none",
-    access_times: "strict",
     elevator: "cfq-2.6.23",
-    requests: "128-held",
+    requests: "128",
+    plug: "timed",
+    wake_up: "batches",
     costs: COSTS_2007,
     ..LINUX_2_4
 };
@@ -125,7 +128,7 @@ const LINUX_2_6: Preset = Preset {
 const FREEBSD: Preset = Preset {
     name: "freebsd-5.2",
     line: "FreeBSD's ext2fs of 2004 (the post of 2010: the fast one)",
-    placement: "dirpref",
+    placement: "spread",
     allocation: "freebsd-5.2",
     map_blocks: "beside",
     growth: "single",
@@ -143,9 +146,11 @@ const FREEBSD: Preset = Preset {
     journal: "none",
     barrier: "flush",
     commit: "5s",
-    access_times: "none",
+    access_times: "strict",
     elevator: "c-look",
     requests: "128",
+    plug: "timed",
+    wake_up: "each",
     costs: COSTS_2007,
 };
 
@@ -159,8 +164,7 @@ pub static PRESETS: &[Preset] = &[
         inode_write_back: "clustered",
         inode_creation: "preread",
         bitmap_load: "outside",
-        elevator: "linus(200000,200000)",
-        requests: "2048",
+        requests: "512",
         ..LINUX_2_4
     },
     LINUX_2_6,
@@ -183,6 +187,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "freebsd-2010",
         line: "FreeBSD's ext2fs of 2010 (the post of 2010: one block in eight)",
+        placement: "dirpref",
         allocation: "freebsd-2010",
         ..FREEBSD
     },
@@ -210,6 +215,8 @@ pub static PRESETS: &[Preset] = &[
         access_times: "relatime",
         elevator: "turns",
         requests: "128",
+        plug: "timed",
+        wake_up: "each",
         costs: COSTS_TODAY,
     },
     Preset {
@@ -236,6 +243,8 @@ pub static PRESETS: &[Preset] = &[
         access_times: "none",
         elevator: "noop",
         requests: "128",
+        plug: "timed",
+        wake_up: "each",
         costs: COSTS_TODAY,
     },
 ];
@@ -266,7 +275,8 @@ impl Policies {
             access_times: AccessTimes::None,
             elevator: ElevatorChoice::of(&ELEVATORS[0]),
             requests: 0,
-            requests_held: RequestsHeld::UntilSent,
+            unplug: Unplug::OnArrival,
+            wake_up: WakeUp::EachSent,
             costs: row.costs,
             names: Names { preset: row.name, values: Vec::new() },
         }

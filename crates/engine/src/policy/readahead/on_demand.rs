@@ -42,7 +42,8 @@ impl ReadAhead for OnDemand {
                 access.end() > stream.mark && (goes_on || access.block <= stream.mark);
             return if comes_to_mark { next(stream, access, most) } else { None };
         }
-        if goes_on || access.block == 0 || access.call > most {
+        let is_long = access.blocks_of_call() > most;
+        if goes_on || access.block == 0 || is_long {
             let least = access.blocks_of(self.bytes_min).min(most);
             return open(stream, access, first_window(access, most).max(least));
         }

@@ -252,7 +252,7 @@ pub static KINDS: &[StepKind] = &[
 const COUNT_MAX: u64 = 1 << 40;
 /// The largest read or write.
 const CHUNK_MAX: u64 = 64 << 20;
-/// What `cp`, `diff` and `tar` of the time read at once.
+/// What `cp` of the time reads at once.
 const CHUNK_DEFAULT: u64 = 64 << 10;
 /// Steps within steps.
 const DEPTH_MAX: usize = 8;
@@ -516,7 +516,7 @@ fn diff(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
     Ok(Action::Diff {
         at: fields::path(section, "at")?,
         with: fields::path(section, "with")?,
-        chunk: chunk(section, CHUNK_DEFAULT)?,
+        chunk: fields::size(section, "chunk", 1..=CHUNK_MAX)?,
     })
 }
 
