@@ -102,11 +102,7 @@ impl Rotating {
     /// Begins to read on after the segment.
     fn read_on(&mut self, segment: usize, limit: u64, arm: Arm) {
         let least = self.spec.cache.look_ahead.least_sectors;
-        let grace_end = arm.at + self.spec.cache.look_ahead.grace_ns;
         self.segments.read_on(&self.layout, segment, limit, arm, least);
-        if let Some(stream) = self.segments.stream.as_mut() {
-            stream.held_until = stream.held_until.max(grace_end);
-        }
     }
 
     pub(super) fn read_medium(&mut self, waiting: Waiting) {
