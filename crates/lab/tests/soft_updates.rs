@@ -55,7 +55,8 @@ struct Draw(u64);
 
 impl Draw {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 }
@@ -77,9 +78,9 @@ fn live(volume: &Filesystem, seed: u64, steps: u32) {
             4 | 5 => volume.remove_file(&one),
             6 => volume.hard_link(&one, &other),
             7 | 8 => volume.rename(&one, &other, Rename::Replace),
-            9 => volume.create_dir(format!("{one}-d"), 0o755).and_then(|()| {
-                volume.write(format!("{one}-d/inside"), b"inside")
-            }),
+            9 => volume
+                .create_dir(format!("{one}-d"), 0o755)
+                .and_then(|()| volume.write(format!("{one}-d/inside"), b"inside")),
             10 => volume
                 .remove_file(format!("{one}-d/inside"))
                 .and_then(|()| volume.remove_dir(format!("{one}-d"))),
@@ -202,12 +203,13 @@ fn soft_updates_make_and_remove_trees_as_fast_as_memory() {
         let scratch = tempfile::tempdir().unwrap();
         let found = outcome.filesystems[0].check(&scratch.path().join("image")).unwrap();
         assert_eq!(found, "", "{mount}");
-        let of = |label: &str| {
-            outcome.report.measure(label).expect("a measure").elapsed_ns as f64 / 1e9
-        };
+        let of =
+            |label: &str| outcome.report.measure(label).expect("a measure").elapsed_ns as f64 / 1e9;
         let times = ["untar", "sync", "remove", "sync after"].map(of);
-        println!("{mount:>12}: untar {:.2} s, sync {:.2} s, remove {:.2} s, sync {:.2} s",
-            times[0], times[1], times[2], times[3]);
+        println!(
+            "{mount:>12}: untar {:.2} s, sync {:.2} s, remove {:.2} s, sync {:.2} s",
+            times[0], times[1], times[2], times[3]
+        );
         times
     };
     let [sync, soft, asynchronous] = ["sync", "soft-updates", "async"].map(times);

@@ -5,6 +5,7 @@
 //! run          a scenario gives a report
 //! replay       a trace on a drive, command by command
 //! session      what programs asked of a mount, lived again on a drive
+//! fit          a drive file from a real device
 //! age          months of use of a volume
 //! list, show   what is built in
 //! policies     what can be chosen
@@ -14,6 +15,7 @@
 //! ```
 mod age;
 mod failure;
+mod fit;
 mod list;
 mod outputs;
 mod page;
@@ -64,6 +66,8 @@ pub enum Action {
     #[allow(missing_docs)]
     Session(session::Arguments),
     #[allow(missing_docs)]
+    Fit(fit::Arguments),
+    #[allow(missing_docs)]
     Policies(policies::Arguments),
 }
 
@@ -77,6 +81,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Action::Show(arguments) => show::run(&arguments, console),
         Action::Replay(arguments) => replay::run(&arguments, console),
         Action::Session(arguments) => session::run(&arguments, console),
+        Action::Fit(arguments) => fit::run(&arguments, console),
         Action::Policies(arguments) => policies::run(&arguments, console),
     }
 }

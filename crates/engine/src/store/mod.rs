@@ -182,7 +182,7 @@ impl Store {
                 DirtyBudget::new(device.clock(), memory as u64).join(0, throttle)
             }
         };
-        let barrier = Barrier::new(&device, &latch);
+        let barrier = Barrier::new(&device, &latch, options.policies.flushes);
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
         let may_journal = writable
             && superblock.has(Feature::HAS_JOURNAL)
@@ -374,7 +374,8 @@ impl Store {
     /// Whether a file's new blocks get their place when they are written, though they enter the map
     /// at write-back: as ext3 did under its journal.
     pub(crate) fn chooses_at_write(&self) -> bool {
-        self.journal() == Journal::OrderedJbd && self.policies.allocation.delayed() == Delay::AtWrite
+        self.journal() == Journal::OrderedJbd
+            && self.policies.allocation.delayed() == Delay::AtWrite
     }
 
     /// Whether inodes reach their table blocks only at write-back. With data first they do not: a
@@ -446,7 +447,11 @@ impl Store {
         if !self.latch.enter() {
             return self.latch.check();
         }
-        let outcome = self.traffic.write_durable(offset, bytes).map_err(Error::from);
+        let written = match self.barrier.flushes() {
+            true => self.traffic.write_durable(offset, bytes),
+            false => self.traffic.write(offset, bytes),
+        };
+        let outcome = written.map_err(Error::from);
         if let Err(error) = &outcome {
             self.latch.close(Some(error));
         }

@@ -61,7 +61,16 @@ impl Ahead {
         };
         let cached = directory.holds(block);
         let block_size = store.block_size();
-        let access = Access { block: place, count: 1, file_blocks: end, cached, block_size };
+        let byte = |block: u32| u64::from(block) * u64::from(block_size);
+        let access = Access {
+            block: place,
+            count: 1,
+            file_blocks: end,
+            cached,
+            block_size,
+            file_bytes: byte(end),
+            call_end: byte(place) + u64::from(block_size),
+        };
         let window = Linux26.window(&mut self.stream, &access);
         let own = kind(directory.node, file_block, Form::of(directory.node.inode.flags));
         let mut wanted = if cached { Vec::new() } else { vec![(number, own)] };
@@ -73,8 +82,11 @@ impl Ahead {
 
     fn read_logical(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
         let block_size = directory.volume.store.block_size();
-        let policy =
-            OnDemand { bytes_min: LOOKUP_BLOCKS * block_size, bytes_max: BLOCKS_MAX * block_size };
+        let policy = OnDemand {
+            bytes_min: LOOKUP_BLOCKS * block_size,
+            bytes_max: BLOCKS_MAX * block_size,
+            ..OnDemand::LINUX
+        };
         let access = Access {
             block,
             count: 1,

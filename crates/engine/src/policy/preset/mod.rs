@@ -135,6 +135,15 @@ pub enum Journal {
     Data,
 }
 
+/// Whether a commit and a sync have the device flush its cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flushes {
+    /// They do.
+    Sent,
+    /// They do not: the device writes when it likes.
+    Left,
+}
+
 /// What is durable at the latest when the time of the column `commit` has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitReach {
@@ -220,6 +229,8 @@ pub struct Policies {
     pub data_order: DataOrder,
     /// What goes through the journal.
     pub journal: Journal,
+    /// Whether the device's cache is flushed.
+    pub flushes: Flushes,
     /// After how many seconds at most a transaction is committed.
     pub commit_seconds: u32,
     /// What else is made durable as often.

@@ -38,6 +38,7 @@ const STOCK: &[&str] = &["linux-2.4"];
 const PATCHED: &[&str] = &["linux-2.4-akpm"];
 const LINUX_2_4: &[&str] = &["linux-2.4", "linux-2.4-akpm"];
 const LINUX_2_6: &[&str] = &["linux-2.6", "linux-2.6.20", "linux-2.6.23-mm"];
+const LINUX_2_6_23: &[&str] = &["linux-2.6", "linux-2.6.23-mm"];
 const FREEBSD: &[&str] = &["freebsd-5.2", "freebsd-2010"];
 const FREEBSD_5_2: &[&str] = &["freebsd-5.2"];
 const FREEBSD_2010: &[&str] = &["freebsd-2010"];
@@ -77,6 +78,7 @@ pub static SOURCES: &[Source] = &[
     row(LINUX_2_4, "mount", "async", 2001, "mount(8): the default"),
     row(LINUX_2_4, "data-order", "unordered", 2001, "ext2 keeps no order"),
     row(LINUX_2_4, "journal", "none", 2001, "ext2 has no journal"),
+    row(LINUX_2_4, "barrier", "flush", 2001, "assumed; 2.4 flushed no drive's cache"),
     row(LINUX_2_4, "commit", "5s", 2001, "of no meaning without a journal"),
     row(LINUX_2_4, "atime", "strict", 2001, "mount(8): changed but for -o noatime"),
     row(LINUX_2_4, "elevator", "linus", 2001, "elvtune(8): its defaults, 8192 and 16384"),
@@ -104,7 +106,20 @@ pub static SOURCES: &[Source] = &[
     row(LINUX_2_6, "inode-write-back", "clustered", 2007, "assumed: buffers go out sorted"),
     row(LINUX_2_6, "inode-creation", "zero-fill", 2007, "2.6: ext3, table blocks without inodes"),
     row(LINUX_2_6, "bitmap-load", "outside", 2007, "2.6: ext3 has no lock over that read"),
-    row(LINUX_2_6, "read-ahead", "2.6", 2005, "\"Understanding the Linux Kernel\", third edition"),
+    row(
+        &["linux-2.6.20"],
+        "read-ahead",
+        "2.6",
+        2005,
+        "\"Understanding the Linux Kernel\", third edition: up to 2.6.22",
+    ),
+    row(
+        LINUX_2_6_23,
+        "read-ahead",
+        "on-demand-128k",
+        2007,
+        "2.6.23: read-ahead on demand, 128 KiB (Wu and others, 2008)",
+    ),
     row(LINUX_2_6, "map-read-ahead", "none", 2007, "the first post of 2007: what it adds"),
     row(
         LINUX_2_6,
@@ -115,7 +130,7 @@ pub static SOURCES: &[Source] = &[
     ),
     row(LINUX_2_6, "table-read-ahead", "none", 2007, "assumed: it came with ext4"),
     row(LINUX_2_6, "neighbour-read-ahead", "none", 2007, "ours, of no system of the time"),
-    row(&["linux-2.6"], "throttle", "bdflush", 2007, "assumed: shares of 2.4, for want of others"),
+    row(&["linux-2.6"], "throttle", "global-2.6.22", 2007, "2.6.22: 5 and 10 % from then on"),
     row(&["linux-2.6.20"], "throttle", "global", 2007, "2.6.20: 10 and 40 % of memory"),
     row(
         &["linux-2.6.23-mm"],
@@ -127,18 +142,20 @@ pub static SOURCES: &[Source] = &[
     row(LINUX_2_6, "mount", "async", 2007, "mount(8): the default"),
     row(LINUX_2_6, "data-order", "unordered", 2007, "of no meaning with a journal"),
     row(LINUX_2_6, "journal", "ordered-jbd", 2007, "mount(8): data=ordered is ext3's default"),
+    row(LINUX_2_6, "barrier", "none", 2007, "mount(8) of the time: ext3's default is barrier=0"),
     row(LINUX_2_6, "commit", "5s", 2007, "mount(8): ext3's default"),
+    row(LINUX_2_6, "atime", "strict", 2007, "mount(8): changed but for -o noatime"),
     row(
-        LINUX_2_6,
-        "atime",
-        "none",
+        &["linux-2.6.20"],
+        "elevator",
+        "cfq-2.6.20",
         2007,
-        "not as it was: 2.6 changed access times; the posts are modelled without so far",
+        "2.6.18 and later: CFQ by default, in Ubuntu's desktop flavour too",
     ),
-    row(LINUX_2_6, "elevator", "cfq-like", 2007, "2.6.18 and later: CFQ by default"),
+    row(LINUX_2_6_23, "elevator", "cfq-2.6.23", 2007, "2.6.22: CFQ, rewritten"),
     row(LINUX_2_6, "requests", "128", 2007, "2.6: nr_requests, 128 for each direction"),
     row(LINUX_2_6, "plug", "timed", 2007, "2.6: 3 ms or four requests"),
-    row(LINUX_2_6, "wake-up", "each", 2007, "assumed: batching processes are not modelled"),
+    row(LINUX_2_6, "wake-up", "batches", 2007, "2.6: 32 more for who waited, 192 at most"),
     // FreeBSD.
     row(
         FREEBSD_5_2,
@@ -182,6 +199,7 @@ pub static SOURCES: &[Source] = &[
     row(FREEBSD, "mount", "sync", 2010, "mount(8): metadata is synchronous but for -o async"),
     row(FREEBSD, "data-order", "unordered", 2010, "assumed: no soft updates for ext2fs"),
     row(FREEBSD, "journal", "none", 2010, "its ext2fs knew no journal"),
+    row(FREEBSD, "barrier", "flush", 2010, "assumed; it flushed no drive's cache either"),
     row(FREEBSD, "commit", "5s", 2010, "of no meaning without a journal"),
     row(FREEBSD, "atime", "strict", 2010, "mount(8): changed but for -o noatime"),
     row(FREEBSD, "elevator", "c-look", 2010, "bioq_disksort(9): one sweep in one direction"),

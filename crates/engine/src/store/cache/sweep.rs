@@ -275,7 +275,10 @@ impl Cache {
             left = rest;
             let write = Write {
                 offset: first.block.0 * self.block_size as u64,
-                segments: run.iter().map(|early| Segment::Shared(Arc::clone(&early.bytes))).collect(),
+                segments: run
+                    .iter()
+                    .map(|early| Segment::Shared(Arc::clone(&early.bytes)))
+                    .collect(),
                 urgency: Urgency::Background,
             };
             self.writes.write(&*self.device, write, |_| {});
