@@ -146,7 +146,7 @@ pub struct DriveEntry {
     /// How many requests of each direction the host's queue takes; by default as the first file
     /// system's preset says.
     pub requests: Option<u32>,
-    /// The largest command; by default 512 KiB.
+    /// The largest command; by default the drive's.
     pub merge_bytes: Option<u64>,
     /// How long an idle device waits for more; by default 3 ms.
     pub plug_ns: Option<u64>,
