@@ -4,7 +4,8 @@
 //! In names of measures, of systems and of rows `{case}` is the name of the case, where a run or a
 //! group of rows has cases.
 use super::report::{Class, Goal, Quantity, Scale};
-use crate::scenario::{Changes, quantity};
+use crate::quantity;
+use crate::scenario::Changes;
 use extant_chart::Origin;
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
