@@ -6,7 +6,9 @@
 //!
 //! ```text
 //! page       reports as pages: their sections, tables and figures
+//! observations   results as CSV and JSON Lines
 //! posts      the mailing list posts: their figures, our runs, and how far they agree
+//! capsule    scenarios with all that they refer to, and what they gave, in a file
 //! session    what programs asked of a mount, lived again
 //! ageing     months of use of a volume, and what they do to it
 //! scenario   TOML files, their steps, and what runs them
@@ -16,7 +18,9 @@
 //!
 //! A module uses those below it only.
 pub mod ageing;
+pub mod capsule;
 pub mod figures;
+pub mod observations;
 pub mod page;
 pub mod posts;
 pub mod report;

@@ -6,13 +6,17 @@
 //! replay       a trace on a drive, command by command
 //! session      what programs asked of a mount, lived again on a drive
 //! age          months of use of a volume
+//! capsule      scenarios and what they gave in one file, and the same run again
 //! list, show   what is built in
 //! policies     what can be chosen
 //! outputs      what a run writes, checked before it starts
 //! page         --html: the same as a page
+//! data         --csv and --jsonl: the same for other programs
 //! failure      what goes wrong, in the console's words
 //! ```
 mod age;
+mod capsule;
+mod data;
 mod failure;
 mod list;
 mod outputs;
@@ -56,6 +60,8 @@ pub enum Action {
     #[allow(missing_docs)]
     Age(age::Arguments),
     #[allow(missing_docs)]
+    Capsule(capsule::Arguments),
+    #[allow(missing_docs)]
     List(list::Arguments),
     #[allow(missing_docs)]
     Show(show::Arguments),
@@ -73,6 +79,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Action::Posts(arguments) => posts::run(&arguments, console),
         Action::Run(arguments) => run::run(&arguments, console),
         Action::Age(arguments) => age::run(&arguments, console),
+        Action::Capsule(arguments) => capsule::run(&arguments, console),
         Action::List(arguments) => list::run(&arguments, console),
         Action::Show(arguments) => show::run(&arguments, console),
         Action::Replay(arguments) => replay::run(&arguments, console),
