@@ -7,7 +7,6 @@ use super::fitted::Fitted;
 use super::report::{Goal, Quantity, Scale};
 use crate::quantity;
 use crate::scenario::Changes;
-use extant_chart::Origin;
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 
