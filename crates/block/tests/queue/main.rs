@@ -1,8 +1,8 @@
 //! The host's queue: each elevator's order step by step, what merges, what waits, and what is
 //! promised whatever arrives.
+mod cfq;
 mod limits;
 mod linus;
-mod cfq;
 mod simulation;
 
 use extant_block::queue::{ELEVATORS, Elevator, FlushOrder};
