@@ -340,11 +340,12 @@ fn a_sync_of_2_4_writes_blocks_by_age_then_reads_tables_then_writes_them() {
         let (reads, tables) = (places(Operation::Read, true), places(Operation::Write, true));
         let (first_read, last_read) = (reads[0], reads[reads.len() - 1]);
         // 350 files of a block each: all of them are under way before the first table block is
-        // read, none while they are read, and all table blocks come after that.
+        // read, nothing is written while they are read, and what was read is written after that.
         let data: Vec<usize> = places(Operation::Write, false);
         assert!(data.iter().filter(|at| **at < first_read).count() >= 350, "{policy}");
-        assert!(data.iter().all(|at| *at < first_read || *at > last_read), "{policy}");
-        assert!(tables.iter().all(|at| *at > last_read) && !tables.is_empty(), "{policy}");
+        let between = |at: &&usize| **at > first_read && **at < last_read;
+        assert_eq!(data.iter().chain(&tables).filter(between).count(), 0, "{policy}");
+        assert!(tables.iter().any(|at| *at > last_read), "{policy}");
         let longest = of_tables(&syncing, &groups, Operation::Read)
             .iter()
             .map(|range| (range.end - range.start) / BLOCK)
@@ -533,7 +534,8 @@ fn throttles_begin_to_write_where_their_lines_say() {
     let table = [
         ("inline", 255..=258, 255..=258),
         ("bdflush", 76..=86, 153..=225),
-        ("kupdate", 102..=104, 153..=225),
+        // 32 blocks for each that becomes dirty soon fill what may be on its way at once.
+        ("kupdate", 102..=104, 102..=106),
         ("write-behind", 8..=18, 102..=175),
     ];
     for (policy, begins, writers_write) in table {

@@ -7,7 +7,8 @@
 //! processes sleep until the queue has room. An idle device is plugged: the first requests wait a
 //! little for others that they could be merged with. All of this is behaviour of Linux 2.4 and 2.6
 //! as documented (plug, merge, the free list of requests for each direction), with its numbers in
-//! [`QueueSettings`]. An elevator may look for merges itself, piece by piece ([`Elevator::search`]).
+//! [`QueueSettings`]. An elevator may look for merges itself, piece by piece
+//! ([`Elevator::search`]).
 //!
 //! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place:
 //! before the elevator, waiting in it, or dispatched. A command's parts are adjacent and of one
@@ -40,6 +41,29 @@ pub enum WakeUp {
     /// When a quarter of the requests of both directions are free, those inside the device not
     /// counted as free: the batches in which Linux 2.4 woke processes. Then all that fit.
     QuarterFree,
+    /// When a command has ended, those inside the device not counted as free: Linux 2.6. The stream
+    /// that takes the last request, and one that waited for one, may take [`BATCH`] more within 20
+    /// ms, while fewer than one and a half times `requests_max` are taken.
+    Batches,
+}
+
+/// How many more requests a stream takes at once ([`WakeUp::Batches`]).
+pub const BATCH: u32 = 32;
+/// For how long it may take them, in nanoseconds.
+const BATCH_NS: u64 = 20_000_000;
+
+/// What a stream may take beyond the limit.
+#[derive(Clone, Copy)]
+struct Batch {
+    stream: u32,
+    left: u32,
+    until: u64,
+}
+
+impl Batch {
+    fn new(stream: u32, now: u64) -> Batch {
+        Batch { stream, left: BATCH, until: now.saturating_add(BATCH_NS) }
+    }
 }
 
 /// The settings of a host's queue.
@@ -156,6 +180,8 @@ struct Direction {
     waiting: u64,
     /// How many were sent and have not ended.
     under_way: u64,
+    /// The stream that may go beyond the limit.
+    batch: Option<Batch>,
     /// What waits before it, in the order of arrival.
     outside: VecDeque<Outside>,
 }
@@ -294,6 +320,9 @@ impl HostQueue {
         {
             self.direction(command.operation).under_way -= 1;
             self.elevator.completed(&command, now);
+            if self.settings.wake_up == WakeUp::Batches {
+                self.begin_batch(command.operation, now);
+            }
             if self.settings.wake_up == WakeUp::QuarterFree {
                 let requests_max = u64::from(self.settings.requests_max);
                 let direction = self.direction(command.operation);
@@ -395,17 +424,10 @@ impl HostQueue {
                 Merged::No => {}
             }
         }
-        let requests_max = u64::from(self.settings.requests_max);
-        let wake_up = self.settings.wake_up;
-        let direction = self.direction(piece.operation);
-        let taken = match wake_up {
-            WakeUp::EachSent => direction.waiting,
-            WakeUp::QuarterFree => direction.waiting + direction.under_way,
-        };
-        if taken >= requests_max {
+        if !self.has_place(&piece, now) {
             return false;
         }
-        direction.waiting += 1;
+        self.direction(piece.operation).waiting += 1;
         let id = self.id_new();
         let queued = Queued { sequence: id, ..piece };
         self.index(&queued);
@@ -414,6 +436,45 @@ impl HostQueue {
         self.count_write(piece.operation, flushes_before, 1);
         self.statistics.depth_max = self.statistics.depth_max.max(self.waiting.len() as u64);
         true
+    }
+
+    /// Whether a new command of this stream may wait. If it is beyond the limit, it counts.
+    fn has_place(&mut self, piece: &Queued, now: u64) -> bool {
+        let requests_max = u64::from(self.settings.requests_max);
+        let wake_up = self.settings.wake_up;
+        let direction = self.direction(piece.operation);
+        let taken = match wake_up {
+            WakeUp::EachSent => direction.waiting,
+            WakeUp::QuarterFree | WakeUp::Batches => direction.waiting + direction.under_way,
+        };
+        if wake_up != WakeUp::Batches || taken + 1 < requests_max {
+            return taken < requests_max;
+        }
+        if taken < requests_max {
+            direction.batch.get_or_insert(Batch::new(piece.stream, now));
+            return true;
+        }
+        let is_its_own = |batch: &&mut Batch| {
+            batch.stream == piece.stream && batch.left > 0 && now <= batch.until
+        };
+        let batch = direction.batch.as_mut().filter(is_its_own);
+        let goes_on = batch.filter(|_| taken < requests_max + requests_max / 2);
+        if let Some(batch) = goes_on {
+            batch.left -= 1;
+            return true;
+        }
+        false
+    }
+
+    /// Lets in what waits outside, if there is room again: the first stream takes a batch.
+    fn begin_batch(&mut self, operation: Operation, now: u64) {
+        let requests_max = u64::from(self.settings.requests_max);
+        let direction = self.direction(operation);
+        if direction.waiting + direction.under_way < requests_max {
+            let first = direction.outside.front().map(|outside| outside.request.stream);
+            direction.batch = first.map(|stream| Batch::new(stream, now));
+            self.admit_outside(operation, now);
+        }
     }
 
     /// Makes a piece part of an adjacent waiting command, if there is one.

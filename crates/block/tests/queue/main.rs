@@ -1,11 +1,12 @@
 //! The host's queue: each elevator's order step by step, what merges, what waits, and what is
 //! promised whatever arrives.
 mod cfq;
+mod held;
 mod limits;
 mod linus;
 mod simulation;
 
-use extant_block::queue::{ELEVATORS, Elevator, FlushOrder};
+use extant_block::queue::{ELEVATORS, Elevator, FlushOrder, WakeUp};
 use extant_block::{
     Clock, Command, ElevatorChoice, HostQueue, Next, Operation, QueueSettings, QueueStatistics,
     Queued, RealClock, Urgency,

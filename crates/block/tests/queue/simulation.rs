@@ -294,6 +294,11 @@ proptest! {
         seed: u64,
         depth in 1_usize..8,
         requests_max in 1_u32..40,
+        wake_up in prop_oneof![
+            Just(WakeUp::EachSent),
+            Just(WakeUp::QuarterFree),
+            Just(WakeUp::Batches),
+        ],
         merge_pages in 1_u64..40,
         plug_ns in prop_oneof![Just(0), 0..5 * MS],
         unplug in prop_oneof![Just(Unplug::OnArrival), Just(Unplug::OnWait)],
@@ -303,6 +308,7 @@ proptest! {
             let settings = QueueSettings {
                 merge_bytes_max: merge_pages * 4 * KIB,
                 requests_max,
+                wake_up,
                 plug_ns,
                 unplug,
                 wake_up,

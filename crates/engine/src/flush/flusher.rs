@@ -146,6 +146,9 @@ const STUCK_NS: u64 = 1_000_000;
 /// shorter than the time in which a device takes a tenth of the memory.
 const REST_NS: u64 = 20_000_000;
 
+/// After how long soft updates write metadata, in nanoseconds: half of what data has.
+const SOFT_METADATA_AGE_NS: u64 = 15_000_000_000;
+
 enum Sleep {
     No,
     /// Until this time, or until a writer has made something dirty.
@@ -255,10 +258,15 @@ impl Round {
             Manner::Whole => core.write_changes(&mut old, u64::MAX)?,
             Manner::Pieces => core.write_each(old)?,
         }
+        let now = core.volume().store.clock.now();
+        let metadata_since = match core.volume().store.updates_softly() {
+            true => now.saturating_sub(SOFT_METADATA_AGE_NS),
+            false => since,
+        };
         // If blocks are allocated at the write, metadata is among the changes.
         if !core.volume().store.journals()
             && core.volume().store.delays_allocation()
-            && self.metadata_written <= since
+            && self.metadata_written <= metadata_since
         {
             self.metadata_written = core.volume().store.clock.now();
             core.write_metadata()?;

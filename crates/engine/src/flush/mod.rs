@@ -291,7 +291,7 @@ impl Core {
     /// On a synchronous mount: writes the directory blocks and inode tables that a call has
     /// changed, and waits for them.
     pub(crate) fn write_through(&self) -> Result<()> {
-        if self.volume().store.policies.mount == Mount::Async || !self.is_writable() {
+        if self.volume().store.policies.mount != Mount::Sync || !self.is_writable() {
             return Ok(());
         }
         let tables = std::mem::take(&mut *self.volume().unstored.tables.lock());

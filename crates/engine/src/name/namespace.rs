@@ -128,8 +128,10 @@ pub(crate) fn check_subdirectories(volume: &Volume, parent: &NodeState) -> Resul
     Ok(())
 }
 
-pub(crate) fn drop_subdirectory(parent: &mut NodeState) {
+/// Takes a subdirectory, which lost its name or moved, out of the links of a directory.
+pub(crate) fn drop_subdirectory(volume: &Volume, parent: &mut NodeState) {
     if parent.inode.links > 2 {
+        volume.store.cache.note_removal(parent.ino);
         parent.inode.links -= 1;
     }
 }
@@ -473,7 +475,7 @@ impl Inodes {
         volume.change(UNLINK, |operation| {
             directory::remove_found(operation, &mut parent, name, &found, Departure::Removed)?;
             if is_directory {
-                drop_subdirectory(&mut parent);
+                drop_subdirectory(volume, &mut parent);
             }
             touch(volume, &mut parent);
             parent.store(operation)?;

@@ -20,7 +20,9 @@ use crate::inode::placed::Before;
 use crate::inode::rights::RunRights;
 use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{write_back_awaited, write_before_commit, write_out};
+use crate::inode::write_back::{
+    choose, unchoose, write_back_awaited, write_before_commit, write_out,
+};
 use crate::policy::allocation::Purpose;
 use crate::policy::readahead::LargeReads;
 use crate::space::Reservation;
@@ -269,8 +271,11 @@ fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) 
     if volume.store.delays_allocation() {
         reservation.take(blocks + new_map);
         state.promised_map += new_map;
-        for hole in holes {
-            state.delayed.insert(hole);
+        for hole in &holes {
+            state.delayed.insert(hole.clone());
+        }
+        if volume.store.chooses_at_write() && !state.inode.has_extents() {
+            choose(operation, &mut reservation, state, &holes);
         }
         return Ok(());
     }
@@ -333,6 +338,7 @@ fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Ra
     volume.space.release_kept(given_up);
     state.dirty.remove(range.clone());
     state.submitted.remove(range.clone());
+    unchoose(volume, state, range.clone());
     pages.under_way.wait_for(&range);
     for (_, placement) in state.placed.take(range.clone()) {
         if placement.before == Before::Hole {

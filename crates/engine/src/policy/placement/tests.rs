@@ -163,7 +163,11 @@ fn orlov_spreads_the_top_from_a_start_by_chance() {
         "fewest directories of 0, 2 and 4; the first of equals from group 0 on"
     );
     assert_eq!(volume.top(&Orlov::Random, 3), Some(4), "the first of equals from group 3 on");
-    assert_eq!(volume.top(&Orlov::Random, 5 + 3), Some(4), "the start is the hash modulo the groups");
+    assert_eq!(
+        volume.top(&Orlov::Random, 5 + 3),
+        Some(4),
+        "the start is the hash modulo the groups"
+    );
     // No group has both: the first from the start on with the average of inodes.
     let volume = Volume::new(&[group(100, 6000, 0), group(900, 100, 0), group(900, 100, 0)]);
     assert_eq!(volume.top(&Orlov::Random, 0), Some(1));

@@ -1,7 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
-    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Growth, InodeCreation,
-    InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Flushes, Growth,
+    InodeCreation, InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::policy::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
@@ -217,6 +217,13 @@ pub static COLUMNS: &[Column] = &[
         choose: by_name,
     },
     Column {
+        name: "barrier",
+        line: "whether a commit and a sync have the drive flush its cache",
+        choices: BARRIERS,
+        of: |row| row.barrier,
+        choose: by_name,
+    },
+    Column {
         name: "commit",
         line: "after how many seconds at most a transaction of the journal is committed: 5s; or \
             all that is dirty is written, data too, with and without a journal: 5s+data",
@@ -286,6 +293,12 @@ const WAKE_UPS: &[Choice] = &[
         line: "when a quarter of all requests are free, 32 of 128; until then they sleep (Linux \
             2.4)",
         set: |policies| policies.wake_up = WakeUp::QuarterFree,
+    },
+    Choice {
+        name: "batches",
+        line: "when a request has ended; whoever waited, or took the last, takes up to 32 more, of \
+            192 (Linux 2.6)",
+        set: |policies| policies.wake_up = WakeUp::Batches,
     },
 ];
 
@@ -528,8 +541,8 @@ const DIRECTORY_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "physical",
-        line: "those that follow on the disk, while contiguous (linear directories of ext3; post \
-            of 2007)",
+        line: "what follows on the disk after two blocks in a row, whatever it belongs to, as the \
+            block device is read (linear directories of ext3; post of 2007)",
         set: |policies| policies.directory_read_ahead = DirectoryReadAhead::Physical,
     },
     Choice {
@@ -614,10 +627,21 @@ const THROTTLES: &[Choice] = &[
         set: |policies| policies.throttle = Arc::new(throttle::Global::default()),
     },
     Choice {
+        name: "global-2.6.22",
+        line: "the same with 5 and 10 % (Linux 2.6.22 and 2.6.23)",
+        set: |policies| policies.throttle = Arc::new(throttle::Global::new(5, 10)),
+    },
+    Choice {
         name: "per-device",
         line: "a limit for each device by its part of recent write-back, of 5 and 10 % (version 9 \
-            of 2007; Linux 2.6.24)",
+            of 2007)",
         set: |policies| policies.throttle = Arc::new(throttle::PerDevice::default()),
+    },
+    Choice {
+        name: "per-device-2.6.24",
+        line: "the same, and writers run free while half-way to the limit is not reached (Linux \
+            2.6.24)",
+        set: |policies| policies.throttle = Arc::new(throttle::PerDevice::released()),
     },
     Choice {
         name: "proportional",
@@ -643,6 +667,12 @@ const MOUNTS: &[Choice] = &[
         name: "sync",
         line: "a call that changes metadata returns when it is written (FreeBSD; post of 2010)",
         set: |policies| policies.mount = Mount::Sync,
+    },
+    Choice {
+        name: "soft-updates",
+        line: "later, in an order in which a power cut leaves nothing but unused blocks and inodes \
+            (FreeBSD's ffs since 1998); where there is no journal",
+        set: |policies| policies.mount = Mount::SoftUpdates,
     },
 ];
 
@@ -692,10 +722,25 @@ const JOURNALS: &[Choice] = &[
     },
 ];
 
+const BARRIERS: &[Choice] = &[
+    Choice {
+        name: "flush",
+        line: "the drive's cache is flushed before and after a commit, and at a sync (barrier=1; \
+            ext4)",
+        set: |policies| policies.flushes = Flushes::Sent,
+    },
+    Choice {
+        name: "none",
+        line: "never: a power cut may lose what the drive has put off, synced or not (ext3 of 2007 \
+            as it was mounted by default)",
+        set: |policies| policies.flushes = Flushes::Left,
+    },
+];
+
 const ACCESS_TIMES: &[Choice] = &[
     Choice {
         name: "none",
-        line: "no read (noatime; the systems of the posts, as they are modelled so far)",
+        line: "no read (noatime)",
         set: |policies| policies.access_times = AccessTimes::None,
     },
     Choice {

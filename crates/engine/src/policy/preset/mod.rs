@@ -13,11 +13,13 @@
 //! ```
 mod columns;
 mod presets;
+mod sources;
 #[cfg(test)]
 mod tests;
 
 pub use columns::{COLUMNS, Choice, Column};
 pub use presets::{PRESETS, Preset};
+pub use sources::{SOURCES, Source, source};
 
 use crate::policy::allocation::{Allocation, MapBlocks};
 use crate::policy::placement::Placement;
@@ -78,7 +80,7 @@ pub enum BitmapLoad {
 pub enum DirectoryReadAhead {
     /// Each alone, when it is wanted.
     None,
-    /// Those that follow on disk, as far as they are contiguous.
+    /// As the block device is read: what follows on disk, whatever it belongs to.
     Physical,
     /// Those that follow in the directory, wherever they are.
     Logical,
@@ -133,6 +135,15 @@ pub enum Journal {
     Data,
 }
 
+/// Whether a commit and a sync have the device flush its cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flushes {
+    /// They do.
+    Sent,
+    /// They do not: the device writes when it likes.
+    Left,
+}
+
 /// What is durable at the latest when the time of the column `commit` has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitReach {
@@ -151,6 +162,8 @@ pub enum Mount {
     Async,
     /// When the call that made it returns.
     Sync,
+    /// Later, in an order in which nothing on the disk ever points to what is not there.
+    SoftUpdates,
 }
 
 /// Which reads change access times. Reads of a volume opened for reading never do.
@@ -216,6 +229,8 @@ pub struct Policies {
     pub data_order: DataOrder,
     /// What goes through the journal.
     pub journal: Journal,
+    /// Whether the device's cache is flushed.
+    pub flushes: Flushes,
     /// After how many seconds at most a transaction is committed.
     pub commit_seconds: u32,
     /// What else is made durable as often.

@@ -1,6 +1,6 @@
 //! The rows: what systems of their time did, column by column.
 use super::{
-    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, InodeCreation,
+    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Flushes, InodeCreation,
     InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Costs, Growth, Names, Policies};
@@ -47,6 +47,8 @@ pub struct Preset {
     pub data_order: &'static str,
     /// Column `journal`.
     pub journal: &'static str,
+    /// Column `barrier`.
+    pub barrier: &'static str,
     /// Column `commit`.
     pub commit: &'static str,
     /// Column `atime`.
@@ -70,9 +72,6 @@ const COSTS_2007: Costs = Costs { call_ns: 2_500, name_ns: 400, kib_ns: 1_000 };
 /// A machine of today.
 const COSTS_TODAY: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
 
-// The old systems changed access times with every read (`strict`). The rows of 2007 and 2010 say
-// `none` for now: what their posts measured is modelled without it.
-
 /// Linux of 2001, the base of two rows.
 const LINUX_2_4: Preset = Preset {
     name: "linux-2.4",
@@ -93,6 +92,7 @@ const LINUX_2_4: Preset = Preset {
     mount: "async",
     data_order: "unordered",
     journal: "none",
+    barrier: "flush",
     commit: "5s",
     access_times: "strict",
     elevator: "linus",
@@ -105,21 +105,21 @@ const LINUX_2_4: Preset = Preset {
 /// Linux of 2007, the base of three rows.
 const LINUX_2_6: Preset = Preset {
     name: "linux-2.6",
-    line: "ext3 of 2007 (the posts of 2007)",
+    line: "ext3 of Linux 2.6.23 (the posts of 2007)",
     placement: "orlov-ext3",
     allocation: "reservation",
     inode_write_back: "clustered",
     inode_creation: "zero-fill",
     bitmap_load: "outside",
-    file_read_ahead: "2.6",
+    file_read_ahead: "on-demand-128k",
     directory_read_ahead: "physical",
+    throttle: "global-2.6.22",
     journal: "ordered-jbd",
-    elevator: "cfq-like",
+    barrier: "none",
+    elevator: "cfq-2.6.23",
     requests: "128",
     plug: "timed",
-    wake_up: "each",
-    throttle: "bdflush",
-    access_times: "none",
+    wake_up: "batches",
     costs: COSTS_2007,
     ..LINUX_2_4
 };
@@ -144,8 +144,9 @@ const FREEBSD: Preset = Preset {
     mount: "sync",
     data_order: "unordered",
     journal: "none",
+    barrier: "flush",
     commit: "5s",
-    access_times: "none",
+    access_times: "strict",
     elevator: "c-look",
     requests: "128",
     plug: "timed",
@@ -169,9 +170,11 @@ pub static PRESETS: &[Preset] = &[
     LINUX_2_6,
     Preset {
         name: "linux-2.6.20",
-        line: "the same with that release's limit on dirty memory (the second post of 2007: \
-            before)",
+        line: "ext3 of that release: its read-ahead, its limit on dirty memory, its CFQ (the \
+            second post of 2007: before)",
+        file_read_ahead: "2.6",
         throttle: "global",
+        elevator: "cfq-2.6.20",
         ..LINUX_2_6
     },
     Preset {
@@ -207,6 +210,7 @@ pub static PRESETS: &[Preset] = &[
         mount: "async",
         data_order: "data-first",
         journal: "ordered",
+        barrier: "flush",
         commit: "5s",
         access_times: "relatime",
         elevator: "turns",
@@ -234,6 +238,7 @@ pub static PRESETS: &[Preset] = &[
         mount: "async",
         data_order: "data-first",
         journal: "ordered",
+        barrier: "flush",
         commit: "5s",
         access_times: "none",
         elevator: "noop",
@@ -264,6 +269,7 @@ impl Policies {
             mount: Mount::Async,
             data_order: DataOrder::Unordered,
             journal: Journal::None,
+            flushes: Flushes::Sent,
             commit_seconds: 5,
             commit_reach: CommitReach::Transaction,
             access_times: AccessTimes::None,

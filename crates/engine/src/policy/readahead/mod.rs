@@ -135,6 +135,12 @@ impl Access {
         self.block.saturating_add(self.count)
     }
 
+    /// How many blocks the call wants from the first one of this read on.
+    fn blocks_of_call(&self) -> u32 {
+        let end = self.call_end.div_ceil(u64::from(self.block_size.max(1)));
+        u32::try_from(end.saturating_sub(self.block.into())).unwrap_or(u32::MAX)
+    }
+
     /// How many blocks `bytes` fill; at least 1.
     fn blocks_of(&self, bytes: u32) -> u32 {
         (bytes / self.block_size.max(1)).max(1)

@@ -122,6 +122,32 @@ fn reads_in_sequence_ask_for_more_and_more() {
     assert!(Reader::of(&None).sequence(1, 100).is_empty());
 }
 
+/// A call for 512 KiB somewhere in a file, with windows of 128 KiB: both systems read one window
+/// too many. Up to 2.6.22 the first 128 KiB are waited for before any more is asked for.
+#[test]
+fn a_long_call_overshoots_by_one_window_and_stalled_once_before_2_6_23() {
+    let windows = |policy: &dyn ReadAhead| {
+        let mut stream = ReadStream::default();
+        let mut read = |part: u32| {
+            let block = 50_000 + 32 * part;
+            let access = Access {
+                block,
+                count: 32,
+                file_blocks: 100_000,
+                cached: part > 0 && block < stream.ahead,
+                block_size: 4096,
+                file_bytes: 100_000 * 4096,
+                call_end: (50_000 + 128) * 4096,
+            };
+            policy.window(&mut stream, &access)
+        };
+        [read(0), read(1), read(2), read(3)]
+    };
+    let at = |part: u32| Some(50_000 + 32 * part..50_000 + 32 * (part + 1));
+    assert_eq!(windows(&Linux26), [Option::None, at(2), at(3), at(4)], "stalls after the first");
+    assert_eq!(windows(&OnDemand::LINUX), [at(1), at(2), at(3), at(4)]);
+}
+
 #[test]
 fn windows_in_the_end_are_as_long_as_the_policy_allows_and_leave_nothing_out() {
     let rows: [(&dyn ReadAhead, u32); 5] = [
