@@ -331,9 +331,8 @@ fn a_sync_of_2_4_writes_blocks_by_age_then_reads_tables_then_writes_them() {
             "linux-2.4,throttle=kupdate,placement=parent,inode-write-back={policy}"
         ));
         let places = |wanted: Operation, in_table: bool| {
-            let matches = |(what, bytes): &Record| {
-                *what == wanted && groups_of(&groups, bytes, in_table)
-            };
+            let matches =
+                |(what, bytes): &Record| *what == wanted && groups_of(&groups, bytes, in_table);
             let positions = syncing.iter().enumerate().filter(|(_, record)| matches(record));
             positions.map(|(at, _)| at).collect::<Vec<_>>()
         };
