@@ -5,11 +5,13 @@
 //! a block device like any other.
 //!
 //! ```text
-//! replay   a trace against a drive, command by command
+//! replay   a trace against a drive, command by command    paced  however long the trace is
 //! device   a simulated block device: host queue + drive + contents
 //!          statistics  what it counted          timeline  what it did, interval by interval
 //!          past  what writes replaced, for a power cut
 //! trace    what a device did, command by command; its formats: blktrace, disksim, iolog
+//!          requests  traces of other systems (columns, iolog, blkparse, objects; lines)
+//!          recognise  which format a trace has
 //! drive    the models: rotating, ssd, network (a volume), object (a store)
 //!          presets  those that are built in     file, section   the TOML file of a drive
 //!          booking  when a part of a drive is free    medium    sizes, rates and latencies

@@ -5,15 +5,21 @@
 //! run          a scenario gives a report
 //! replay       a trace on a drive, command by command
 //! session      what programs asked of a mount, lived again on a drive
+//! fit          a drive file from a real device
 //! age          months of use of a volume
+//! capsule      scenarios and what they gave in one file, and the same run again
 //! list, show   what is built in
 //! policies     what can be chosen
 //! outputs      what a run writes, checked before it starts
 //! page         --html: the same as a page
+//! data         --csv and --jsonl: the same for other programs
 //! failure      what goes wrong, in the console's words
 //! ```
 mod age;
+mod capsule;
+mod data;
 mod failure;
+mod fit;
 mod list;
 mod outputs;
 mod page;
@@ -56,6 +62,8 @@ pub enum Action {
     #[allow(missing_docs)]
     Age(age::Arguments),
     #[allow(missing_docs)]
+    Capsule(capsule::Arguments),
+    #[allow(missing_docs)]
     List(list::Arguments),
     #[allow(missing_docs)]
     Show(show::Arguments),
@@ -63,6 +71,8 @@ pub enum Action {
     Replay(replay::Arguments),
     #[allow(missing_docs)]
     Session(session::Arguments),
+    #[allow(missing_docs)]
+    Fit(fit::Arguments),
     #[allow(missing_docs)]
     Policies(policies::Arguments),
 }
@@ -73,10 +83,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Action::Posts(arguments) => posts::run(&arguments, console),
         Action::Run(arguments) => run::run(&arguments, console),
         Action::Age(arguments) => age::run(&arguments, console),
+        Action::Capsule(arguments) => capsule::run(&arguments, console),
         Action::List(arguments) => list::run(&arguments, console),
         Action::Show(arguments) => show::run(&arguments, console),
         Action::Replay(arguments) => replay::run(&arguments, console),
         Action::Session(arguments) => session::run(&arguments, console),
+        Action::Fit(arguments) => fit::run(&arguments, console),
         Action::Policies(arguments) => policies::run(&arguments, console),
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Candidates that are played for each kind before one is chosen, and for the one that is.
 const CHOOSING: usize = 40;
-const SEARCHING: usize = 700;
+const SEARCHING: usize = 500;
 /// A kind whose start is that many times as far as the nearest one is not searched.
 const HOPELESS: f64 = 6.0;
 /// The seed with which the held-out phase is played.

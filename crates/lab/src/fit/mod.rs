@@ -81,8 +81,8 @@ pub struct Found {
 /// is being done, and how much of the time for the probes has passed, in percent.
 ///
 /// # Errors
-/// Those of the target; `Unsupported` when memory answers in place of a device; `InvalidInput` when it is too small; `InvalidData` when nothing of what it
-/// did makes a drive.
+/// Those of the target; `Unsupported` when memory answers in place of a device; `InvalidInput` when
+/// it is too small; `InvalidData` when nothing of what it did makes a drive.
 pub fn probe_and_fit(
     name: &str,
     target: &mut dyn ProbeTarget,

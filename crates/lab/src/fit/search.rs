@@ -14,7 +14,7 @@ const DISTANCE_LEAST: f64 = 0.001;
 /// A drive that does not fit tells less: this share of its distance does not count.
 const MISFIT: f64 = 0.15;
 /// How far from the best value its error bar is looked for, as factors.
-const REACH: [f64; 9] = [1.003, 1.01, 1.025, 1.06, 1.15, 1.4, 2.0, 4.0, 10.0];
+const REACH: [f64; 7] = [1.005, 1.02, 1.06, 1.2, 1.7, 3.0, 10.0];
 
 /// A recording to be explained by a family.
 pub struct Search<'a> {
@@ -38,7 +38,7 @@ pub struct Bar {
 impl<'a> Search<'a> {
     /// Nothing searched yet. A drive that varies is played with several seeds.
     pub fn new(family: &'a Family, recording: &'a Recording) -> Search<'a> {
-        let seeds = if family.kind == "rotating" { vec![1] } else { vec![11, 12, 13] };
+        let seeds = if family.kind == "rotating" { vec![1] } else { vec![11, 12] };
         let measured = recording.phases.iter().map(|phase| phase.times()).collect();
         Search { family, recording, measured, seeds, evaluations: 0 }
     }
@@ -212,7 +212,7 @@ impl<'a> Search<'a> {
         if matches!(self.family.parameters[number].scale, Scale::Steps(_)) {
             return possible;
         }
-        for _ in 0..3 {
+        for _ in 0..2 {
             values[number] = possible.midpoint(far);
             match self.is_far(values, base, noise) {
                 true => far = values[number],

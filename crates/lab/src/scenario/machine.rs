@@ -1,5 +1,4 @@
 //! The machine of a run: devices with their queues, file systems on them.
-use super::image;
 use super::mount::{Mount, Parts};
 use super::options::{Existing, Layouts, RunOptions};
 use super::partition::{Contents, Partition};
@@ -10,6 +9,7 @@ use super::world::{Medium, World};
 use super::{
     DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, ScenarioError, Workplace,
 };
+use super::{ageing, image};
 use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::Access;
@@ -109,7 +109,7 @@ pub(super) fn host(
     }
     let changes = makes
         || raw_writes(scenario)
-        || scenario.filesystems.iter().any(|_| any_writes(scenario, 0));
+        || scenario.filesystems.iter().any(|entry| entry.aged.is_some() || any_writes(scenario, 0));
     if changes && existing == Existing::Keep && (length > 0 || is_device) {
         return Err(failed("is not empty, and would be overwritten".to_owned()));
     }
@@ -212,10 +212,10 @@ pub(super) fn mounts(scenario: &Scenario, drives: &[Medium]) -> Result<Vec<Mount
             ));
         }
         taken.push((entry.drive, entry.offset, end, &entry.name));
-        let access = if any_writes(scenario, number) || matches!(entry.origin, Origin::Format(_)) {
-            Access::ReadWrite
-        } else {
-            Access::ReadOnly
+        let is_changed = matches!(entry.origin, Origin::Format(_)) || entry.aged.is_some();
+        let access = match is_changed || any_writes(scenario, number) {
+            true => Access::ReadWrite,
+            false => Access::ReadOnly,
         };
         mounts.push(mount(entry, medium, end - entry.offset, (access, &budget)));
     }
@@ -281,6 +281,13 @@ pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), Scenari
                     loaded.map_err(|error| failed(format!("{}: {error}", path.display())))?;
                 }
             }
+        }
+    }
+    for (number, entry) in world.scenario.filesystems.iter().enumerate() {
+        if !is_there(entry) {
+            ageing::begin_aged(world, number, entry).map_err(|reason| {
+                refused(&world.scenario.file, format!("{}: aged: {reason}", entry.name))
+            })?;
         }
     }
     if options.layouts == Layouts::Drawn {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// What glibc's readdir asks for at once.
 const LISTING_BYTES: usize = 32 << 10;
 /// Directories lie at most so deep: a volume whose directories contain each other is damaged.
-const DEPTH_MAX: usize = 4096;
+pub(super) const DEPTH_MAX: usize = 4096;
 
 /// What GNU diff reads of each file before the rest: `st_blksize` of the time.
 const FIRST_BYTES: u64 = 4096;
@@ -46,13 +46,18 @@ struct Found {
     entry: DirectoryEntry,
 }
 
-fn name(entry: &DirectoryEntry) -> &OsStr {
+pub(super) fn name(entry: &DirectoryEntry) -> &OsStr {
     OsStr::from_bytes(&entry.name)
+}
+
+/// Bytes of a volume as a path.
+pub(super) fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }
 
 impl Worker {
     /// The names of a directory but "." and "..", in the order of readdir or sorted.
-    fn names(
+    pub(super) fn names(
         &mut self,
         filesystem: &Filesystem,
         directory: &Path,
@@ -79,7 +84,7 @@ impl Worker {
     }
 
     /// What an entry is; looked up where the directory does not say.
-    fn file_type(
+    pub(super) fn file_type(
         &mut self,
         filesystem: &Filesystem,
         path: &Path,
@@ -140,6 +145,28 @@ impl Worker {
             worker.go_on(end, started)?;
             worker.visit(filesystem, task, &one, &mut buffer)
         })
+    }
+
+    /// The paths of all files below a directory, in this order; a file is found by listing.
+    pub(super) fn files_below(&mut self, at: &str, order: Order) -> Outcome<Vec<String>> {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        let filesystem = &in_use.filesystem;
+        let mut found = Vec::new();
+        self.each(filesystem, Path::new(at), order, &mut |worker, one| {
+            if worker.file_type(filesystem, &one.path, &one.entry)? != FileType::Directory {
+                let path =
+                    one.path.to_str().map(str::to_owned).ok_or_else(|| {
+                        Stop::Failed(format!("{}: is no text", one.path.display()))
+                    })?;
+                found.push((one.entry.ino, path));
+            }
+            Ok(())
+        })?;
+        if order == Order::Inode {
+            found.sort();
+        }
+        Ok(found.into_iter().map(|(_, path)| path).collect())
     }
 
     /// Whether a walk that began at `started` goes on.
@@ -210,7 +237,12 @@ impl Worker {
         }
     }
 
-    fn read_file(&mut self, filesystem: &Filesystem, path: &Path, buffer: &mut [u8]) -> Outcome {
+    pub(super) fn read_file(
+        &mut self,
+        filesystem: &Filesystem,
+        path: &Path,
+        buffer: &mut [u8],
+    ) -> Outcome {
         let file = self.call(Call::Open, || filesystem.open_file(path))?;
         let mut offset = 0;
         loop {

@@ -1,10 +1,11 @@
 //! `extant lab replay`: a trace on a drive, a response time for each of its requests.
+use super::data::DataOption;
 use super::failure;
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use clap::ValueEnum;
-use extant_lab::page;
+use extant_lab::{observations, page};
 use extant_sim::drive::file::DriveSpec;
 use extant_sim::replay::{
     in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times,
@@ -48,6 +49,9 @@ pub struct Arguments {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub page: PageOption,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub data: DataOption,
 }
 
 /// How a trace is written.
@@ -75,6 +79,7 @@ struct Times<'a> {
 /// "times_ns": [..]}`; the measured mean is `null` where the trace has no measured times.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
+    arguments.data.check()?;
     let spec = match &arguments.facts {
         Some(facts) => failure::drive_with_facts(&arguments.drive, facts)?,
         None => failure::drive(&arguments.drive)?,
@@ -88,7 +93,9 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         Format::Blktrace => (at_times(&spec, arguments, TraceFormat::Blktrace)?, None),
     };
     let trace = arguments.trace.display().to_string();
-    arguments.page.write(|| page::of_replay(&spec.name, &trace, &times, measured.as_deref()))?;
+    let measured_ns = measured.as_deref();
+    arguments.page.write(|| page::of_replay(&spec.name, &trace, &times, measured_ns))?;
+    arguments.data.write(|| observations::of_replay(&spec.name, &times, measured_ns))?;
     if !console.is_json() {
         console.print(&in_milliseconds(&times))?;
         return Ok(Exit::Complete);

@@ -4,6 +4,8 @@
 //! A `[controller]` table has the words, a `[bus]` table what a sector of 512 bytes costs there.
 //! Each word that the model has a mechanism for is read and checked; what is left of them are
 //! statistics, queues of several commands, and disconnecting in parallel with the medium: ignored.
+//! So is `read_ahead_on_idle_hit`: drives that say no refill a segment after a read out of it, by
+//! their times.
 use super::cache::{Cache, Destage, LookAhead, Order, Reach, StartOf, WHOLE};
 use super::overhead::{After, Overhead};
 use crate::drive::section::{FileError, Section};
@@ -29,7 +31,6 @@ pub struct Controller {
     most_ahead: Option<u64>,
     least_ahead: Option<u64>,
     ahead_over_requested: Option<bool>,
-    ahead_on_hit: Option<bool>,
     write_ends_ahead: Option<bool>,
     ends_in_sector: Option<bool>,
     any_free_sectors: Option<bool>,
@@ -44,6 +45,7 @@ pub struct Controller {
     holds_bus: Option<bool>,
     bus_read_ps: Option<u64>,
     bus_write_ps: Option<u64>,
+    is_bus_known: bool,
     overhead: Option<Overhead>,
 }
 
@@ -66,14 +68,15 @@ impl Controller {
             controller.overhead = read_overhead(&mut words)?;
         }
         if let Some(mut bus) = bus {
-            for (key, time) in [
-                ("read_block_transfer_ms", &mut controller.bus_read_ps),
-                ("write_block_transfer_ms", &mut controller.bus_write_ps),
-            ] {
-                let found = picoseconds(&mut bus, key)?;
-                // 0 is no limit: what the drive itself takes remains.
-                *time = found.filter(|found| *found > 0).or(*time);
-            }
+            // 0 is no limit: what the drive itself takes remains.
+            let mut time = |key: &str| -> Result<Option<u64>, FileError> {
+                Ok(picoseconds(&mut bus, key)?.filter(|found| *found > 0))
+            };
+            let read = time("read_block_transfer_ms")?;
+            let write = time("write_block_transfer_ms")?;
+            controller.is_bus_known = read.or(write).is_some();
+            controller.bus_read_ps = read.or(controller.bus_read_ps);
+            controller.bus_write_ps = write.or(controller.bus_write_ps);
         }
         Ok(Some(controller))
     }
@@ -95,7 +98,6 @@ impl Controller {
         self.most_ahead = whole(words, "maximum_read_ahead_blks", 0..=MOST_SECTORS)?;
         self.least_ahead = whole(words, "minimum_read_ahead_blks", 0..=MOST_SECTORS)?;
         self.ahead_over_requested = signed_flag(words, "read_ahead_over_requested")?;
-        self.ahead_on_hit = flag(words, "read_ahead_on_idle_hit")?;
         self.write_ends_ahead = flag(words, "write_hit_stop_prefetch")?;
         self.ends_in_sector = flag(words, "stop_prefetch_in_sector")?;
         self.any_free_sectors = flag(words, "read_any_free_blocks")?;
@@ -170,7 +172,11 @@ impl Controller {
             Some(0) => ahead.kind = LookAhead::Off,
             Some(1) => (ahead.kind, ahead.reach) = (LookAhead::Continue, Reach::Track),
             Some(2) => (ahead.kind, ahead.reach) = (LookAhead::Continue, Reach::Cylinder),
-            // 4 is said to be by detection. The drives that were measured read on at once.
+            // 4 is by detection of a sequence, says the manual, and goes to the end of the next
+            // track. Drives whose facts have no times of the bus read on at once nevertheless.
+            Some(4) if self.is_bus_known => {
+                (ahead.kind, ahead.reach) = (LookAhead::OnSequence, Reach::NextTrack);
+            }
             Some(_) => (ahead.kind, ahead.reach) = (LookAhead::Continue, Reach::Segment),
             None => {}
         }
@@ -180,7 +186,6 @@ impl Controller {
         };
         ahead.least_sectors = self.least_ahead.unwrap_or(ahead.least_sectors);
         ahead.keep_request = self.ahead_over_requested.map_or(ahead.keep_request, |over| !over);
-        ahead.after_hit = self.ahead_on_hit.unwrap_or(ahead.after_hit);
         ahead.ends_at_write = self.write_ends_ahead.unwrap_or(ahead.ends_at_write);
         ahead.ends_in_sector = self.ends_in_sector.unwrap_or(ahead.ends_in_sector);
     }

@@ -53,12 +53,15 @@ impl Rotating {
         let bus_end = bus_start + overhead.preparation_ns + self.spec.cache.bus.write_ns(sectors);
         self.bus_free_at = bus_end;
         self.arm.at = start + overhead.write_seek_delay_ns;
-        // The arm moves while the data come; what is left of the transfer then is waited for.
+        // The arm moves while the data come. The head may start as soon as no sector will come too
+        // late for it.
         let place = self.layout.place(waiting.first);
+        let sector = self.layout.media_ns(1, place.track).min(self.spec.cache.bus.write_ns(1));
+        let in_time = bus_end - (sectors - 1) * sector;
         let arrival = self.layout.arrive(&self.arm, &place, Transfer::Write);
         let moved = self.arm.at + arrival.seek + arrival.settle;
         parts.overhead += overhead.write_seek_delay_ns;
-        parts.bus = bus_end.saturating_sub(moved);
+        parts.bus = in_time.saturating_sub(moved);
         parts.seek = arrival.seek;
         parts.settle = arrival.settle;
         self.arm = Arm { cylinder: place.cylinder, head: place.head, at: moved + parts.bus };
