@@ -94,6 +94,11 @@ pub trait Clock: Send + Sync {
     fn overtaking_ns(&self) -> u64 {
         0
     }
+    /// A number for the calling process, where policies of old systems ask for one. 0 where nothing
+    /// may depend on it, as with the host's clock: one input gives one volume.
+    fn process_number(&self) -> u32 {
+        0
+    }
     /// Starts a thread of that name. Panics when the host gives no thread.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task;
     /// Says that so many nanoseconds of CPU work were done: virtual time passes, real time does not

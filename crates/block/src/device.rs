@@ -170,6 +170,12 @@ pub trait BlockDevice: Send + Sync {
     /// Starts a request; never blocks on the device. The completion may be called before this
     /// returns, so the caller holds no lock that the completion takes.
     fn submit(&self, request: Request);
+    /// Waits until the host's queue has room for what was submitted in this direction, where a
+    /// process that finds it full sleeps (Linux 2.4). Called with no short lock held. By default,
+    /// and for devices without such a queue, it does not wait.
+    fn wait_for_room(&self, operation: Operation) {
+        let _ = operation;
+    }
     /// Does one operation with the caller's memory, waits for it, and returns the memory.
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         wait_for(self.clock(), |request| self.submit(request), operation, offset, segments)
@@ -257,6 +263,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn submit(&self, request: Request) {
         (**self).submit(request)
+    }
+    fn wait_for_room(&self, operation: Operation) {
+        (**self).wait_for_room(operation)
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         (**self).transfer(operation, offset, segments)

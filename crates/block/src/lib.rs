@@ -18,7 +18,7 @@
 //! edge        where a clock may let other threads go first, in tests
 //! apart       numbers in a line of the processor's cache of their own
 //! queue       the host's request queue: host, choice, stream, waiting; its elevators are
-//!             noop, linus, deadline, anticipatory, cfq and c_look
+//!             noop, linus, deadline, anticipatory, cfq, c_look and turns (fair: slices of time)
 //! ```
 
 pub mod apart;
@@ -61,7 +61,8 @@ pub use order::Rank;
 pub use overlay::Overlay;
 pub use paced::Paced;
 pub use queue::{
-    Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued,
+    Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued, Unplug,
+    WakeUp,
 };
 pub use staged::Staged;
 pub use traced::Traced;

@@ -174,7 +174,7 @@ const VOLUMES: [(Profile, &str); 7] = [
     (Profile::Ext4, "modern,journal=none"),
     (Profile::Ext3, "modern"),
     (Profile::Ext2, "modern"),
-    (Profile::Ext3, "linux-2.6,journal=ordered-jbd"),
+    (Profile::Ext3, "linux-2.6,journal=ordered-jbd,barrier=flush"),
 ];
 
 #[test]

@@ -9,20 +9,28 @@
 //! observations   results as CSV and JSON Lines
 //! posts      the mailing list posts: their figures, our runs, and how far they agree
 //! capsule    scenarios with all that they refer to, and what they gave, in a file
+//! scenario   TOML files, their steps, and what runs them
+//! results    figures computed from measures
 //! session    what programs asked of a mount, lived again
 //! ageing     months of use of a volume, and what they do to it
-//! scenario   TOML files, their steps, and what runs them
+//! fit        a drive file from a real device: probes, and a search
 //! figures    figures of what a run recorded
 //! report     what a run gives, as text and JSON
+//! fields     keys of all kinds in TOML files
+//! quantity   sizes and times as words
 //! ```
 //!
 //! A module uses those below it only.
 pub mod ageing;
 pub mod capsule;
+pub mod fields;
 pub mod figures;
+pub mod fit;
 pub mod observations;
 pub mod page;
 pub mod posts;
+pub mod quantity;
 pub mod report;
+pub mod results;
 pub mod scenario;
 pub mod session;

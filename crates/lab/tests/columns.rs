@@ -325,6 +325,71 @@ fn interleaved_reads_a_table_block_between_writes_and_clustered_reads_runs_befor
 }
 
 #[test]
+fn a_sync_of_2_4_writes_blocks_by_age_then_reads_tables_then_writes_them() {
+    for (policy, longest_read) in [("interleaved", 1), ("clustered", 32)] {
+        let (_, syncing, groups) = created(&format!(
+            "linux-2.4,throttle=kupdate,placement=parent,inode-write-back={policy}"
+        ));
+        let places = |wanted: Operation, in_table: bool| {
+            let matches = move |(what, bytes): &Record| {
+                *what == wanted && groups_of(&groups, bytes, in_table)
+            };
+            let positions = syncing.iter().enumerate().filter(|(_, record)| matches(record));
+            positions.map(|(at, _)| at).collect::<Vec<_>>()
+        };
+        let (reads, tables) = (places(Operation::Read, true), places(Operation::Write, true));
+        let (first_read, last_read) = (reads[0], reads[reads.len() - 1]);
+        // 350 files of a block each: all of them are under way before the first table block is
+        // read, none while they are read, and all table blocks come after that.
+        let data: Vec<usize> = places(Operation::Write, false);
+        assert!(data.iter().filter(|at| **at < first_read).count() >= 350, "{policy}");
+        assert!(data.iter().all(|at| *at < first_read || *at > last_read), "{policy}");
+        assert!(tables.iter().all(|at| *at > last_read) && !tables.is_empty(), "{policy}");
+        let longest = of_tables(&syncing, &groups, Operation::Read)
+            .iter()
+            .map(|range| (range.end - range.start) / BLOCK)
+            .max();
+        assert_eq!(longest.map(|blocks| blocks > 1), Some(longest_read > 1), "{policy}");
+    }
+}
+
+fn groups_of(groups: &Groups, bytes: &Range<u64>, in_table: bool) -> bool {
+    match in_table {
+        true => groups.in_table(bytes.start),
+        false => groups.in_data(bytes.start),
+    }
+}
+
+#[test]
+fn kupdate_puts_inodes_into_their_tables_within_five_seconds_and_writes_them_after_thirty() {
+    let policies = "linux-2.4,placement=parent";
+    Machine::run(None, policies, 8 << 20, |machine| {
+        let volume = machine.open();
+        for number in 0..30 {
+            volume.write(format!("/{number}"), b"old").unwrap();
+        }
+        volume.close().unwrap();
+        let volume = machine.open();
+        let groups = Groups::of(&volume, &*machine.traced());
+        machine.asked();
+        volume.write("/new", b"new").unwrap();
+        assert_eq!(of_tables(&machine.asked(), &groups, Operation::Read).len(), 1, "the root's");
+        machine.sleep(6_000_000_000);
+        let after = machine.asked();
+        assert_eq!(of_tables(&after, &groups, Operation::Read).len(), 1, "the new inode's");
+        assert_eq!(written_bytes(&after), 0);
+        // A read makes its inode dirty too: it waits for 30 s of its own.
+        volume.read("/3").unwrap();
+        machine.sleep(23_000_000_000);
+        assert_eq!(written_bytes(&machine.asked()), 0);
+        machine.sleep(15_000_000_000);
+        let written = machine.asked();
+        assert_eq!(blocks(&of_tables(&written, &groups, Operation::Write)), 3, "{written:?}");
+        volume.close().unwrap();
+    });
+}
+
+#[test]
 fn table_blocks_are_read_at_creation_or_at_write_back_or_never() {
     // Choice, blocks read while files are made, and by the sync.
     let table = [
@@ -467,6 +532,7 @@ fn throttles_begin_to_write_where_their_lines_say() {
     let table = [
         ("inline", 255..=258, 255..=258),
         ("bdflush", 76..=86, 153..=225),
+        ("kupdate", 102..=104, 153..=225),
         ("write-behind", 8..=18, 102..=175),
     ];
     for (policy, begins, writers_write) in table {
@@ -506,7 +572,7 @@ fn throttles_begin_to_write_where_their_lines_say() {
 #[test]
 fn what_is_old_is_written_by_the_flusher() {
     // Seconds after a change at which nothing is written yet, and at which all is.
-    let table = [("bdflush", 29, 36), ("write-behind", 3, 11)];
+    let table = [("bdflush", 29, 36), ("kupdate", 29, 36), ("write-behind", 3, 11)];
     for (policy, not_yet, by_then) in table {
         let policies = format!("linux-2.4,throttle={policy}");
         let counts = Machine::run(None, &policies, 8 << 20, move |machine| {

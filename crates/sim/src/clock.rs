@@ -32,8 +32,8 @@ use std::any::Any;
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{Builder, Thread};
 
 mod core;
@@ -74,6 +74,13 @@ pub trait Event: Send + Sync {
     fn fire(self: Arc<Self>, now: u64);
 }
 
+/// Something that is to know when a process is about to wait, or has ended.
+pub trait WaitWatch: Send + Sync {
+    /// A process is about to wait, at this time. Called with no lock of the clock held; this must
+    /// not wait.
+    fn process_waits(&self, now: u64);
+}
+
 /// What a clock has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
@@ -107,6 +114,10 @@ struct Shared {
     host_processor: AtomicUsize,
     /// Draws the edges at which processes are held up. Used by the running process alone.
     preemption: Option<AtomicU64>,
+    /// Called when a process waits, in this order. Written before the first run.
+    watches: ShortLock<Vec<Weak<dyn WaitWatch>>>,
+    /// Whether there are any.
+    is_watched: AtomicBool,
 }
 
 /// Where a thread waits for the baton.
@@ -158,6 +169,8 @@ impl VirtualClock {
             now: AtomicU64::new(0),
             running: AtomicU32::new(NOBODY),
             unsettled: AtomicU64::new(0),
+            watches: ShortLock::new(Vec::new()),
+            is_watched: AtomicBool::new(false),
             host_processor: AtomicUsize::new(usize::MAX),
             preemption,
         };
@@ -210,6 +223,12 @@ impl VirtualClock {
     /// order of time, then of the calls of this.
     pub fn schedule(&self, at: u64, target: Arc<dyn Event>) {
         self.shared.core.lock().schedule(at, Target::Event(target));
+    }
+
+    /// Has `watch` called from now on whenever a process is about to wait, as long as it exists.
+    pub fn watch_waits(&self, watch: Weak<dyn WaitWatch>) {
+        self.shared.watches.lock().push(watch);
+        self.shared.is_watched.store(true, Ordering::Relaxed);
     }
 
     /// The number of the running process, in the order in which they were spawned; none in an event
@@ -267,6 +286,11 @@ impl Clock for VirtualClock {
         self.shared.as_process(|current| current.waker.clone())
     }
 
+    /// In the order in which processes were spawned.
+    fn process_number(&self) -> u32 {
+        self.process().unwrap_or(0)
+    }
+
     fn park(&self, deadline: Option<u64>) -> Unparked {
         assert_no_short_lock();
         self.shared.as_process(|current| self.shared.park(current, deadline))
@@ -311,6 +335,12 @@ impl Shared {
         if self.unsettled.load(Ordering::Relaxed) > 0 {
             self.settle(current);
         }
+        if self.is_watched.load(Ordering::Relaxed) {
+            if std::mem::take(&mut self.core.lock().process(current.number).permit) {
+                return Unparked::Woken;
+            }
+            self.tell_watches();
+        }
         let mut core = self.core.lock();
         if std::mem::take(&mut core.process(current.number).permit) {
             return Unparked::Woken;
@@ -325,6 +355,12 @@ impl Shared {
         core.park(current.number, deadline);
         drop(core);
         self.wait(current)
+    }
+
+    /// Tells those who asked that a process waits, or has ended.
+    fn tell_watches(&self) {
+        let watches: Vec<_> = self.watches.lock().iter().filter_map(Weak::upgrade).collect();
+        watches.iter().for_each(|watch| watch.process_waits(self.now.load(Ordering::Relaxed)));
     }
 
     /// Lets others go on until this process is chosen again; its state says for what it waits.
@@ -502,6 +538,9 @@ impl Shared {
         }));
         edge::watch(None);
         self.unsettled.store(0, Ordering::Relaxed);
+        if self.is_watched.load(Ordering::Relaxed) {
+            self.tell_watches();
+        }
         let mut core = self.core.lock();
         if let Err(payload) = outcome
             && !payload.is::<Poisoned>()

@@ -27,10 +27,10 @@ mod past;
 mod statistics;
 mod timeline;
 
-use crate::clock::{Event, VirtualClock};
+use crate::clock::{Event, VirtualClock, WaitWatch};
 use crate::drive::{self, Done, Drive, DriveInfo, Unflushed};
 use crate::trace::TraceRecord;
-use extant_block::queue::{Command, HostQueue, Next, QueueSettings, Queued};
+use extant_block::queue::{Command, HostQueue, Next, QueueSettings, Queued, Unplug, WakeUp};
 use extant_block::{
     BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment,
     ShortLock, Waker,
@@ -94,6 +94,7 @@ pub struct SimDevice {
     contents: MemoryDevice,
     trace: TraceKeeping,
     power_cuts: PowerCuts,
+    wake_up: WakeUp,
     port: Arc<Port>,
     state: ShortLock<Traffic>,
 }
@@ -157,6 +158,8 @@ struct Traffic {
     ended: u64,
     /// Who waits for how many commands to have ended.
     waiters: Vec<(u64, Waker)>,
+    /// Processes that sleep until the queue has room in a direction.
+    sleepers: Vec<(Operation, Waker)>,
     /// Kept for its memory.
     done: Vec<Done>,
 }
@@ -205,7 +208,8 @@ impl SimDevice {
         settings: DeviceSettings,
         contents: MemoryDevice,
     ) -> Arc<SimDevice> {
-        Arc::new_cyclic(|device| SimDevice {
+        let unplug = settings.queue.unplug;
+        let device = Arc::new_cyclic(|device| SimDevice {
             clock_seam: Arc::clone(&clock) as Arc<dyn Clock>,
             drive_info: drive.info().clone(),
             contents: contents.named(&settings.name),
@@ -213,9 +217,15 @@ impl SimDevice {
             power_cuts: settings.power_cuts,
             port: Arc::new(Port { device: Weak::clone(device) }),
             state: ShortLock::new(Traffic::new(&settings, drive)),
+            wake_up: settings.queue.wake_up,
             name: settings.name,
             clock,
-        })
+        });
+        if unplug == Unplug::OnWait {
+            let port: Weak<Port> = Arc::downgrade(&device.port);
+            device.clock.watch_waits(port);
+        }
+        device
     }
 
     /// What is on it: to be loaded before a run, or saved after it.
@@ -368,6 +378,16 @@ impl SimDevice {
         }
     }
 
+    /// A process waits: the plug is pulled, whatever it waits for.
+    fn unplug(&self, now: u64) {
+        let mut state = self.state.lock();
+        if state.queue.is_plugged() {
+            state.queue.unplug();
+            state.dispatch(now);
+            self.schedule(&mut state);
+        }
+    }
+
     /// Something may have ended or arrived.
     fn advance(&self, now: u64) {
         let mut state = self.state.lock();
@@ -378,6 +398,7 @@ impl SimDevice {
         state.let_arrive(now);
         state.dispatch(now);
         self.schedule(&mut state);
+        state.wake_sleepers();
         drop(state);
         ended.into_iter().for_each(|pending| self.complete(pending.request));
     }
@@ -443,6 +464,30 @@ impl BlockDevice for SimDevice {
         }
         self.schedule(&mut state);
     }
+    fn wait_for_room(&self, operation: Operation) {
+        if self.wake_up == WakeUp::EachSent || self.clock.process().is_none() {
+            return;
+        }
+        loop {
+            let waker = self.clock_seam.waker();
+            {
+                let mut state = self.state.lock();
+                if state.queue.outside(operation) == 0 || state.power == Power::Off {
+                    return;
+                }
+                state.sleepers.push((operation, waker));
+            }
+            self.clock_seam.park(None);
+        }
+    }
+}
+
+impl WaitWatch for Port {
+    fn process_waits(&self, now: u64) {
+        if let Some(device) = self.device.upgrade() {
+            device.unplug(now);
+        }
+    }
 }
 
 impl Event for Port {
@@ -486,6 +531,7 @@ impl Traffic {
             power: Power::On,
             ended: 0,
             waiters: Vec::new(),
+            sleepers: Vec::new(),
             done: Vec::new(),
         }
     }
@@ -515,6 +561,10 @@ impl Traffic {
             if let Some(pending) = self.waiting.get_mut(&sequence) {
                 pending.depth = depth;
                 self.queue.add(pending.queued, now);
+                if pending.queued.stream == NO_STREAM {
+                    // No process will wait for anything after this.
+                    self.queue.unplug();
+                }
             }
         }
     }
@@ -587,6 +637,18 @@ impl Traffic {
         ended
     }
 
+    /// Wakes those for whose requests there is room; without power, all.
+    fn wake_sleepers(&mut self) {
+        let (queue, power) = (&self.queue, self.power);
+        self.sleepers.retain(|(operation, waker)| {
+            let sleeps = queue.outside(*operation) > 0 && power == Power::On;
+            if !sleeps {
+                waker.wake();
+            }
+            sleeps
+        });
+    }
+
     /// Wakes those whose commands have ended; without power, all.
     fn wake_waiters(&mut self) {
         let (ended, power) = (self.ended, self.power);
@@ -611,6 +673,7 @@ impl Traffic {
         self.arriving.clear();
         (self.idle_until, self.head) = (None, 0);
         self.wake_waiters();
+        self.wake_sleepers();
         (self.drive.power_cut(now), self.take_waiting())
     }
 

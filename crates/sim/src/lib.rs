@@ -5,16 +5,19 @@
 //! a block device like any other.
 //!
 //! ```text
-//! replay   a trace against a drive, command by command
+//! replay   a trace against a drive, command by command    paced  however long the trace is
 //! device   a simulated block device: host queue + drive + contents
 //!          statistics  what it counted          timeline  what it did, interval by interval
 //!          past  what writes replaced, for a power cut
 //! trace    what a device did, command by command; its formats: blktrace, disksim, iolog
+//!          requests  traces of other systems (columns, iolog, blkparse, objects; lines)
+//!          recognise  which format a trace has
 //! drive    the models: rotating, ssd, network (a volume), object (a store)
 //!          presets  those that are built in     file, section   the TOML file of a drive
 //!          booking  when a part of a drive is free    medium    sizes, rates and latencies
-//!          of rotating: spec (its facts), reading, writing, write_buffer, segments (its cache),
-//!          arm, seek (how long the arm moves), layout (where sectors are)
+//!          of rotating: spec (its facts), controller (those of DiskSim), reading, writing,
+//!          write_buffer, segments (its cache), arm, layout (where sectors are), seek (how long the
+//!          arm moves), cache, overhead (facts of the memory, the bus, the controller)
 //! clock    virtual time: processes, events, processors
 //!          core  what is ready and what comes  report  why a run ends  pin  one host processor
 //! random   numbers that depend on a seed alone

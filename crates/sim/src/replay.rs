@@ -1,6 +1,10 @@
 //! A trace against a drive. A measured one in a closed loop: each request as long after the
 //! simulated end of the one before as it came after the measured one. A recorded one at its times:
 //! each request when it arrived, however long the others take.
+mod paced;
+
+pub use paced::{Beyond, Pace, Replayed, replay_requests};
+
 use crate::drive::{Command, Drive, DriveInfo};
 use crate::trace::TraceRecord;
 use extant_block::Operation;

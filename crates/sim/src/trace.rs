@@ -5,7 +5,15 @@
 //! | --- | --- | --- | --- |
 //! | `disksim` | yes | yes | arrival, operation, position, size |
 //! | `blktrace` | yes | yes | arrival (Q), dispatch (D), completion (C), operation, position, size, stream |
-//! | `fio-iolog` | yes (v2, v3) | no | operation, position, size; v3 also the arrival |
+//! | `fio-iolog` | yes (v2, v3) | yes | operation, position, size; v3 also the arrival |
+//!
+//! Traces of other systems are read request by request, however long they are: [`requests`] has
+//! the list. [`recognise`] tells formats apart by their first bytes.
+//!
+//! ```text
+//! recognise   which format a trace has
+//! requests    traces of other systems: columns, iolog, blkparse, objects; lines of any input
+//! ```
 //!
 //! None of them keeps the parts of a time: for those there is the JSON of a report, whose entries
 //! are [`TraceRecord`]s.
@@ -16,9 +24,17 @@ use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
+mod blkparse;
 mod blktrace;
+mod columns;
 mod disksim;
 mod iolog;
+mod lines;
+mod objects;
+mod recognise;
+pub mod requests;
+
+pub use recognise::{Recognised, START_BYTES, recognise};
 
 /// One command of a run, from the host's queue to its end. Times are nanoseconds of the clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -163,6 +179,30 @@ pub enum TraceError {
     UnwritableName(String),
     /// The writer failed.
     Io(io::Error),
+    /// The trace mixes volumes, of which none was chosen.
+    Mixed {
+        /// Those of its beginning, the busiest first.
+        volumes: Vec<String>,
+    },
+    /// The trace has no request of the chosen volume.
+    NoSuchVolume {
+        /// That volume.
+        volume: String,
+        /// Those that it has, the busiest first.
+        volumes: Vec<String>,
+    },
+    /// The input could not be read.
+    Input(io::Error),
+}
+
+/// Volumes in a line of an error, no more than a reader can use.
+fn listed(volumes: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let shown = volumes[..volumes.len().min(SHOWN)].join(", ");
+    match volumes.len() > SHOWN {
+        true => format!("{shown} and {} more", volumes.len() - SHOWN),
+        false => shown,
+    }
 }
 
 impl fmt::Display for TraceError {
@@ -187,6 +227,13 @@ impl fmt::Display for TraceError {
                 "a trace cannot hold the device name {name:?}: it has white space, or nothing"
             ),
             TraceError::Io(error) => write!(f, "the trace cannot be written: {error}"),
+            TraceError::Mixed { volumes } => {
+                write!(f, "the trace mixes {} volumes: {}", volumes.len(), listed(volumes))
+            }
+            TraceError::NoSuchVolume { volume, volumes } => {
+                write!(f, "the trace has no volume {volume:?}: it has {}", listed(volumes))
+            }
+            TraceError::Input(error) => write!(f, "the trace cannot be read: {error}"),
         }
     }
 }

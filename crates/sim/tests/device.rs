@@ -1,5 +1,5 @@
 //! The simulated device: the contract of devices, times, merging, conservation, determinism.
-use extant_block::queue::{ELEVATORS, ElevatorChoice, QueueSettings};
+use extant_block::queue::{ELEVATORS, ElevatorChoice, QueueSettings, Unplug, WakeUp};
 use extant_block::*;
 use extant_sim::clock::{Event, Settings, VirtualClock};
 use extant_sim::device::{
@@ -539,4 +539,70 @@ fn another_order_is_another_hash() {
     assert_eq!(hash([1, 2, 3]), hash([1, 2, 3]));
     assert_ne!(hash([1, 2, 3]), hash([1, 3, 2]));
     assert_ne!(hash([1, 2, 3]), hash([1, 2, 4]));
+}
+
+/// A device that answers in 100 us behind a queue as Linux 2.4 had it.
+fn of_2_4(clock: &Arc<VirtualClock>, requests_max: u32) -> Arc<SimDevice> {
+    let mut settings = noop();
+    settings.queue = QueueSettings {
+        requests_max,
+        plug_ns: 5_000_000 * US,
+        unplug: Unplug::OnWait,
+        wake_up: WakeUp::QuarterFree,
+        ..settings.queue
+    };
+    SimDevice::new(Arc::clone(clock), Jittery::boxed(1 << 30, 1, steady), settings)
+}
+
+#[test]
+fn what_is_asked_for_before_a_process_waits_is_one_command() {
+    run(&clock(), |clock| {
+        let device = of_2_4(&clock, 64);
+        let requests = Requests::new(&device);
+        let read = |bytes, urgency| (Operation::Read, Segment::Phantom(bytes), urgency);
+        for (number, offset, (operation, segment, urgency)) in
+            [(0, 0, read(4096, Urgency::Awaited)), (1, 4096, read(12_288, Urgency::Background))]
+        {
+            requests.submit(&device, number, (operation, offset, segment, urgency));
+        }
+        assert_eq!(device.statistics().commands, 0);
+        requests.wait(2);
+        assert_eq!((clock.now(), device.statistics().commands), (100 * US, 1));
+        // A process that sleeps waits too; a request that no process made is not held back.
+        let (inner, again) = (Arc::clone(&requests), Arc::clone(&device));
+        let completion = Box::new(move |_| {
+            let what = (Operation::Write, 1 << 20, Segment::Phantom(4096), Urgency::Background);
+            inner.submit(&again, 3, what);
+        });
+        device.submit(Request {
+            operation: Operation::Write,
+            offset: 1 << 25,
+            segments: vec![Segment::Phantom(4096)],
+            urgency: Urgency::Background,
+            completion,
+        });
+        rest_until(&clock, 1000 * US);
+        assert_eq!((requests.wait(1).len(), device.statistics().commands), (1, 3));
+    });
+}
+
+#[test]
+fn a_process_that_finds_the_queue_full_sleeps_until_a_quarter_is_free() {
+    run(&clock(), |clock| {
+        let device = of_2_4(&clock, 4);
+        let requests = Requests::new(&device);
+        let mut times = Vec::new();
+        for number in 0..10 {
+            let place = number << 20;
+            let what = (Operation::Write, place, Segment::Phantom(4096), Urgency::Background);
+            requests.submit(&device, number, what);
+            device.wait_for_room(Operation::Write);
+            times.push(clock.now() / US);
+        }
+        // Four requests, of eight in all: two have to be free. Each takes 100 us.
+        assert_eq!(times, [0, 0, 0, 0, 200, 200, 400, 400, 600, 600]);
+        requests.wait(10);
+        assert_eq!(clock.now(), 1000 * US);
+        device.wait_for_room(Operation::Read);
+    });
 }

@@ -336,7 +336,7 @@ fn writes_to_one_object_follow_each_other() {
 fn impossible_drives_are_refused_with_line_and_key() {
     let refused = |name, from, to| variant(name, from, to).err().expect("it is refused");
     let line = refused("ssd-sata", "channels = 8", "channels = 0");
-    assert!(line.starts_with("drive.toml:8: channels: "), "{line}");
+    assert!(line.starts_with("drive.toml:9: channels: "), "{line}");
     let cases = [
         ("ssd-sata", "channels = 8", "chanels = 8", "chanels"),
         ("ssd-sata", "read_4k_us = 77", "read_4k_us = 5", "read_4k_us"),

@@ -200,7 +200,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_one_line() {
         let cases = [
-            ("escalator", "noop, linus, deadline, anticipatory, cfq-like, c-look, turns"),
+            (
+                "escalator",
+                "noop, linus, deadline, anticipatory, cfq-2.6.20, cfq-2.6.23, c-look, turns",
+            ),
             ("", "no elevator is named"),
             ("linus\n(1)x", "parentheses"),
             ("linus(1", "parentheses"),

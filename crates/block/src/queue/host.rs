@@ -7,19 +7,63 @@
 //! processes sleep until the queue has room. An idle device is plugged: the first requests wait a
 //! little for others that they could be merged with. All of this is behaviour of Linux 2.4 and 2.6
 //! as documented (plug, merge, the free list of requests for each direction), with its numbers in
-//! [`QueueSettings`].
+//! [`QueueSettings`]. An elevator may look for merges itself, piece by piece ([`Elevator::search`]).
 //!
 //! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place:
 //! before the elevator, waiting in it, or dispatched. A command's parts are adjacent and of one
 //! direction. While requests of a direction wait before the elevator, as many as allowed wait in
 //! it. `older_writes` has one count more than there are flushes.
-use super::{Elevator, ElevatorChoice, ElevatorEntry, FlushOrder, Next, Queued};
+use super::{Elevator, ElevatorChoice, ElevatorEntry, End, FlushOrder, Next, Queued, Search};
 use crate::device::{Operation, Urgency};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// Commands are cut at multiples of this, in bytes.
 const CUT_BYTES: u64 = 4096;
+
+/// What pulls the plug of an idle device, beside the time that it stays at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unplug {
+    /// A request that a thread waits for, when it arrives, and the number of waiting commands: as
+    /// in Linux 2.6.
+    OnArrival,
+    /// A thread that starts to wait for anything ([`HostQueue::unplug`]), and a queue without room:
+    /// as in Linux 2.4. What a thread asks for before it waits can merge.
+    OnWait,
+}
+
+/// When requests that found no room are let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WakeUp {
+    /// When a command is sent.
+    EachSent,
+    /// When a quarter of the requests of both directions are free, those inside the device not
+    /// counted as free: the batches in which Linux 2.4 woke processes. Then all that fit.
+    QuarterFree,
+    /// When a command has ended, those inside the device not counted as free: Linux 2.6. The stream
+    /// that takes the last request, and one that waited for one, may take [`BATCH`] more within 20
+    /// ms, while fewer than one and a half times `requests_max` are taken.
+    Batches,
+}
+
+/// How many more requests a stream takes at once ([`WakeUp::Batches`]).
+pub const BATCH: u32 = 32;
+/// For how long it may take them, in nanoseconds.
+const BATCH_NS: u64 = 20_000_000;
+
+/// What a stream may take beyond the limit.
+#[derive(Clone, Copy)]
+struct Batch {
+    stream: u32,
+    left: u32,
+    until: u64,
+}
+
+impl Batch {
+    fn new(stream: u32, now: u64) -> Batch {
+        Batch { stream, left: BATCH, until: now.saturating_add(BATCH_NS) }
+    }
+}
 
 /// The settings of a host's queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +79,10 @@ pub struct QueueSettings {
     pub plug_requests: u32,
     /// How long a plug stays at most, in nanoseconds; 0 for no plug.
     pub plug_ns: u64,
+    /// What pulls the plug before that.
+    pub unplug: Unplug,
+    /// When requests that found no room are let in.
+    pub wake_up: WakeUp,
 }
 
 impl Default for QueueSettings {
@@ -48,6 +96,8 @@ impl Default for QueueSettings {
             requests_max: 128,
             plug_requests: 4,
             plug_ns: 3_000_000,
+            unplug: Unplug::OnArrival,
+            wake_up: WakeUp::EachSent,
         }
     }
 }
@@ -127,15 +177,22 @@ struct Direction {
     ends: FxHashMap<u64, u64>,
     /// How many wait in the elevator.
     waiting: u64,
+    /// How many were sent and have not ended.
+    under_way: u64,
+    /// The stream that may go beyond the limit.
+    batch: Option<Batch>,
     /// What waits before it, in the order of arrival.
     outside: VecDeque<Outside>,
 }
 
-/// At which end a piece is merged.
-#[derive(Clone, Copy)]
-enum End {
-    Front,
-    Back,
+/// What became of a piece that may be merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Merged {
+    /// It is a part of its own in a waiting command.
+    Part,
+    /// A part of the same request became longer.
+    Longer,
+    No,
 }
 
 /// The host's queue of one device.
@@ -195,7 +252,9 @@ impl HostQueue {
         if self.is_empty() && self.under_way.is_empty() && self.settings.plug_ns > 0 {
             self.plugged_until = Some(now.saturating_add(self.settings.plug_ns));
         }
-        if request.urgency == Urgency::Awaited || request.operation == Operation::Flush {
+        if self.settings.unplug == Unplug::OnArrival
+            && (request.urgency == Urgency::Awaited || request.operation == Operation::Flush)
+        {
             self.unplug();
         }
         if request.operation == Operation::Flush {
@@ -214,6 +273,9 @@ impl HostQueue {
             outside.push_back(left);
             let outside = outside.len() as u64;
             self.statistics.outside_max = self.statistics.outside_max.max(outside);
+            if self.settings.unplug == Unplug::OnWait {
+                self.unplug();
+            }
         }
     }
 
@@ -235,7 +297,8 @@ impl HostQueue {
             return Next::Empty;
         }
         if let Some(until) = self.plugged_until.filter(|until| now < *until)
-            && (self.waiting.len() as u64) < u64::from(self.settings.plug_requests)
+            && (self.settings.unplug == Unplug::OnWait
+                || (self.waiting.len() as u64) < u64::from(self.settings.plug_requests))
         {
             return Next::IdleUntil(until);
         }
@@ -254,8 +317,34 @@ impl HostQueue {
         if let Some(command) = self.under_way.remove(&id)
             && command.operation != Operation::Flush
         {
+            self.direction(command.operation).under_way -= 1;
             self.elevator.completed(&command, now);
+            if self.settings.wake_up == WakeUp::Batches {
+                self.begin_batch(command.operation, now);
+            }
+            if self.settings.wake_up == WakeUp::QuarterFree {
+                let requests_max = u64::from(self.settings.requests_max);
+                let direction = self.direction(command.operation);
+                let free = requests_max.saturating_sub(direction.waiting + direction.under_way);
+                if free >= (requests_max / 2).max(1) {
+                    self.admit_outside(command.operation, now);
+                }
+            }
         }
+    }
+
+    /// How many requests of this direction found no room and wait for it.
+    pub fn outside(&self, operation: Operation) -> u64 {
+        let [reads, writes] = &self.directions;
+        match operation {
+            Operation::Read => reads.outside.len() as u64,
+            Operation::Write | Operation::Flush => writes.outside.len() as u64,
+        }
+    }
+
+    /// Whether the plug is in.
+    pub fn is_plugged(&self) -> bool {
+        self.plugged_until.is_some()
     }
 
     /// Whether nothing waits (commands may be under way).
@@ -298,8 +387,10 @@ impl HostQueue {
     /// Puts a request into the elevator, piece by piece. Returns what does not fit.
     fn admit(&mut self, mut arriving: Outside, now: u64) -> Option<Outside> {
         let request = &mut arriving.request;
+        let most = self.settings.merge_bytes_max;
+        let piece_max = self.elevator.piece_bytes_max().map_or(most, |bytes| bytes.clamp(1, most));
         loop {
-            let bytes = request.bytes.min(self.settings.merge_bytes_max);
+            let bytes = request.bytes.min(piece_max);
             let piece = Queued { bytes, ..*request };
             if !self.admit_piece(piece, arriving.flushes_before, now) {
                 return Some(arriving);
@@ -322,16 +413,20 @@ impl HostQueue {
             bytes: piece.bytes,
             flushes_before,
         };
-        if piece.bytes > 0 && self.merge(piece, part) {
-            self.count_write(piece.operation, flushes_before, 1);
-            return true;
+        if piece.bytes > 0 {
+            match self.merge(piece, part) {
+                Merged::Part => {
+                    self.count_write(piece.operation, flushes_before, 1);
+                    return true;
+                }
+                Merged::Longer => return true,
+                Merged::No => {}
+            }
         }
-        let requests_max = u64::from(self.settings.requests_max);
-        let direction = self.direction(piece.operation);
-        if direction.waiting >= requests_max {
+        if !self.has_place(&piece, now) {
             return false;
         }
-        direction.waiting += 1;
+        self.direction(piece.operation).waiting += 1;
         let id = self.id_new();
         let queued = Queued { sequence: id, ..piece };
         self.index(&queued);
@@ -342,36 +437,98 @@ impl HostQueue {
         true
     }
 
+    /// Whether a new command of this stream may wait. If it is beyond the limit, it counts.
+    fn has_place(&mut self, piece: &Queued, now: u64) -> bool {
+        let requests_max = u64::from(self.settings.requests_max);
+        let wake_up = self.settings.wake_up;
+        let direction = self.direction(piece.operation);
+        let taken = match wake_up {
+            WakeUp::EachSent => direction.waiting,
+            WakeUp::QuarterFree | WakeUp::Batches => direction.waiting + direction.under_way,
+        };
+        if wake_up != WakeUp::Batches || taken + 1 < requests_max {
+            return taken < requests_max;
+        }
+        if taken < requests_max {
+            direction.batch.get_or_insert(Batch::new(piece.stream, now));
+            return true;
+        }
+        let is_its_own = |batch: &&mut Batch| {
+            batch.stream == piece.stream && batch.left > 0 && now <= batch.until
+        };
+        let batch = direction.batch.as_mut().filter(is_its_own);
+        let goes_on = batch.filter(|_| taken < requests_max + requests_max / 2);
+        if let Some(batch) = goes_on {
+            batch.left -= 1;
+            return true;
+        }
+        false
+    }
+
+    /// Lets in what waits outside, if there is room again: the first stream takes a batch.
+    fn begin_batch(&mut self, operation: Operation, now: u64) {
+        let requests_max = u64::from(self.settings.requests_max);
+        let direction = self.direction(operation);
+        if direction.waiting + direction.under_way < requests_max {
+            let first = direction.outside.front().map(|outside| outside.request.stream);
+            direction.batch = first.map(|stream| Batch::new(stream, now));
+            self.admit_outside(operation, now);
+        }
+    }
+
     /// Makes a piece part of an adjacent waiting command, if there is one.
-    fn merge(&mut self, piece: Queued, part: Part) -> bool {
+    fn merge(&mut self, piece: Queued, part: Part) -> Merged {
+        match self.elevator.search(&piece, self.settings.merge_bytes_max) {
+            Search::Part { sequence, end } => return self.grow(sequence, end, piece, part),
+            Search::Alone => return Merged::No,
+            Search::ByQueue => {}
+        }
         let direction = self.direction(piece.operation);
         let (behind, before) =
             (direction.ends.get(&piece.offset), direction.starts.get(&piece.end()));
         let candidates = [(behind.copied(), End::Back), (before.copied(), End::Front)];
         for (id, end) in candidates {
-            let Some(waiting) = id.and_then(|id| self.waiting.get_mut(&id)) else {
+            let Some(waiting) = id.and_then(|id| self.waiting.get(&id)) else {
                 continue;
             };
-            let before = waiting.queued;
-            let after = together(&before, &piece);
-            if after.bytes > self.settings.merge_bytes_max
-                || !self.elevator.may_grow(&before, &piece)
+            let after = together(&waiting.queued, &piece);
+            if after.bytes <= self.settings.merge_bytes_max
+                && self.elevator.may_grow(&waiting.queued, &piece)
             {
-                continue;
+                return self.grow(waiting.queued.sequence, end, piece, part);
             }
-            waiting.queued = after;
-            waiting.parts.push(part);
-            self.unindex(&before);
-            self.index(&after);
-            self.elevator.grow(&before, &after);
-            match end {
-                End::Front => self.statistics.merges_front += 1,
-                End::Back => self.statistics.merges_back += 1,
-            }
-            self.join(after, end);
-            return true;
         }
-        false
+        Merged::No
+    }
+
+    /// Makes a piece part of this waiting command, which it touches at one end.
+    fn grow(&mut self, id: u64, end: End, piece: Queued, part: Part) -> Merged {
+        let Some(waiting) = self.waiting.get_mut(&id) else { return Merged::No };
+        let before = waiting.queued;
+        let after = together(&before, &piece);
+        waiting.queued = after;
+        let last = waiting.parts.last_mut().filter(|last| {
+            last.sequence == part.sequence && last.offset + last.bytes == part.offset
+        });
+        let merged = match last {
+            Some(last) => {
+                last.bytes += part.bytes;
+                Merged::Longer
+            }
+            None => {
+                waiting.parts.push(part);
+                Merged::Part
+            }
+        };
+        self.unindex(&before);
+        self.index(&after);
+        self.elevator.grow(&before, &after);
+        match end {
+            End::Front => self.statistics.merges_front += 1,
+            End::Back => self.statistics.merges_back += 1,
+        }
+        self.join(after, end);
+        merged
     }
 
     /// Joins a command that grew at one end with the next one there, if they touch now.
@@ -437,8 +594,12 @@ impl HostQueue {
         for part in &parts {
             self.count_write(queued.operation, part.flushes_before, -1);
         }
-        self.direction(queued.operation).waiting -= 1;
-        self.admit_outside(queued.operation, now);
+        let direction = self.direction(queued.operation);
+        direction.waiting -= 1;
+        direction.under_way += 1;
+        if self.settings.wake_up == WakeUp::EachSent {
+            self.admit_outside(queued.operation, now);
+        }
         Some(self.start(queued, parts))
     }
 

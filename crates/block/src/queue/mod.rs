@@ -17,14 +17,16 @@ mod c_look;
 mod cfq;
 mod choice;
 mod deadline;
+mod fair;
 mod host;
 mod linus;
 mod noop;
 mod stream;
+mod turns;
 mod waiting;
 
 pub use choice::{ElevatorChoice, ElevatorError};
-pub use host::{Command, HostQueue, Part, QueueSettings, QueueStatistics};
+pub use host::{Command, HostQueue, Part, QueueSettings, QueueStatistics, Unplug, WakeUp};
 
 use crate::device::{Operation, Urgency};
 
@@ -64,6 +66,31 @@ pub enum Next<T> {
     Empty,
 }
 
+/// At which end of a command something is merged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Before its first byte.
+    Front,
+    /// After its last byte.
+    Back,
+}
+
+/// What an elevator found for a piece that arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Search {
+    /// It does not search: the queue looks for an adjacent command.
+    ByQueue,
+    /// The piece becomes part of this waiting command, which has room for it.
+    Part {
+        /// The command's number.
+        sequence: u64,
+        /// At which end.
+        end: End,
+    },
+    /// The piece becomes a command of its own.
+    Alone,
+}
+
 /// An order of commands. Driven by [`HostQueue`], which merges; usable alone if nothing has to be
 /// merged.
 ///
@@ -72,6 +99,17 @@ pub enum Next<T> {
 /// dispatches all of them. The numbers (`sequence`) of commands rise by arrival, and none is a
 /// flush.
 pub trait Elevator: Send {
+    /// In pieces of how many bytes requests arrive; by default in pieces as large as commands may
+    /// be.
+    fn piece_bytes_max(&self) -> Option<u64> {
+        None
+    }
+    /// Looks for a waiting command that a piece may become part of, if the elevator does that
+    /// itself. If it finds none, and the queue has room, `add` follows before the next search.
+    fn search(&mut self, piece: &Queued, merge_bytes_max: u64) -> Search {
+        let _ = (piece, merge_bytes_max);
+        Search::ByQueue
+    }
     /// Adds a command.
     fn add(&mut self, command: Queued, now: u64);
     /// Whether `arriving`, which is directly before or after `waiting` on the device, may become
@@ -140,11 +178,14 @@ pub struct ElevatorEntry {
 pub static ELEVATORS: &[ElevatorEntry] = &[
     noop::ENTRY,
     linus::ENTRY,
+    linus::ENTRY_2_4_20,
+    linus::ENTRY_READ_LATENCY,
     deadline::ENTRY,
     anticipatory::ENTRY,
-    cfq::ENTRY,
+    cfq::BEFORE,
+    cfq::AFTER,
     c_look::ENTRY,
-    cfq::TURNS,
+    turns::ENTRY,
 ];
 
 const NS_PER_MS: u64 = 1_000_000;

@@ -24,6 +24,10 @@ impl Waiting {
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
+    /// How many wait.
+    pub fn len(&self) -> u64 {
+        self.commands.len() as u64
+    }
     /// Adds a command. Its number is higher than all before.
     pub fn insert(&mut self, command: Queued, arrived: u64) {
         self.commands.insert(command.sequence, (command, arrived));

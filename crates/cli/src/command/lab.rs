@@ -5,6 +5,7 @@
 //! run          a scenario gives a report
 //! replay       a trace on a drive, command by command
 //! session      what programs asked of a mount, lived again on a drive
+//! fit          a drive file from a real device
 //! age          months of use of a volume
 //! capsule      scenarios and what they gave in one file, and the same run again
 //! list, show   what is built in
@@ -12,12 +13,15 @@
 //! outputs      what a run writes, checked before it starts
 //! page         --html: the same as a page
 //! data         --csv and --jsonl: the same for other programs
+//! arena        memory for long runs
 //! failure      what goes wrong, in the console's words
 //! ```
 mod age;
+mod arena;
 mod capsule;
 mod data;
 mod failure;
+mod fit;
 mod list;
 mod outputs;
 mod page;
@@ -70,6 +74,8 @@ pub enum Action {
     #[allow(missing_docs)]
     Session(session::Arguments),
     #[allow(missing_docs)]
+    Fit(fit::Arguments),
+    #[allow(missing_docs)]
     Policies(policies::Arguments),
 }
 
@@ -84,6 +90,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Action::Show(arguments) => show::run(&arguments, console),
         Action::Replay(arguments) => replay::run(&arguments, console),
         Action::Session(arguments) => session::run(&arguments, console),
+        Action::Fit(arguments) => fit::run(&arguments, console),
         Action::Policies(arguments) => policies::run(&arguments, console),
     }
 }

@@ -185,7 +185,7 @@ static WORDS: &[Word] = &[
         },
     },
     plain("orlov", "directories are placed as ext3 did", {
-        sets!(options => options.choose("placement", "orlov"))
+        sets!(options => options.choose("placement", "orlov-ext3"))
     }),
     plain("oldalloc", "directories are placed as ext2 of Linux 2.4 did", {
         sets!(options => options.choose("placement", "spread"))

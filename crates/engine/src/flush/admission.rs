@@ -5,7 +5,7 @@
 use super::Core;
 use super::changes::Changed;
 use crate::error::{ErrorKind, Result};
-use crate::policy::throttle::{Manner, WriterAdvice, WriterFacts};
+use crate::policy::throttle::{Manner, TaskFacts, WriterAdvice, WriterFacts};
 use crate::store::budget::{Answer, Pledge, Stop};
 use std::sync::atomic::Ordering;
 
@@ -94,6 +94,10 @@ impl Core {
             WriterAdvice::Wait(nanoseconds) => seat.wait(nanoseconds),
             WriterAdvice::Pause(nanoseconds) => self.pause(nanoseconds),
             WriterAdvice::WriteBack(bytes) => self.write_some(bytes)?,
+            WriterAdvice::StartOldest(bytes) => {
+                self.write_oldest(bytes)?;
+            }
+            WriterAdvice::StartOldestAndWait(bytes) => self.write_oldest_and_wait(bytes)?,
             WriterAdvice::Proceed | WriterAdvice::OnAccount | WriterAdvice::WakeFlusher => {}
         }
         Ok(())
@@ -115,9 +119,11 @@ impl Core {
         }
         loop {
             let volume = self.volume();
+            let dirtied_bytes = volume.store.seat.take_account();
             let facts = WriterFacts {
                 dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
                 memory_bytes: volume.store.seat.memory_bytes(),
+                task: TaskFacts { dirtied_bytes, ..TaskFacts::default() },
                 ..WriterFacts::default()
             };
             match volume.store.policies.throttle.writer(&facts) {
@@ -129,11 +135,27 @@ impl Core {
                 WriterAdvice::WriteBack(bytes) | WriterAdvice::WriteOwn(bytes) => {
                     return self.write_some(bytes);
                 }
+                WriterAdvice::StartOldest(bytes) => return self.write_oldest(bytes).map(drop),
+                WriterAdvice::StartOldestAndWait(bytes) => {
+                    return self.write_oldest_and_wait(bytes);
+                }
                 WriterAdvice::Pause(nanoseconds) | WriterAdvice::Wait(nanoseconds) => {
                     self.pause(nanoseconds)
                 }
             }
         }
+    }
+
+    /// Starts to write `bytes`, oldest first, has the flusher do so too, and waits until one write
+    /// has ended, of metadata or of files.
+    fn write_oldest_and_wait(&self, bytes: u64) -> Result<()> {
+        self.write_oldest(bytes)?;
+        self.flusher.call();
+        let store = &self.volume().store;
+        if !store.writes.wait_for_one() {
+            store.cache.wait_for_one();
+        }
+        store.latch.check()
     }
 
     fn write_some(&self, bytes: u64) -> Result<()> {

@@ -1,10 +1,15 @@
 //! What is dirty, and in which order it is written.
+//!
+//! Where the throttle writes buffers by age ([`SyncOrder::BuffersThenInodes`]), blocks of files and
+//! of metadata are written without the inodes, whose table blocks become dirty when they are
+//! stored.
 use super::Core;
 use crate::error::Result;
 use crate::inode::Node;
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{PIECE_BYTES, is_scattered, write_back, write_back_piece};
 use crate::policy::preset::InodeWriteBack;
+use crate::policy::throttle::SyncOrder;
 use crate::store::cache::Frame;
 use extant_format::Ino;
 use std::collections::{BTreeMap, VecDeque};
@@ -134,6 +139,118 @@ impl Core {
         }
         self.inodes.store_clustered(late)?;
         Ok(begun)
+    }
+
+    /// Whether dirty blocks are written by age, apart from the inodes.
+    pub(crate) fn writes_by_age(&self) -> bool {
+        let store = &self.volume().store;
+        store.policies.throttle.sync_order() == SyncOrder::BuffersThenInodes
+            && !store.delays_allocation()
+            && !store.keeps_order()
+    }
+
+    /// Files with dirty blocks and dirty blocks of metadata that became dirty before `before`,
+    /// oldest first.
+    fn buffers(&self, before: u64) -> VecDeque<Changed> {
+        let mut nodes = self.inodes.nodes.of(self.volume().pages.dirty_inodes());
+        nodes.retain(|node| node.pages.is_dirty());
+        let nodes = nodes.into_iter().map(|node| Changed::Node(node.pages.dirty_since(), node));
+        let frames = self.volume().store.cache.changed().into_iter();
+        let frames = frames.map(|(since, frame)| Changed::Frame(since, frame));
+        let all = nodes.chain(frames).filter(|change| change.since() <= before);
+        let mut buffers: Vec<Changed> = all.collect();
+        buffers.sort_by_key(Changed::order);
+        buffers.into()
+    }
+
+    /// Starts to write from the front, piece by piece, until `bytes` were submitted. Returns how
+    /// many bytes.
+    fn write_buffers(&self, buffers: &mut VecDeque<Changed>, bytes: u64) -> Result<u64> {
+        let volume = self.volume();
+        let mut begun = 0;
+        while begun < bytes {
+            match buffers.pop_front() {
+                None => break,
+                Some(Changed::Frame(_, frame)) => {
+                    volume.store.cache.start_writing(vec![frame]);
+                    begun += u64::from(volume.store.block_size());
+                }
+                Some(Changed::Node(since, node)) => {
+                    let piece = (bytes - begun).min(PIECE_BYTES);
+                    begun += write_back_piece(volume, &node, piece)?;
+                    if node.pages.is_dirty() && begun >= bytes {
+                        buffers.push_front(Changed::Node(since, node));
+                    } else if node.pages.is_dirty() {
+                        buffers.push_back(Changed::Node(since, node));
+                    }
+                }
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Starts to write `bytes` of what is dirty, oldest first. Returns how many bytes. The next
+    /// call goes on where this one ended: what became dirty meanwhile is younger.
+    pub(crate) fn write_oldest(&self, bytes: u64) -> Result<u64> {
+        if !self.writes_by_age() {
+            let before = self.volume().dirty_bytes();
+            self.write_changes(&mut self.changes(), bytes)?;
+            return Ok(before.saturating_sub(self.volume().dirty_bytes()));
+        }
+        let mut buffers = std::mem::take(&mut *self.backlog.lock());
+        if buffers.is_empty() {
+            buffers = self.buffers(u64::MAX);
+        }
+        let outcome = self.write_buffers(&mut buffers, bytes);
+        let mut backlog = self.backlog.lock();
+        if backlog.is_empty() {
+            *backlog = buffers;
+        }
+        outcome
+    }
+
+    /// Starts to write everything that became dirty before `before`, oldest first.
+    pub(crate) fn write_all_older(&self, before: u64) -> Result<()> {
+        self.backlog.lock().clear();
+        let mut buffers = self.buffers(before);
+        self.write_buffers(&mut buffers, u64::MAX).map(drop)
+    }
+
+    /// Stores all changed inodes into their table blocks, which are read where they are not in
+    /// memory, in the order that the policy says; nothing is written.
+    pub(crate) fn store_inodes(&self) -> Result<()> {
+        let volume = self.volume();
+        let unstored = volume.unstored.inodes.lock().clone();
+        let mut nodes = self.inodes.nodes.of(unstored.keys().copied());
+        match volume.store.policies.inode_write_back {
+            InodeWriteBack::Interleaved => {
+                nodes.sort_by_key(|node| (unstored.get(&node.ino).copied(), node.ino));
+                nodes.iter().try_for_each(|node| self.inodes.store_late(node))
+            }
+            InodeWriteBack::Clustered => self.inodes.store_clustered(nodes),
+        }
+    }
+
+    /// What kupdate does: stores all changed inodes and descriptors, then starts to write what
+    /// became dirty before `before`.
+    pub(crate) fn update(&self, before: u64) -> Result<()> {
+        if !self.writes_by_age() {
+            let mut old = self.changes();
+            old.retain(|change| change.since() <= before);
+            return self.write_changes(&mut old, u64::MAX);
+        }
+        self.store_inodes()?;
+        self.volume().space.start_store()?;
+        self.write_all_older(before)
+    }
+
+    /// The first two parts of a sync by age: all dirty blocks are under way, all inodes in their
+    /// table blocks, and these are under way.
+    pub(crate) fn write_by_age(&self) -> Result<()> {
+        self.write_all_older(u64::MAX)?;
+        self.store_inodes()?;
+        self.volume().space.start_store()?;
+        self.write_all_older(u64::MAX)
     }
 
     /// Starts to write all of these piece by piece: of each file, what is dirty now.

@@ -146,6 +146,9 @@ const STUCK_NS: u64 = 1_000_000;
 /// shorter than the time in which a device takes a tenth of the memory.
 const REST_NS: u64 = 20_000_000;
 
+/// After how long soft updates write metadata, in nanoseconds: half of what data has.
+const SOFT_METADATA_AGE_NS: u64 = 15_000_000_000;
+
 enum Sleep {
     No,
     /// Until this time, or until a writer has made something dirty.
@@ -160,6 +163,8 @@ struct Round {
     changes: VecDeque<Changed>,
     last_look: u64,
     metadata_written: u64,
+    /// Whether the last advice was to write because of how much is dirty.
+    is_at_work: bool,
 }
 
 impl Round {
@@ -169,9 +174,19 @@ impl Round {
         let now = volume.store.clock.now();
         let facts = FlusherFacts {
             dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
+            is_at_work: self.is_at_work,
             ..volume.store.seat.flusher_facts(now, self.last_look)
         };
-        match volume.store.policies.throttle.flusher(&facts) {
+        let advice = volume.store.policies.throttle.flusher(&facts);
+        self.is_at_work = match advice {
+            FlusherAdvice::Write(_)
+            | FlusherAdvice::WriteLong(_)
+            | FlusherAdvice::WriteOldest(_) => true,
+            // Between two looks at what is old it goes on.
+            FlusherAdvice::Update(_) => self.is_at_work,
+            FlusherAdvice::WriteOlderThan(_) | FlusherAdvice::SleepUntil(_) => false,
+        };
+        match advice {
             FlusherAdvice::SleepUntil(deadline) => {
                 self.changes.clear();
                 Ok(Some(Sleep::Until(deadline.max(now + 1))))
@@ -188,6 +203,20 @@ impl Round {
                 self.write_much(core, now, bytes).map(Some)
             }
             FlusherAdvice::Write(bytes) => self.write_much(core, now, bytes).map(Some),
+            FlusherAdvice::WriteOldest(bytes) => {
+                let is_stuck = core.write_oldest(bytes)? == 0
+                    && !volume.store.writes.wait_for_one()
+                    && !volume.store.cache.wait_for_one();
+                Ok(Some(match is_stuck {
+                    true => Sleep::Until(now.saturating_add(STUCK_NS)),
+                    false => Sleep::No,
+                }))
+            }
+            FlusherAdvice::Update(since) => {
+                self.last_look = now;
+                core.update(since)?;
+                Ok(Some(Sleep::No))
+            }
             FlusherAdvice::WriteOlderThan(since) => {
                 self.last_look = now;
                 self.write_old(core, since)?;
@@ -229,10 +258,15 @@ impl Round {
             Manner::Whole => core.write_changes(&mut old, u64::MAX)?,
             Manner::Pieces => core.write_each(old)?,
         }
+        let now = core.volume().store.clock.now();
+        let metadata_since = match core.volume().store.updates_softly() {
+            true => now.saturating_sub(SOFT_METADATA_AGE_NS),
+            false => since,
+        };
         // If blocks are allocated at the write, metadata is among the changes.
         if !core.volume().store.journals()
             && core.volume().store.delays_allocation()
-            && self.metadata_written <= since
+            && self.metadata_written <= metadata_since
         {
             self.metadata_written = core.volume().store.clock.now();
             core.write_metadata()?;

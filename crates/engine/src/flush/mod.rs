@@ -166,7 +166,10 @@ impl Core {
     /// Allocates and submits all dirty blocks, and takes back what inodes have in hand. Afterwards
     /// nothing is promised, and all writes are under way.
     pub(super) fn submit_dirty(&self) -> Result<()> {
-        self.write_changes(&mut self.changes(), u64::MAX)?;
+        match self.writes_by_age() {
+            true => self.write_by_age()?,
+            false => self.write_changes(&mut self.changes(), u64::MAX)?,
+        }
         if self.volume().space.inodes_in_hand() > 0 {
             for node in self.inodes.nodes.all() {
                 let mut state = node.state.write();
@@ -288,7 +291,7 @@ impl Core {
     /// On a synchronous mount: writes the directory blocks and inode tables that a call has
     /// changed, and waits for them.
     pub(crate) fn write_through(&self) -> Result<()> {
-        if self.volume().store.policies.mount == Mount::Async || !self.is_writable() {
+        if self.volume().store.policies.mount != Mount::Sync || !self.is_writable() {
             return Ok(());
         }
         let tables = std::mem::take(&mut *self.volume().unstored.tables.lock());

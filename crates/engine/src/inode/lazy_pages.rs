@@ -72,6 +72,9 @@ impl Clock for Paged {
     fn comes_true_soon(&self, is_true: &mut dyn FnMut() -> bool) -> bool {
         self.clock.comes_true_soon(is_true)
     }
+    fn process_number(&self) -> u32 {
+        self.clock.process_number()
+    }
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
         self.clock.spawn(name, body)
     }

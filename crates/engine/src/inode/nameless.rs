@@ -181,6 +181,7 @@ impl Inodes {
         state: &mut NodeState,
     ) -> Result<()> {
         let is_directory = state.file_type()? == FileType::Directory;
+        self.volume.store.cache.note_removal(node.ino);
         state.inode.links = if is_directory { 0 } else { state.inode.links.saturating_sub(1) };
         state.inode.change_time = self.volume.store.now();
         if state.inode.links > 0 {

@@ -18,7 +18,7 @@ use crate::inode::credits;
 use crate::inode::known_names::DirectorySerial;
 use crate::inode::lazy_pages::{LazyPages, Paged};
 use crate::inode::operation::Operation;
-use crate::inode::placed::Placed;
+use crate::inode::placed::{Chosen, Placed};
 use crate::inode::table::{place, table_frame};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::LastAllocation;
@@ -122,6 +122,8 @@ pub(crate) struct NodeState {
     pub(crate) seed: u32,
     /// Where the last block was allocated.
     pub(crate) stream: LastAllocation,
+    /// The number of the process that wrote to it last, or brought it into memory.
+    pub(crate) writer: u32,
     /// What happened to its map since it was last made dense.
     pub(crate) looseness: Looseness,
     /// Blocks in hand for its growth: see `mapping::window`.
@@ -136,6 +138,8 @@ pub(crate) struct NodeState {
     pub(crate) promised_map: u64,
     /// Blocks that have a place and data, and are not in the map yet.
     pub(crate) placed: Placed,
+    /// Places that were chosen for blocks in `delayed` when they were written.
+    pub(crate) chosen: Chosen,
     /// The transaction of the journal that it was last stored in.
     pub(crate) changed_in: Option<Sequence>,
     /// The last one in which something changed that is needed to read its data: size or map.
@@ -179,6 +183,7 @@ impl NodeState {
             shrunk_before: None,
             inode,
             stream: LastAllocation::default(),
+            writer: volume.store.clock.process_number(),
             looseness: Looseness::default(),
             window: None,
             dirty: RunSet::default(),
@@ -186,6 +191,7 @@ impl NodeState {
             delayed: RunSet::default(),
             promised_map: 0,
             placed: Placed::default(),
+            chosen: Chosen::default(),
             changed_in: None,
             mapped_in: None,
             stored_map,

@@ -137,6 +137,42 @@ impl Placed {
     }
 }
 
+/// Places that were chosen for delayed blocks when they were written, for the few files that have
+/// any.
+///
+/// *Invariants*: the blocks are free in their bitmap, held back from every search, and promised to
+/// the same blocks of the file, which are delayed.
+#[derive(Default)]
+pub(crate) struct Chosen(Option<Box<Placed>>);
+
+impl Chosen {
+    /// The rest of the run that holds a file block, from that block on.
+    pub(crate) fn at(&self, block: FileBlock) -> Option<Run> {
+        self.0.as_ref()?.at(block)
+    }
+
+    /// The first block at or after this one at which a run begins.
+    pub(crate) fn next(&self, block: u32) -> Option<u32> {
+        self.0.as_ref()?.next(block)
+    }
+
+    /// Adds a run.
+    pub(crate) fn insert(&mut self, block: FileBlock, run: Run) {
+        let placement = Placement { run, before: Before::Hole };
+        self.0.get_or_insert_default().insert(block, placement);
+    }
+
+    /// Removes what is in a range of the file, and returns it.
+    pub(crate) fn take(&mut self, range: Range<u64>) -> Vec<Run> {
+        let Some(placed) = &mut self.0 else { return Vec::new() };
+        let taken = placed.take(range).into_iter().map(|(_, placement)| placement.run).collect();
+        if placed.is_empty() {
+            self.0 = None;
+        }
+        taken
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

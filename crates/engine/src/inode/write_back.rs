@@ -243,7 +243,7 @@ fn submit_some(
     state.promised_map = 0;
     let outcome = submit_runs(operation, &mut reservation, pages, state, part);
     state.assert_consistent();
-    let kept = keep_promises(&mut reservation, state);
+    let kept = keep_promises(volume, &mut reservation, state);
     outcome.and_then(|end| kept.map(|()| end))
 }
 
@@ -294,15 +294,73 @@ fn submit_runs(
     Ok(at)
 }
 
+/// Finds places for blocks that are being written, which are all promised holes, as the systems of
+/// 2007 did in the call that wrote them: between what other files and directories got before and
+/// after. In memory alone, so that no map leads to what is not written. A block that gets no place
+/// here gets one at write-back.
+pub(crate) fn choose(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    state: &mut NodeState,
+    holes: &[Range<u64>],
+) {
+    for hole in holes {
+        let mut at = hole.start;
+        while at < hole.end {
+            let Ok(block) = u32::try_from(at).map(FileBlock) else { return };
+            let want = u32::try_from(hole.end - at).unwrap_or(u32::MAX);
+            operation.need(STEP);
+            let Ok(run) = mapping::place(operation, reservation, state, block, want) else {
+                return;
+            };
+            state.chosen.insert(block, run);
+            at += u64::from(run.length.max(1));
+        }
+    }
+}
+
+/// Gives back the places that were chosen in a range. Their blocks stay promised.
+pub(crate) fn unchoose(volume: &Volume, state: &mut NodeState, range: Range<u64>) {
+    for run in state.chosen.take(range) {
+        volume.space.unplace(run);
+    }
+}
+
+/// Maps a stretch of blocks whose places were chosen, or allocates blocks up to the next ones that
+/// have a place.
+fn place_in_map(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    state: &mut NodeState,
+    block: FileBlock,
+    length: u32,
+) -> Result<Run> {
+    if let Some(chosen) = state.chosen.at(block) {
+        // As much as one or two map blocks point to.
+        let most = operation.volume().store.block_size() / 4;
+        let run = Run { length: chosen.length.min(length).min(most.max(1)), ..chosen };
+        state.chosen.take(block.0.into()..u64::from(block.0) + u64::from(run.length));
+        return mapping::enter(operation, reservation, state, block, run).map(|()| run);
+    }
+    let next = state.chosen.next(block.0).map_or(u32::MAX, |next| next - block.0);
+    let (want, purpose) = (length.min(next), Purpose::Data);
+    mapping::allocate(operation, reservation, state, block, want, purpose, State::Written)
+}
+
 /// Keeps what is promised to blocks that are still dirty. If that is impossible nothing stays
 /// promised, so that no more is given back later than was promised.
-fn keep_promises(reservation: &mut Reservation<'_>, state: &mut NodeState) -> Result<()> {
+fn keep_promises(
+    volume: &Volume,
+    reservation: &mut Reservation<'_>,
+    state: &mut NodeState,
+) -> Result<()> {
     if state.dirty.is_empty() && state.placed.is_empty() {
         return Ok(());
     }
     let data = state.delayed.len();
     if let Err(error) = reservation.grow(data.saturating_sub(reservation.remaining())) {
         state.delayed.remove(0..u64::MAX);
+        unchoose(volume, state, 0..u64::MAX);
         return Err(error);
     }
     state.promised_map = reservation.remaining() - data;
@@ -350,10 +408,7 @@ fn place(
             mapping::set_written(operation, reservation, state, block, placed.length)?;
             Ok(placed)
         }
-        Piece::Hole(length) => {
-            let purpose = Purpose::Data;
-            mapping::allocate(operation, reservation, state, block, length, purpose, State::Written)
-        }
+        Piece::Hole(length) => place_in_map(operation, reservation, state, block, length),
     }
 }
 

@@ -128,8 +128,10 @@ pub(crate) fn check_subdirectories(volume: &Volume, parent: &NodeState) -> Resul
     Ok(())
 }
 
-pub(crate) fn drop_subdirectory(parent: &mut NodeState) {
+/// Takes a subdirectory, which lost its name or moved, out of the links of a directory.
+pub(crate) fn drop_subdirectory(volume: &Volume, parent: &mut NodeState) {
     if parent.inode.links > 2 {
+        volume.store.cache.note_removal(parent.ino);
         parent.inode.links -= 1;
     }
 }
@@ -328,6 +330,7 @@ impl Inodes {
             directories: totals.directories.into(),
             blocks: superblock.blocks_count,
             parent: superblock.group_of_inode(parent.ino).map_or(GroupNo(0), |(group, _)| group),
+            parent_inode: parent.ino,
             parent_is_top: parent.ino == Ino::ROOT
                 || parent.inode.flags & flags::TOP_DIRECTORY != 0,
             name_hash: volume.store.hasher.hash(name).major,
@@ -472,7 +475,7 @@ impl Inodes {
         volume.change(UNLINK, |operation| {
             directory::remove_found(operation, &mut parent, name, &found, Departure::Removed)?;
             if is_directory {
-                drop_subdirectory(&mut parent);
+                drop_subdirectory(volume, &mut parent);
             }
             touch(volume, &mut parent);
             parent.store(operation)?;

@@ -219,6 +219,7 @@ impl Inodes {
         let mut reservation = volume.space.reserve(need)?;
         volume.change(RENAME, |operation| {
             let whiteout = whiteout.as_ref();
+            volume.store.cache.note_removal(source.ino);
             self.move_name(operation, &mut reservation, parents, ends, source, whiteout)?;
             if moves_directory {
                 self.move_directory(operation, parents, source, target.as_deref())?;
@@ -314,12 +315,12 @@ impl Inodes {
         if parents.crosses() {
             let parent = parents.to().ino;
             directory::replace(operation, source, b"..", parent, FileType::Directory)?;
-            drop_subdirectory(&mut parents.from);
+            drop_subdirectory(volume, &mut parents.from);
             if replaced.is_none() {
                 add_subdirectory(volume, parents.to_mut());
             }
         } else if replaced.is_some() {
-            drop_subdirectory(&mut parents.from);
+            drop_subdirectory(volume, &mut parents.from);
         }
         Ok(())
     }
@@ -355,16 +356,17 @@ impl Inodes {
                     directory::replace(operation, target, b"..", from, FileType::Directory)?;
                 }
                 if moves && !comes {
-                    drop_subdirectory(&mut parents.from);
+                    drop_subdirectory(volume, &mut parents.from);
                     add_subdirectory(volume, parents.to_mut());
                 }
                 if comes && !moves {
-                    drop_subdirectory(parents.to_mut());
+                    drop_subdirectory(volume, parents.to_mut());
                     add_subdirectory(volume, &mut parents.from);
                 }
             }
             let now = volume.store.now();
             for state in [source, target] {
+                volume.store.cache.note_removal(state.ino);
                 state.inode.change_time = now;
                 state.store(operation)?;
             }

@@ -32,7 +32,7 @@ pub use orphans::OrphanCounts;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;
-use crate::policy::preset::{DataOrder, Journal, Policies};
+use crate::policy::preset::{DataOrder, Journal, Mount, Policies};
 use crate::store::budget::DirtyBudget;
 use crate::store::superblock::read_superblock;
 use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
@@ -201,6 +201,7 @@ fn unjournalled() -> Result<Options> {
     let mut policies: Policies = "modern".parse().map_err(unknown)?;
     policies.journal = Journal::None;
     policies.data_order = DataOrder::Unordered;
+    policies.mount = Mount::Async;
     let (access, data) = (Access::ReadWrite, DataKeeping::Bytes);
     Ok(Options { access, policies, cache_bytes: cache_for_blocks(CACHE_BYTES), data })
 }

@@ -40,7 +40,7 @@ use crate::policy::placement::GroupFacts;
 use crate::policy::preset::{BitmapLoad, Growth};
 use crate::ranks;
 use crate::store::Store;
-use crate::store::cache::{BlockKind, Frame};
+use crate::store::cache::{BlockKind, Frame, GroupPlaces, Rollback};
 use bitmaps::BitmapKind;
 use blocks::Clusters;
 use extant_block::lock::SleepGuard;
@@ -279,7 +279,30 @@ impl Space {
             held: Held::default(),
         };
         space.set_map_blocks(store.policies.map_blocks);
+        if store.updates_softly() {
+            space.prepare_rollback();
+        }
         Ok(space)
+    }
+
+    /// Tells the cache where tables and bitmaps are: with soft updates it may have to write them
+    /// without some of their changes.
+    fn prepare_rollback(&self) {
+        let superblock = &self.store.superblock;
+        let per_group = superblock.inodes_per_group;
+        let groups = self.states.iter().zip(0u32..).map(|(state, group)| {
+            let descriptor = &state.lock().descriptor;
+            GroupPlaces {
+                // Fits: the number of inodes is groups times inodes_per_group, and fits.
+                first: Ino(group * per_group + 1),
+                table: descriptor.inode_table,
+                inode_bitmap: descriptor.inode_bitmap,
+                block_bitmap: descriptor.block_bitmap,
+            }
+        });
+        let rollback = Rollback::new(superblock, self.store.style, groups);
+        // It is set once, when the volume is opened.
+        let _ = self.store.cache.rollback.set(rollback);
     }
 
     /// Takes the lock under which bitmaps are loaded, if the policy says so.

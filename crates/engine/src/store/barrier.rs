@@ -1,4 +1,5 @@
-//! The device's own cache, flushed only if something was written since the last flush.
+//! The device's own cache, flushed only if something was written since the last flush; with
+//! `barrier=none` never: completed writes then count as durable, which a power cut may disprove.
 //!
 //! *Invariants*: a write is noted once it has completed, before the threads that wait for it are
 //! woken, so a flush that starts afterwards covers it. A flush that fails closes the latch with its
@@ -7,6 +8,7 @@
 //! *Locking*: `flushing` is a sleeping lock, the last one in the order. Only the latch is locked
 //! while it is held.
 use crate::error::{Error, Result};
+use crate::policy::preset::Flushes;
 use crate::ranks;
 use crate::store::latch::Latch;
 use extant_block::{BlockDevice, SleepLock};
@@ -17,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) struct Barrier {
     device: Arc<dyn BlockDevice>,
     latch: Arc<Latch>,
+    flushes: Flushes,
     /// Held during a flush. A second caller waits for the flush and then has nothing left to do.
     flushing: SleepLock<()>,
     /// A write has completed since the last flush began.
@@ -28,8 +31,13 @@ pub(crate) struct Barrier {
 
 impl Barrier {
     /// A barrier for a device that nothing was written to yet.
-    pub(crate) fn new(device: &Arc<dyn BlockDevice>, latch: &Arc<Latch>) -> Arc<Barrier> {
+    pub(crate) fn new(
+        device: &Arc<dyn BlockDevice>,
+        latch: &Arc<Latch>,
+        flushes: Flushes,
+    ) -> Arc<Barrier> {
         Arc::new(Barrier {
+            flushes,
             device: Arc::clone(device),
             latch: Arc::clone(latch),
             flushing: SleepLock::new(Arc::clone(device.clock()), ()).ranked(ranks::FLUSHING),
@@ -37,6 +45,11 @@ impl Barrier {
             begun: AtomicU64::new(0),
             ended: AtomicU64::new(0),
         })
+    }
+
+    /// Whether the device is asked to flush.
+    pub(crate) fn flushes(&self) -> bool {
+        self.flushes == Flushes::Sent
     }
 
     /// Notes that a write has completed.
@@ -60,11 +73,11 @@ impl Barrier {
             return self.latch.check();
         }
         let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        self.device.flush().map_err(|error| {
-            let error = Error::from(error);
-            self.latch.close(Some(&error));
-            error
-        })?;
+        let flushed = match self.flushes {
+            Flushes::Sent => self.device.flush().map_err(Error::from),
+            Flushes::Left => self.latch.check(),
+        };
+        flushed.inspect_err(|error| self.latch.close(Some(error)))?;
         self.ended.store(number, Ordering::Release);
         Ok(())
     }

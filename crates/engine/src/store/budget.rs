@@ -346,6 +346,12 @@ impl Seat {
         task.account_bytes += bytes;
     }
 
+    /// How many bytes the calling task made dirty since this was last asked.
+    pub(crate) fn take_account(&self) -> u64 {
+        let mut state = self.budget.state.lock();
+        std::mem::take(&mut state.task(current_task()).account_bytes)
+    }
+
     /// Counts bytes that stopped being dirty without being written.
     pub(crate) fn forgotten(&self, bytes: u64) {
         self.fall(Load { dirty_bytes: bytes, ..Load::default() });
@@ -495,6 +501,7 @@ impl Seat {
             last_look,
             all: state.load,
             device: state.device_facts(self.device),
+            is_at_work: false,
         }
     }
 }

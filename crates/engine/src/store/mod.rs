@@ -182,7 +182,7 @@ impl Store {
                 DirtyBudget::new(device.clock(), memory as u64).join(0, throttle)
             }
         };
-        let barrier = Barrier::new(&device, &latch);
+        let barrier = Barrier::new(&device, &latch, options.policies.flushes);
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
         let may_journal = writable
             && superblock.has(Feature::HAS_JOURNAL)
@@ -191,7 +191,7 @@ impl Store {
             latch: &latch,
             seat: &seat,
             barrier: &barrier,
-            order: match may_journal {
+            order: match may_journal || options.policies.mount == Mount::SoftUpdates {
                 true => DataOrder::DataFirst,
                 false => options.policies.data_order,
             },
@@ -340,7 +340,14 @@ impl Store {
 
     /// Whether there is no journal, and metadata is written in stages, data first.
     pub(crate) fn writes_in_stages(&self) -> bool {
-        !self.journals() && self.policies.data_order == DataOrder::DataFirst
+        !self.journals()
+            && (self.policies.data_order == DataOrder::DataFirst
+                || self.policies.mount == Mount::SoftUpdates)
+    }
+
+    /// Whether the order of a journal is kept by soft updates: see `cache::rollback`.
+    pub(crate) fn updates_softly(&self) -> bool {
+        self.policies.mount == Mount::SoftUpdates && !self.wants_journal()
     }
 
     /// Whether the disk changes from one consistent state to another: freed blocks are held back,
@@ -352,7 +359,7 @@ impl Store {
     /// Whether a file's data becomes durable before the metadata that makes it readable.
     pub(crate) fn writes_data_first(&self) -> bool {
         match self.journal() {
-            Journal::None => self.policies.data_order == DataOrder::DataFirst,
+            Journal::None => self.writes_in_stages(),
             Journal::Writeback => false,
             Journal::Ordered | Journal::OrderedJbd | Journal::Data => true,
         }
@@ -362,6 +369,13 @@ impl Store {
     /// they always are: a map must not point to a block whose data was not submitted.
     pub(crate) fn delays_allocation(&self) -> bool {
         self.keeps_order() || self.policies.allocation.delayed() == Delay::AtWriteBack
+    }
+
+    /// Whether a file's new blocks get their place when they are written, though they enter the map
+    /// at write-back: as ext3 did under its journal.
+    pub(crate) fn chooses_at_write(&self) -> bool {
+        self.journal() == Journal::OrderedJbd
+            && self.policies.allocation.delayed() == Delay::AtWrite
     }
 
     /// Whether inodes reach their table blocks only at write-back. With data first they do not: a
@@ -433,7 +447,11 @@ impl Store {
         if !self.latch.enter() {
             return self.latch.check();
         }
-        let outcome = self.traffic.write_durable(offset, bytes).map_err(Error::from);
+        let written = match self.barrier.flushes() {
+            true => self.traffic.write_durable(offset, bytes),
+            false => self.traffic.write(offset, bytes),
+        };
+        let outcome = written.map_err(Error::from);
         if let Err(error) = &outcome {
             self.latch.close(Some(error));
         }
@@ -477,7 +495,7 @@ impl Store {
     pub(crate) fn is_of_the_posts(&self) -> bool {
         match self.journals() {
             true => self.journal() == Journal::OrderedJbd,
-            false => self.policies.data_order == DataOrder::Unordered,
+            false => !self.writes_in_stages(),
         }
     }
 

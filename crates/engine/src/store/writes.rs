@@ -141,7 +141,10 @@ impl Writes {
             completion: Box::new(move |completed| submitted.complete(completed)),
         };
         match entered {
-            true => device.submit(request),
+            true => {
+                device.submit(request);
+                device.wait_for_room(Operation::Write);
+            }
             false => request.complete(Err(io::Error::other("an earlier write failed"))),
         }
     }

@@ -1,6 +1,6 @@
 //! Distributions as profiles write them: a number, a log-normal by its median and 99th percentile,
 //! an exponential by its mean.
-use crate::scenario::fields;
+use crate::fields;
 use extant_sim::drive::file::{FileError, Section};
 use extant_sim::random::{Quantiles, Random};
 use std::ops::RangeInclusive;

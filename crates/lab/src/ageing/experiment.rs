@@ -4,7 +4,7 @@ use super::error::AgeingError;
 use super::file::{self, KINDS, VOLUME_BYTES, text};
 
 use super::profile::{Builtin, PROFILES, Profile, builtin};
-use crate::scenario::fields;
+use crate::fields;
 use extant_engine::mkfs::Profile as VolumeKind;
 use extant_engine::preset::{PRESETS, Policies};
 use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};

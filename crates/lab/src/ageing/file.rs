@@ -3,7 +3,7 @@ use super::distribution::{Distribution, Scale};
 use super::profile::{
     PROFILES, Population, Profile, Rates, Unit, Utilisation, VolumeWishes, builtin,
 };
-use crate::scenario::fields::{self, Result};
+use crate::fields::{self, Result};
 use extant_engine::mkfs::Profile as VolumeKind;
 use extant_sim::drive::file::{FileError, Section, Source};
 use std::path::Path;

@@ -87,23 +87,36 @@ pub struct Tally {
     pub files_deleted: u64,
 }
 
+impl Tally {
+    /// What was done since `before`.
+    pub(crate) fn since(&self, before: &Tally) -> Tally {
+        Tally {
+            operations: self.operations - before.operations,
+            refused: self.refused - before.refused,
+            bytes_written: self.bytes_written - before.bytes_written,
+            files_made: self.files_made - before.files_made,
+            files_deleted: self.files_deleted - before.files_deleted,
+        }
+    }
+}
+
 /// Where a life takes place.
-pub(super) struct VolumePlace {
+pub(crate) struct VolumePlace {
     /// Blocks of the volume.
-    pub(super) blocks: u64,
+    pub(crate) blocks: u64,
     /// Bytes of one.
-    pub(super) block_bytes: u32,
+    pub(crate) block_bytes: u32,
     /// Blocks that no file can have, or that are in use by others.
-    pub(super) base_blocks: u64,
+    pub(crate) base_blocks: u64,
     /// A directory of the volume in which all of it lies; empty for the root.
-    pub(super) into: String,
+    pub(crate) into: String,
     /// What else lives there.
-    pub(super) others: Others,
+    pub(crate) others: Others,
 }
 
 /// What lives on a volume besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Others {
+pub(crate) enum Others {
     /// Nothing: the volume is new.
     None,
     /// Perhaps something, which is not to be touched.
@@ -111,7 +124,7 @@ pub(super) enum Others {
 }
 
 /// A volume in use.
-pub(super) struct Life {
+pub(crate) struct Life {
     profile: Arc<Profile>,
     /// Rates and counts of the profile times this.
     scale: (u128, u128),
@@ -132,7 +145,7 @@ pub(super) struct Life {
     blocks: u64,
     /// Blocks that no file can have, or that are in use by others.
     base_blocks: u64,
-    pub(super) tally: Tally,
+    pub(crate) tally: Tally,
     buffer: Vec<u8>,
 }
 
@@ -147,7 +160,7 @@ fn full(result: Result<()>) -> Result<Done> {
 
 impl Life {
     /// One that has not begun.
-    pub(super) fn new(profile: Arc<Profile>, place: &VolumePlace, seed: u64) -> Life {
+    pub(crate) fn new(profile: Arc<Profile>, place: &VolumePlace, seed: u64) -> Life {
         let colony = |population| Colony::new(population, place.block_bytes.into(), seed);
         let colonies: Vec<Colony> = profile.populations.iter().map(colony).collect();
         let bytes = place.blocks.saturating_mul(place.block_bytes.into());
@@ -179,7 +192,7 @@ impl Life {
     ///
     /// # Errors
     /// What the engine answers; `Exists` when the volume has names that the profile uses.
-    pub(super) fn fill(&mut self, filesystem: &Filesystem) -> Result<()> {
+    pub(crate) fn fill(&mut self, filesystem: &Filesystem) -> Result<()> {
         let mut made = BTreeSet::new();
         for colony in 0..self.colonies.len() {
             self.found(filesystem, colony, &mut made)?;
@@ -282,7 +295,7 @@ impl Life {
     ///
     /// # Errors
     /// What the engine answers, but for a full volume.
-    pub(super) fn day(&mut self, filesystem: &Filesystem) -> Result<()> {
+    pub(crate) fn day(&mut self, filesystem: &Filesystem) -> Result<()> {
         let sessions = u64::from(self.profile.sessions_per_day);
         let midnight = self.millidays;
         for session in 1..=sessions {

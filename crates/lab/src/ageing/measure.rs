@@ -5,7 +5,6 @@ use super::colony::{Age, Colony};
 use super::error::{AgeingError, doing};
 use super::report::{Sample, Timing};
 use super::sample::parts;
-use extant_block::queue::QueueSettings;
 use extant_block::{MemoryDevice, Operation};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
@@ -152,11 +151,7 @@ impl Bench {
         trace: TraceKeeping,
     ) -> Result<(Arc<VirtualClock>, Arc<SimDevice>), AgeingError> {
         let clock = VirtualClock::new(Settings::default());
-        let queue = QueueSettings {
-            elevator: self.policies.elevator,
-            requests_max: self.policies.requests,
-            ..QueueSettings::default()
-        };
+        let queue = self.policies.queue();
         let settings = DeviceSettings {
             name: "drive".to_owned(),
             queue,

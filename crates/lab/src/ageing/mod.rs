@@ -42,6 +42,7 @@ pub use experiment::{DRIVE, EXPERIMENTS, Experiment, Subject, volume_kind};
 pub use file::{find, load, parse};
 pub use image::{DatedClock, ImageAged, ImageOptions, age_image};
 pub use life::Tally;
+pub(crate) use life::{Life, Others, VolumePlace};
 pub use profile::{Builtin, PROFILES, Population, Profile, Rates, Unit, Utilisation, VolumeWishes};
 pub use report::{
     AgeingReport, Better, Form, FreeClass, FreeFigures, METRICS, Metric, MetricFacts, ProfileFacts,

@@ -14,7 +14,7 @@ mod tables;
 
 pub use ageing::{figures_of_ageing, of_ageing};
 pub use extant_chart::page::{BEGINNING, of_figures};
-pub use replay::of_replay;
+pub use replay::{of_replay, of_requests};
 
 use crate::figures::activity::of_run;
 use crate::posts::PostsReport;

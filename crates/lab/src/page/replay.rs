@@ -33,6 +33,29 @@ pub fn of_replay(
     with_lead("A trace, replayed", lead, &figures)
 }
 
+/// The page of a trace of another system on a drive: what was replayed, in `words`, and how long
+/// the requests took.
+#[must_use]
+pub fn of_requests(
+    drive: &str,
+    trace: &str,
+    words: &[&str],
+    times: &Distribution,
+    measured: Option<&Distribution>,
+) -> String {
+    let mut lead = Markup::default();
+    lead.element("p", &[("class", "lead")], &format!("The trace {trace} on {drive}."));
+    for line in words.iter().flat_map(|words| words.lines()) {
+        lead.element("p", &[], line.trim_start_matches("- "));
+    }
+    let mut figures = vec![Figure::new("Sums", table(times, measured))];
+    if times.count > 0 {
+        figures.push(distributions(times, measured));
+    }
+    figures = figures.into_iter().map(|figure| figure.section("Response times")).collect();
+    with_lead("A trace, replayed", lead, &figures)
+}
+
 fn collected(times_ns: &[u64]) -> Distribution {
     let mut histogram = device::Histogram::default();
     times_ns.iter().for_each(|time| histogram.add(*time));
@@ -40,6 +63,11 @@ fn collected(times_ns: &[u64]) -> Distribution {
 }
 
 fn sums(times_ns: &[u64], measured_ns: Option<&[u64]>) -> Table {
+    let measured = measured_ns.map(collected);
+    table(&collected(times_ns), measured.as_ref())
+}
+
+fn table(times: &Distribution, measured: Option<&Distribution>) -> Table {
     let columns = [
         ("", Alignment::Left),
         ("requests", Alignment::Right),
@@ -50,8 +78,8 @@ fn sums(times_ns: &[u64], measured_ns: Option<&[u64]>) -> Table {
         ("longest", Alignment::Right),
     ];
     let mut table = Table::new("Response times", &columns);
-    for (name, times) in [("the drive", measured_ns), ("the model", Some(times_ns))] {
-        let Some(all) = times.map(collected) else { continue };
+    for (name, times) in [("the drive", measured), ("the model", Some(times))] {
+        let Some(all) = times else { continue };
         let times = [all.mean_ns, all.median_ns, all.p90_ns, all.p99_ns, all.max_ns];
         let times = times.map(|time| show(Unit::Nanoseconds, time));
         table.row([name.to_owned(), all.count.to_string()].into_iter().chain(times));
@@ -60,11 +88,15 @@ fn sums(times_ns: &[u64], measured_ns: Option<&[u64]>) -> Table {
 }
 
 fn distribution(times_ns: &[u64], measured_ns: Option<&[u64]>) -> Figure {
+    distributions(&collected(times_ns), measured_ns.map(collected).as_ref())
+}
+
+fn distributions(times: &Distribution, measured: Option<&Distribution>) -> Figure {
     let mut histogram = Histogram::new(Axis::new("response time", Unit::Nanoseconds).logarithmic());
-    if let Some(measured_ns) = measured_ns.filter(|times| !times.is_empty()) {
-        histogram = histogram.with("the drive", Origin::Posted, &collected(measured_ns).steps);
+    if let Some(measured) = measured.filter(|times| times.count > 0) {
+        histogram = histogram.with("the drive", Origin::Posted, &measured.steps);
     }
-    histogram = histogram.with("the model", Origin::Ours, &collected(times_ns).steps);
+    histogram = histogram.with("the model", Origin::Ours, &times.steps);
     Figure::new("How long requests took", histogram).line("A time is known to an eighth of itself.")
 }
 

@@ -5,7 +5,8 @@
 //! group of rows has cases.
 use super::fitted::Fitted;
 use super::report::{Goal, Quantity, Scale};
-use crate::scenario::{Changes, quantity};
+use crate::quantity;
+use crate::scenario::Changes;
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@ use super::file::{
 use super::kept;
 use super::report::Quantity;
 use super::runs::{Ran, Runs, named};
+use crate::quantity;
 use crate::report::{CallLatency, Measure, Report, StepReport};
-use crate::scenario::quantity;
 
 const SECOND: u64 = 1_000_000_000;
 const GIB: u64 = 1 << 30;

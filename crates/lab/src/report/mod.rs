@@ -16,6 +16,7 @@
 //! | `processes[]` | start, end, and how long its calls took, by kind of call |
 //! | `measures[]` | rows: steps in a row with the same `measure`, taken together; `traffic` is that of the drive meanwhile; copies of a process first together (`copy` is `null`), then each |
 //! | `steps[]` | each step: time, traffic of its drive meanwhile (of all processes), work done, calls of getdents |
+//! | `results[]` | figures that the scenario computes from the others, in millionths of their unit; absent where it computes none |
 //! | `trace_hash` | over all drives: equal for equal runs |
 //!
 //! ```text
@@ -70,6 +71,9 @@ pub struct Report {
     pub measures: Vec<Measure>,
     /// Steps, by process, in order of the file.
     pub steps: Vec<StepReport>,
+    /// What the scenario computes from the rest, in the order of the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ResultRow>,
     /// In hexadecimal; empty of the host's own, `null` in JSON.
     #[serde(serialize_with = "hash_or_null")]
     pub trace_hash: String,
@@ -208,6 +212,10 @@ pub struct ProcessReport {
     pub calls: Vec<CallLatency>,
 }
 
+/// The kinds of calls, as reports name them.
+pub const CALLS: [&str; 10] =
+    ["open", "create", "make", "list", "stat", "read", "write", "change", "remove", "sync"];
+
 /// How long calls of a kind took.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CallLatency {
@@ -275,6 +283,21 @@ pub struct StepReport {
     pub lost: Option<PowerCutFigures>,
 }
 
+/// A figure that a scenario computes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ResultRow {
+    /// Its name.
+    pub name: String,
+    /// The expression.
+    pub value: String,
+    /// What it is measured in: `""` of a plain number, `s`, `bytes`, `bytes/s` and the like.
+    pub unit: String,
+    /// The value in millionths; `None` when there is none.
+    pub millionths: Option<i64>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
 /// A call of getdents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ListingCall {
@@ -312,6 +335,11 @@ impl Report {
     /// The tables of [`Report::to_text`], those that have a row.
     pub fn tables(&self) -> Vec<Table> {
         text::tables(self)
+    }
+
+    /// The result of that name.
+    pub fn result(&self, name: &str) -> Option<&ResultRow> {
+        self.results.iter().find(|result| result.name == name)
     }
 
     /// The row of that name; the first, of several.

@@ -21,6 +21,7 @@ pub(super) fn render(report: &Report, width: usize) -> String {
 /// Its tables, those that have a row.
 pub(super) fn tables(report: &Report) -> Vec<Table> {
     let all = [
+        results(report),
         drives(report),
         measures(report),
         power_cuts(report),
@@ -75,6 +76,31 @@ fn filesystem(entry: &FilesystemReport) -> String {
         columns.join(" "),
         entry.features.join(" "),
     )
+}
+
+fn results(report: &Report) -> Table {
+    let columns = [("result", Left), ("value", Right), ("unit", Left), ("computed as", Left)];
+    let mut table = Table::new("results", &columns);
+    for result in &report.results {
+        let value = result.millionths.map_or("-".to_owned(), decimal);
+        let computed = match &result.reason {
+            None => result.value.clone(),
+            Some(reason) => format!("{}: {reason}", result.value),
+        };
+        table.row([result.name.clone(), value, result.unit.clone(), computed]);
+    }
+    table
+}
+
+/// Millionths with a point: six digits of values below 1, else three.
+fn decimal(millionths: i64) -> String {
+    let sign = if millionths < 0 { "-" } else { "" };
+    let magnitude = millionths.unsigned_abs();
+    if magnitude < 1_000_000 {
+        return format!("{sign}0.{magnitude:06}");
+    }
+    let thousandths = magnitude.saturating_add(500) / 1000;
+    format!("{sign}{}.{:03}", thousandths / 1000, thousandths % 1000)
 }
 
 fn drives(report: &Report) -> Table {

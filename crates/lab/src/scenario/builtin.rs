@@ -37,6 +37,16 @@ pub static BUILTINS: &[Builtin] = &[
     builtin!("drive-patterns"),
     builtin!("power-cut"),
     builtin!("fsync-beside-writer"),
+    builtin!("growing-tree"),
+    builtin!("several-trees"),
+    builtin!("file-server-clients"),
+    builtin!("elevators-beside-writer"),
+    builtin!("half-year-check"),
+    builtin!("disk-usage-by-directory"),
+    builtin!("listing-in-a-loop"),
+    builtin!("every-second-name"),
+    builtin!("tar-after-thinning"),
+    builtin!("aged-start"),
 ];
 
 /// What the posts run, each a scenario like the others.

@@ -3,7 +3,7 @@
 //!
 //! They are made in the parsed file, before its values are checked. So a change is checked as if
 //! the file said it: a key that is not known, or a value that does not fit, is refused.
-use super::fields::Result;
+use crate::fields::Result;
 use extant_sim::drive::file::{FileError, Source};
 use serde::Deserialize;
 use std::collections::BTreeMap;

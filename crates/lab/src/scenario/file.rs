@@ -1,12 +1,14 @@
 //! The scenario file as a whole: what it says of drives, file systems and processes, checked.
 use super::changes::{Changes, merge};
-use super::fields::{self, Result};
-use super::step::{Action, End, Surroundings, each_step, parse_steps, parse_tree};
+use super::results::parse_results;
+use super::step::{Action, End, Surroundings, each_step, parse_life, parse_steps, parse_tree};
 use super::tree::TreeSpec;
 use super::{
-    BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry, Samples,
-    Scenario, Start, Workplace, builtin,
+    Aged, BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry,
+    Samples, Scenario, Start, Workplace, builtin,
 };
+use crate::fields::{self, Result};
+use crate::session;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish, Profile, default_wishes};
 use extant_engine::preset::{Policies, preset};
 use extant_format::layout::{Inodes, Wishes};
@@ -16,10 +18,13 @@ use extant_sim::drive::presets::PRESETS;
 use extant_sim::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 /// No scenario file is longer.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+/// No recorded session is longer: it is read whole.
+const SESSION_BYTES_MAX: u64 = 256 << 20;
 /// No scenario has more drives, file systems, or processes.
 const ENTRIES_MAX: usize = 1024;
 /// Memory of a machine when the file says nothing.
@@ -95,7 +100,9 @@ pub fn parse_changed(file: &str, text: &str, folder: &Path, changes: &Changes) -
     let machine = Machine { seed, memory, folder };
     let filesystems = parse_filesystems(&mut section, &drives, &machine)?;
     let processes = parse_processes(&mut section, &drives, &filesystems, &trees, folder)?;
+    let results = parse_results(&mut section, &processes)?;
     let scenario = Scenario {
+        results,
         file: file.to_owned(),
         name: fields::text(&mut section, "name")?,
         line: section.optional_text("line")?.unwrap_or_default().to_owned(),
@@ -227,7 +234,7 @@ fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<Dri
     merge(&mut merged, changes);
     // What is wrong comes from the changes: what they change is sound.
     let source = Source { file: "", text: "" };
-    let changed = drive_file::from_section(Section::root(&source, &merged), &spec.name);
+    let changed = drive_file::changed(Section::root(&source, &merged), &spec);
     changed.map_err(|error| table.error("override", format!("{}: {}", error.key, error.reason)))
 }
 
@@ -259,7 +266,7 @@ fn parse_filesystem(
         None if known.len() == 1 => 0,
         None => return Err(table.error("drive", "is missing")),
     };
-    let offset = fields::size(table, "offset", 0..=super::quantity::SIZE_MAX)?.unwrap_or(0);
+    let offset = fields::size(table, "offset", 0..=crate::quantity::SIZE_MAX)?.unwrap_or(0);
     if !offset.is_multiple_of(4096) {
         return Err(table.error("offset", "has to be a multiple of 4096"));
     }
@@ -281,7 +288,32 @@ fn parse_filesystem(
         &[("phantom", Data::Phantom), ("bytes", Data::Bytes)],
         Data::Phantom,
     )?;
-    Ok(FilesystemEntry { name, line, drive, offset, origin, policies, memory_bytes, data })
+    let aged = parse_aged(table, machine.folder)?;
+    Ok(FilesystemEntry { name, line, drive, offset, origin, policies, memory_bytes, data, aged })
+}
+
+/// `aged`: the life of a profile, or a recorded session.
+fn parse_aged(table: &mut Section<'_>, folder: &Path) -> Result<Option<Aged>> {
+    let Some(mut aged) = table.optional_section("aged")? else {
+        return Ok(None);
+    };
+    let past = match aged.optional_text("session")? {
+        None => Aged::Life(parse_life(&mut aged, folder)?),
+        Some(name) => {
+            let path = folder.join(name);
+            let failed =
+                |reason: String| aged.error("session", format!("{}: {reason}", path.display()));
+            let length = std::fs::metadata(&path).map_err(|error| failed(error.to_string()))?.len();
+            if length > SESSION_BYTES_MAX {
+                return Err(failed(format!("has more than {SESSION_BYTES_MAX} bytes")));
+            }
+            let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+            let records = session::read(&text).map_err(|error| failed(error.to_string()))?;
+            Aged::Session(Arc::new(records))
+        }
+    };
+    aged.finish()?;
+    Ok(Some(past))
 }
 
 /// `preset`, with the columns of `policies` in place of its own.
@@ -312,7 +344,7 @@ fn parse_format(
     let profiles = [("ext2", Profile::Ext2), ("ext3", Profile::Ext3), ("ext4", Profile::Ext4)];
     let profile = table.choice("profile", &profiles, Profile::Ext4)?;
     let room = drive_bytes.saturating_sub(offset);
-    let bytes = fields::size(table, "size", 1..=super::quantity::SIZE_MAX)?.unwrap_or(room);
+    let bytes = fields::size(table, "size", 1..=crate::quantity::SIZE_MAX)?.unwrap_or(room);
     if bytes > room {
         return Err(table.error(
             "size",
@@ -436,28 +468,44 @@ fn parse_processes(
     }
     // Names first: processes speak of one another.
     let mut names = Vec::new();
-    for table in &mut tables {
-        names.push(own_name(table, &names)?);
+    let mut bodies = Vec::new();
+    for (number, table) in tables.iter_mut().enumerate() {
+        let name = own_name(table, &names)?;
+        let places = parse_places(table, drives, filesystems)?;
+        for (turn, place) in places.iter().enumerate() {
+            let name = match (places.len(), place) {
+                (2.., Workplace::Filesystem(on)) => format!("{name} on {}", filesystems[*on].name),
+                _ => name.clone(),
+            };
+            if names.contains(&name) {
+                let reason = format!("{name:?} is already the name of another");
+                return Err(table.error("name", reason));
+            }
+            names.push(name);
+            bodies.push((number, turn, *place));
+        }
     }
     let mut processes = Vec::new();
-    for (number, mut table) in tables.into_iter().enumerate() {
-        let place = parse_place(&mut table, drives, filesystems)?;
+    for (own, (number, turn, place)) in bodies.into_iter().enumerate() {
+        let table = &mut tables[number];
         let surroundings =
             Surroundings { processes: &names, trees, folder, workplace: place, depth: 0 };
+        let start = parse_start(table, own, &names)?;
         processes.push(ProcessEntry {
-            name: names[number].clone(),
+            name: names[own].clone(),
             line: table.line(),
             place,
-            start: parse_start(&mut table, number, &names)?,
+            // One file system after the other.
+            start: if turn == 0 { start } else { Start::After(own - 1) },
             samples: match table.flag("samples")? {
                 true => Samples::Kept,
                 false => Samples::Summed,
             },
             copies: table.whole_within("copies", 1..=4096, Some(1))? as u32,
-            steps: parse_steps(&mut table, &surroundings)?,
+            steps: parse_steps(table, &surroundings)?,
         });
-        table.finish()?;
     }
+    tables.into_iter().try_for_each(Section::finish)?;
     match circle(&processes) {
         None => Ok(processes),
         Some(process) => {
@@ -501,22 +549,32 @@ fn awaited(process: &ProcessEntry) -> Vec<usize> {
     awaited
 }
 
-fn parse_place(
+/// `filesystem`, one or several, or `drive`.
+fn parse_places(
     table: &mut Section<'_>,
     drives: &[DriveEntry],
     filesystems: &[FilesystemEntry],
-) -> Result<Workplace> {
-    let known_filesystems: Vec<String> =
-        filesystems.iter().map(|entry| entry.name.clone()).collect();
+) -> Result<Vec<Workplace>> {
+    let known: Vec<String> = filesystems.iter().map(|entry| entry.name.clone()).collect();
     let known_drives: Vec<String> = drives.iter().map(|entry| entry.name.clone()).collect();
-    match (table.optional_text("filesystem")?, table.optional_text("drive")?) {
-        (Some(name), None) => {
-            by_name(table, "filesystem", name, &known_filesystems).map(Workplace::Filesystem)
+    let is_list = table.find("filesystem").is_some_and(|value| value.get_ref().is_array());
+    let names = match is_list {
+        true => fields::words(table, "filesystem")?,
+        false => table.optional_text("filesystem")?.map(str::to_owned).into_iter().collect(),
+    };
+    let drive = table.optional_text("drive")?;
+    match (&names[..], drive) {
+        ([], _) if is_list => Err(table.error("filesystem", "names no file system")),
+        ([], Some(name)) => {
+            Ok(vec![Workplace::Drive(by_name(table, "drive", name, &known_drives)?)])
         }
-        (None, Some(name)) => by_name(table, "drive", name, &known_drives).map(Workplace::Drive),
-        (None, None) if filesystems.len() == 1 => Ok(Workplace::Filesystem(0)),
-        (None, None) => Err(table.error("filesystem", "is missing")),
-        (Some(_), Some(_)) => Err(table.error("drive", "cannot be with filesystem")),
+        ([], None) if filesystems.len() == 1 => Ok(vec![Workplace::Filesystem(0)]),
+        ([], None) => Err(table.error("filesystem", "is missing")),
+        (names, None) => {
+            let place = |name: &String| by_name(table, "filesystem", name, &known);
+            names.iter().map(|name| place(name).map(Workplace::Filesystem)).collect()
+        }
+        (_, Some(_)) => Err(table.error("drive", "cannot be with filesystem")),
     }
 }
 

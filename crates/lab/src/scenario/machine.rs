@@ -1,5 +1,4 @@
 //! The machine of a run: devices with their queues, file systems on them.
-use super::image;
 use super::mount::{Mount, Parts};
 use super::options::{Existing, Layouts, RunOptions};
 use super::partition::{Contents, Partition};
@@ -10,6 +9,7 @@ use super::world::{Medium, World};
 use super::{
     DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, ScenarioError, Workplace,
 };
+use super::{ageing, image};
 use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::Access;
@@ -22,19 +22,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The queue before a drive: what the file says, else what the preset of the first file system on
-/// it has. A command may be as long as the drive's unit.
+/// it has. A command is at most as long as the drive says.
 pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
     let drive = &scenario.drives[number];
     let first = scenario.filesystems.iter().find(|entry| entry.drive == number);
-    let mut settings = QueueSettings::default();
-    if let Some(entry) = first {
-        settings.elevator = entry.policies.elevator;
-        settings.requests_max = entry.policies.requests;
-    }
+    let mut settings = first.map_or_else(QueueSettings::default, |entry| entry.policies.queue());
     settings.elevator = drive.elevator.unwrap_or(settings.elevator);
     settings.requests_max = drive.requests.unwrap_or(settings.requests_max);
-    let longest = settings.merge_bytes_max.max(drive.spec.unit_bytes());
-    settings.merge_bytes_max = drive.merge_bytes.unwrap_or(longest);
+    settings.merge_bytes_max = drive.merge_bytes.unwrap_or(drive.spec.largest_command_bytes);
     settings.plug_ns = drive.plug_ns.unwrap_or(settings.plug_ns);
     settings
 }
@@ -114,7 +109,7 @@ pub(super) fn host(
     }
     let changes = makes
         || raw_writes(scenario)
-        || scenario.filesystems.iter().any(|_| any_writes(scenario, 0));
+        || scenario.filesystems.iter().any(|entry| entry.aged.is_some() || any_writes(scenario, 0));
     if changes && existing == Existing::Keep && (length > 0 || is_device) {
         return Err(failed("is not empty, and would be overwritten".to_owned()));
     }
@@ -217,10 +212,10 @@ pub(super) fn mounts(scenario: &Scenario, drives: &[Medium]) -> Result<Vec<Mount
             ));
         }
         taken.push((entry.drive, entry.offset, end, &entry.name));
-        let access = if any_writes(scenario, number) || matches!(entry.origin, Origin::Format(_)) {
-            Access::ReadWrite
-        } else {
-            Access::ReadOnly
+        let is_changed = matches!(entry.origin, Origin::Format(_)) || entry.aged.is_some();
+        let access = match is_changed || any_writes(scenario, number) {
+            true => Access::ReadWrite,
+            false => Access::ReadOnly,
         };
         mounts.push(mount(entry, medium, end - entry.offset, (access, &budget)));
     }
@@ -286,6 +281,13 @@ pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), Scenari
                     loaded.map_err(|error| failed(format!("{}: {error}", path.display())))?;
                 }
             }
+        }
+    }
+    for (number, entry) in world.scenario.filesystems.iter().enumerate() {
+        if !is_there(entry) {
+            ageing::begin_aged(world, number, entry).map_err(|reason| {
+                refused(&world.scenario.file, format!("{}: aged: {reason}", entry.name))
+            })?;
         }
     }
     if options.layouts == Layouts::Drawn {

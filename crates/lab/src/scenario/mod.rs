@@ -47,25 +47,28 @@
 //! summary         the report of a run                 machine    drives, file systems
 //! prepare         a scenario as it is run: what cannot be is refused before it starts
 //! process         what a process does, step by step: making, filling, placing, placing_trees,
-//!                 walk, stream, checking, power
+//!                 walk, files (choosing: which), stream, checking, power, ageing
+//! rows            rows of the report that a process fills
 //! world           what the processes of a run share   mount      a file system that is open
 //! time            virtual or real                     partition  parts of a device
 //! image           an image as the contents of a drive
 //! options         how a scenario is run
 //! builtin         the scenarios that are built in
 //! file            the file as a whole: drives, file systems, processes
+//! results         what a file computes from its measures
 //! changes         other values than those of the file
-//! step            what steps do; parse and volumes: how a file says it
+//! step            what steps do (files: single ones); parse and volumes: how a file says it
 //! tree            trees by rule (names, sizes), and from a listing
-//! fields          keys of all kinds                   quantity   sizes and times
 //! error           what goes wrong
 //! ```
+mod ageing;
 mod builtin;
 mod changes;
 mod checking;
+mod choosing;
 mod error;
-pub(crate) mod fields;
 mod file;
+mod files;
 mod filling;
 mod image;
 mod machine;
@@ -78,7 +81,8 @@ mod placing_trees;
 mod power;
 mod prepare;
 mod process;
-pub mod quantity;
+mod results;
+mod rows;
 mod run;
 pub mod step;
 mod stream;
@@ -96,11 +100,14 @@ pub use file::{find, load, parse, parse_changed};
 pub use options::{Existing, Layouts, Prepared, RunOptions, Target};
 pub use run::{Left, Outcome, run};
 
+use crate::results::ResultEntry;
+use crate::session::FileRecord;
 use extant_block::ElevatorChoice;
 use extant_engine::mkfs::FormatOptions;
 use extant_engine::preset::Policies;
 use extant_sim::drive::file::DriveSpec;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A scenario, checked: every name in it is known.
 #[derive(Clone, Debug)]
@@ -121,6 +128,8 @@ pub struct Scenario {
     pub filesystems: Vec<FilesystemEntry>,
     /// Processes; at least one.
     pub processes: Vec<ProcessEntry>,
+    /// What is computed from their rows.
+    pub results: Vec<ResultEntry>,
 }
 
 /// A drive of a scenario.
@@ -164,6 +173,17 @@ pub struct FilesystemEntry {
     pub memory_bytes: u64,
     /// Whether file data is kept.
     pub data: Data,
+    /// What has happened to it before the first process.
+    pub aged: Option<Aged>,
+}
+
+/// The past of a file system.
+#[derive(Clone, Debug)]
+pub enum Aged {
+    /// It was used as a profile says.
+    Life(step::AgeAction),
+    /// Programs asked this of it.
+    Session(Arc<Vec<FileRecord>>),
 }
 
 /// Where a file system's content comes from.

@@ -130,12 +130,13 @@ impl Mount {
         drop(filesystem.map(|filesystem| self.end(filesystem)));
     }
 
-    /// Does something with it, mounted where it takes no time of the drive; closed before and
-    /// opened afterwards.
+    /// Does something with it, mounted where it takes no time of the drive; if it is open, it is
+    /// closed before and opened afterwards.
     pub(super) fn at_once<T>(
         &self,
         work: impl FnOnce(&Filesystem) -> Result<T, String>,
     ) -> Result<T, String> {
+        let was_open = self.is_open();
         self.close()?;
         // What is written at no cost says nothing of how fast a drive is: it counts by itself, and
         // nothing of it goes through a journal.
@@ -145,7 +146,9 @@ impl Mount {
         let done = work(&filesystem);
         filesystem.close().map_err(|error| error.to_string())?;
         let done = done?;
-        self.open()?;
+        if was_open {
+            self.open()?;
+        }
         Ok(done)
     }
 

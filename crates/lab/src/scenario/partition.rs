@@ -58,6 +58,10 @@ impl BlockDevice for Partition {
         }
     }
 
+    fn wait_for_room(&self, operation: Operation) {
+        self.device.wait_for_room(operation);
+    }
+
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         let bytes = extant_block::device::segments_bytes(&segments);
         match self.check(operation, offset, bytes) {
@@ -107,6 +111,10 @@ impl BlockDevice for Cable {
             Err(error) => request.complete(Err(error)),
             Ok(()) => self.device.submit(request),
         }
+    }
+
+    fn wait_for_room(&self, operation: Operation) {
+        self.device.wait_for_room(operation);
     }
 
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -1,7 +1,7 @@
 //! What is decided before a run: the options, the trees, and whether it can fit.
 use super::file;
 use super::options::RunOptions;
-use super::step::{Action, Direction, OnImage, PlacedFiles, Step, each_step};
+use super::step::{Action, Among, Deed, Direction, OnImage, PlacedFiles, Step, Targets, each_step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, Origin, Scenario, ScenarioError, Workplace};
@@ -114,6 +114,9 @@ fn leave_out(scenario: &mut Scenario, options: &RunOptions) -> Result<(), Scenar
 pub(super) fn writes(step: &Step) -> bool {
     match &step.action {
         Action::Make { .. } | Action::Remove { .. } | Action::Recover => true,
+        Action::Files { deed, .. } => !matches!(deed, Deed::Stat | Deed::Read { .. }),
+        Action::Create { .. } | Action::MakeDirectory { .. } | Action::Symlink { .. } => true,
+        Action::Copy { .. } | Action::Age(_) => true,
         Action::Place { .. } | Action::PlaceTrees { .. } | Action::Fill { .. } => true,
         Action::Stream(stream) => stream.path.is_some() && stream.direction == Direction::Write,
         _ => false,
@@ -134,6 +137,7 @@ fn specs(step: &Step) -> Vec<&TreeSpec> {
     match &step.action {
         Action::Make { tree, .. } => vec![tree],
         Action::PlaceTrees { trees } => trees.iter().map(|placed| &placed.tree).collect(),
+        Action::Files { targets: Targets { among: Among::Tree(tree), .. }, .. } => vec![tree],
         _ => Vec::new(),
     }
 }

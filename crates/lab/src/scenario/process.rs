@@ -2,8 +2,10 @@
 //!
 //! *Invariants*: every call of the engine goes through [`Worker::call`], which times it, and ends
 //! the process when another has failed.
+use super::making::StagesDone;
 use super::mount::InUse;
-use super::step::{Action, End, Step};
+use super::rows::{Joining, Rows};
+use super::step::{Action, End, Rows as StepRows, Step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{World, tree_key};
 use super::{ProcessEntry, Samples, ScenarioError, Start, Workplace};
@@ -86,8 +88,11 @@ pub(super) struct Worker {
     /// The time of each call, where they are kept.
     samples: BTreeMap<Call, Vec<u64>>,
     steps: BTreeMap<Vec<u32>, StepReport>,
-    measures: Vec<Measure>,
-    marks: Vec<(Mark, Mark)>,
+    pub(super) rows: Rows,
+    /// The number of the run of each `repeat` around the step at hand, the innermost last.
+    runs: Vec<u64>,
+    /// Trees that are made stage by stage.
+    pub(super) stages: BTreeMap<String, StagesDone>,
 }
 
 /// A moment: the time, and what the drive had done by then.
@@ -98,7 +103,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    fn now(worker: &Worker) -> Mark {
+    pub(super) fn now(worker: &Worker) -> Mark {
         Mark {
             ns: worker.world.time.settled(),
             traffic: worker.world.drives[worker.drive()].traffic(),
@@ -138,8 +143,9 @@ impl Worker {
             latencies: BTreeMap::new(),
             samples: BTreeMap::new(),
             steps: BTreeMap::new(),
-            measures: Vec::new(),
-            marks: Vec::new(),
+            rows: Rows::default(),
+            runs: Vec::new(),
+            stages: BTreeMap::new(),
         }
     }
 
@@ -173,8 +179,8 @@ impl Worker {
                 calls: calls.collect(),
             },
             steps: self.steps.into_values().collect(),
-            measures: self.measures,
-            marks: self.marks,
+            measures: self.rows.measures,
+            marks: self.rows.marks,
             error: error.flatten(),
         }
     }
@@ -191,27 +197,21 @@ impl Worker {
 
     /// The error of a step that failed; `None` when another process did, or the power was cut.
     fn run_all(&mut self, entry: &ProcessEntry) -> Result<(), Option<ScenarioError>> {
-        let mut last: Option<&str> = None;
         for (number, step) in entry.steps.iter().enumerate() {
             let before = self.steps.len();
             let path = vec![number as u32 + 1];
             let at = Mark::now(self);
             self.step(step, &path)?;
-            if let (Some(name), Some(report)) = (&step.measure, self.steps.get(&path))
+            let name = step.measure.as_deref().map(|name| self.path(name));
+            if let (Some(name), Some(report)) = (&name, self.steps.get(&path))
                 && self.steps.len() > before
             {
                 let row = measure(name, report, at.ns);
                 let now = Mark::now(self);
-                match self.marks.last_mut().filter(|_| last == Some(name)) {
-                    Some(open) => open.1 = now,
-                    None => self.marks.push((at, now)),
-                }
-                match self.measures.last_mut().filter(|_| last == Some(name)) {
-                    Some(open) => extend(open, &row),
-                    None => self.measures.push(row),
-                }
+                self.rows.add(row, (at, now), Joining::Neighbour);
+            } else {
+                self.rows.close();
             }
-            last = step.measure.as_deref();
         }
         Ok(())
     }
@@ -225,6 +225,7 @@ impl Worker {
         let drive = self.drive();
         let (started_ns, before) = (world.time.settled(), world.drives[drive].traffic());
         let (work, listings) = (std::mem::take(&mut self.work), std::mem::take(&mut self.listings));
+        let at = Mark::now(self);
         let result = match &step.action {
             Action::Repeat { count, steps } => self.repeat(*count, steps, path),
             Action::Until { end, steps } => self.until(*end, steps, path),
@@ -232,6 +233,21 @@ impl Worker {
         };
         let elapsed_ns = world.time.settled() - started_ns;
         let traffic = world.drives[drive].traffic().since(&before);
+        if let Some(name) = &step.measure
+            && path.len() > 1
+        {
+            let row = Measure {
+                process: self.entry().name.clone(),
+                copy: Some(self.copy),
+                measure: self.path(name),
+                started_ns,
+                elapsed_ns,
+                traffic,
+                work: self.work,
+            };
+            let now = Mark::now(self);
+            self.rows.add(row, (at, now), Joining::Name);
+        }
         self.record(step, path, started_ns, elapsed_ns, traffic);
         self.work = work.and(&self.work);
         self.listings = listings;
@@ -304,12 +320,16 @@ impl Worker {
         steps: &[Step],
         path: &[u32],
     ) -> Result<(), Option<ScenarioError>> {
-        for _ in 0..count {
+        self.runs.push(0);
+        for run in 0..count {
             if self.is_halted() {
                 return Err(None);
             }
+            self.runs.pop();
+            self.runs.push(run);
             self.all(steps, path)?;
         }
+        self.runs.pop();
         Ok(())
     }
 
@@ -348,7 +368,17 @@ impl Worker {
 
     fn act(&mut self, action: &Action, label: &str) -> Outcome {
         match action {
-            Action::Make { at, tree, style } => self.make(&self.path(at), tree, *style),
+            Action::Make { at, tree, style, stages } => {
+                self.make(&self.path(at), tree, *style, *stages)
+            }
+            Action::Files { targets, deed } => self.work_on(targets, deed),
+            Action::Create { path, bytes, durability } => {
+                self.create(&self.path(path), *bytes, *durability)
+            }
+            Action::MakeDirectory { path } => self.make_directories(&self.path(path)),
+            Action::Symlink { path, target } => self.symlink(&self.path(path), &self.path(target)),
+            Action::Copy { at, to, chunk } => self.copy(&self.path(at), &self.path(to), *chunk),
+            Action::Age(age) => self.age(age),
             Action::Place { files } => self.place(files),
             Action::Fill { at, filling } => self.fill(&self.path(at), *filling),
             Action::Check { plan, threads, processor_ns_per_kib, problems } => {
@@ -356,7 +386,10 @@ impl Worker {
             }
             Action::PowerCut { moment, survival } => self.power_cut(*moment, *survival),
             Action::Recover => self.recover(),
-            Action::Walk { at, task, order, chunk, end } => {
+            Action::Walk { rows: StepRows::Directories(warmth), .. } => {
+                self.walk_by_directory(action, *warmth, label)
+            }
+            Action::Walk { at, task, order, chunk, end, .. } => {
                 self.walk(&self.path(at), *task, *order, *chunk, *end)
             }
             Action::PlaceTrees { trees } => self.place_trees(trees),
@@ -405,9 +438,21 @@ impl Worker {
         }
     }
 
-    /// A path of the file, with the number of this copy in it.
+    /// A path or a name of the file, with the number of this copy in it, and of the run of the
+    /// `repeat` around the step.
     pub(super) fn path(&self, at: &str) -> String {
+        if !at.contains('{') {
+            return at.to_owned();
+        }
+        let outer = self.runs.iter().rev().nth(1).copied().unwrap_or(0);
         at.replace("{n}", &self.copy.to_string())
+            .replace("{r}", &self.run_number().to_string())
+            .replace("{r2}", &outer.to_string())
+    }
+
+    /// The number of the run of the innermost `repeat`, from 0.
+    pub(super) fn run_number(&self) -> u64 {
+        self.runs.last().copied().unwrap_or(0)
     }
 
     /// The file system, for the time of a step.
@@ -471,10 +516,4 @@ fn measure(name: &str, step: &StepReport, started_ns: u64) -> Measure {
         traffic: step.traffic,
         work: step.work,
     }
-}
-
-fn extend(row: &mut Measure, by: &Measure) {
-    row.elapsed_ns += by.elapsed_ns;
-    row.traffic = row.traffic.and(&by.traffic);
-    row.work = row.work.and(&by.work);
 }

@@ -3,15 +3,19 @@
 //! Every step is a table with `step` (its kind, see [`KINDS`]) and the keys of that kind; any may
 //! have `label` (its name in the report) and `measure` (steps in a row with the same `measure` are
 //! one row of the report together).
+mod files;
 mod parse;
 
+pub use files::{Among, Deed, Number, Renewal, Skew, Targets, Which};
 pub use parse::{COMMON_KEYS, KINDS, StepKind};
-pub(super) use parse::{Surroundings, parse_steps, parse_tree};
+pub(super) use parse::{Surroundings, parse_life, parse_steps, parse_tree};
 
 use super::tree::TreeSpec;
+use crate::ageing::Profile;
 use extant_engine::preset::Policies;
 use extant_inspect::ReadOrder;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 /// A step of a process.
 #[derive(Clone, Debug)]
@@ -50,7 +54,48 @@ pub enum Action {
         tree: TreeSpec,
         /// How.
         style: MakeStyle,
+        /// Whether a run of the step makes all of it.
+        stages: Stages,
     },
+    /// Does something with single files.
+    Files {
+        /// Which.
+        targets: Targets,
+        /// What.
+        deed: Deed,
+    },
+    /// Makes a file; one that is there is cut to nothing first.
+    Create {
+        /// Where.
+        path: String,
+        /// The least and the most bytes; uniform between.
+        bytes: (u64, u64),
+        /// Whether it is waited for until it is on the medium.
+        durability: Durability,
+    },
+    /// Makes a directory, and those above it that are missing.
+    MakeDirectory {
+        /// Where.
+        path: String,
+    },
+    /// Makes a symbolic link.
+    Symlink {
+        /// Where.
+        path: String,
+        /// What it points to.
+        target: String,
+    },
+    /// Copies a file or a tree, file by file, as `cp -r` does.
+    Copy {
+        /// What.
+        at: String,
+        /// Where to; the copy has this path.
+        to: String,
+        /// Bytes of a read and a write.
+        chunk: u64,
+    },
+    /// Lets the file system live some days at once; the drive has no part in it.
+    Age(AgeAction),
     /// Puts trees at the top of an empty file system at once, each under its own name; the drive
     /// has no part in it.
     PlaceTrees {
@@ -103,6 +148,8 @@ pub enum Action {
         chunk: u64,
         /// What ends it before everything was met.
         end: Option<End>,
+        /// Whether each directory at the top has a row of its own.
+        rows: Rows,
     },
     /// Reads two trees side by side, file by file, and compares them.
     Diff {
@@ -110,8 +157,8 @@ pub enum Action {
         at: String,
         /// The other.
         with: String,
-        /// Bytes of a read.
-        chunk: u64,
+        /// Bytes of a read; `None`: as GNU diff reads.
+        chunk: Option<u64>,
     },
     /// Removes a tree.
     Remove {
@@ -249,6 +296,46 @@ pub enum MakeStyle {
         /// compressed with. `None`: none.
         unpack_rate: Option<u64>,
     },
+}
+
+/// How much of its tree a run of a step makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stages {
+    /// All of it.
+    All,
+    /// The next of this many parts.
+    Parts(u64),
+    /// The next directory with its files.
+    Directories,
+}
+
+/// A part of a life: what a profile does to a file system in some days.
+#[derive(Clone, Debug)]
+pub struct AgeAction {
+    /// What the file system is used for.
+    pub profile: Arc<Profile>,
+    /// How many days; 0 only fills it, the first time.
+    pub days: u64,
+    /// The directory in which it lives; empty for the root.
+    pub into: String,
+}
+
+/// Which rows of the report a step over a tree gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rows {
+    /// None but its own.
+    Whole,
+    /// One for each directory at the top.
+    Directories(Warmth),
+}
+
+/// What is in memory when a directory's turn comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Warmth {
+    /// What is there from what was done before.
+    AsItIs,
+    /// Nothing: the file system is closed and opened, outside of the row's time.
+    Cold,
 }
 
 /// What is done with everything in a tree.

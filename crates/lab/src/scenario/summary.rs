@@ -9,6 +9,7 @@ use crate::report::{
     Column, Distribution, DriveReport, FilesystemReport, JournalFigures, MODEL_VERSION, Measure,
     Report, SCHEMA, TimeKind,
 };
+use crate::results;
 use extant_chart::Figure;
 use extant_engine::read_superblock;
 use extant_sim::device::{Activity, TraceKeeping};
@@ -42,6 +43,7 @@ pub(super) fn report(
         processes: Vec::new(),
         measures: Vec::new(),
         steps: Vec::new(),
+        results: Vec::new(),
         trace_hash: match world.time {
             Time::Virtual(_) => {
                 format!("{:016x}", hashes.fold(0, |all, hash| random::mix(all ^ hash)))
@@ -60,12 +62,16 @@ pub(super) fn report(
             report.steps.extend(one.steps.iter().cloned());
         }
     }
+    report.results = results::evaluate(&scenario.results, &report);
     report
 }
 
 /// A row of all copies of a process: from the first start to the last end.
 fn together(copies: &[Finished], row: usize) -> Measure {
-    let marks = || copies.iter().filter_map(|one| one.marks.get(row));
+    // Copies of which each has rows of its own name have no other in this place.
+    let name = &copies[0].measures[row].measure;
+    let is_same = |one: &&Finished| one.measures.get(row).is_some_and(|row| row.measure == *name);
+    let marks = || copies.iter().filter(is_same).filter_map(|one| one.marks.get(row));
     let first = marks().map(|(start, _)| *start).min_by_key(|mark| mark.ns);
     let last = marks().map(|(_, end)| *end).max_by_key(|mark| mark.ns);
     let mut measure = copies[0].measures[row].clone();
@@ -75,7 +81,7 @@ fn together(copies: &[Finished], row: usize) -> Measure {
         measure.elapsed_ns = last.ns - first.ns;
         measure.traffic = last.traffic.since(&first.traffic);
     }
-    let rows = copies[1..].iter().filter_map(|one| one.measures.get(row));
+    let rows = copies[1..].iter().filter(is_same).filter_map(|one| one.measures.get(row));
     measure.work = rows.fold(measure.work, |work, other| work.and(&other.work));
     measure
 }

@@ -13,7 +13,32 @@ use std::sync::Arc;
 /// What glibc's readdir asks for at once.
 const LISTING_BYTES: usize = 32 << 10;
 /// Directories lie at most so deep: a volume whose directories contain each other is damaged.
-const DEPTH_MAX: usize = 4096;
+pub(super) const DEPTH_MAX: usize = 4096;
+
+/// What GNU diff reads of each file before the rest: `st_blksize` of the time.
+const FIRST_BYTES: u64 = 4096;
+/// The rest of a file is read at once up to this many bytes.
+const REST_BYTES_MAX: u64 = 16 << 20;
+
+/// How two files are compared, and the memory for it.
+struct Compared {
+    chunk: Option<u64>,
+    first: Vec<u8>,
+    second: Vec<u8>,
+}
+
+impl Compared {
+    fn new(chunk: Option<u64>) -> Compared {
+        Compared { chunk, first: Vec::new(), second: Vec::new() }
+    }
+
+    fn grow(&mut self, bytes: usize) {
+        if self.first.len() < bytes {
+            self.first.resize(bytes, 0);
+            self.second.resize(bytes, 0);
+        }
+    }
+}
 
 /// Something that was found: where, and what its directory says of it.
 struct Found {
@@ -21,13 +46,18 @@ struct Found {
     entry: DirectoryEntry,
 }
 
-fn name(entry: &DirectoryEntry) -> &OsStr {
+pub(super) fn name(entry: &DirectoryEntry) -> &OsStr {
     OsStr::from_bytes(&entry.name)
+}
+
+/// Bytes of a volume as a path.
+pub(super) fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
 }
 
 impl Worker {
     /// The names of a directory but "." and "..", in the order of readdir or sorted.
-    fn names(
+    pub(super) fn names(
         &mut self,
         filesystem: &Filesystem,
         directory: &Path,
@@ -54,7 +84,7 @@ impl Worker {
     }
 
     /// What an entry is; looked up where the directory does not say.
-    fn file_type(
+    pub(super) fn file_type(
         &mut self,
         filesystem: &Filesystem,
         path: &Path,
@@ -115,6 +145,28 @@ impl Worker {
             worker.go_on(end, started)?;
             worker.visit(filesystem, task, &one, &mut buffer)
         })
+    }
+
+    /// The paths of all files below a directory, in this order; a file is found by listing.
+    pub(super) fn files_below(&mut self, at: &str, order: Order) -> Outcome<Vec<String>> {
+        let world = Arc::clone(&self.world);
+        let in_use = self.enter(&world)?;
+        let filesystem = &in_use.filesystem;
+        let mut found = Vec::new();
+        self.each(filesystem, Path::new(at), order, &mut |worker, one| {
+            if worker.file_type(filesystem, &one.path, &one.entry)? != FileType::Directory {
+                let path =
+                    one.path.to_str().map(str::to_owned).ok_or_else(|| {
+                        Stop::Failed(format!("{}: is no text", one.path.display()))
+                    })?;
+                found.push((one.entry.ino, path));
+            }
+            Ok(())
+        })?;
+        if order == Order::Inode {
+            found.sort();
+        }
+        Ok(found.into_iter().map(|(_, path)| path).collect())
     }
 
     /// Whether a walk that began at `started` goes on.
@@ -185,7 +237,12 @@ impl Worker {
         }
     }
 
-    fn read_file(&mut self, filesystem: &Filesystem, path: &Path, buffer: &mut [u8]) -> Outcome {
+    pub(super) fn read_file(
+        &mut self,
+        filesystem: &Filesystem,
+        path: &Path,
+        buffer: &mut [u8],
+    ) -> Outcome {
         let file = self.call(Call::Open, || filesystem.open_file(path))?;
         let mut offset = 0;
         loop {
@@ -211,11 +268,11 @@ impl Worker {
         Ok(length)
     }
 
-    pub(super) fn diff(&mut self, at: &str, with: &str, chunk: u64) -> Outcome {
+    pub(super) fn diff(&mut self, at: &str, with: &str, chunk: Option<u64>) -> Outcome {
         let world = Arc::clone(&self.world);
         let in_use = self.enter(&world)?;
         let filesystem = &in_use.filesystem;
-        let mut buffers = (vec![0; chunk as usize], vec![0; chunk as usize]);
+        let mut buffers = Compared::new(chunk);
         let mut pairs = vec![(PathBuf::from(at), PathBuf::from(with))];
         while let Some((one, other)) = pairs.pop() {
             if pairs.len() > DEPTH_MAX * DEPTH_MAX {
@@ -247,29 +304,46 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads two files piece by piece in turn, as far as they agree.
+    /// Reads two files in turn, as far as they agree: piece by piece, or as GNU diff does, a
+    /// buffer of each to see whether they are text, then the rest of the one, then of the other.
     fn compare(
         &mut self,
         filesystem: &Filesystem,
         (one, other): (&Path, &Path),
-        (first, second): &mut (Vec<u8>, Vec<u8>),
+        buffers: &mut Compared,
     ) -> Outcome {
         let file = self.call(Call::Open, || filesystem.open_file(one))?;
         let twin = self.call(Call::Open, || filesystem.open_file(other))?;
         self.work.files += 2;
         let mut offset = 0;
         loop {
-            let length = self.read_at(&file, one, offset, first)?;
-            let also = self.read_at(&twin, other, offset, second)?;
+            let bytes = match buffers.chunk {
+                Some(chunk) => chunk,
+                None if offset == 0 => FIRST_BYTES,
+                None => {
+                    let sizes = (self.size(&file)?, self.size(&twin)?);
+                    let rest = sizes.0.max(sizes.1).saturating_sub(offset);
+                    rest.clamp(FIRST_BYTES, REST_BYTES_MAX)
+                }
+            } as usize;
+            buffers.grow(bytes);
+            let Compared { first, second, .. } = buffers;
+            let length = self.read_at(&file, one, offset, &mut first[..bytes])?;
+            let also = self.read_at(&twin, other, offset, &mut second[..bytes])?;
             if first[..length] != second[..also] {
                 self.work.differences += 1;
                 return Ok(());
             }
             offset += length as u64;
-            if length < first.len() {
+            if length < bytes {
                 return Ok(());
             }
         }
+    }
+
+    /// The size of an open file: known to the caller from opening it.
+    fn size(&self, file: &File) -> Outcome<u64> {
+        Ok(file.metadata().map_err(|error| Stop::Failed(error.to_string()))?.size)
     }
 
     pub(super) fn remove(&mut self, at: &str) -> Outcome {

@@ -1,14 +1,16 @@
 //! What the processes of a run share.
 //!
-//! *Locking*: `alive` is short, and waited for with `ended`.
+//! *Locking*: `alive` is short, and waited for with `ended`; `gone` and `lives` are short, and no
+//! other lock is taken with them held.
 use super::mount::Mount;
 use super::time::Time;
 use super::tree::{Tree, TreeSpec};
 use super::{ProcessEntry, Scenario};
+use crate::ageing::Life;
 use crate::report::Traffic;
 use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
 use extant_sim::device::SimDevice;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -72,6 +74,10 @@ pub(super) struct World {
     stopped: AtomicBool,
     /// How often each drive has lost its power.
     cuts: Vec<AtomicU32>,
+    /// Numbers of files that steps took away from their trees, by the trees' places.
+    gone: ShortLock<BTreeMap<String, BTreeSet<u32>>>,
+    /// Lives of file systems between two steps that go on with them.
+    lives: ShortLock<BTreeMap<String, Life>>,
 }
 
 impl World {
@@ -88,6 +94,8 @@ impl World {
             ended: WaitQueue::new(time.clock()),
             alive: ShortLock::new(alive),
             stopped: AtomicBool::new(false),
+            gone: ShortLock::new(BTreeMap::new()),
+            lives: ShortLock::new(BTreeMap::new()),
             cuts: drives.iter().map(|_| AtomicU32::new(0)).collect(),
             scenario,
             scale,
@@ -121,6 +129,31 @@ impl World {
     pub(super) fn end(&self, process: usize) {
         self.alive.lock()[process] -= 1;
         self.ended.wake_all();
+    }
+
+    /// Numbers of files that are gone from the tree at this place.
+    pub(super) fn gone(&self, place: &str) -> BTreeSet<u32> {
+        self.gone.lock().get(place).cloned().unwrap_or_default()
+    }
+
+    /// The file of that number is gone from the tree at this place.
+    pub(super) fn take_away(&self, place: &str, number: u32) {
+        self.gone.lock().entry(place.to_owned()).or_default().insert(number);
+    }
+
+    /// The tree at this place is made again.
+    pub(super) fn give_back(&self, place: &str) {
+        self.gone.lock().remove(place);
+    }
+
+    /// The life of that name, for a step to go on with it.
+    pub(super) fn take_life(&self, name: &str) -> Option<Life> {
+        self.lives.lock().remove(name)
+    }
+
+    /// A life whose step has ended.
+    pub(super) fn keep_life(&self, name: String, life: Life) {
+        self.lives.lock().insert(name, life);
     }
 
     /// How often the drive of that number has lost its power.

@@ -9,4 +9,5 @@ mod record;
 mod replay;
 
 pub use record::{Call, FileRecord, HEAD, Name, SessionError, read, write_line};
+pub(crate) use replay::relive;
 pub use replay::{CallTimes, SessionReport, Traffic, replay};

@@ -5,7 +5,6 @@
 //! after the end of the one before as it came in the session: a closed loop. A call that failed in
 //! the session is made too; one that ends otherwise than it did is counted.
 use super::record::{Call, FileRecord, Name, SessionError};
-use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, Clock, MemoryDevice};
 use extant_engine::preset::Policies;
 use extant_engine::{
@@ -85,11 +84,7 @@ pub fn replay(
     seed: u64,
 ) -> Result<SessionReport, SessionError> {
     let clock = VirtualClock::new(Settings::default());
-    let queue = QueueSettings {
-        elevator: policies.elevator,
-        requests_max: policies.requests,
-        ..QueueSettings::default()
-    };
+    let queue = policies.queue();
     let settings = DeviceSettings {
         name: "drive".to_owned(),
         queue,
@@ -111,7 +106,7 @@ pub fn replay(
         let filesystem = Filesystem::open(seam, &options)?;
         time.settle();
         let (start, before) = (time.local_now(), inner.statistics());
-        let mut life = Life::new(&filesystem, &time);
+        let mut life = Life::new(&filesystem, Some(&time));
         records.iter().try_for_each(|record| life.live(record))?;
         let Life { calls, left_out, differ, files, .. } = life;
         drop(files);
@@ -122,6 +117,17 @@ pub fn replay(
         Ok(SessionReport { calls, left_out, differ, elapsed_ns, traffic })
     });
     ran.map_err(|error| SessionError::Run(error.to_string()))?
+}
+
+/// Lives records again on a file system, without their pauses, and writes all of it.
+///
+/// # Errors
+/// It cannot be written to its end. A call that ends otherwise than in the session is no error.
+pub(crate) fn relive(filesystem: &Filesystem, records: &[FileRecord]) -> Result<(), SessionError> {
+    let mut life = Life::new(filesystem, None);
+    records.iter().try_for_each(|record| life.live(record))?;
+    drop(life);
+    Ok(filesystem.sync()?)
 }
 
 /// What a drive did between two looks.
@@ -138,7 +144,8 @@ fn since(after: &Statistics, before: &Statistics) -> Traffic {
 /// A session that is lived again.
 struct Life<'a> {
     filesystem: &'a Filesystem,
-    clock: &'a VirtualClock,
+    /// By which pauses are waited for and calls timed; `None`: neither.
+    clock: Option<&'a VirtualClock>,
     /// What the session has made, by its numbers there.
     made: BTreeMap<u64, Inode>,
     /// Open files, by node, with how often each is open.
@@ -152,7 +159,7 @@ struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
-    fn new(filesystem: &'a Filesystem, clock: &'a VirtualClock) -> Life<'a> {
+    fn new(filesystem: &'a Filesystem, clock: Option<&'a VirtualClock>) -> Life<'a> {
         Life {
             filesystem,
             clock,
@@ -167,28 +174,32 @@ impl<'a> Life<'a> {
     }
 
     fn live(&mut self, record: &FileRecord) -> Result<(), SessionError> {
-        if let Some((session, here)) = self.before {
+        if let (Some((session, here)), Some(clock)) = (self.before, self.clock) {
             let pause = record.at_ns.saturating_sub(session);
             let due = here.saturating_add(pause);
-            while pause > 0 && self.clock.now() < due {
-                self.clock.park(Some(due));
+            while pause > 0 && clock.now() < due {
+                clock.park(Some(due));
             }
         }
-        let began = self.clock.local_now();
+        let began = self.now();
         match self.call(record) {
             None => self.left_out += 1,
             Some(result) => {
                 let error = result.err().map_or(0, |error| error.errno());
                 self.differ += u64::from(error != record.error);
-                let took = self.clock.local_now().saturating_sub(began);
+                let took = self.now().saturating_sub(began);
                 let times = self.calls.entry(record.call.kind().to_owned()).or_default();
                 times.session.add(record.took_ns);
                 times.replay.add(took);
             }
         }
         let ended = record.at_ns.saturating_add(record.took_ns);
-        self.before = Some((ended, self.clock.local_now()));
+        self.before = Some((ended, self.now()));
         Ok(())
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.map_or(0, VirtualClock::local_now)
     }
 
     fn inodes(&self) -> Inodes<'a> {

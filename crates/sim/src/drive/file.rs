@@ -2,7 +2,7 @@
 //! line, key, reason.
 use super::network::{NetworkSpec, NetworkVolume};
 use super::object::{ObjectSpec, ObjectStore};
-use super::rotating::{Rotating, RotatingSpec};
+use super::rotating::{Controller, Rotating, RotatingSpec};
 use super::ssd::{Ssd, SsdSpec};
 use super::{Drive, presets};
 use serde::Serialize;
@@ -16,11 +16,22 @@ pub use super::section::{FileError, Section, Source};
 /// No drive file is longer.
 const MOST_BYTES: u64 = 1 << 20;
 
+/// What hosts send at a time since commands have 48 bits of address: `largest_command` where a
+/// file has none. Before, a command of IDE counted at most 256 sectors.
+const LARGEST_COMMAND_BYTES: u64 = 512 << 10;
+/// What `largest_command` can be.
+const COMMANDS: std::ops::RangeInclusive<u64> = 4096..=64 << 20;
+
 /// A drive as its file describes it, checked.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DriveSpec {
     /// The file's `name`, or that of the file.
     pub name: String,
+    /// The file that the facts of its controller were taken from, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts: Option<String>,
+    /// The longest command that hosts of its time send it, in bytes.
+    pub largest_command_bytes: u64,
     /// What it is, with its facts.
     #[serde(flatten)]
     pub kind: DriveKind,
@@ -31,7 +42,7 @@ pub struct DriveSpec {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DriveKind {
     /// A disk.
-    Rotating(RotatingSpec),
+    Rotating(Box<RotatingSpec>),
     /// A solid-state drive.
     Ssd(SsdSpec),
     /// A volume behind a network.
@@ -54,7 +65,7 @@ impl DriveSpec {
 
     /// What one request of the drive can carry at most, in bytes, where it is made of such units;
     /// 0 where it is not.
-    pub fn unit_bytes(&self) -> u64 {
+    fn unit_bytes(&self) -> u64 {
         match &self.kind {
             DriveKind::Object(spec) => spec.object_bytes,
             DriveKind::Rotating(_) | DriveKind::Ssd(_) | DriveKind::Network(_) => 0,
@@ -62,9 +73,28 @@ impl DriveSpec {
     }
 }
 
-/// The drive of that file. The error is one line that names the file and, where there is one, line
-/// and key.
+/// The drive of that file. Where there is a file `facts/NAME.toml` beside `NAME.toml`, it says what
+/// is known of the controller: its tables `controller` and `bus`. The error is one line that names
+/// the file and, where there is one, line and key.
 pub fn load(path: &Path) -> Result<DriveSpec, FileError> {
+    let beside = path.file_name().map(|name| path.with_file_name("facts").join(name));
+    load_with(path, beside.filter(|facts| facts.is_file()).as_deref())
+}
+
+/// As [`load`], with the facts of that file.
+pub fn load_with(path: &Path, facts: Option<&Path>) -> Result<DriveSpec, FileError> {
+    let text = contents(path)?;
+    let file = path.display().to_string();
+    let controller = facts.map(load_facts).transpose()?;
+    let spec = parse_with(&file, &text, controller.as_ref())?;
+    Ok(DriveSpec { facts: facts.map(|facts| facts.display().to_string()), ..spec })
+}
+
+fn load_facts(path: &Path) -> Result<Controller, FileError> {
+    parse_facts(&path.display().to_string(), &contents(path)?)
+}
+
+fn contents(path: &Path) -> Result<String, FileError> {
     let file = path.display().to_string();
     let whole =
         |reason: String| FileError { file: file.clone(), line: 0, key: String::new(), reason };
@@ -75,24 +105,63 @@ pub fn load(path: &Path) -> Result<DriveSpec, FileError> {
     if text.len() as u64 > MOST_BYTES {
         return Err(whole(format!("is too long: a drive file has at most {MOST_BYTES} bytes")));
     }
-    parse(&file, &text)
+    Ok(text)
+}
+
+/// The facts of a controller in that text; `file` is what errors call it.
+pub fn parse_facts(file: &str, text: &str) -> Result<Controller, FileError> {
+    let source = Source { file, text };
+    let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
+    let mut section = Section::root(&source, table.get_ref());
+    section.optional_text("name")?;
+    section.optional_text("about")?;
+    let found = Controller::read(&mut section)?;
+    section.finish()?;
+    found.ok_or_else(|| source.error(0, "", "has no table controller, and no table bus"))
 }
 
 /// The drive of that text; `file` is what errors call it.
 pub fn parse(file: &str, text: &str) -> Result<DriveSpec, FileError> {
+    parse_with(file, text, None)
+}
+
+fn parse_with(file: &str, text: &str, facts: Option<&Controller>) -> Result<DriveSpec, FileError> {
     let source = Source { file, text };
     let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
     let stem =
         Path::new(file).file_stem().map_or_else(|| file.into(), |stem| stem.to_string_lossy());
-    from_section(Section::root(&source, table.get_ref()), &stem)
+    section_with(Section::root(&source, table.get_ref()), &stem, facts)
+}
+
+/// The drive of that table, with changes to what a file says, as `spec` was made: with the facts of
+/// the same file.
+pub fn changed(section: Section<'_>, spec: &DriveSpec) -> Result<DriveSpec, FileError> {
+    let facts = spec.facts.clone();
+    let controller = facts.as_deref().map(|file| load_facts(Path::new(file))).transpose()?;
+    let changed = section_with(section, &spec.name, controller.as_ref())?;
+    Ok(DriveSpec { facts, ..changed })
 }
 
 /// The drive of that table; `stem` is what it is called when the table does not say.
-pub fn from_section(mut section: Section<'_>, stem: &str) -> Result<DriveSpec, FileError> {
+pub fn from_section(section: Section<'_>, stem: &str) -> Result<DriveSpec, FileError> {
+    section_with(section, stem, None)
+}
+
+fn section_with(
+    mut section: Section<'_>,
+    stem: &str,
+    facts: Option<&Controller>,
+) -> Result<DriveSpec, FileError> {
     let name = section.optional_text("name")?.unwrap_or(stem).to_owned();
     section.optional_text("about")?;
     let kind = match section.optional_text("kind")?.unwrap_or("rotating") {
-        "rotating" => DriveKind::Rotating(RotatingSpec::from_section(&mut section)?),
+        "rotating" => {
+            DriveKind::Rotating(Box::new(RotatingSpec::from_section(&mut section, facts)?))
+        }
+        kind if facts.is_some() => {
+            let reason = format!("facts of a controller are for rotating drives, not for {kind:?}");
+            return Err(section.error("kind", reason));
+        }
         "ssd" => DriveKind::Ssd(SsdSpec::from_section(&mut section)?),
         "network" => DriveKind::Network(NetworkSpec::from_section(&mut section)?),
         "object" => DriveKind::Object(ObjectSpec::from_section(&mut section)?),
@@ -102,8 +171,12 @@ pub fn from_section(mut section: Section<'_>, stem: &str) -> Result<DriveSpec, F
             return Err(section.error("kind", reason));
         }
     };
+    let mut spec = DriveSpec { name, facts: None, largest_command_bytes: 0, kind };
+    let default = LARGEST_COMMAND_BYTES.max(spec.unit_bytes());
+    spec.largest_command_bytes =
+        section.whole_within("largest_command", COMMANDS, Some(default))?;
     section.finish()?;
-    Ok(DriveSpec { name, kind })
+    Ok(spec)
 }
 
 /// The preset of that name. The error names those that there are.

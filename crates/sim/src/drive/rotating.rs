@@ -13,7 +13,10 @@
 //! is free; a command is in exactly one of `waiting`, `filling`, `flushing` and `finished`, or is
 //! the `arriving` part of a write; the parts of a finished command add up to its time.
 mod arm;
+mod cache;
+mod controller;
 mod layout;
+mod overhead;
 mod reading;
 mod seek;
 mod segments;
@@ -24,12 +27,15 @@ mod writing;
 use super::{AnsweredBy, Command, Done, Drive, DriveInfo, Parts, Unflushed};
 use extant_block::Operation;
 use layout::{Arm, Layout};
-use segments::Segments;
+use segments::{ForWrites, Segments};
 use std::collections::VecDeque;
 use write_buffer::{Piece, WriteBuffer};
 
+pub use cache::{Bus, Cache, Destage, LookAhead, Order, Reach, ReadingOn, StartOf};
+pub use controller::Controller;
+pub use overhead::{After, Overhead};
 pub use seek::Seek;
-pub use spec::{Cache, LookAhead, Overhead, RotatingSpec, Zone};
+pub use spec::{RotatingSpec, Zone};
 
 /// A rotating disk in virtual time.
 pub struct Rotating {
@@ -56,6 +62,8 @@ pub struct Rotating {
     /// Answers in the order of their time.
     finished: VecDeque<Done>,
     scratch: Vec<u64>,
+    /// The last read or write that came.
+    before: Operation,
     head: u64,
 }
 
@@ -65,6 +73,8 @@ struct Waiting {
     first: u64,
     end: u64,
     arrival: u64,
+    /// The read or write that came before it: the controller's time depends on it.
+    before: Operation,
     /// When the caches were last asked for it in vain: in the same instant they need not be asked
     /// again.
     missed_at: Option<u64>,
@@ -114,6 +124,12 @@ impl Rotating {
         let layout = Layout::new(spec);
         let (rate, least_seek_ns) = layout.fastest();
         let room = u64::from(spec.cache.write_segments) * spec.cache.segment_sectors;
+        let for_writes = match (spec.cache.separate_write_segment, spec.cache.keep_written) {
+            (true, true) => ForWrites::Last,
+            (true, false) => ForWrites::Reserved,
+            (false, true) => ForWrites::Shared(spec.cache.write_segments),
+            (false, false) => ForWrites::None,
+        };
         Rotating {
             info: DriveInfo {
                 name: name.to_owned(),
@@ -127,8 +143,11 @@ impl Rotating {
             now: 0,
             arm: Arm { cylinder: 0, head: 0, at: 0 },
             bus_free_at: 0,
-            segments: Segments::new(spec.cache.segments, spec.cache.segment_sectors),
-            buffer: WriteBuffer::new(if spec.cache.write_back { room } else { 0 }),
+            segments: Segments::new(spec.cache.segments, spec.cache.segment_sectors, for_writes),
+            buffer: WriteBuffer::new(
+                if spec.cache.write_back { room } else { 0 },
+                spec.cache.write_runs as usize,
+            ),
             piece: None,
             passing: None,
             waiting: Vec::new(),
@@ -137,15 +156,10 @@ impl Rotating {
             flushing: Vec::new(),
             finished: VecDeque::new(),
             scratch: Vec::new(),
+            before: Operation::Read,
             head: 0,
             spec: spec.clone(),
         }
-    }
-
-    fn bus_ns(&self, sectors: u64) -> u64 {
-        let bytes = u128::from(sectors) * u128::from(self.spec.sector_bytes);
-        u64::try_from(bytes * 1_000_000_000 / u128::from(self.spec.cache.bus_bytes_per_second))
-            .unwrap_or(u64::MAX)
     }
 
     fn finish(&mut self, waiting: &Waiting, at: u64, parts: Parts, by: AnsweredBy) {
@@ -155,15 +169,18 @@ impl Rotating {
         self.finished.insert(later, Done { id, at, parts, hit: by == AnsweredBy::Cache });
     }
 
-    /// Adds the transfer to the host, which starts at `from` or when the interface is free, and
-    /// ends the command.
-    fn send(&mut self, waiting: &Waiting, from: u64, mut parts: Parts, by: AnsweredBy) {
+    /// Adds the transfer to the host of what the cache holds, which starts at `from` or when the
+    /// interface is free, and ends the command.
+    fn send(&mut self, waiting: &Waiting, from: u64, mut parts: Parts) {
+        let overhead = &self.spec.overhead;
         let start = from.max(self.bus_free_at);
         parts.queued += start - from;
-        parts.bus = self.bus_ns(waiting.end - waiting.first);
-        self.bus_free_at = start + parts.bus;
+        parts.overhead += overhead.preparation_ns + overhead.read_completion_ns;
+        parts.bus = self.spec.cache.bus.read_ns(waiting.end - waiting.first);
+        let end = start + overhead.preparation_ns + parts.bus + overhead.read_completion_ns;
+        self.bus_free_at = end;
         self.head = waiting.end;
-        self.finish(waiting, self.bus_free_at, parts, by);
+        self.finish(waiting, end, parts, AnsweredBy::Cache);
     }
 
     // ---- time
@@ -183,7 +200,7 @@ impl Rotating {
             return Some(self.arm.at);
         }
         if !self.waiting.is_empty() || (self.is_pressed() && self.buffer.is_dirty()) {
-            return Some(self.arm.at.max(self.grace_end()).max(self.now));
+            return Some(self.arm.at.max(self.held_until()).max(self.now));
         }
         if !self.buffer.is_dirty() {
             return None;
@@ -194,8 +211,8 @@ impl Rotating {
         })
     }
 
-    fn grace_end(&self) -> u64 {
-        self.segments.stream.map_or(0, |stream| stream.grace_end)
+    fn held_until(&self) -> u64 {
+        self.segments.stream.map_or(0, |stream| stream.held_until)
     }
 
     /// Whether somebody waits for the buffer to be emptied.
@@ -243,8 +260,12 @@ impl Drive for Rotating {
         // is the caller's business.
         let sectors = command.bytes.div_ceil(sector).clamp(1, self.layout.sectors);
         let first = (command.offset / sector).min(self.layout.sectors - sectors);
-        let waiting =
-            Waiting { command, first, end: first + sectors, arrival: now, missed_at: None };
+        let before = self.before;
+        if command.operation != Operation::Flush {
+            self.before = command.operation;
+        }
+        let end = first + sectors;
+        let waiting = Waiting { command, first, end, arrival: now, before, missed_at: None };
         match command.operation {
             Operation::Flush => self.flush(waiting),
             Operation::Read => self.submit_read(waiting),

@@ -208,8 +208,13 @@ impl<'a> Section<'a> {
 
     /// `true` or `false`; `false` when the key is absent.
     pub fn flag(&mut self, key: &str) -> Result<bool, FileError> {
+        self.flag_or(key, false)
+    }
+
+    /// `true` or `false`, or the default when the key is absent.
+    pub fn flag_or(&mut self, key: &str, default: bool) -> Result<bool, FileError> {
         let Some(value) = self.find(key) else {
-            return Ok(false);
+            return Ok(default);
         };
         match value.get_ref() {
             DeValue::Boolean(flag) => Ok(*flag),

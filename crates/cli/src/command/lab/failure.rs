@@ -28,6 +28,17 @@ pub fn drive(word: &str) -> Result<DriveSpec, Error> {
     drive_file::find(word).map_err(|error| Error::new(error.to_string()))
 }
 
+/// The drive of that file, with the facts of its controller in another.
+pub fn drive_with_facts(word: &str, facts: &Path) -> Result<DriveSpec, Error> {
+    if PRESETS.iter().any(|preset| preset.name == word) {
+        return Err(Error::usage(format!(
+            "--facts is for the drive of a file, and {word} is built in"
+        )));
+    }
+    drive_file::load_with(Path::new(word), Some(facts))
+        .map_err(|error| Error::new(error.to_string()))
+}
+
 /// The scenario of that name or file.
 pub fn scenario(word: &str) -> Result<Scenario, Error> {
     if !means_file(word) && scenario::builtin(word).is_none() {

@@ -4,14 +4,16 @@ use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_chart::{Alignment, Figure, Table, beside, wrapped};
-use extant_engine::preset::{COLUMNS, PRESETS, Policies};
+use extant_engine::preset::{COLUMNS, PRESETS, Policies, source};
 use extant_lab::page;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// List what can be chosen: the columns of the policies with all their choices, and the presets.
 ///
 /// A preset names a choice for each column; --preset of `extant lab run` takes a preset, columns to
-/// change in it, or both.
+/// change in it, or both. Each choice of a preset that stands for a system of the past has the year
+/// and the source that it is known from.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant lab policies
@@ -47,11 +49,18 @@ struct Preset {
     name: &'static str,
     line: &'static str,
     columns: serde_json::Map<String, serde_json::Value>,
+    sources: BTreeMap<&'static str, Source>,
+}
+
+#[derive(Serialize)]
+struct Source {
+    year: u16,
+    source: &'static str,
 }
 
 /// Prints them. With `--json`: `{"columns": [{"name", "line", "choices": [{"name", "line"}]}],
-/// "presets": [{"name", "line", "columns": {COLUMN: CHOICE}}]}`; a column without choices takes a
-/// number.
+/// "presets": [{"name", "line", "columns": {COLUMN: CHOICE}, "sources": {COLUMN: {"year",
+/// "source"}}}]}`; a column without choices takes a number, and presets of today have no sources.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     let tables = tables()?;
@@ -75,10 +84,15 @@ fn tables() -> Result<Tables, Error> {
         let policies: Policies =
             row.name.parse().map_err(|error| Error::new(format!("{error}")))?;
         let chosen = policies.names.columns();
+        let sources = COLUMNS.iter().filter_map(|column| {
+            let found = source(row.name, column.name)?;
+            Some((column.name, Source { year: found.year, source: found.source }))
+        });
         presets.push(Preset {
             name: row.name,
             line: row.line,
             columns: chosen.map(|(column, choice)| (column.to_owned(), choice.into())).collect(),
+            sources: sources.collect(),
         });
     }
     Ok(Tables { columns: columns.collect(), presets })
@@ -100,6 +114,16 @@ fn page(tables: &Tables) -> String {
         presets.row([column.name.to_owned()].into_iter().chain(choices));
     }
     let mut figures = vec![Figure::new("Which preset chooses what", presets).section("Presets")];
+    for preset in tables.presets.iter().filter(|preset| !preset.sources.is_empty()) {
+        let heads = ["column", "choice", "year", "source"].map(|head| (head, Alignment::Left));
+        let mut table = Table::new(preset.name, &heads);
+        for (column, choice) in &preset.columns {
+            let Some(known) = preset.sources.get(column.as_str()) else { continue };
+            let choice = choice.as_str().unwrap_or_default();
+            table.row([column, choice, &known.year.to_string(), known.source].map(str::to_owned));
+        }
+        figures.push(Figure::new(preset.name, table).line(preset.line).section("Sources"));
+    }
     for column in tables.columns.iter().filter(|column| !column.choices.is_empty()) {
         let mut table = Table::new(
             column.name,
@@ -130,7 +154,14 @@ fn text(tables: &Tables, columns: usize) -> String {
         text.push('\n');
         text.push_str(&wrapped(&format!("{}: {}", preset.name, preset.line), columns, 2));
         for (column, choice) in &preset.columns {
-            text.push_str(&format!("  {column:<20}  {}\n", choice.as_str().unwrap_or_default()));
+            let line = format!("  {column:<20}  {}", choice.as_str().unwrap_or_default());
+            match preset.sources.get(column.as_str()) {
+                Some(Source { year, source }) => {
+                    let known = format!("{year}, {source}");
+                    text.push_str(&beside(&format!("{line:<48}  "), &known, columns));
+                }
+                None => text.push_str(&format!("{line}\n")),
+            }
         }
     }
     text

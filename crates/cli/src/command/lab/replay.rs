@@ -33,6 +33,10 @@ pub struct Arguments {
     /// A built-in drive, or a file
     #[arg(long, value_name = "DRIVE")]
     pub drive: String,
+    /// What is known of the drive's controller: tables `controller` and `bus` in DiskSim's words.
+    /// Without it, of a drive's file DIR/NAME.toml, the file DIR/facts/NAME.toml where there is one
+    #[arg(long, value_name = "FILE")]
+    pub facts: Option<PathBuf>,
     /// The trace
     #[arg(long, value_name = "FILE")]
     pub trace: PathBuf,
@@ -76,7 +80,13 @@ struct Times<'a> {
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     arguments.data.check()?;
-    let spec = failure::drive(&arguments.drive)?;
+    let spec = match &arguments.facts {
+        Some(facts) => failure::drive_with_facts(&arguments.drive, facts)?,
+        None => failure::drive(&arguments.drive)?,
+    };
+    if let Some(facts) = spec.facts.as_ref().filter(|_| arguments.facts.is_none()) {
+        console.warn(&format!("{}: with the facts in {facts}", spec.name));
+    }
     let (times, measured) = match arguments.format {
         Format::Measured => closed(&spec, arguments)?,
         Format::Disksim => (at_times(&spec, arguments, TraceFormat::DiskSim)?, None),

@@ -20,7 +20,9 @@ use crate::inode::placed::Before;
 use crate::inode::rights::RunRights;
 use crate::inode::unfinished::{pause, strike};
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{write_back_awaited, write_before_commit, write_out};
+use crate::inode::write_back::{
+    choose, unchoose, write_back_awaited, write_before_commit, write_out,
+};
 use crate::policy::allocation::Purpose;
 use crate::policy::readahead::LargeReads;
 use crate::space::Reservation;
@@ -86,7 +88,8 @@ pub(crate) fn read(
     check_mapped(&state)?;
     let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
     let policy = &volume.store.policies.file_read_ahead;
-    let reader = read::Reader::new(volume, &node.pages, &state);
+    let mut reader = read::Reader::new(volume, &node.pages, &state);
+    reader.call_end = offset.saturating_add(length as u64);
     let takes_whole = policy.large_reads() == LargeReads::Bypass && length >= read::LARGE_BYTES_MIN;
     let part_bytes = if takes_whole { usize::MAX } else { policy.part_bytes() as usize };
     let mut done = remembered::read(&reader, node, stream, offset, &mut buffer[..length]);
@@ -134,6 +137,7 @@ pub(crate) fn write(
         return Err(ErrorKind::FileTooLarge.into());
     }
     let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+    state.writer = volume.store.clock.process_number();
     volume.change(WRITE, |operation| {
         let lost_rights = rights.end_capability(operation, &mut state)?;
         write_locked(operation, &node.pages, &mut state, offset, bytes)?;
@@ -267,8 +271,11 @@ fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) 
     if volume.store.delays_allocation() {
         reservation.take(blocks + new_map);
         state.promised_map += new_map;
-        for hole in holes {
-            state.delayed.insert(hole);
+        for hole in &holes {
+            state.delayed.insert(hole.clone());
+        }
+        if volume.store.chooses_at_write() && !state.inode.has_extents() {
+            choose(operation, &mut reservation, state, &holes);
         }
         return Ok(());
     }
@@ -331,6 +338,7 @@ fn forget_range(volume: &Volume, pages: &Pages, state: &mut NodeState, range: Ra
     volume.space.release_kept(given_up);
     state.dirty.remove(range.clone());
     state.submitted.remove(range.clone());
+    unchoose(volume, state, range.clone());
     pages.under_way.wait_for(&range);
     for (_, placement) in state.placed.take(range.clone()) {
         if placement.before == Before::Hole {

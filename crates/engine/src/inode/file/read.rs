@@ -48,6 +48,8 @@ pub(super) struct Reader<'a> {
     pages: &'a Pages,
     pub(super) state: &'a NodeState,
     pub(super) block_size: usize,
+    /// The first byte of the file after the call that reads.
+    pub(super) call_end: u64,
 }
 
 impl Reader<'_> {
@@ -56,7 +58,7 @@ impl Reader<'_> {
         pages: &'a Pages,
         state: &'a NodeState,
     ) -> Reader<'a> {
-        Reader { volume, pages, state, block_size: volume.store.block_size() as usize }
+        Reader { volume, pages, state, block_size: volume.store.block_size() as usize, call_end: 0 }
     }
 
     /// Where the next part of a read ends: at the end of a block, unless it is the last part.
@@ -177,6 +179,8 @@ impl Reader<'_> {
             file_blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
             cached: found.is_some() || self.pages.arrivals.next(first).is_some(),
             block_size: self.volume.store.block_size(),
+            file_bytes: self.state.inode.size,
+            call_end: self.call_end.max(u64::from(wanted.start) * self.block_size as u64),
         }
     }
 

@@ -128,7 +128,7 @@ pub(crate) fn place(
         false => indirect::wish(&grant, node, block, want)?,
     };
     if let Some(before) = block.0.checked_sub(1).map(FileBlock)
-        && let Some(run) = node.placed.at(before)
+        && let Some(run) = node.placed.at(before).or_else(|| node.chosen.at(before))
     {
         wish.previous = Some((before, run.start));
     }
@@ -407,6 +407,7 @@ fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
         map_block: wish.map_block,
         stream: node.stream,
         window: volume.space.window(node.ino),
+        process: node.writer,
     }
 }
 

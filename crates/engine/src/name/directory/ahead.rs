@@ -1,17 +1,19 @@
 //! Directory blocks that are read before they are wanted.
 //!
-//! The post of 2007 shows both sides. A linear directory of ext3 is read ahead by its place on
-//! disk, which ends where its blocks are not contiguous: `physical`. A hashed one is read leaf by
+//! The post of 2007 shows both sides. A linear directory of ext3 is read ahead as the block device
+//! is, with the windows of Linux 2.6: each block that is wanted is a read of one block at its place
+//! on the device, and what follows there is read ahead once two reads were in a row, whatever it
+//! belongs to: `physical`. A hashed one is read leaf by
 //! leaf in the order of the hash, each alone: `none`, and `physical` does not help. What the post
 //! asks for is `logical`: the blocks that follow in the directory, wherever they are on disk, all
 //! under way at once, so that the elevator can sort them.
 //!
-//! *Invariants*: only blocks of the directory are read. Blocks that fail are read again when they
-//! are wanted.
+//! *Invariants*: what is read beside the directory's blocks is unclaimed until it is wanted. Blocks
+//! that fail are read again when they are wanted.
 use super::{Directory, Form, kind};
 use crate::inode::mapping::{self, Piece};
 use crate::policy::preset::DirectoryReadAhead;
-use crate::policy::readahead::{Access, OnDemand, ReadAhead, ReadStream};
+use crate::policy::readahead::{Access, Linux26, OnDemand, ReadAhead, ReadStream};
 use crate::store::cache::BlockKind;
 use extant_block::Urgency;
 use extant_format::extent::State;
@@ -38,21 +40,61 @@ impl Ahead {
     pub(super) fn in_order(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
         match directory.volume.store.policies.directory_read_ahead {
             DirectoryReadAhead::None => {}
-            DirectoryReadAhead::Physical => directory.read_physical(block, blocks),
+            DirectoryReadAhead::Physical => self.read_physical(directory, block),
             DirectoryReadAhead::Logical => self.read_logical(directory, block, blocks),
         }
     }
 
+    /// Reads a block and what the windows of the block device add to it.
+    fn read_physical(&mut self, directory: Directory<'_>, block: u32) {
+        let store = &directory.volume.store;
+        let file_block = FileBlock(block);
+        let Ok(Some(number)) = mapping::block_at(directory.volume, directory.node, file_block)
+        else {
+            return;
+        };
+        // The windows count in pages of 32 bits, as those of a file do.
+        let (Ok(place), Ok(end)) =
+            (u32::try_from(number.0), u32::try_from(store.superblock.blocks_count))
+        else {
+            return;
+        };
+        let cached = directory.holds(block);
+        let block_size = store.block_size();
+        let byte = |block: u32| u64::from(block) * u64::from(block_size);
+        let access = Access {
+            block: place,
+            count: 1,
+            file_blocks: end,
+            cached,
+            block_size,
+            file_bytes: byte(end),
+            call_end: byte(place) + u64::from(block_size),
+        };
+        let window = Linux26.window(&mut self.stream, &access);
+        let own = kind(directory.node, file_block, Form::of(directory.node.inode.flags));
+        let mut wanted = if cached { Vec::new() } else { vec![(number, own)] };
+        let ahead = window.into_iter().flatten().map(|place| BlockNo(place.into()));
+        wanted.extend(ahead.map(|number| (number, BlockKind::Unclaimed)));
+        let urgency = if cached { Urgency::Background } else { Urgency::Awaited };
+        store.cache.fetch(urgency, wanted);
+    }
+
     fn read_logical(&mut self, directory: Directory<'_>, block: u32, blocks: u32) {
         let block_size = directory.volume.store.block_size();
-        let policy =
-            OnDemand { bytes_min: LOOKUP_BLOCKS * block_size, bytes_max: BLOCKS_MAX * block_size };
+        let policy = OnDemand {
+            bytes_min: LOOKUP_BLOCKS * block_size,
+            bytes_max: BLOCKS_MAX * block_size,
+            ..OnDemand::LINUX
+        };
         let access = Access {
             block,
             count: 1,
             file_blocks: blocks,
             cached: directory.holds(block),
             block_size,
+            file_bytes: u64::from(blocks) * u64::from(block_size),
+            call_end: (u64::from(block) + 1) * u64::from(block_size),
         };
         let window = policy.window(&mut self.stream, &access);
         match (window, access.cached) {
@@ -87,19 +129,6 @@ impl Directory<'_> {
         let number = mapping::block_at(self.volume, self.node, FileBlock(block));
         number
             .is_ok_and(|number| number.is_some_and(|number| self.volume.store.cache.holds(number)))
-    }
-
-    /// Reads a block that is not in memory, together with those that follow it on disk.
-    fn read_physical(self, block: u32, blocks: u32) {
-        if self.holds(block) {
-            return;
-        }
-        let most = blocks.saturating_sub(block).clamp(1, BLOCKS_MAX);
-        if let Ok(Piece::Run(run, _)) =
-            mapping::find(self.volume, self.node, FileBlock(block), most)
-        {
-            self.fetch(Urgency::Awaited, block..block + run.length);
-        }
     }
 
     /// Called before a block is searched for a name: if the policy reads ahead at all, blocks are

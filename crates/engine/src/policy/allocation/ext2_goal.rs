@@ -19,8 +19,14 @@ pub struct Ext2Goal;
 
 impl Ext2Goal {
     fn goal(facts: &AllocationFacts) -> BlockNo {
+        Ext2Goal::near(facts).unwrap_or(facts.group_start)
+    }
+
+    /// The goal by what the file has already; `None` if it has nothing, or for attributes, which
+    /// go to the inode's group.
+    pub(super) fn near(facts: &AllocationFacts) -> Option<BlockNo> {
         if facts.purpose == Purpose::Attribute {
-            return facts.group_start;
+            return None;
         }
         // A goal of 0 means that nothing is remembered. (Linux 2.4 uses it as block 0 all the same,
         // and so gives the second block of a file that was just opened the goal 1: a small form of
@@ -28,13 +34,9 @@ impl Ext2Goal {
         let stream = facts.stream;
         if stream.next_goal.0 != 0 && stream.next_block.0.checked_add(1) == Some(facts.file_block.0)
         {
-            return BlockNo(stream.next_goal.0.saturating_add(1));
+            return Some(BlockNo(stream.next_goal.0.saturating_add(1)));
         }
-        match (facts.previous, facts.map_block) {
-            (Some((_, block)), _) => block,
-            (None, Some(map)) => map,
-            (None, None) => facts.group_start,
-        }
+        facts.previous.map(|(_, block)| block).or(facts.map_block)
     }
 }
 

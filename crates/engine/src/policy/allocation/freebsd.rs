@@ -13,15 +13,39 @@ use extant_format::{BlockNo, Run};
 /// bitmap, starting at any bit.
 const RUN_BLOCKS: u32 = 8;
 
-/// `freebsd-5.2` (2004; the fast column of the fifth post): the goals and the search of Linux's
-/// ext2, from which the code came, without its preallocation. "Essentially sequential", as the post
-/// has it.
+/// `freebsd-5.2` (2004; the fast column of the fifth post): the search of Linux's ext2, from which
+/// the code came, without its preallocation, and with a mistake of 1995 in the goal.
+///
+/// A new inode remembers block 0 and goal 0. Its first block is taken for the one remembered, so
+/// its goal is block 0: the start of the *volume*, whatever the group of the inode, for directories
+/// too. Data lies from the front in the order of writing: "essentially sequential, ignoring
+/// cylinder groups", as the post has it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FreeBsd52;
 
+impl FreeBsd52 {
+    fn goal(facts: &AllocationFacts) -> BlockNo {
+        if facts.purpose == Purpose::Attribute {
+            return facts.group_start;
+        }
+        let stream = FreeBsd2010::raised(facts);
+        if stream.next_block == facts.file_block {
+            let start = BlockNo(facts.first_data_block.into());
+            let is_inside = stream.next_goal >= start && stream.next_goal.0 < facts.blocks;
+            return if is_inside { stream.next_goal } else { start };
+        }
+        match (facts.previous, facts.map_block) {
+            (Some((_, block)), _) => block,
+            (None, Some(map)) => map,
+            (None, None) => facts.group_start,
+        }
+    }
+}
+
 impl Allocation for FreeBsd52 {
     fn plan(&self, facts: &AllocationFacts) -> AllocationPlan {
-        Ext2Goal.plan(facts)
+        let goal = within_volume(facts, FreeBsd52::goal(facts));
+        AllocationPlan { goal, ..Ext2Goal.plan(facts) }
     }
     fn delayed(&self) -> Delay {
         Delay::AtWrite
@@ -37,7 +61,6 @@ impl Allocation for FreeBsd52 {
 /// bit of it: one block in eight. Only the first block of a file is in its inode's group; indirect
 /// blocks follow the data that they map. A volume fills group 0 first, then, by the quadratic
 /// rehash, 1, 3 and 7.
-/// quadratic rehash, 1, 3, 7.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FreeBsd2010;
 

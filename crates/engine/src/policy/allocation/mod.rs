@@ -68,6 +68,8 @@ pub struct AllocationFacts {
     pub stream: LastAllocation,
     /// The window that the file has, if any.
     pub window: Option<WindowFacts>,
+    /// The number of the process that wrote the file or made the directory.
+    pub process: u32,
 }
 
 /// What a policy may know of a file's window: blocks that are reserved for it in memory.

@@ -21,6 +21,7 @@ fn facts() -> AllocationFacts {
         map_block: None,
         stream: LastAllocation::default(),
         window: None,
+        process: 0,
     }
 }
 
@@ -90,7 +91,7 @@ fn stream(block: u32, goal: u64) -> LastAllocation {
 }
 
 #[test]
-fn freebsd_5_2_is_ext2_without_preallocation() {
+fn freebsd_5_2_is_ext2_without_preallocation_but_for_what_it_remembers_of_a_new_file() {
     for change in [
         |facts: &mut AllocationFacts| facts.stream = stream(4, 700),
         |facts: &mut AllocationFacts| facts.previous = Some((FileBlock(3), BlockNo(800))),
@@ -109,6 +110,74 @@ fn freebsd_5_2_is_ext2_without_preallocation() {
     let run = Run { start: BlockNo(4100), length: 3 };
     assert_eq!(FreeBsdFixed.remembered(&facts(), run), stream(7, 4102), "block 5 and two more");
     assert_eq!(Ext2Goal.remembered(&facts(), run), stream(7, 4102));
+}
+
+#[test]
+fn freebsd_5_2_puts_first_blocks_at_the_start_of_the_volume() {
+    let first = |facts: &mut AllocationFacts| facts.file_block = FileBlock(0);
+    assert_eq!(goal(&FreeBsd52, first), 1, "goal 0 is before the first data block");
+    assert_eq!(goal(&Ext2Goal, first), 4001, "the inode's group");
+    let directory = |facts: &mut AllocationFacts| {
+        first(facts);
+        (facts.file_type, facts.purpose) = (Some(FileType::Directory), Purpose::Directory);
+        facts.first_data_block = 0;
+    };
+    assert_eq!(goal(&FreeBsd52, directory), 0, "blocks of 4 KiB begin with block 0");
+    // A file of one block that was just opened remembers 0 and 0 too: its next block is raised to.
+    let second = |facts: &mut AllocationFacts| {
+        facts.file_block = FileBlock(1);
+        facts.previous = Some((FileBlock(0), BlockNo(4500)));
+    };
+    assert_eq!(goal(&FreeBsd52, second), 1);
+    assert_eq!(goal(&FreeBsd2010, second), 1);
+    let map = |facts: &mut AllocationFacts| {
+        (facts.purpose, facts.file_block) = (Purpose::Map, FileBlock(12));
+        facts.stream = stream(11, 700);
+    };
+    assert_eq!(goal(&FreeBsd52, map), 701, "map blocks follow the data");
+    let attribute = |facts: &mut AllocationFacts| {
+        first(facts);
+        facts.purpose = Purpose::Attribute;
+    };
+    assert_eq!(goal(&FreeBsd52, attribute), 4001);
+}
+
+#[test]
+fn ext3_begins_a_file_in_the_sixteenth_of_its_process() {
+    let first = |process: u32| {
+        move |facts: &mut AllocationFacts| {
+            (facts.file_block, facts.process) = (FileBlock(0), process);
+        }
+    };
+    // Groups of 1000 blocks: a sixteenth is 62.
+    assert_eq!(goal(&Reservation, first(0)), 4001);
+    assert_eq!(goal(&Reservation, first(3)), 4001 + 3 * 62);
+    assert_eq!(goal(&Reservation, first(15)), 4001 + 15 * 62);
+    assert_eq!(goal(&Reservation, first(16)), 4001);
+    assert_eq!(goal(&Ext2Goal, first(3)), 4001, "ext2 of 2.4 did not");
+    let directory = |facts: &mut AllocationFacts| {
+        first(3)(facts);
+        (facts.file_type, facts.purpose) = (Some(FileType::Directory), Purpose::Directory);
+    };
+    assert_eq!(goal(&Reservation, directory), 4001 + 3 * 62, "directories too");
+    for known in [
+        |facts: &mut AllocationFacts| facts.stream = stream(4, 700),
+        |facts: &mut AllocationFacts| facts.previous = Some((FileBlock(3), BlockNo(800))),
+        |facts: &mut AllocationFacts| facts.map_block = Some(BlockNo(900)),
+        |facts: &mut AllocationFacts| facts.purpose = Purpose::Attribute,
+    ] {
+        let change = |facts: &mut AllocationFacts| {
+            facts.process = 3;
+            known(facts);
+        };
+        assert_eq!(goal(&Reservation, change), goal(&Ext2Goal, known));
+    }
+    // The last group is short: the volume ends at block 16,500.
+    let last = |facts: &mut AllocationFacts| {
+        first(15)(facts);
+        (facts.group, facts.group_start) = (GroupNo(16), BlockNo(16_001));
+    };
+    assert_eq!(goal(&Reservation, last), 16_001, "no goal outside the volume");
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub use orlov::Orlov;
 pub use packed::Packed;
 pub use spread::Spread;
 
-use extant_format::GroupNo;
+use extant_format::{GroupNo, Ino};
 use std::ops::Range;
 
 /// What a policy may know of one group.
@@ -54,6 +54,8 @@ pub struct PlacementFacts<'a> {
     pub blocks: u64,
     /// The group of the parent directory's inode.
     pub parent: GroupNo,
+    /// The parent directory's inode.
+    pub parent_inode: Ino,
     /// Whether the parent is the root or marked as the top of a hierarchy.
     pub parent_is_top: bool,
     /// A hash of the new name, used instead of a random number.

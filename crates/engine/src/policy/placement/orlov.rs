@@ -1,7 +1,15 @@
-//! `orlov`: the result of the first post: Linux 2.5.46, and ext2 and ext3 since then. Directories
-//! at the top of a hierarchy are spread. All others stay near their parent unless its group is too
-//! full, has too many directories, or is in debt.
-use super::near::near;
+//! Orlov's rule, the result of the first post, in three versions. Directories at the top of a
+//! hierarchy are spread. All others stay near their parent unless its group is too full, has too
+//! many directories, or is in debt.
+//!
+//! - `orlov-2.5`, as it was (ext2 of Linux 2.5.46): groups for the top are looked through from
+//!   group 0 on; files are placed as before.
+//! - `orlov`, as it became (ext2 of 2.6): from a random group on, so that top-level directories do
+//!   not crowd the front; a file wants a group with a free block too, and looks for it from its
+//!   directory's group plus its directory's number, so that files of different directories of one
+//!   full group do not meet again.
+//! - `orlov-ext3`, the same in ext3, which computes the limit of the debt and never looks at it.
+use super::near::{near, near_by_directory};
 use super::{Placement, PlacementFacts};
 use extant_format::GroupNo;
 
@@ -12,17 +20,34 @@ const BLOCK_COST: u64 = 256;
 /// Largest value of a group's debt.
 const DEBT_MAX: u64 = 255;
 
-/// Orlov's rule with one group as the unit; files go near their directory.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Orlov;
+/// Orlov's rule with one group as the unit: see the head of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Orlov {
+    /// As it was: the top from group 0 on.
+    First,
+    /// As it became: the top from a random group on; a file wants a free block too.
+    Random,
+    /// The same without a look at the debt.
+    Ext3,
+}
 
 impl Placement for Orlov {
     fn directory(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
-        let limits = Limits::new(facts);
-        directory(facts, |group| limits.allow(facts, group))
+        let limits = match self {
+            Orlov::First | Orlov::Random => Limits::new(facts),
+            Orlov::Ext3 => Limits { debt: u64::MAX, ..Limits::new(facts) },
+        };
+        let allows = |group| limits.allow(facts, group);
+        match self {
+            Orlov::First => directory(&PlacementFacts { name_hash: 0, ..*facts }, allows),
+            Orlov::Random | Orlov::Ext3 => directory(facts, allows),
+        }
     }
     fn inode(&self, facts: &PlacementFacts<'_>) -> Option<GroupNo> {
-        near(facts)
+        match self {
+            Orlov::First => near(facts),
+            Orlov::Random | Orlov::Ext3 => near_by_directory(facts),
+        }
     }
 }
 

@@ -2,7 +2,17 @@
 use super::*;
 
 /// All policies.
-const ALL: [&dyn Placement; 7] = [&Spread, &Parent, &Orlov, &Dirpref, &Flex, &Front, &Packed];
+const ALL: [&dyn Placement; 9] = [
+    &Spread,
+    &Parent,
+    &Orlov::First,
+    &Orlov::Random,
+    &Orlov::Ext3,
+    &Dirpref,
+    &Flex,
+    &Front,
+    &Packed,
+];
 
 /// A group with 1000 inodes and 8000 blocks at most.
 fn group(free_inodes: u32, free_blocks: u32, directories: u32) -> GroupFacts {
@@ -43,6 +53,7 @@ impl Volume {
             directories: sum(|group| group.directories),
             blocks: self.groups.len() as u64 * 8000,
             parent: GroupNo(parent),
+            parent_inode: Ino(12),
             parent_is_top: false,
             name_hash: 0,
         };
@@ -91,7 +102,7 @@ fn spread_takes_most_free_blocks_among_those_with_enough_inodes() {
 
 #[test]
 fn files_go_to_the_parent_then_by_squares_then_one_by_one() {
-    for policy in [&Spread as &dyn Placement, &Parent, &Orlov, &Dirpref] {
+    for policy in [&Spread as &dyn Placement, &Parent, &Orlov::First, &Dirpref] {
         assert_eq!(only(&[3, 4, 5]).inode(policy, 3), Some(3));
         // From 3: 4, 6, 10 = 0, 18 = 8; then from 5 on one by one: 5, 6, 7, ...
         assert_eq!(only(&[0, 5, 6, 8]).inode(policy, 3), Some(6));
@@ -147,16 +158,62 @@ fn orlov_spreads_the_top_from_a_start_by_chance() {
     ];
     let volume = Volume::new(&groups);
     assert_eq!(
-        volume.top(&Orlov, 0),
+        volume.top(&Orlov::Random, 0),
         Some(2),
         "fewest directories of 0, 2 and 4; the first of equals from group 0 on"
     );
-    assert_eq!(volume.top(&Orlov, 3), Some(4), "the first of equals from group 3 on");
-    assert_eq!(volume.top(&Orlov, 5 + 3), Some(4), "the start is the hash modulo the groups");
+    assert_eq!(volume.top(&Orlov::Random, 3), Some(4), "the first of equals from group 3 on");
+    assert_eq!(
+        volume.top(&Orlov::Random, 5 + 3),
+        Some(4),
+        "the start is the hash modulo the groups"
+    );
     // No group has both: the first from the start on with the average of inodes.
     let volume = Volume::new(&[group(100, 6000, 0), group(900, 100, 0), group(900, 100, 0)]);
-    assert_eq!(volume.top(&Orlov, 0), Some(1));
-    assert_eq!(volume.top(&Orlov, 2), Some(2));
+    assert_eq!(volume.top(&Orlov::Random, 0), Some(1));
+    assert_eq!(volume.top(&Orlov::Random, 2), Some(2));
+}
+
+#[test]
+fn orlov_as_it_was_looks_from_group_0_on_and_ext3_never_looks_at_the_debt() {
+    let groups = [group(500, 5000, 4), group(500, 5000, 2), group(500, 5000, 2)];
+    let volume = Volume::new(&groups);
+    for hash in 0..5 {
+        assert_eq!(volume.top(&Orlov::First, hash), Some(1), "the first of equals from group 0");
+    }
+    assert_eq!(volume.top(&Orlov::Random, 2), Some(2));
+    assert_eq!(volume.top(&Orlov::Ext3, 2), Some(2));
+    let indebted = groups.map(|group| GroupFacts { debt: 200, ..group });
+    let mut one_free = indebted;
+    one_free[0].debt = 0;
+    let volume = Volume::new(&one_free);
+    assert_eq!(volume.directory(&Orlov::First, 1), Some(0));
+    assert_eq!(volume.directory(&Orlov::Random, 1), Some(0));
+    assert_eq!(volume.directory(&Orlov::Ext3, 1), Some(1));
+}
+
+#[test]
+fn files_of_2_6_want_a_free_block_too_and_probe_by_their_directory() {
+    // (group, free inodes, free blocks); all others have neither.
+    let volume = |open: &[(usize, u32, u32)]| {
+        let mut groups = [group(0, 0, 0); 10];
+        open.iter().for_each(|(at, inodes, blocks)| groups[*at] = group(*inodes, *blocks, 0));
+        Volume::new(&groups)
+    };
+    for policy in [Orlov::Random, Orlov::Ext3] {
+        let inode = |open: &[(usize, u32, u32)]| volume(open).inode(&policy, 3);
+        assert_eq!(inode(&[(3, 1, 1), (6, 1, 1)]), Some(3));
+        // The directory is inode 12: from 3 + 12 = 5 on to 6, 8, 2 and 10 = 0.
+        assert_eq!(inode(&[(3, 1, 0), (6, 1, 1), (8, 1, 1)]), Some(6), "no block with the parent");
+        assert_eq!(inode(&[(3, 0, 1), (5, 1, 1), (8, 1, 1), (2, 1, 1)]), Some(8));
+        assert_eq!(inode(&[(2, 1, 1), (0, 1, 1)]), Some(2));
+        assert_eq!(inode(&[(0, 1, 1)]), Some(0));
+        // None of these has both: one by one after the parent, an inode is enough.
+        assert_eq!(inode(&[(3, 1, 0), (4, 1, 0), (6, 1, 0)]), Some(4));
+        assert_eq!(inode(&[(5, 1, 1), (4, 0, 1)]), Some(5), "not probed, found one by one");
+        assert_eq!(inode(&[(3, 1, 0)]), Some(3), "the parent's last");
+        assert_eq!(inode(&[(3, 0, 1)]), None);
+    }
 }
 
 #[test]
@@ -194,11 +251,11 @@ fn orlov_stays_near_until_a_limit_is_met() {
     // Limits: see above: under 69 directories, 250 inodes, 3000 blocks, under 15 debt.
     let sound =
         [group(600, 5000, 10), group(700, 5000, 10), group(300, 5000, 5), group(400, 5000, 5)];
-    assert_eq!(Volume::new(&sound).directory(&Orlov, 2), Some(2));
+    assert_eq!(Volume::new(&sound).directory(&Orlov::Random, 2), Some(2));
     let after = |change: fn(&mut GroupFacts)| {
         let mut groups = sound;
         change(&mut groups[2]);
-        Volume::new(&groups).directory(&Orlov, 2)
+        Volume::new(&groups).directory(&Orlov::Random, 2)
     };
     assert_eq!(after(|group| group.free_inodes = 200), Some(3), "average 475, less 250: 225");
     assert_eq!(after(|group| group.free_inodes = 225), Some(3), "average 481, less 250: 231");
@@ -218,11 +275,11 @@ fn orlov_goes_round_and_falls_back() {
     let mut groups =
         [group(600, 5000, 0), group(500, 5000, 0), group(100, 5000, 0), group(400, 5000, 0)];
     groups.iter_mut().for_each(|group| group.debt = 200);
-    assert_eq!(Volume::new(&groups).directory(&Orlov, 2), Some(3));
+    assert_eq!(Volume::new(&groups).directory(&Orlov::Random, 2), Some(3));
     groups[3].free_inodes = 300;
-    assert_eq!(Volume::new(&groups).directory(&Orlov, 2), Some(0), "average 375");
+    assert_eq!(Volume::new(&groups).directory(&Orlov::Random, 2), Some(0), "average 375");
     groups[0].debt = 0;
-    assert_eq!(Volume::new(&groups).directory(&Orlov, 2), Some(0), "cyclically");
+    assert_eq!(Volume::new(&groups).directory(&Orlov::Random, 2), Some(0), "cyclically");
 }
 
 /// Two groups a flex group.

@@ -1,13 +1,13 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
-    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Growth, InodeCreation,
-    InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Flushes, Growth,
+    InodeCreation, InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::policy::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
 use crate::policy::readahead::MapReadAhead;
 use crate::{placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorError};
+use extant_block::queue::{ELEVATORS, ElevatorError, Unplug, WakeUp};
 use extant_format::BlockNo;
 use std::sync::Arc;
 
@@ -217,6 +217,13 @@ pub static COLUMNS: &[Column] = &[
         choose: by_name,
     },
     Column {
+        name: "barrier",
+        line: "whether a commit and a sync have the drive flush its cache",
+        choices: BARRIERS,
+        of: |row| row.barrier,
+        choose: by_name,
+    },
+    Column {
         name: "commit",
         line: "after how many seconds at most a transaction of the journal is committed: 5s; or \
             all that is dirty is written, data too, with and without a journal: 5s+data",
@@ -245,6 +252,54 @@ pub static COLUMNS: &[Column] = &[
         of: |row| row.requests,
         choose: requests,
     },
+    Column {
+        name: "plug",
+        line: "what lets the queue of an idle device go, in the laboratory",
+        choices: PLUGS,
+        of: |row| row.plug,
+        choose: by_name,
+    },
+    Column {
+        name: "wake-up",
+        line: "when those go on who found that queue full, in the laboratory",
+        choices: WAKE_UPS,
+        of: |row| row.wake_up,
+        choose: by_name,
+    },
+];
+
+const PLUGS: &[Choice] = &[
+    Choice {
+        name: "timed",
+        line: "a request that is waited for, four requests, or 3 ms (Linux 2.6)",
+        set: |policies| policies.unplug = Unplug::OnArrival,
+    },
+    Choice {
+        name: "until-wait",
+        line: "a process that starts to wait, a full queue, or the end of kupdate's pass: what is \
+            asked for before that merges (Linux 2.4)",
+        set: |policies| policies.unplug = Unplug::OnWait,
+    },
+];
+
+const WAKE_UPS: &[Choice] = &[
+    Choice {
+        name: "each",
+        line: "when a request is sent, one goes on",
+        set: |policies| policies.wake_up = WakeUp::EachSent,
+    },
+    Choice {
+        name: "quarter",
+        line: "when a quarter of all requests are free, 32 of 128; until then they sleep (Linux \
+            2.4)",
+        set: |policies| policies.wake_up = WakeUp::QuarterFree,
+    },
+    Choice {
+        name: "batches",
+        line: "when a request has ended; whoever waited, or took the last, takes up to 32 more, of \
+            192 (Linux 2.6)",
+        set: |policies| policies.wake_up = WakeUp::Batches,
+    },
 ];
 
 const PLACEMENTS: &[Choice] = &[
@@ -260,10 +315,21 @@ const PLACEMENTS: &[Choice] = &[
         set: |policies| policies.placement = Arc::new(placement::Parent),
     },
     Choice {
+        name: "orlov-2.5",
+        line: "directories near their parent unless crowded or in debt, those at the top spread \
+            from group 0 on (ext2 of Linux 2.5.46)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::First),
+    },
+    Choice {
         name: "orlov",
-        line: "directories near their parent unless crowded, those at the top spread (Linux 2.5.46 \
-            and later)",
-        set: |policies| policies.placement = Arc::new(placement::Orlov),
+        line: "the same with the top from a random group on; files want a free block too (ext2 of \
+            Linux 2.6)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::Random),
+    },
+    Choice {
+        name: "orlov-ext3",
+        line: "the same without a look at the debt (ext3 of Linux 2.6)",
+        set: |policies| policies.placement = Arc::new(placement::Orlov::Ext3),
     },
     Choice {
         name: "dirpref",
@@ -299,13 +365,14 @@ const ALLOCATIONS: &[Choice] = &[
     },
     Choice {
         name: "reservation",
-        line: "the same goals, out of windows that open files keep from each other in memory \
-            (ext3; posts of 2007)",
+        line: "the same goals, first blocks in a sixteenth of the group by process, out of windows \
+            that open files keep from each other in memory (ext3; posts of 2007)",
         set: |policies| policies.allocation = Arc::new(allocation::Reservation),
     },
     Choice {
         name: "freebsd-5.2",
-        line: "ext2-goal without preallocation (FreeBSD of 2004; post of 2010: the fast one)",
+        line: "ext2-goal without preallocation, each file's first block from the start of the \
+            volume on (FreeBSD of 2004; post of 2010: the fast one)",
         set: |policies| policies.allocation = Arc::new(allocation::FreeBsd52),
     },
     Choice {
@@ -474,8 +541,8 @@ const DIRECTORY_READ_AHEADS: &[Choice] = &[
     },
     Choice {
         name: "physical",
-        line: "those that follow on the disk, while contiguous (linear directories of ext3; post \
-            of 2007)",
+        line: "what follows on the disk after two blocks in a row, whatever it belongs to, as the \
+            block device is read (linear directories of ext3; post of 2007)",
         set: |policies| policies.directory_read_ahead = DirectoryReadAhead::Physical,
     },
     Choice {
@@ -543,6 +610,12 @@ const THROTTLES: &[Choice] = &[
         set: |policies| policies.throttle = Arc::new(throttle::Bdflush),
     },
     Choice {
+        name: "kupdate",
+        line: "buffers by age: inodes into their tables every 5 s, writers push the oldest out \
+            from 40 %, wait from 60 % (Linux 2.4.14)",
+        set: |policies| policies.throttle = Arc::new(throttle::Kupdate),
+    },
+    Choice {
         name: "write-behind",
         line: "a flusher from 8 MiB dirty on, so that the device never idles; writers write from \
             40 % (ours)",
@@ -554,10 +627,21 @@ const THROTTLES: &[Choice] = &[
         set: |policies| policies.throttle = Arc::new(throttle::Global::default()),
     },
     Choice {
+        name: "global-2.6.22",
+        line: "the same with 5 and 10 % (Linux 2.6.22 and 2.6.23)",
+        set: |policies| policies.throttle = Arc::new(throttle::Global::new(5, 10)),
+    },
+    Choice {
         name: "per-device",
         line: "a limit for each device by its part of recent write-back, of 5 and 10 % (version 9 \
-            of 2007; Linux 2.6.24)",
+            of 2007)",
         set: |policies| policies.throttle = Arc::new(throttle::PerDevice::default()),
+    },
+    Choice {
+        name: "per-device-2.6.24",
+        line: "the same, and writers run free while half-way to the limit is not reached (Linux \
+            2.6.24)",
+        set: |policies| policies.throttle = Arc::new(throttle::PerDevice::released()),
     },
     Choice {
         name: "proportional",
@@ -583,6 +667,12 @@ const MOUNTS: &[Choice] = &[
         name: "sync",
         line: "a call that changes metadata returns when it is written (FreeBSD; post of 2010)",
         set: |policies| policies.mount = Mount::Sync,
+    },
+    Choice {
+        name: "soft-updates",
+        line: "later, in an order in which a power cut leaves nothing but unused blocks and inodes \
+            (FreeBSD's ffs since 1998); where there is no journal",
+        set: |policies| policies.mount = Mount::SoftUpdates,
     },
 ];
 
@@ -632,10 +722,25 @@ const JOURNALS: &[Choice] = &[
     },
 ];
 
+const BARRIERS: &[Choice] = &[
+    Choice {
+        name: "flush",
+        line: "the drive's cache is flushed before and after a commit, and at a sync (barrier=1; \
+            ext4)",
+        set: |policies| policies.flushes = Flushes::Sent,
+    },
+    Choice {
+        name: "none",
+        line: "never: a power cut may lose what the drive has put off, synced or not (ext3 of 2007 \
+            as it was mounted by default)",
+        set: |policies| policies.flushes = Flushes::Left,
+    },
+];
+
 const ACCESS_TIMES: &[Choice] = &[
     Choice {
         name: "none",
-        line: "no read (noatime; the systems of the posts, as they are modelled so far)",
+        line: "no read (noatime)",
         set: |policies| policies.access_times = AccessTimes::None,
     },
     Choice {

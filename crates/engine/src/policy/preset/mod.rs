@@ -13,17 +13,19 @@
 //! ```
 mod columns;
 mod presets;
+mod sources;
 #[cfg(test)]
 mod tests;
 
 pub use columns::{COLUMNS, Choice, Column};
 pub use presets::{PRESETS, Preset};
+pub use sources::{SOURCES, Source, source};
 
 use crate::policy::allocation::{Allocation, MapBlocks};
 use crate::policy::placement::Placement;
 use crate::policy::readahead::{MapReadAhead, ReadAhead};
 use crate::policy::throttle::Throttle;
-use extant_block::queue::ElevatorChoice;
+use extant_block::queue::{ElevatorChoice, QueueSettings, Unplug, WakeUp};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -78,7 +80,7 @@ pub enum BitmapLoad {
 pub enum DirectoryReadAhead {
     /// Each alone, when it is wanted.
     None,
-    /// Those that follow on disk, as far as they are contiguous.
+    /// As the block device is read: what follows on disk, whatever it belongs to.
     Physical,
     /// Those that follow in the directory, wherever they are.
     Logical,
@@ -133,6 +135,15 @@ pub enum Journal {
     Data,
 }
 
+/// Whether a commit and a sync have the device flush its cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flushes {
+    /// They do.
+    Sent,
+    /// They do not: the device writes when it likes.
+    Left,
+}
+
 /// What is durable at the latest when the time of the column `commit` has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitReach {
@@ -151,6 +162,8 @@ pub enum Mount {
     Async,
     /// When the call that made it returns.
     Sync,
+    /// Later, in an order in which nothing on the disk ever points to what is not there.
+    SoftUpdates,
 }
 
 /// Which reads change access times. Reads of a volume opened for reading never do.
@@ -175,6 +188,10 @@ pub struct Costs {
     /// One KiB copied to or from memory, with finding or making its page, in nanoseconds.
     pub kib_ns: u64,
 }
+
+/// How long a plug without a timer stays at most, in nanoseconds: the end of the next pass of
+/// kupdate pulls it.
+const UPDATE_NS: u64 = 5_000_000_000;
 
 /// The policies of one volume. Parsed from `PRESET[,COLUMN=NAME]...`; without a preset from
 /// [`DEFAULT_PRESET`].
@@ -212,6 +229,8 @@ pub struct Policies {
     pub data_order: DataOrder,
     /// What goes through the journal.
     pub journal: Journal,
+    /// Whether the device's cache is flushed.
+    pub flushes: Flushes,
     /// After how many seconds at most a transaction is committed.
     pub commit_seconds: u32,
     /// What else is made durable as often.
@@ -223,6 +242,10 @@ pub struct Policies {
     pub elevator: ElevatorChoice,
     /// How many requests of each direction that queue takes. The engine does not use it.
     pub requests: u32,
+    /// What pulls that queue's plug. The engine does not use it.
+    pub unplug: Unplug,
+    /// When that queue wakes those for whom it had no room. The engine does not use it.
+    pub wake_up: WakeUp,
     /// What the processor's work costs in virtual time.
     pub costs: Costs,
     /// The names of these choices.
@@ -343,6 +366,22 @@ impl Policies {
 }
 
 impl Policies {
+    /// The queue before a device on which this volume is the first.
+    pub fn queue(&self) -> QueueSettings {
+        let settings = QueueSettings::default();
+        QueueSettings {
+            elevator: self.elevator,
+            requests_max: self.requests,
+            unplug: self.unplug,
+            wake_up: self.wake_up,
+            plug_ns: match self.unplug {
+                Unplug::OnArrival => settings.plug_ns,
+                Unplug::OnWait => UPDATE_NS,
+            },
+            ..settings
+        }
+    }
+
     /// The same, for a volume that is changed in place even if it has a journal: one that is being
     /// made, say. The names stay as they are.
     pub fn without_journal(self) -> Policies {

@@ -1,11 +1,11 @@
 //! The rows: what systems of their time did, column by column.
 use super::{
-    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, InodeCreation,
+    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Flushes, InodeCreation,
     InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorChoice};
+use extant_block::queue::{ELEVATORS, ElevatorChoice, Unplug, WakeUp};
 use std::sync::Arc;
 
 /// One choice of each column, under one name.
@@ -47,6 +47,8 @@ pub struct Preset {
     pub data_order: &'static str,
     /// Column `journal`.
     pub journal: &'static str,
+    /// Column `barrier`.
+    pub barrier: &'static str,
     /// Column `commit`.
     pub commit: &'static str,
     /// Column `atime`.
@@ -55,6 +57,10 @@ pub struct Preset {
     pub elevator: &'static str,
     /// Column `requests`.
     pub requests: &'static str,
+    /// Column `plug`.
+    pub plug: &'static str,
+    /// Column `wake-up`.
+    pub wake_up: &'static str,
     /// What the processor's work costs.
     pub costs: Costs,
 }
@@ -65,10 +71,6 @@ const COSTS_2001: Costs = Costs { call_ns: 5_000, name_ns: 1_000, kib_ns: 3_000 
 const COSTS_2007: Costs = Costs { call_ns: 2_500, name_ns: 400, kib_ns: 1_000 };
 /// A machine of today.
 const COSTS_TODAY: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
-
-// The old systems changed access times with every read (`strict`). Their rows say `none` for now:
-// what the posts measured is modelled without it, and changes together with the other corrections
-// to these systems.
 
 /// Linux of 2001, the base of two rows.
 const LINUX_2_4: Preset = Preset {
@@ -86,31 +88,38 @@ const LINUX_2_4: Preset = Preset {
     directory_read_ahead: "none",
     table_read_ahead: "none",
     neighbour_read_ahead: "none",
-    throttle: "bdflush",
+    throttle: "kupdate",
     mount: "async",
     data_order: "unordered",
     journal: "none",
+    barrier: "flush",
     commit: "5s",
-    access_times: "none",
+    access_times: "strict",
     elevator: "linus",
     requests: "64",
+    plug: "until-wait",
+    wake_up: "quarter",
     costs: COSTS_2001,
 };
 
 /// Linux of 2007, the base of three rows.
 const LINUX_2_6: Preset = Preset {
     name: "linux-2.6",
-    line: "ext3 of 2007 (the posts of 2007)",
-    placement: "orlov",
+    line: "ext3 of Linux 2.6.23 (the posts of 2007)",
+    placement: "orlov-ext3",
     allocation: "reservation",
     inode_write_back: "clustered",
     inode_creation: "zero-fill",
     bitmap_load: "outside",
-    file_read_ahead: "2.6",
+    file_read_ahead: "on-demand-128k",
     directory_read_ahead: "physical",
+    throttle: "global-2.6.22",
     journal: "ordered-jbd",
-    elevator: "cfq-like",
+    barrier: "none",
+    elevator: "cfq-2.6.23",
     requests: "128",
+    plug: "timed",
+    wake_up: "batches",
     costs: COSTS_2007,
     ..LINUX_2_4
 };
@@ -119,7 +128,7 @@ const LINUX_2_6: Preset = Preset {
 const FREEBSD: Preset = Preset {
     name: "freebsd-5.2",
     line: "FreeBSD's ext2fs of 2004 (the post of 2010: the fast one)",
-    placement: "dirpref",
+    placement: "spread",
     allocation: "freebsd-5.2",
     map_blocks: "beside",
     growth: "single",
@@ -135,10 +144,13 @@ const FREEBSD: Preset = Preset {
     mount: "sync",
     data_order: "unordered",
     journal: "none",
+    barrier: "flush",
     commit: "5s",
-    access_times: "none",
+    access_times: "strict",
     elevator: "c-look",
     requests: "128",
+    plug: "timed",
+    wake_up: "each",
     costs: COSTS_2007,
 };
 
@@ -152,16 +164,17 @@ pub static PRESETS: &[Preset] = &[
         inode_write_back: "clustered",
         inode_creation: "preread",
         bitmap_load: "outside",
-        elevator: "linus(200000,200000)",
-        requests: "2048",
+        requests: "512",
         ..LINUX_2_4
     },
     LINUX_2_6,
     Preset {
         name: "linux-2.6.20",
-        line: "the same with that release's limit on dirty memory (the second post of 2007: \
-            before)",
+        line: "ext3 of that release: its read-ahead, its limit on dirty memory, its CFQ (the \
+            second post of 2007: before)",
+        file_read_ahead: "2.6",
         throttle: "global",
+        elevator: "cfq-2.6.20",
         ..LINUX_2_6
     },
     Preset {
@@ -174,6 +187,7 @@ pub static PRESETS: &[Preset] = &[
     Preset {
         name: "freebsd-2010",
         line: "FreeBSD's ext2fs of 2010 (the post of 2010: one block in eight)",
+        placement: "dirpref",
         allocation: "freebsd-2010",
         ..FREEBSD
     },
@@ -196,10 +210,13 @@ pub static PRESETS: &[Preset] = &[
         mount: "async",
         data_order: "data-first",
         journal: "ordered",
+        barrier: "flush",
         commit: "5s",
         access_times: "relatime",
         elevator: "turns",
         requests: "128",
+        plug: "timed",
+        wake_up: "each",
         costs: COSTS_TODAY,
     },
     Preset {
@@ -221,10 +238,13 @@ pub static PRESETS: &[Preset] = &[
         mount: "async",
         data_order: "data-first",
         journal: "ordered",
+        barrier: "flush",
         commit: "5s",
         access_times: "none",
         elevator: "noop",
         requests: "128",
+        plug: "timed",
+        wake_up: "each",
         costs: COSTS_TODAY,
     },
 ];
@@ -249,11 +269,14 @@ impl Policies {
             mount: Mount::Async,
             data_order: DataOrder::Unordered,
             journal: Journal::None,
+            flushes: Flushes::Sent,
             commit_seconds: 5,
             commit_reach: CommitReach::Transaction,
             access_times: AccessTimes::None,
             elevator: ElevatorChoice::of(&ELEVATORS[0]),
             requests: 0,
+            unplug: Unplug::OnArrival,
+            wake_up: WakeUp::EachSent,
             costs: row.costs,
             names: Names { preset: row.name, values: Vec::new() },
         }

@@ -51,6 +51,32 @@ fn every_choice_can_be_named_alone_and_named_again() {
 }
 
 #[test]
+fn every_value_of_a_historical_preset_has_one_source() {
+    let today = ["modern", "packed"];
+    let mut used = 0;
+    for preset in PRESETS.iter().filter(|preset| !today.contains(&preset.name)) {
+        for column in COLUMNS {
+            let rows = SOURCES.iter();
+            let rows: Vec<&Source> = rows
+                .filter(|row| row.column == column.name && row.presets.contains(&preset.name))
+                .collect();
+            let [row] = rows[..] else {
+                panic!("{}, {}: {} rows, not one", preset.name, column.name, rows.len())
+            };
+            assert_eq!(row.value, (column.of)(preset), "{}, {}", preset.name, column.name);
+            assert_eq!(source(preset.name, column.name), Some(row));
+            assert!((1995..=2010).contains(&row.year) && !row.source.is_empty());
+            used += 1;
+        }
+    }
+    let stated: usize = SOURCES.iter().map(|row| row.presets.len()).sum();
+    assert_eq!(used, stated, "a row for a preset or column that is not there");
+    for preset in today {
+        assert_eq!(source(preset, "placement"), None);
+    }
+}
+
+#[test]
 fn numbers_in_brackets_are_one_word() {
     let policies: Policies = "modern,elevator=linus(20000,20000),requests=512".parse().unwrap();
     assert_eq!(policies.names.get("elevator"), "linus(20000,20000)");

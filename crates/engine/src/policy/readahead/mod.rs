@@ -10,7 +10,7 @@
 //! block before the colon makes the policy ask for the blocks after it:
 //!
 //! ```text
-//! 2.4         0: 1-3    1: 4-9    4: 10-21   10: 22-45   22: 46-76   46: 77-107 ...
+//! 2.4         0: 1-3    1: 4-10   4: 11-23   11: 24-48   24: 49-80   49: 81-112 ...
 //! 2.6         0: 1-3    1: 4-11   4: 12-27   12: 28-59   28: 60-91   60: 92-123 ...
 //! clustered   0: 1      1: 2-3    2: 4-5      4: 6-9      6: 10-13   10: 14-21 ... up to 32
 //! on-demand   0: 1-15   1: 16-79  16: 80-207  80: 208-463 208: 464-975 464: 976-1487 ...
@@ -63,6 +63,10 @@ pub struct Access {
     pub cached: bool,
     /// Size of a block in bytes.
     pub block_size: u32,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+    /// The first byte of the file after the call that this read is a part of.
+    pub call_end: u64,
 }
 
 /// How much of a window is read at once.
@@ -129,6 +133,12 @@ impl Access {
     /// The first block after the read.
     pub fn end(&self) -> u32 {
         self.block.saturating_add(self.count)
+    }
+
+    /// How many blocks the call wants from the first one of this read on.
+    fn blocks_of_call(&self) -> u32 {
+        let end = self.call_end.div_ceil(u64::from(self.block_size.max(1)));
+        u32::try_from(end.saturating_sub(self.block.into())).unwrap_or(u32::MAX)
     }
 
     /// How many blocks `bytes` fill; at least 1.

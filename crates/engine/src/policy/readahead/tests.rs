@@ -14,6 +14,10 @@ impl Reader<'_> {
         Reader { policy, stream: ReadStream::default(), file_blocks: 100_000, block_size: 4096 }
     }
 
+    fn file_bytes(&self) -> u64 {
+        u64::from(self.file_blocks) * u64::from(self.block_size)
+    }
+
     fn read(&mut self, block: u32, count: u32) -> Option<Range<u32>> {
         let cached = block > 0 && block < self.stream.ahead;
         self.read_found(block, count, cached)
@@ -26,6 +30,8 @@ impl Reader<'_> {
             file_blocks: self.file_blocks,
             cached,
             block_size: self.block_size,
+            file_bytes: self.file_bytes(),
+            call_end: u64::from(block.saturating_add(count)) * u64::from(self.block_size),
         };
         let window = self.policy.window(&mut self.stream, &access);
         if let Some(window) = &window {
@@ -56,12 +62,12 @@ fn reads_in_sequence_ask_for_more_and_more() {
             &Linux24,
             &[
                 (0, 1..4),
-                (1, 4..10),
-                (4, 10..22),
-                (10, 22..46),
-                (22, 46..77),
-                (46, 77..108),
-                (77, 108..139),
+                (1, 4..11),
+                (4, 11..24),
+                (11, 24..49),
+                (24, 49..81),
+                (49, 81..113),
+                (81, 113..145),
             ],
         ),
         (
@@ -116,10 +122,36 @@ fn reads_in_sequence_ask_for_more_and_more() {
     assert!(Reader::of(&None).sequence(1, 100).is_empty());
 }
 
+/// A call for 512 KiB somewhere in a file, with windows of 128 KiB: both systems read one window
+/// too many. Up to 2.6.22 the first 128 KiB are waited for before any more is asked for.
+#[test]
+fn a_long_call_overshoots_by_one_window_and_stalled_once_before_2_6_23() {
+    let windows = |policy: &dyn ReadAhead| {
+        let mut stream = ReadStream::default();
+        let mut read = |part: u32| {
+            let block = 50_000 + 32 * part;
+            let access = Access {
+                block,
+                count: 32,
+                file_blocks: 100_000,
+                cached: part > 0 && block < stream.ahead,
+                block_size: 4096,
+                file_bytes: 100_000 * 4096,
+                call_end: (50_000 + 128) * 4096,
+            };
+            policy.window(&mut stream, &access)
+        };
+        [read(0), read(1), read(2), read(3)]
+    };
+    let at = |part: u32| Some(50_000 + 32 * part..50_000 + 32 * (part + 1));
+    assert_eq!(windows(&Linux26), [Option::None, at(2), at(3), at(4)], "stalls after the first");
+    assert_eq!(windows(&OnDemand::LINUX), [at(1), at(2), at(3), at(4)]);
+}
+
 #[test]
 fn windows_in_the_end_are_as_long_as_the_policy_allows_and_leave_nothing_out() {
     let rows: [(&dyn ReadAhead, u32); 5] = [
-        (&Linux24, 31),
+        (&Linux24, 32),
         (&Linux26, 32),
         (&Clustered, 32),
         (&OnDemand::LINUX, 32),
@@ -167,9 +199,7 @@ fn all_count_bytes_where_they_count_pages() {
 
 #[test]
 fn what_is_read_here_and_there_asks_for_nothing() {
-    for policy in
-        [&Linux24 as &dyn ReadAhead, &Linux26, &Clustered, &OnDemand::LINUX, &OnDemand::FAR]
-    {
+    for policy in [&Linux26 as &dyn ReadAhead, &Clustered, &OnDemand::LINUX, &OnDemand::FAR] {
         let mut reader = Reader::of(policy);
         for at in 1..500u32 {
             let block = at.wrapping_mul(7919) % 90_000 + 5000;
@@ -180,8 +210,7 @@ fn what_is_read_here_and_there_asks_for_nothing() {
 
 #[test]
 fn a_jump_ends_a_window_and_a_sequence_behind_it_begins_anew() {
-    let rows: [(&dyn ReadAhead, Range<u32>); 5] = [
-        (&Linux24, 5002..5005),
+    let rows: [(&dyn ReadAhead, Range<u32>); 4] = [
         (&Linux26, 5002..5005),
         (&Clustered, 5002..5003),
         (&OnDemand::LINUX, 5002..5005),
@@ -193,6 +222,59 @@ fn a_jump_ends_a_window_and_a_sequence_behind_it_begins_anew() {
         assert_eq!(reader.read(5000, 1), Option::None);
         assert_eq!(reader.read(5001, 1), Some(expected));
     }
+}
+
+#[test]
+fn linux_2_4_reads_as_much_ahead_as_a_call_reads_and_a_page() {
+    // The page after each read of n pages, alone or after a jump, is read with n more.
+    let mut here_and_there = Reader::of(&Linux24);
+    for (block, count, expected) in
+        [(5000, 1, 5001..5003), (900, 4, 904..909), (40, 30, 70..101), (7000, 64, 7064..7095)]
+    {
+        assert_eq!(here_and_there.read_found(block, count, false), Some(expected));
+    }
+    // What follows goes on in groups.
+    assert_eq!(here_and_there.read(7064, 1), Some(7095..7127));
+}
+
+/// Reads a part of a call that ends at that byte of a file of that many bytes.
+fn read_in_call(
+    stream: &mut ReadStream,
+    block: u32,
+    (call_end, file_bytes): (u64, u64),
+) -> Option<Range<u32>> {
+    let cached = block > 0 && block < stream.ahead;
+    let file_blocks = file_bytes.div_ceil(4096) as u32;
+    let access =
+        Access { block, count: 1, file_blocks, cached, block_size: 4096, file_bytes, call_end };
+    Linux24.window(stream, &access)
+}
+
+#[test]
+fn linux_2_4_reads_a_last_page_that_is_filled_in_part_alone() {
+    // 13,200 bytes: pages 0, 1 and 2, and 912 bytes of page 3.
+    let (mut stream, size) = (ReadStream::default(), 13_200);
+    assert_eq!(read_in_call(&mut stream, 0, (4096, size)), Some(1..3));
+    for block in 1..4 {
+        assert_eq!(read_in_call(&mut stream, block, (size, size)), Option::None, "page {block}");
+    }
+    // A file of whole pages is read ahead to its end.
+    let mut whole = ReadStream::default();
+    assert_eq!(read_in_call(&mut whole, 0, (4096, 16_384)), Some(1..4));
+}
+
+#[test]
+fn linux_2_4_reads_nothing_ahead_of_a_small_first_read() {
+    let size = 40_960;
+    for (call_end, expected) in [(1, Option::None), (2048, Option::None), (2049, Some(1..4))] {
+        let asked = read_in_call(&mut ReadStream::default(), 0, (call_end, size));
+        assert_eq!(asked, expected, "{call_end}");
+    }
+    // One call for everything raises the window to as many pages and one, at most 31.
+    let all = read_in_call(&mut ReadStream::default(), 0, (size, size));
+    assert_eq!(all, Some(1..10));
+    let far = read_in_call(&mut ReadStream::default(), 0, (1 << 20, 1 << 20));
+    assert_eq!(far, Some(1..32));
 }
 
 #[test]
@@ -278,8 +360,15 @@ fn the_largest_numbers_overflow_nothing() {
 fn map_blocks_are_read_ahead_of_a_stream_that_goes_on() {
     let mut going = Going::default();
     let mut read = |block: u32, count: u32| {
-        let access =
-            Access { block, count, file_blocks: 10_000_000, cached: false, block_size: 4096 };
+        let access = Access {
+            block,
+            count,
+            file_blocks: 10_000_000,
+            cached: false,
+            block_size: 4096,
+            file_bytes: 10_000_000 * 4096,
+            call_end: 0,
+        };
         going.note(&access);
         let looked: Vec<_> =
             std::iter::from_fn(|| going.maps(&(block..block + count), 4096, 1024, 12)).collect();

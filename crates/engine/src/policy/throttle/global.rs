@@ -1,8 +1,8 @@
 //! Linux 2.6.20: one limit for all devices, and writers that write.
 //!
 //! From public descriptions of the time: the background is 10 % and the limit 40 % of the dirtyable
-//! memory. A writer is asked after each limit / (32 x processors) pages, at most 4 MiB, and after
-//! each 8 pages once the limit is exceeded. Then it writes 1.5 times the rate-limit pages itself,
+//! memory, from 2.6.22 on 5 and 10 %. A writer is asked after each memory / (32 x processors)
+//! pages, 16 pages at least and 4 MiB at most, and after each 8 pages once the limit is exceeded. Then it writes 1.5 times the rate-limit pages itself,
 //! of the device that it writes to, and waits for write-back on any device, 100 ms at a time, until
 //! all are below the limit or it has written its part. So what is dirty on one device holds up the
 //! writers of another. Our addition: a writer continues after 30 s, so that a device that hangs
@@ -42,14 +42,14 @@ impl Global {
 }
 
 /// How many bytes a writer makes dirty before it asks again, below the limit, on one processor.
-pub(super) fn rate_limit_bytes(limit_bytes: u64) -> u64 {
-    let pages = (limit_bytes / PAGE_BYTES / 32).max(16);
+pub(super) fn rate_limit_bytes(memory_bytes: u64) -> u64 {
+    let pages = (memory_bytes / PAGE_BYTES / 32).max(16);
     (pages * PAGE_BYTES).min(4 << 20)
 }
 
-/// How many bytes a stopped writer writes itself.
-pub(super) fn chunk_bytes(limit_bytes: u64) -> u64 {
-    let rate = rate_limit_bytes(limit_bytes);
+/// How many bytes a stopped writer writes itself: 1,536 pages from 128 MiB of memory on.
+pub(super) fn chunk_bytes(memory_bytes: u64) -> u64 {
+    let rate = rate_limit_bytes(memory_bytes);
     rate + rate / 2
 }
 
@@ -64,12 +64,16 @@ impl Throttle for Global {
 
     fn piece_bytes(&self, facts: &WriterFacts) -> u64 {
         let limit = self.limits(facts.memory_bytes).limit_bytes;
-        if facts.all.total() > limit { EXCEEDED_BYTES } else { rate_limit_bytes(limit) }
+        if facts.all.total() > limit {
+            EXCEEDED_BYTES
+        } else {
+            rate_limit_bytes(facts.memory_bytes)
+        }
     }
 
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
         let limit = self.limits(facts.memory_bytes).limit_bytes;
-        let chunk = chunk_bytes(limit);
+        let chunk = chunk_bytes(facts.memory_bytes);
         if facts.all.total() <= limit {
             return WriterAdvice::Proceed;
         }
@@ -89,5 +93,32 @@ impl Throttle for Global {
         let background = self.limits(facts.memory_bytes).background_bytes;
         let is_much = facts.all.dirty_bytes > background;
         flusher_of_2_6(facts, is_much.then_some(PASS_BYTES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_asked_and_writes_by_the_memory() {
+        let (kib, mib) = (1 << 10, 1 << 20);
+        // 2 GB: 524,288 pages / 32 are more than 4 MiB. 64 MiB: 512 pages. 1 MiB: 8, so 16.
+        let rows = [(2048 * mib, 4 * mib), (64 * mib, 2 * mib), (mib, 64 * kib)];
+        for (memory, rate) in rows {
+            assert_eq!(rate_limit_bytes(memory), rate, "{memory}");
+            assert_eq!(chunk_bytes(memory), rate + rate / 2, "{memory}");
+        }
+        assert_eq!(chunk_bytes(2048 * mib), 1536 * PAGE_BYTES);
+    }
+
+    #[test]
+    fn limits_are_those_of_the_release() {
+        let limits = |global: Global| {
+            let Limits { background_bytes, limit_bytes } = global.limits(1000 * PAGE_BYTES);
+            (background_bytes / PAGE_BYTES, limit_bytes / PAGE_BYTES)
+        };
+        assert_eq!(limits(Global::default()), (100, 400));
+        assert_eq!(limits(Global::new(5, 10)), (50, 100));
     }
 }

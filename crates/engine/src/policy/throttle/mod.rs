@@ -4,6 +4,7 @@ mod bdflush;
 mod fraction;
 mod global;
 mod inline;
+mod kupdate;
 mod per_device;
 mod proportional;
 mod write_behind;
@@ -12,6 +13,7 @@ pub use bdflush::Bdflush;
 pub use fraction::Fraction;
 pub use global::Global;
 pub use inline::Inline;
+pub use kupdate::Kupdate;
 pub use per_device::PerDevice;
 pub use proportional::Proportional;
 pub use write_behind::WriteBehind;
@@ -113,6 +115,11 @@ pub enum WriterAdvice {
     /// Start to write this many bytes of this device, oldest first, waiting only for room in its
     /// queue; then ask again.
     WriteOwn(u64),
+    /// Start to write this many bytes of what is dirty on this volume, oldest first, waiting only
+    /// for room in the device's queue; then go on.
+    StartOldest(u64),
+    /// The same, wake the flusher, and wait until one write has ended; then go on.
+    StartOldestAndWait(u64),
     /// Sleep for this many nanoseconds, then ask again.
     Pause(u64),
     /// Wait until a write has ended on any device, at most this many nanoseconds, then ask again.
@@ -134,6 +141,8 @@ pub struct FlusherFacts {
     pub all: Load,
     /// The flusher's device: it writes nothing else.
     pub device: DeviceFacts,
+    /// Whether its last advice was to write because of how much is dirty.
+    pub is_at_work: bool,
 }
 
 /// What a flusher has to do.
@@ -146,8 +155,25 @@ pub enum FlusherAdvice {
     WriteLong(u64),
     /// Write what became dirty before this time, then ask again.
     WriteOlderThan(u64),
+    /// Start to write this many bytes, oldest first, as they became dirty, without storing inodes;
+    /// then ask again.
+    WriteOldest(u64),
+    /// Store all changed inodes and descriptors into their blocks, then start to write what became
+    /// dirty before this time, as [`FlusherAdvice::WriteOldest`] does; then ask again.
+    Update(u64),
     /// Sleep until this time, or until a writer wakes it.
     SleepUntil(u64),
+}
+
+/// In which order a sync writes what is dirty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SyncOrder {
+    /// What changed, in the order of [`Manner`], each file with its inode.
+    WithInodes,
+    /// All dirty blocks by age, without waiting; then all changed inodes go into their table
+    /// blocks, which are only marked dirty; then all blocks again, waiting. Where the volume has a
+    /// journal, or writes data first, that would break its order: there it is `WithInodes`.
+    BuffersThenInodes,
 }
 
 /// When a policy is asked, and in which units its advice is followed.
@@ -208,6 +234,10 @@ pub trait Throttle: Send + Sync {
     /// When it is asked.
     fn manner(&self) -> Manner {
         Manner::Whole
+    }
+    /// In which order a sync writes.
+    fn sync_order(&self) -> SyncOrder {
+        SyncOrder::WithInodes
     }
     /// The limits for `memory_bytes` of memory.
     fn limits(&self, memory_bytes: u64) -> Limits {

@@ -4,7 +4,8 @@
 //! From public descriptions: a device's limit is its floating proportion of the dirty limit,
 //! clipped to what the others leave plus its own; a task's limit is lower by up to an eighth, by
 //! its share of what was made dirty lately. The background is 5 % and the limit 10 % of memory, as
-//! in 2.6.22 and later. Our addition: the limit of all is hard. Above it nothing is made dirty,
+//! in 2.6.22 and later. The release, 2.6.24, lets writers run free while all that is dirty is below
+//! (background + limit) / 2, whatever the device; version 9 does not. Our addition: the limit of all is hard. Above it nothing is made dirty,
 //! except one piece on a device that has nothing dirty, and one for each 30 s that a device stops a
 //! writer.
 use super::global::{
@@ -15,10 +16,20 @@ use super::{
     flusher_of_2_6, has_room, piece_under,
 };
 
-/// One dirty limit for each device (version 9 of 2007).
+/// Below which amount writers are not looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FreeRun {
+    /// None (version 9).
+    None,
+    /// Half-way from the background to the limit, over all devices (2.6.24).
+    HalfWay,
+}
+
+/// One dirty limit for each device (version 9 of 2007, and 2.6.24).
 pub struct PerDevice {
     background_percent: u64,
     limit_percent: u64,
+    free_run: FreeRun,
 }
 
 impl Default for PerDevice {
@@ -30,7 +41,20 @@ impl Default for PerDevice {
 impl PerDevice {
     /// The policy with other shares of memory, in percent.
     pub fn new(background_percent: u64, limit_percent: u64) -> PerDevice {
-        PerDevice { background_percent, limit_percent }
+        PerDevice { background_percent, limit_percent, free_run: FreeRun::None }
+    }
+
+    /// As released in 2.6.24.
+    pub fn released() -> PerDevice {
+        PerDevice { free_run: FreeRun::HalfWay, ..PerDevice::default() }
+    }
+
+    /// Whether so little is dirty that every writer goes on.
+    fn runs_free(&self, facts: &WriterFacts) -> bool {
+        let Limits { background_bytes, limit_bytes } = self.limits(facts.memory_bytes);
+        self.free_run == FreeRun::HalfWay
+            && facts.all.total().saturating_add(facts.task.wanted_bytes)
+                < (background_bytes + limit_bytes) / 2
     }
 
     /// How much this writer's device may have dirty while this writer goes on.
@@ -54,19 +78,23 @@ impl Throttle for PerDevice {
 
     fn piece_bytes(&self, facts: &WriterFacts) -> u64 {
         let limit = self.limits(facts.memory_bytes).limit_bytes;
-        let is_near =
-            facts.device.load.total() + rate_limit_bytes(limit) > self.device_limit(facts);
-        let piece = if is_near { EXCEEDED_BYTES } else { rate_limit_bytes(limit) };
+        let rate_limit = rate_limit_bytes(facts.memory_bytes);
+        let is_near = facts.device.load.total() + rate_limit > self.device_limit(facts)
+            && !self.runs_free(facts);
+        let piece = if is_near { EXCEEDED_BYTES } else { rate_limit };
         piece_under(limit, piece)
     }
 
     fn writer(&self, facts: &WriterFacts) -> WriterAdvice {
+        if self.runs_free(facts) {
+            return WriterAdvice::Proceed;
+        }
         let limit = self.limits(facts.memory_bytes).limit_bytes;
         let own = facts.device.load.total();
         let fits =
             own.saturating_add(facts.task.wanted_bytes) <= self.device_limit(facts) || own == 0;
         let has_room = has_room(facts, limit);
-        let chunk = chunk_bytes(limit);
+        let chunk = chunk_bytes(facts.memory_bytes);
         let has_written = facts.task.written_bytes >= chunk;
         if has_room && (fits || has_written) || facts.task.stopped_ns >= STOPPED_NS_MAX {
             WriterAdvice::Proceed
@@ -83,5 +111,51 @@ impl Throttle for PerDevice {
         let background = self.limits(facts.memory_bytes).background_bytes;
         let is_much = facts.all.dirty_bytes > background || facts.device.waiting > 0;
         flusher_of_2_6(facts, is_much.then_some(PASS_BYTES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DeviceFacts, Fraction, Load, TaskFacts};
+    use super::*;
+
+    /// Advice for a writer of a device with this part of the write-back, of 1,000 MB of memory.
+    fn advice(policy: &PerDevice, dirty_bytes: u64, share: u64, task_share: u64) -> WriterAdvice {
+        let load = Load { dirty_bytes, ..Load::default() };
+        policy.writer(&WriterFacts {
+            dirty_bytes,
+            memory_bytes: 1_000_000_000,
+            all: load,
+            device: DeviceFacts {
+                load,
+                share: Fraction { part: share, whole: 100 },
+                ..DeviceFacts::default()
+            },
+            task: TaskFacts {
+                share: Fraction { part: task_share, whole: 100 },
+                dirtied_bytes: 1 << 20,
+                ..TaskFacts::default()
+            },
+        })
+    }
+
+    #[test]
+    fn the_release_lets_writers_run_free_half_way_to_the_limit() {
+        let (version_9, released) = (PerDevice::default(), PerDevice::released());
+        // A device with a tenth of the write-back: 10 of 100 MB. Half-way from 50 to 100: 75 MB.
+        assert_eq!(advice(&version_9, 9_000_000, 10, 0), WriterAdvice::Proceed);
+        assert!(matches!(advice(&version_9, 11_000_000, 10, 0), WriterAdvice::WriteOwn(_)));
+        assert_eq!(advice(&released, 74_900_000, 10, 0), WriterAdvice::Proceed);
+        assert!(matches!(advice(&released, 75_000_000, 10, 0), WriterAdvice::WriteOwn(_)));
+    }
+
+    #[test]
+    fn a_tasks_part_is_an_eighth() {
+        let policy = PerDevice::default();
+        // The device has all of 100 MB; a task that made everything dirty has an eighth less.
+        assert_eq!(advice(&policy, 87_000_000, 100, 100), WriterAdvice::Proceed);
+        assert!(matches!(advice(&policy, 88_000_000, 100, 100), WriterAdvice::WriteOwn(_)));
+        assert_eq!(advice(&policy, 93_000_000, 100, 50), WriterAdvice::Proceed);
+        assert!(matches!(advice(&policy, 94_000_000, 100, 50), WriterAdvice::WriteOwn(_)));
     }
 }

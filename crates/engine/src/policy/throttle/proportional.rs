@@ -222,6 +222,7 @@ mod tests {
                 dirty_bytes,
                 memory_bytes: 1 << 30,
                 last_look: 0,
+                is_at_work: false,
                 all: load,
                 device,
             };

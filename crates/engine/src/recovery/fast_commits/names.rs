@@ -138,7 +138,7 @@ impl<'i> Names<'i> {
         volume.change(NAME, |work| {
             directory::remove(work, &mut parent, &name.name, Departure::Removed)?;
             if file_type == FileType::Directory {
-                drop_subdirectory(&mut parent);
+                drop_subdirectory(volume, &mut parent);
             }
             touch(&mut parent, self.latest);
             parent.store_now(work)

@@ -89,6 +89,7 @@ impl Cache {
             urgency,
             completion: Box::new(move |completed| reading.complete(completed)),
         });
+        self.device.wait_for_room(Operation::Read);
     }
 
     /// How many frames the cache may hold at most.

@@ -29,8 +29,10 @@
 //! its shard's queue with no lock held. A sweep writes in the order of block numbers and holds only
 //! `sweep`, a sleeping lock that comes after all inode locks.
 mod fill;
+mod rollback;
 mod sweep;
 
+pub(crate) use rollback::{GroupPlaces, Rollback};
 pub(in crate::store) use sweep::Sealed;
 
 use crate::error::{Error, Place, Result};
@@ -47,8 +49,8 @@ use extant_format::directory::{Form, Style};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Fault, FileBlock, Ino, Run, attribute, extent};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What a metadata block holds, which decides how its checksum is verified and stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,6 +164,8 @@ struct FrameState {
     dirty_since: u64,
     /// Whether it is in the list of dirty frames.
     is_listed: bool,
+    /// What the disk has, where a sweep may have to write that again: see `rollback`.
+    durable: Option<Arc<Vec<u8>>>,
 }
 
 /// Where the bytes are that a sweep took from a frame.
@@ -282,6 +286,8 @@ pub(crate) struct Cache {
     writes: Writes,
     /// Whether a sweep writes in stages.
     order: DataOrder,
+    /// With soft updates, what has to be known to write blocks without some of their changes.
+    pub(crate) rollback: OnceLock<Rollback>,
     barrier: Arc<Barrier>,
     /// How many sweeps have frozen what they write.
     sweeps: AtomicU64,
@@ -315,6 +321,7 @@ impl Cache {
             shards: Arc::new((0..SHARDS).map(|_| shard()).collect()),
             writes: Writes::new(device.clock(), surroundings.latch, surroundings.barrier),
             order: surroundings.order,
+            rollback: OnceLock::new(),
             barrier: Arc::clone(surroundings.barrier),
             sweep: SleepLock::new(Arc::clone(device.clock()), ()).ranked(ranks::SWEEP),
             dirty: ShortLock::ranked(ranks::DIRTY_LIST, Vec::new()),
@@ -399,6 +406,7 @@ impl Cache {
             if state.status == FrameStatus::Forgotten {
                 continue;
             }
+            self.keep_durable(block, &mut state);
             state.kind = kind;
             state.stage = stage;
             let bytes = Arc::make_mut(&mut state.bytes);
@@ -456,6 +464,7 @@ impl Cache {
             stage: Stage::Tables,
             dirty_since: 0,
             is_listed: false,
+            durable: None,
         };
         let frame = Arc::new(Frame { block, state: ShortLock::ranked(ranks::FRAME, state) });
         frames.by_block.insert(block, Arc::clone(&frame));
@@ -536,6 +545,7 @@ impl Cache {
         stage: Option<Stage>,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> (R, Stage) {
+        self.keep_durable(frame.block, &mut state);
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
         let own = match state.kind {
             BlockKind::Directory { .. } => Stage::Names,
@@ -584,6 +594,7 @@ impl Cache {
                 let is_at_rest =
                     state.transit != Transit::UnderWay && state.status != FrameStatus::Filling;
                 is_at_rest.then(|| {
+                    self.keep_emptied(block, state);
                     if state.status == FrameStatus::Dirty {
                         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
                         self.seat.forgotten(self.block_size as u64);

@@ -1,4 +1,5 @@
 //! Dirty frames are written: in rising order, adjacent ones together, many requests at a time.
+use super::rollback::{self, Changes, Early, Role, Rollback};
 use super::{BlockKind, Cache, Frame, FrameStatus, Shard, Stage, Transit, shard_of};
 use crate::error::Result;
 use crate::policy::preset::DataOrder;
@@ -6,6 +7,7 @@ use crate::store::writes::{Announced, Write};
 use extant_block::lock::SleepGuard;
 use extant_block::{Segment, Urgency};
 use extant_format::BlockNo;
+use rustc_hash::FxHashSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +30,24 @@ pub(in crate::store) type Sealed = (Arc<Frame>, Arc<Vec<u8>>);
 /// What one sweep writes, by stage.
 #[derive(Default)]
 pub(in crate::store) struct Frozen {
-    stages: [Vec<Sealed>; Stage::COUNT],
+    /// Frames, by stage; after these, with soft updates, tables and then bitmaps that were written
+    /// in another form before.
+    stages: [Vec<Sealed>; Stage::COUNT + 2],
+    /// What is written with each stage beside its frames.
+    early: [Vec<Early>; Stage::COUNT + 2],
+}
+
+/// The stage of tables whose early image differed.
+const LATE_TABLES: usize = Stage::COUNT;
+/// The stage of bitmaps whose early image differed.
+const LATE_BITMAPS: usize = Stage::COUNT + 1;
+
+/// A frame that a sweep took, and what the disk has of it, where that is known.
+struct Taken {
+    sealed: Sealed,
+    stage: Stage,
+    kind: BlockKind,
+    durable: Option<Arc<Vec<u8>>>,
 }
 
 /// Adjacent frames that are written together. The write is announced with its first frame, under
@@ -139,15 +158,66 @@ impl Cache {
     pub(in crate::store) fn freeze(&self) -> Frozen {
         let mut frames = self.take_listed();
         frames.sort_unstable_by_key(|frame| frame.block);
-        let mut frozen = Frozen::default();
+        let mut taken = Vec::with_capacity(frames.len());
         for frame in frames {
-            let stage = frame.state.lock().stage;
+            let mut state = frame.state.lock();
+            let (stage, kind, durable) = (state.stage, state.kind, state.durable.take());
+            drop(state);
             if let Some(bytes) = self.prepare(&frame, Transit::Frozen, || {}) {
-                frozen.stages[stage as usize].push((frame, bytes));
+                taken.push(Taken { sealed: (frame, bytes), stage, kind, durable });
             }
         }
         self.sweeps.fetch_add(1, Ordering::AcqRel);
+        let mut frozen = Frozen::default();
+        match self.rollback.get() {
+            Some(rollback) => self.roll_back(rollback, taken, &mut frozen),
+            None => taken.into_iter().for_each(|Taken { sealed, stage, .. }| {
+                frozen.stages[stage as usize].push(sealed);
+            }),
+        }
         frozen
+    }
+
+    /// Sorts what was taken into stages, and blocks that hold changes which have to wait into two:
+    /// see `rollback`.
+    fn roll_back(&self, rollback: &Rollback, taken: Vec<Taken>, frozen: &mut Frozen) {
+        let mut new = FxHashSet::default();
+        for Taken { sealed: (frame, bytes), durable, .. } in &taken {
+            if let Some(Role::InodeBitmap(first)) = rollback.role(frame.block) {
+                let durable = durable.as_ref().map(|durable| durable.as_slice());
+                new.extend(rollback::new_inodes(first, durable, bytes));
+            }
+        }
+        let changes = Changes { new, removals: rollback.take_removals() };
+        frozen.early[Stage::Names as usize] = rollback.take_emptied();
+        for Taken { sealed, stage, kind, durable } in taken {
+            let (block, bytes) = (sealed.0.block, &sealed.1);
+            let before = durable.as_ref().map(|durable| durable.as_slice());
+            let (early, first, last) = match (rollback.role(block), kind) {
+                (Some(Role::Table(first)), _) => {
+                    let early = rollback.early_table(first, before, bytes, &changes);
+                    (Some(early), Stage::Tables, LATE_TABLES)
+                }
+                (Some(Role::InodeBitmap(_) | Role::BlockBitmap), _) => {
+                    (Some(rollback::early_bitmap(before, bytes)), Stage::New, LATE_BITMAPS)
+                }
+                (None, BlockKind::Directory { .. }) if stage == Stage::New => {
+                    let early = rollback.early_directory(bytes, &changes);
+                    (early, Stage::New, Stage::Names as usize)
+                }
+                (None, _) => (None, stage, stage as usize),
+            };
+            match early.filter(|early| early != &**bytes) {
+                None => frozen.stages[first as usize].push(sealed),
+                Some(mut early) => {
+                    if before != Some(early.as_slice()) {
+                        kind.seal(&mut early, block, &self.checksums);
+                        frozen.early[first as usize].push(Early { block, bytes: Arc::new(early) });
+                    }
+                    frozen.stages[last].push(sealed);
+                }
+            }
+        }
     }
 
     /// Writes what was frozen, stage by stage, each durable before the next; new blocks first.
@@ -156,11 +226,15 @@ impl Cache {
     /// # Errors
     /// That of `data`, or the first write error.
     pub(in crate::store) fn write_frozen(&self, frozen: &Frozen, data: Result<()>) -> Result<()> {
-        let [new, later @ ..] = &frozen.stages;
-        let mut outcome = data.and_then(|()| self.write_stage(new));
-        for stage in later.iter().filter(|stage| !stage.is_empty()) {
+        let mut steps = frozen.early.iter().zip(&frozen.stages);
+        let mut outcome = match steps.next() {
+            Some((early, new)) => data.and_then(|()| self.write_stage(early, new)),
+            None => data,
+        };
+        for (early, stage) in steps.filter(|(early, stage)| !early.is_empty() || !stage.is_empty())
+        {
             let passed = outcome.and_then(|()| self.barrier.pass());
-            outcome = passed.and_then(|()| self.write_stage(stage));
+            outcome = passed.and_then(|()| self.write_stage(early, stage));
         }
         if outcome.is_err() {
             frozen.stages.iter().for_each(|stage| self.thaw(stage));
@@ -169,7 +243,8 @@ impl Cache {
     }
 
     /// Writes one stage, adjacent blocks together, and waits for it.
-    fn write_stage(&self, stage: &[Sealed]) -> Result<()> {
+    fn write_stage(&self, early: &[Early], stage: &[Sealed]) -> Result<()> {
+        self.write_early(early);
         let mut run = WriteRun::default();
         for (frame, bytes) in stage {
             if !run.takes(frame.block, self.block_size) {
@@ -186,6 +261,28 @@ impl Cache {
         }
         self.write_run(run);
         self.writes.wait()
+    }
+
+    /// Starts to write bytes that are not those of frames, adjacent blocks together.
+    fn write_early(&self, early: &[Early]) {
+        let most = (WRITE_BYTES_MAX / self.block_size).max(1);
+        let mut left = early;
+        while let Some(first) = left.first() {
+            let follows =
+                |(at, early): &(usize, &Early)| early.block.0 == first.block.0 + *at as u64;
+            let length = left.iter().enumerate().take(most).take_while(follows).count();
+            let (run, rest) = left.split_at(length);
+            left = rest;
+            let write = Write {
+                offset: first.block.0 * self.block_size as u64,
+                segments: run
+                    .iter()
+                    .map(|early| Segment::Shared(Arc::clone(&early.bytes)))
+                    .collect(),
+                urgency: Urgency::Background,
+            };
+            self.writes.write(&*self.device, write, |_| {});
+        }
     }
 
     /// Releases what was frozen and will never be written.

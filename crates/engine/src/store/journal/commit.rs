@@ -131,7 +131,7 @@ impl Log {
         };
         let sum = TransactionChecksum::default();
         let bytes = commit::encode(&self.format, transaction.sequence, time, sum);
-        store.write_forced(self.offset_of(commit_at)?, &bytes)?;
+        self.write_commit(store, commit_at, bytes)?;
         if bug(Bug::CommitBeforeLog) {
             self.submit(store, head, &blocks)?;
             self.writes.wait()?;

@@ -69,7 +69,7 @@ impl Log {
     /// # Errors
     /// `Corrupt` if the log has no such block; what the device returns, which closes the latch.
     pub(super) fn submit(&self, store: &Store, mut at: u32, blocks: &[Arc<Vec<u8>>]) -> Result<()> {
-        let is_short = blocks.len() <= WRITTEN_AT_ONCE;
+        let is_short = blocks.len() <= WRITTEN_AT_ONCE && self.urgency() == Urgency::Awaited;
         let mut rest = blocks;
         while !rest.is_empty() {
             let (place, adjacent) = self.place(at).ok_or_else(|| super::outside(at))?;
@@ -94,7 +94,24 @@ impl Log {
         Ok(())
     }
 
-    /// A commit is waited for, but ext3 of 2007 did not say so.
+    /// Writes a commit block, and waits until it is durable.
+    ///
+    /// # Errors
+    /// `Corrupt` if the log has no such block; what the device returns, which closes the latch.
+    pub(super) fn write_commit(&self, store: &Store, at: u32, bytes: Vec<u8>) -> Result<()> {
+        let offset = self.offset_of(at)?;
+        if self.urgency() == Urgency::Awaited {
+            return store.write_forced(offset, &bytes);
+        }
+        let segments = vec![Segment::Shared(Arc::new(bytes))];
+        let write = Write { offset, segments, urgency: Urgency::Background };
+        self.writes.write(&*self.device, write, |_| {});
+        self.writes.wait()?;
+        store.barrier.pass()
+    }
+
+    /// A commit is waited for, but ext3 of 2007 did not say so: its elevator took log and commit
+    /// block for write-back.
     fn urgency(&self) -> Urgency {
         match self.mode {
             Journal::OrderedJbd => Urgency::Background,

@@ -1,13 +1,16 @@
 //! The table of steps, and how each is read from a scenario file.
+mod files;
 mod volumes;
+
+pub(in crate::scenario) use files::life as parse_life;
 
 use super::{
     Action, CutMoment, Detail, Direction, Durability, End, InodeOrder, MakeStyle, OnImage, Order,
-    Pattern, PlacedTree, Step, StreamAction, Survival, Task,
+    Pattern, PlacedTree, Rows, Stages, Step, StreamAction, Survival, Task, Warmth,
 };
+use crate::fields::{self, Result};
+use crate::quantity::SIZE_MAX;
 use crate::scenario::Workplace;
-use crate::scenario::fields::{self, Result};
-use crate::scenario::quantity::SIZE_MAX;
 use crate::scenario::tree::{
     BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing,
 };
@@ -78,6 +81,11 @@ const fn on_anything(
 /// The keys of every stream.
 const STREAM: &[&str] =
     &["path", "chunk", "bytes", "count", "offset", "span", "streams", "rate", "synced"];
+/// Which files a step works on.
+const FILES: &[&str] =
+    &["path", "at", "tree", "order", "number", "first", "last", "every", "from", "draw", "skew"];
+/// A row for each directory at the top.
+const ROWS: &[&str] = &["rows", "cold"];
 /// What ends a step.
 const END: &[&str] = &["for", "process"];
 
@@ -86,14 +94,14 @@ const END: &[&str] = &["for", "process"];
 pub static KINDS: &[StepKind] = &[
     on_filesystem(
         "make-tree",
-        &[&["at", "tree"]],
-        "make directories and files: at, tree",
+        &[&["at", "tree", "stages"]],
+        "make directories and files: at, tree, stages",
         |s, x| make(s, x, MakeStyle::Plain),
     ),
     on_filesystem(
         "untar",
-        &[&["at", "tree", "unpack_rate"]],
-        "the same as tar does it, with owners and times: at, tree, unpack_rate",
+        &[&["at", "tree", "stages", "unpack_rate"]],
+        "the same as tar does it, with owners and times: at, tree, stages, unpack_rate",
         |s, x| {
             let unpack_rate = fields::size(s, "unpack_rate", 1024..=1 << 40)?;
             make(s, x, MakeStyle::Archive { unpack_rate })
@@ -107,9 +115,12 @@ pub static KINDS: &[StepKind] = &[
     ),
     on_filesystem(
         "create-files",
-        &[&["at", "count", "directories", "size", "size_max", "names", "directory_names", "order"]],
+        &[
+            &["at", "count", "directories", "size", "size_max", "names", "directory_names"],
+            &["order", "stages"],
+        ],
         "count files of some size over directories: at, count, directories, size, size_max, names, \
-         directory_names, order",
+         directory_names, order, stages",
         create_files,
     ),
     on_filesystem(
@@ -149,26 +160,26 @@ pub static KINDS: &[StepKind] = &[
     }),
     on_filesystem(
         "find",
-        &[&["at", "order"], END],
-        "list all names of a tree: at, order, for or process",
+        &[&["at", "order"], ROWS, END],
+        "list all names of a tree: at, order, rows, cold, for or process",
         |s, x| walk(s, x, Task::Find),
     ),
     on_filesystem(
         "stat-all",
-        &[&["at", "order"], END],
-        "stat everything in a tree: at, order, for or process",
+        &[&["at", "order"], ROWS, END],
+        "stat everything in a tree: at, order, rows, cold, for or process",
         |s, x| walk(s, x, Task::Stat),
     ),
     on_filesystem(
         "read-all",
-        &[&["at", "order", "chunk"], END],
-        "read every file of a tree: at, order, chunk, for or process",
+        &[&["at", "order", "chunk"], ROWS, END],
+        "read every file of a tree: at, order, chunk, rows, cold, for or process",
         |s, x| walk(s, x, Task::Read),
     ),
     on_filesystem(
         "tar",
-        &[&["at", "to", "order", "chunk"]],
-        "tar a tree to null (which only stats) or to zero: at, to, order, chunk",
+        &[&["at", "to", "order", "chunk"], ROWS],
+        "tar a tree to null (which only stats) or to zero: at, to, order, chunk, rows, cold",
         tar,
     ),
     on_filesystem(
@@ -177,9 +188,88 @@ pub static KINDS: &[StepKind] = &[
         "compare two trees file by file: at, with, chunk",
         diff,
     ),
-    on_filesystem("remove", &[&["at"]], "remove a tree: at", |s, _| {
-        Ok(Action::Remove { at: fields::path(s, "at")? })
-    }),
+    on_filesystem(
+        "remove",
+        &[FILES],
+        "remove a tree: at; or single files: path, or at with tree or order, and number, first, \
+         last, every, from or draw, skew",
+        files::remove,
+    ),
+    on_filesystem(
+        "append",
+        &[FILES, &["bytes", "bytes_max", "synced"]],
+        "write to the end of single files: which, as of remove; bytes, bytes_max, synced",
+        files::append,
+    ),
+    on_filesystem(
+        "truncate",
+        &[FILES, &["bytes"]],
+        "cut single files, or make them longer: which, as of remove; bytes",
+        files::truncate,
+    ),
+    on_filesystem(
+        "overwrite",
+        &[FILES, &["bytes", "bytes_max", "offset", "synced"]],
+        "write a part of single files again: which, as of remove; bytes, bytes_max, offset, synced",
+        files::overwrite,
+    ),
+    on_filesystem(
+        "rewrite",
+        &[FILES, &["bytes", "bytes_max", "synced"]],
+        "write single files anew beside the old ones, and rename: which, as of remove; bytes, \
+         bytes_max, synced",
+        files::rewrite,
+    ),
+    on_filesystem(
+        "rename",
+        &[FILES, &["to"]],
+        "give single files another name: which, as of remove; to (%d: the file's number)",
+        files::rename,
+    ),
+    on_filesystem(
+        "link",
+        &[FILES, &["to"]],
+        "give single files a further name: which, as of remove; to (%d: the file's number)",
+        files::link,
+    ),
+    on_filesystem(
+        "read",
+        &[FILES, &["chunk"]],
+        "read single files: which, as of remove; chunk",
+        files::read,
+    ),
+    on_filesystem("stat", &[FILES], "stat single files: which, as of remove", files::stat),
+    on_filesystem(
+        "create",
+        &[&["path", "size", "size_max", "synced"]],
+        "make a file: path, size, size_max, synced",
+        files::create,
+    ),
+    on_filesystem(
+        "mkdir",
+        &[&["path"]],
+        "make a directory, and those above it: path",
+        files::make_directory,
+    ),
+    on_filesystem(
+        "symlink",
+        &[&["path", "target"]],
+        "make a symbolic link: path, target",
+        files::symlink,
+    ),
+    on_filesystem(
+        "copy",
+        &[&["at", "to", "chunk"]],
+        "copy a file or a tree, as cp -r does: at, to, chunk",
+        files::copy,
+    ),
+    on_filesystem(
+        "age",
+        &[&["profile", "days", "months", "at"]],
+        "let the file system live for days or months at once, without its drive: profile, days or \
+         months, at",
+        files::age,
+    ),
     on_filesystem("sync", &[], "write everything that changed, and wait", |_, _| Ok(Action::Sync)),
     on_filesystem(
         "remount",
@@ -252,7 +342,7 @@ pub static KINDS: &[StepKind] = &[
 const COUNT_MAX: u64 = 1 << 40;
 /// The largest read or write.
 const CHUNK_MAX: u64 = 64 << 20;
-/// What `cp`, `diff` and `tar` of the time read at once.
+/// What `cp` of the time reads at once.
 const CHUNK_DEFAULT: u64 = 64 << 10;
 /// Steps within steps.
 const DEPTH_MAX: usize = 8;
@@ -319,6 +409,17 @@ fn order(section: &mut Section<'_>) -> Result<Order> {
     section.choice("order", &words, Order::Directory)
 }
 
+/// `rows`, and whether each of them is `cold`.
+fn rows(section: &mut Section<'_>) -> Result<Rows> {
+    let warmth = if section.flag("cold")? { Warmth::Cold } else { Warmth::AsItIs };
+    let words = [("whole", Rows::Whole), ("directories", Rows::Directories(warmth))];
+    let rows = section.choice("rows", &words, Rows::Whole)?;
+    match (rows, warmth) {
+        (Rows::Whole, Warmth::Cold) => Err(section.error("cold", "needs rows = \"directories\"")),
+        _ => Ok(rows),
+    }
+}
+
 fn make(
     section: &mut Section<'_>,
     surroundings: &Surroundings<'_>,
@@ -326,7 +427,7 @@ fn make(
 ) -> Result<Action> {
     let at = fields::path(section, "at")?;
     let tree = named_or_own_tree(section, surroundings)?;
-    Ok(Action::Make { at, tree, style })
+    Ok(Action::Make { at, tree, style, stages: files::stages(section)? })
 }
 
 /// `tree`: the name of one, or a table.
@@ -440,6 +541,7 @@ fn make_directories(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<A
         at: fields::path(section, "at")?,
         tree: TreeSpec::Flat(rule),
         style: MakeStyle::Plain,
+        stages: Stages::All,
     })
 }
 
@@ -448,6 +550,7 @@ fn create_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Actio
         at: fields::path(section, "at")?,
         tree: TreeSpec::Flat(flat_rule(section, "count", "directories")?),
         style: MakeStyle::Plain,
+        stages: files::stages(section)?,
     })
 }
 
@@ -491,6 +594,7 @@ fn walk(section: &mut Section<'_>, surroundings: &Surroundings<'_>, task: Task) 
         order: order(section)?,
         chunk: if task == Task::Read { chunk(section, CHUNK_DEFAULT)? } else { CHUNK_DEFAULT },
         end: end(section, surroundings)?,
+        rows: rows(section)?,
     })
 }
 
@@ -509,6 +613,7 @@ fn tar(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
         order: order(section)?,
         chunk: chunk(section, 10 << 10)?,
         end: None,
+        rows: rows(section)?,
     })
 }
 
@@ -516,7 +621,7 @@ fn diff(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
     Ok(Action::Diff {
         at: fields::path(section, "at")?,
         with: fields::path(section, "with")?,
-        chunk: chunk(section, CHUNK_DEFAULT)?,
+        chunk: fields::size(section, "chunk", 1..=CHUNK_MAX)?,
     })
 }
 

@@ -1,8 +1,9 @@
 //! Who gets the arm: the waiting command, or the run of the write buffer, that it reaches first,
 //! with ageing.
+use super::cache::Destage;
 use super::layout::{Arm, Transfer};
 use super::{Rotating, Waiting};
-use crate::drive::Parts;
+use crate::drive::{AnsweredBy, Parts};
 use extant_block::Operation;
 
 /// A waiting command's claim grows by a nanosecond for this many that it has waited: after a second
@@ -21,11 +22,13 @@ impl Rotating {
         }
         if self.segments.stream.is_some() {
             let wanted = !self.waiting.is_empty() || pressed;
-            if !wanted || self.grace_end() > self.now {
+            if !wanted || self.held_until() > self.now {
                 return;
             }
         }
-        let command = self.best_command();
+        let writes_first =
+            self.spec.cache.destage == Destage::BeforeReads && self.buffer.is_dirty();
+        let command = if writes_first { None } else { self.best_command() };
         let run = match pressed || command.is_none() {
             true => self.best_run(),
             false => None,
@@ -68,7 +71,7 @@ impl Rotating {
             Operation::Write => Transfer::Write,
             _ => Transfer::Read,
         };
-        let ready = waiting.arrival + self.overhead(waiting);
+        let ready = waiting.arrival + self.overhead(waiting, AnsweredBy::Medium);
         let mut arm = self.here();
         let late = ready.saturating_sub(arm.at);
         arm.at += late;
@@ -76,11 +79,16 @@ impl Rotating {
         i128::from(way) - i128::from(self.age(waiting.arrival))
     }
 
-    pub(super) fn overhead(&self, waiting: &Waiting) -> u64 {
-        match waiting.command.operation {
-            Operation::Write => self.spec.overhead.write_ns,
-            _ => self.spec.overhead.read_miss_ns,
-        }
+    /// Controller time of the command.
+    pub(super) fn overhead(&self, waiting: &Waiting, by: AnsweredBy) -> u64 {
+        let overhead = &self.spec.overhead;
+        let times = match (waiting.command.operation, by) {
+            (Operation::Write, AnsweredBy::Medium) => overhead.write_miss,
+            (Operation::Write, AnsweredBy::Cache) => overhead.write_hit,
+            (_, AnsweredBy::Medium) => overhead.read_miss,
+            (_, AnsweredBy::Cache) => overhead.read_hit,
+        };
+        times.time(waiting.before)
     }
 
     pub(super) fn best_run(&mut self) -> Option<(u64, i128)> {
@@ -112,7 +120,8 @@ impl Rotating {
 
     /// Takes the arm away from the stream.
     pub(super) fn take_arm(&mut self) {
-        if let Some(arm) = self.segments.stop(&self.layout, self.now) {
+        let in_sector = self.spec.cache.look_ahead.ends_in_sector;
+        if let Some(arm) = self.segments.stop(&self.layout, self.now, in_sector) {
             self.rest(arm);
         }
         self.arm.at = self.arm.at.max(self.now);

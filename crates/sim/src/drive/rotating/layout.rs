@@ -3,6 +3,7 @@
 //! The platter turns for ever: the angle is the time modulo a turn. A track's first sector lies
 //! behind that of the track before by the track skew, a cylinder's by the cylinder skew, so that
 //! the head has time to move while the platter turns.
+use super::cache::Order;
 use super::spec::RotatingSpec;
 use crate::drive::Parts;
 
@@ -175,10 +176,37 @@ impl Layout {
         Arrival { seek, settle: move_ns - seek, rotation, start }
     }
 
-    /// Transfers sectors, track by track; the arm ends behind the last one. The times go to
-    /// `parts`.
+    /// The first sector after the cylinder that holds this one.
+    pub fn cylinder_end(&self, sector: u64) -> u64 {
+        let band = &self.bands[self.bands.partition_point(|band| band.first <= sector) - 1];
+        sector + band.cylinder - (sector - band.first) % band.cylinder
+    }
+
+    /// How many sectors of the track before that one pass while the head, coming from `arm`, waits
+    /// for it.
+    pub fn passed_before(&self, arm: &Arm, sector: u64) -> u64 {
+        let place = self.place(sector);
+        let arrival = self.arrive(arm, &place, Transfer::Read);
+        self.sectors_within(arrival.rotation, place.track).min(place.track - place.left)
+    }
+
+    /// Transfers sectors in ascending order, track by track; the arm ends after the last one. The
+    /// times go to `parts`.
     pub fn transfer(
         &self,
+        arm: &mut Arm,
+        first: u64,
+        sectors: u64,
+        transfer: Transfer,
+        parts: &mut Parts,
+    ) {
+        self.transfer_in(Order::Ascending, arm, first, sectors, transfer, parts);
+    }
+
+    /// As [`Layout::transfer`], with the sectors of each track in that order.
+    pub fn transfer_in(
+        &self,
+        order: Order,
         arm: &mut Arm,
         first: u64,
         sectors: u64,
@@ -190,7 +218,14 @@ impl Layout {
             let place = self.place(next);
             let count = place.left.min(end - next);
             let arrival = self.arrive(arm, &place, transfer);
-            let done = arrival.start + self.media_ns(count, place.track);
+            let mut passing = count;
+            if order == Order::AsPassed {
+                // Sectors that follow the head where it comes to the track are taken at once; those
+                // that it has missed are left, the one under it among them.
+                let late = self.revolution_ns - arrival.rotation;
+                passing = count.min(self.sectors_within(late, place.track) + 1);
+            }
+            let done = arrival.start + self.media_ns(passing, place.track);
             let ready = arm.at + arrival.seek + arrival.settle + arrival.rotation;
             parts.seek += arrival.seek;
             parts.settle += arrival.settle;

@@ -1,12 +1,12 @@
 //! Reads: out of the cache, from the stream that is reading on, or from the medium.
-use super::layout::{Arm, Transfer};
-use super::spec::LookAhead;
+use super::cache::{LookAhead, Reach};
+use super::layout::{Arm, Layout, Transfer};
 use super::{Rotating, Waiting};
 use crate::drive::{AnsweredBy, Parts};
 
 impl Rotating {
     pub(super) fn submit_read(&mut self, waiting: Waiting) {
-        if self.spec.cache.look_ahead == LookAhead::UntilCommand {
+        if self.spec.cache.look_ahead.kind == LookAhead::UntilCommand {
             let own = self.segments.serving(&self.layout, waiting.first);
             if self.segments.stream.is_some_and(|stream| Some(stream.segment) != own) {
                 self.take_arm();
@@ -21,12 +21,12 @@ impl Rotating {
     /// Answers a read without the arm, or with the stream that is under way. `false`: it needs the
     /// arm.
     pub(super) fn answer_read(&mut self, waiting: &Waiting) -> bool {
-        let ready = waiting.arrival + self.spec.overhead.read_hit_ns;
+        let ready = waiting.arrival + self.overhead(waiting, AnsweredBy::Cache);
         let from = ready.max(self.now);
         let mut parts =
             Parts { overhead: ready - waiting.arrival, queued: from - ready, ..Parts::default() };
         if self.buffer.holds(waiting.first, waiting.end) {
-            self.send(waiting, from, parts, AnsweredBy::Cache);
+            self.send(waiting, from, parts);
             return true;
         }
         if let Some(arm) = self.segments.run(&self.layout, self.now) {
@@ -38,102 +38,180 @@ impl Rotating {
         if waiting.end <= self.segments.get(segment).end {
             self.segments.touch(segment);
             self.after_hit(segment, waiting);
-            self.send(waiting, from, parts, AnsweredBy::Cache);
+            self.send(waiting, from, parts);
             return true;
         }
-        let streams = self.segments.stream.is_some_and(|stream| stream.segment == segment);
-        if !streams || self.piece.is_some() || self.arm.at > self.now {
-            return false;
-        }
-        self.segments.touch(segment);
-        let Some(arm) = self.segments.reaches(&self.layout, waiting.end) else {
+        let streams = self.segments.stream.filter(|stream| stream.segment == segment);
+        let Some(stream) = streams.filter(|_| self.piece.is_none() && self.arm.at <= self.now)
+        else {
             return false;
         };
-        let limit = self.limit_from(waiting);
+        self.segments.touch(segment);
+        let held = stream.next.saturating_sub(waiting.first);
+        let arm = stream.reaches(&self.layout, waiting.end);
+        let limit = self.ahead_limit(waiting);
         self.segments.advance_stream(waiting.end, arm, limit);
         let there = arm.at.max(from);
         parts.media = there - from;
         // No other command gets the arm before that.
         self.arm.at = self.arm.at.max(arm.at);
-        self.behind_medium(waiting, there, parts);
+        let source = Source { from, held, first: stream.next, arm: stream.arm, read: there };
+        self.deliver(waiting, &source, parts);
         true
     }
 
-    pub(super) fn limit_from(&self, waiting: &Waiting) -> u64 {
-        match self.spec.cache.look_ahead {
-            LookAhead::Off => waiting.end,
-            _ => (waiting.end.saturating_add(self.spec.cache.segment_sectors))
-                .min(self.layout.sectors),
-        }
+    /// How far the drive reads on after that read: the first sector that it leaves.
+    fn ahead_limit(&self, waiting: &Waiting) -> u64 {
+        let ahead = &self.spec.cache.look_ahead;
+        let track_end = |sector: u64| sector + self.layout.place(sector).left;
+        let reach = match ahead.reach {
+            Reach::Segment => u64::MAX,
+            Reach::Track => track_end(waiting.end - 1),
+            Reach::NextTrack => track_end(track_end(waiting.end - 1)),
+            Reach::Cylinder => self.layout.cylinder_end(waiting.end - 1),
+        };
+        let from = if ahead.keep_request { waiting.first } else { waiting.end };
+        let room = from.saturating_add(self.spec.cache.segment_sectors);
+        let most = match ahead.kind {
+            LookAhead::Off => 0,
+            _ => ahead.most_sectors,
+        };
+        let limit = waiting.end.saturating_add(most).min(reach).min(room);
+        limit.min(self.layout.sectors).max(waiting.end)
     }
 
     /// A read was answered from a segment: its stream goes further, or starts again when the arm
     /// has nothing to do.
-    pub(super) fn after_hit(&mut self, segment: usize, waiting: &Waiting) {
-        let limit = self.limit_from(waiting);
+    fn after_hit(&mut self, segment: usize, waiting: &Waiting) {
+        let limit = self.ahead_limit(waiting);
         match self.segments.stream {
             Some(stream) if stream.segment == segment => {
                 self.segments.advance_stream(stream.next, stream.arm, limit)
             }
             Some(_) => {}
-            None => self.read_on(segment, waiting.end),
+            None => {
+                let idle = self.piece.is_none() && self.waiting.is_empty();
+                if idle && self.spec.cache.look_ahead.after_hit {
+                    let arm = Arm { at: self.arm.at.max(self.now), ..self.arm };
+                    self.read_on(segment, limit, arm);
+                }
+            }
         }
     }
 
-    pub(super) fn read_on(&mut self, segment: usize, from: u64) {
-        let idle = self.piece.is_none() && self.waiting.is_empty();
-        if self.spec.cache.look_ahead != LookAhead::Off && idle {
-            let arm = Arm { at: self.arm.at.max(self.now), ..self.arm };
-            let grace_end = arm.at + self.spec.cache.grace_ns;
-            self.segments.read_on(segment, from, arm, grace_end, self.layout.sectors);
+    /// Begins to read on after the segment.
+    fn read_on(&mut self, segment: usize, limit: u64, arm: Arm) {
+        let least = self.spec.cache.look_ahead.least_sectors;
+        let grace_end = arm.at + self.spec.cache.look_ahead.grace_ns;
+        self.segments.read_on(&self.layout, segment, limit, arm, least);
+        if let Some(stream) = self.segments.stream.as_mut() {
+            stream.held_until = stream.held_until.max(grace_end);
         }
     }
 
     pub(super) fn read_medium(&mut self, waiting: Waiting) {
         self.take_arm();
         let mut parts = Parts::default();
-        let ready = waiting.arrival + self.spec.overhead.read_miss_ns;
+        let ready = waiting.arrival + self.overhead(&waiting, AnsweredBy::Medium);
         self.arm.at = self.start_of(&waiting, ready, self.now, &mut parts);
         // What a segment holds of the beginning need not be read again.
         let held = self.segments.find(waiting.first);
         let first =
             held.map_or(waiting.first, |segment| self.segments.get(segment).end.min(waiting.end));
-        self.layout.transfer(&mut self.arm, first, waiting.end - first, Transfer::Read, &mut parts);
+        let from = self.arm;
+        let order = self.spec.cache.read_order;
+        let count = waiting.end - first;
+        self.layout.transfer_in(order, &mut self.arm, first, count, Transfer::Read, &mut parts);
         if let Some(segment) = held.or_else(|| self.segments.take(waiting.first)) {
             self.segments.touch(segment);
+            if held.is_none() && self.spec.cache.read_before {
+                self.segments.open(segment, first - self.layout.passed_before(&from, first));
+            }
             self.segments.fill(segment, waiting.end);
-            if self.spec.cache.look_ahead != LookAhead::Off {
-                let grace_end = self.arm.at + self.spec.cache.grace_ns;
-                self.segments.read_on(
-                    segment,
-                    waiting.end,
-                    self.arm,
-                    grace_end,
-                    self.layout.sectors,
-                );
+            let is_sequence = held.is_some();
+            let reads_on = match self.spec.cache.look_ahead.kind {
+                LookAhead::Off => false,
+                LookAhead::OnSequence => is_sequence,
+                LookAhead::UntilCommand | LookAhead::Continue => true,
+            };
+            if reads_on {
+                self.read_on(segment, self.ahead_limit(&waiting), self.arm);
             }
         }
-        self.behind_medium(&waiting, self.arm.at, parts);
+        let held = first - waiting.first;
+        let source = Source { from: from.at, held, first, arm: from, read: self.arm.at };
+        self.deliver(&waiting, &source, parts);
     }
 
-    /// The transfer to the host of what the head has read by `read`. An interface that is slower
-    /// than the medium begins with the first sector, for it never has to wait for the next one; a
-    /// faster one begins when all is there, or a segment is full.
-    pub(super) fn behind_medium(&mut self, waiting: &Waiting, read: u64, mut parts: Parts) {
+    /// The transfer to the host of what the medium gives, and the end of the command. The bus
+    /// starts when the share that the drive's water mark asks for is in the buffer, and lets go
+    /// when there is nothing to send. `parts` account for the time until `source.read`.
+    fn deliver(&mut self, waiting: &Waiting, source: &Source, mut parts: Parts) {
+        let (bus, overhead) = (&self.spec.cache.bus, &self.spec.overhead);
         let sectors = waiting.end - waiting.first;
-        let (bus, all_but_first) = (self.bus_ns(sectors), parts.media - parts.media / sectors);
-        let hidden = match bus > parts.media {
-            true => all_but_first,
-            false => {
-                all_but_first.min(bus - self.bus_ns(sectors.min(self.spec.cache.segment_sectors)))
-            }
+        let burst = bus.start_sectors(sectors, self.spec.cache.segment_sectors);
+        let there = |count: u64| match count <= source.held {
+            true => source.from,
+            false => source.reaches(&self.layout, waiting.first + count),
         };
-        let start = (read - hidden).max(self.bus_free_at);
-        let end = (start + bus).max(read);
+        let mut at = source.from.max(self.bus_free_at);
+        let mut sent = 0;
+        if source.held > 0 && bus.held_at_once {
+            sent = source.held;
+            at += overhead.preparation_ns + bus.read_ns(sent);
+        }
+        if burst == 1 {
+            let begin = there(sent + 1) + overhead.reconnect_ns;
+            let whole = at.max(begin) + overhead.preparation_ns + bus.read_ns(sectors - sent);
+            at = whole.max(source.read + bus.read_ns(1));
+            sent = sectors;
+        }
+        while sent < sectors {
+            let count = burst.min(sectors - sent);
+            let ready = there(sent + count);
+            if sent == 0 || ready > at {
+                at = at.max(ready + overhead.reconnect_ns) + overhead.preparation_ns;
+            }
+            at += bus.read_ns(count);
+            sent += count;
+        }
+        let mut rest = at.saturating_sub(source.read);
+        let end = source.read + rest + overhead.read_completion_ns;
+        let mut take = |most: u64| {
+            let taken = rest.min(most);
+            rest -= taken;
+            taken
+        };
+        parts.bus = take(bus.read_ns(sectors));
+        parts.overhead += overhead.read_completion_ns;
+        parts.overhead += take(overhead.reconnect_ns + overhead.preparation_ns);
+        parts.queued += rest;
         self.bus_free_at = end;
         self.head = waiting.end;
-        parts.bus = (end - read).min(bus);
-        parts.queued += end - read - parts.bus;
         self.finish(waiting, end, parts, AnsweredBy::Medium);
+    }
+}
+
+/// Where the sectors of a read come from, and when.
+struct Source {
+    /// When the bus could start, as far as the controller is concerned.
+    from: u64,
+    /// How many sectors the cache has.
+    held: u64,
+    /// The first sector that comes from the medium.
+    first: u64,
+    /// The arm before it.
+    arm: Arm,
+    /// When the last sector is in the buffer.
+    read: u64,
+}
+
+impl Source {
+    /// When what lies before `end` is in the buffer.
+    fn reaches(&self, layout: &Layout, end: u64) -> u64 {
+        let mut arm = self.arm;
+        let sectors = end.saturating_sub(self.first);
+        layout.transfer(&mut arm, self.first, sectors, Transfer::Read, &mut Parts::default());
+        arm.at.clamp(self.from.min(self.read), self.read)
     }
 }

@@ -12,6 +12,8 @@ pub struct Segment {
     pub start: u64,
     pub end: u64,
     used: u64,
+    /// Whether it was begun by a write.
+    written: bool,
 }
 
 /// Reading on: where the arm is, what comes next, and where it ends.
@@ -21,20 +23,86 @@ pub struct ReadAheadStream {
     pub next: u64,
     pub limit: u64,
     pub arm: Arm,
-    /// Until when nothing takes the arm away.
-    pub grace_end: u64,
+    /// Until when nothing takes the arm away: what it has to read at least is read then.
+    pub held_until: u64,
+}
+
+impl ReadAheadStream {
+    /// Where the arm is, and when, once the stream has read up to `end`.
+    pub fn reaches(&self, layout: &Layout, end: u64) -> Arm {
+        let mut arm = self.arm;
+        let sectors = end.saturating_sub(self.next);
+        layout.transfer(&mut arm, self.next, sectors, Transfer::Read, &mut Parts::default());
+        arm
+    }
 }
 
 pub struct Segments {
     list: Vec<Segment>,
     room: u64,
+    /// How many of them hold written sectors at most, and which of them nothing else.
+    for_writes: ForWrites,
     stamp: u64,
     pub stream: Option<ReadAheadStream>,
 }
 
+/// Which segments hold sectors that were written, for later reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ForWrites {
+    /// None does.
+    None,
+    /// At most that many of those of reads.
+    Shared(u32),
+    /// The last one, which reads do not use.
+    Last,
+    /// None does, and reads do not use the last one.
+    Reserved,
+}
+
 impl Segments {
-    pub fn new(count: u32, room: u64) -> Segments {
-        Segments { list: vec![Segment::default(); count as usize], room, stamp: 0, stream: None }
+    pub fn new(count: u32, room: u64, for_writes: ForWrites) -> Segments {
+        let list = vec![Segment::default(); count as usize];
+        Segments { list, room, for_writes, stamp: 0, stream: None }
+    }
+
+    /// How many of them reads use.
+    fn for_reads(&self) -> usize {
+        match self.for_writes {
+            ForWrites::None | ForWrites::Shared(_) => self.list.len(),
+            ForWrites::Last | ForWrites::Reserved => self.list.len().saturating_sub(1),
+        }
+    }
+
+    /// Written sectors stay for later reads: after those of the segment that ends where they begin,
+    /// or in a segment of their own.
+    pub fn keep(&mut self, first: u64, end: u64) {
+        let all = self.list.len();
+        let range = match self.for_writes {
+            ForWrites::None | ForWrites::Reserved => return,
+            ForWrites::Last => self.for_reads()..all,
+            ForWrites::Shared(_) => 0..all,
+        };
+        let held = |segment: &usize| self.list[*segment];
+        let appends = range.clone().find(|at| {
+            let held = held(at);
+            held.written && held.start < held.end && held.end == first
+        });
+        let oldest = |only_written: bool| {
+            let found = range.clone().filter(|at| !only_written || held(at).written);
+            found.min_by_key(|at| held(at).used)
+        };
+        let written = range.clone().filter(|at| held(at).written).count();
+        let is_full =
+            matches!(self.for_writes, ForWrites::Shared(most) if written >= most as usize);
+        let Some(segment) = appends.or_else(|| oldest(is_full)) else { return };
+        if appends.is_none() {
+            if self.stream.is_some_and(|stream| stream.segment == segment) {
+                return;
+            }
+            self.list[segment] = Segment { start: first, end: first, used: 0, written: true };
+        }
+        self.touch(segment);
+        self.fill(segment, end);
     }
 
     /// The segment that holds the sector, or ends just before it.
@@ -68,11 +136,12 @@ impl Segments {
     /// A segment for a read that starts anew: the one that was used longest ago, emptied. `None`
     /// without any.
     pub fn take(&mut self, start: u64) -> Option<usize> {
-        let (segment, _) = self.list.iter().enumerate().min_by_key(|(_, held)| held.used)?;
+        let of_reads = self.list[..self.for_reads()].iter().enumerate();
+        let (segment, _) = of_reads.min_by_key(|(_, held)| held.used)?;
         if self.stream.is_some_and(|stream| stream.segment == segment) {
             self.stream = None;
         }
-        self.list[segment] = Segment { start, end: start, used: 0 };
+        self.list[segment] = Segment { start, end: start, used: 0, written: false };
         Some(segment)
     }
 
@@ -83,13 +152,24 @@ impl Segments {
         held.start = held.start.max(end.saturating_sub(self.room));
     }
 
-    /// Reads on behind the segment, up to a segment's length from `from`.
-    pub fn read_on(&mut self, segment: usize, from: u64, arm: Arm, grace_end: u64, sectors: u64) {
-        let limit = from.saturating_add(self.room).min(sectors);
+    /// The segment begins with that sector; it is empty.
+    pub fn open(&mut self, segment: usize, start: u64) {
+        self.list[segment].start = start;
+    }
+
+    /// Reads on after the segment up to `limit`, `least` sectors of it whatever comes.
+    pub fn read_on(&mut self, layout: &Layout, segment: usize, limit: u64, arm: Arm, least: u64) {
         let next = self.list[segment].end;
-        if next < limit {
-            self.stream = Some(ReadAheadStream { segment, next, limit, arm, grace_end });
+        if next >= limit {
+            return;
         }
+        let mut held_until = 0;
+        if least > 0 {
+            let (mut arm, count) = (arm, least.min(limit - next));
+            layout.transfer(&mut arm, next, count, Transfer::Read, &mut Parts::default());
+            held_until = arm.at;
+        }
+        self.stream = Some(ReadAheadStream { segment, next, limit, arm, held_until });
     }
 
     /// Lets the stream run until that time. It ends when its segment is full; the arm it leaves is
@@ -128,19 +208,9 @@ impl Segments {
         Some(stream.arm)
     }
 
-    /// When the stream has read up to `end`, if it goes on: the instant, and where the arm is then.
-    pub fn reaches(&self, layout: &Layout, end: u64) -> Option<Arm> {
-        let stream = self.stream?;
-        let mut arm = stream.arm;
-        let sectors = end.saturating_sub(stream.next);
-        layout.transfer(&mut arm, stream.next, sectors, Transfer::Read, &mut Parts::default());
-        Some(arm)
-    }
-
     /// When the stream has filled its segment; `None` without a stream.
     pub fn reaches_limit(&self, layout: &Layout) -> Option<u64> {
-        let limit = self.stream?.limit;
-        self.reaches(layout, limit).map(|arm| arm.at)
+        self.stream.map(|stream| stream.reaches(layout, stream.limit).at)
     }
 
     /// The stream goes up to `end` at once (its reader waits for it), and from there on.
@@ -155,12 +225,22 @@ impl Segments {
         self.fill(segment, next);
     }
 
-    /// Ends the stream at that time; where it leaves the arm.
-    pub fn stop(&mut self, layout: &Layout, now: u64) -> Option<Arm> {
+    /// Ends the stream at that time, or at the end of the sector that is under the head; where it
+    /// leaves the arm.
+    pub fn stop(&mut self, layout: &Layout, now: u64, ends_in_sector: bool) -> Option<Arm> {
         if let Some(arm) = self.run(layout, now) {
             return Some(arm);
         }
-        self.stream.take().map(|stream| Arm { at: stream.arm.at.max(now), ..stream.arm })
+        let stream = self.stream.take()?;
+        let mut at = stream.arm.at.max(now);
+        if !ends_in_sector {
+            let end = stream.reaches(layout, stream.next + 1).at;
+            let sector = layout.media_ns(1, layout.place(stream.next).track);
+            if end > at && end - at < sector {
+                at = end;
+            }
+        }
+        Some(Arm { at, ..stream.arm })
     }
 
     /// A write: a segment that holds any of it, or was about to, is dropped whole. The measured
@@ -175,7 +255,7 @@ impl Segments {
         let mut left = filled;
         for (segment, held) in self.list.iter_mut().enumerate() {
             if held.start < end && first < held.end.max(limit_of(segment)) {
-                *held = Segment { start: first, end: first, used: 0 };
+                *held = Segment { start: first, end: first, used: 0, written: false };
                 if let Some(stream) = stream.filter(|stream| stream.segment == segment) {
                     self.stream = None;
                     left = Some(Arm { at: stream.arm.at.max(now), ..stream.arm });

@@ -1,5 +1,8 @@
 //! What is known of a rotating drive: the facts of its file, checked. Times are whole nanoseconds
 //! from here on.
+use super::cache::{Cache, narrow};
+use super::controller::Controller;
+use super::overhead::Overhead;
 use super::seek::Seek;
 use crate::drive::section::{FileError, Section};
 use serde::Serialize;
@@ -9,8 +12,6 @@ const MOST_CYLINDERS: u64 = 4_000_000;
 const MOST_SECTORS_PER_TRACK: u64 = 100_000;
 const MOST_HEADS: u64 = 256;
 const MOST_ZONES: usize = 1_000;
-const MOST_SEGMENTS: u64 = 1_024;
-const MOST_SEGMENT_SECTORS: u64 = 1 << 24;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// The facts of a rotating drive.
@@ -43,48 +44,6 @@ pub struct RotatingSpec {
     pub zones: Vec<Zone>,
 }
 
-/// Controller time per command, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Overhead {
-    /// Of a read that needs the medium.
-    pub read_miss_ns: u64,
-    /// Of a read that the cache answers.
-    pub read_hit_ns: u64,
-    /// Of a write.
-    pub write_ns: u64,
-}
-
-/// On-drive memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Cache {
-    /// Segments of reads.
-    pub segments: u32,
-    /// Sectors of a segment.
-    pub segment_sectors: u64,
-    /// Segments that writes may use.
-    pub write_segments: u32,
-    /// Whether a write is answered once it is in the cache.
-    pub write_back: bool,
-    /// Interface rate.
-    pub bus_bytes_per_second: u64,
-    /// What ends reading on after a read.
-    pub look_ahead: LookAhead,
-    /// How long the drive reads on before a command may take the arm away from it.
-    pub grace_ns: u64,
-}
-
-/// What ends reading on into the segment after a read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LookAhead {
-    /// The drive does not read on.
-    Off,
-    /// Any command other than a read from the same segment.
-    UntilCommand,
-    /// A command that needs the arm; reads that other segments answer do not end it.
-    Continue,
-}
-
 /// Cylinders of equal tracks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Zone {
@@ -106,12 +65,16 @@ impl RotatingSpec {
     /// | key | meaning | default |
     /// | --- | --- | --- |
     /// | `queue_depth` | commands inside at a time, 1 to 32 | 1 |
-    /// | `cache.look_ahead` | what ends reading on: `off`, `until-command`, `continue` (see [`LookAhead`]) | `continue` |
-    /// | `cache.grace_ms` | how long the drive reads on after a read of the medium before another command gets the arm | 0 |
+    /// | `cache`, `overhead_ms` | more keys: see [`Cache`] and [`Overhead`] | |
+    /// | `controller`, `bus` | the same in the words of the measured drives' facts | |
     /// | `geometry` | instead of `cylinders` and zones, a data sheet's `capacity_bytes`, `outer_mb_per_s`, `inner_mb_per_s` (sustained, with all switches) and number of `zones` | 16 zones |
+    ///
+    /// `controller` is what is known from elsewhere; it is preferred to the file's own.
     pub(in crate::drive) fn from_section(
         section: &mut Section<'_>,
+        controller: Option<&Controller>,
     ) -> Result<RotatingSpec, FileError> {
+        let own = Controller::read(section)?;
         // Thousandths of turns a minute: 60 s in ns over it.
         let rpm = section.decimal_within("rpm", 3, 100_000..=100_000_000, None)?.unsigned_abs();
         let heads = section.whole_within("heads", 1..=MOST_HEADS, None)?;
@@ -122,8 +85,8 @@ impl RotatingSpec {
         let head_switch = section.decimal_within("head_switch_ms", 6, 0..=SECOND_NS, None)?;
         let settle =
             section.decimal_within("write_settle_ms", 6, -SECOND_NS..=SECOND_NS, Some(0))?;
-        let overhead = read_overhead(section)?;
-        let cache = read_cache(section)?;
+        let (cache, overhead) =
+            read_controller(section, controller.or(own.as_ref()), sector_bytes)?;
         let queue_depth = section.whole_within("queue_depth", 1..=32, Some(1))?;
         let mut spec = RotatingSpec {
             revolution_ns: (60_000_000_000_000 + rpm / 2) / rpm,
@@ -256,10 +219,6 @@ impl RotatingSpec {
     }
 }
 
-fn narrow(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
 /// The shortest seek of a data sheet's curve; the other forms tell the time of one cylinder too.
 fn shortest_seek(section: &mut Section<'_>) -> Result<u64, FileError> {
     let mut seek = section.section("seek")?;
@@ -267,44 +226,29 @@ fn shortest_seek(section: &mut Section<'_>) -> Result<u64, FileError> {
     Ok(curve.table(2).get(1).copied().map_or(0, u64::from))
 }
 
-fn read_overhead(section: &mut Section<'_>) -> Result<Overhead, FileError> {
-    let mut overhead = section.section("overhead_ms")?;
-    let mut time =
-        |key: &str| overhead.decimal_within(key, 6, 0..=SECOND_NS, None).map(i64::unsigned_abs);
-    let read = Overhead {
-        read_miss_ns: time("read_miss")?,
-        read_hit_ns: time("read_hit")?,
-        write_ns: time("write")?,
-    };
-    overhead.finish()?;
-    Ok(read)
-}
-
-fn read_cache(section: &mut Section<'_>) -> Result<Cache, FileError> {
-    let mut cache = section.section("cache")?;
-    let words = [
-        ("off", LookAhead::Off),
-        ("until-command", LookAhead::UntilCommand),
-        ("continue", LookAhead::Continue),
-    ];
-    let read = Cache {
-        segments: narrow(cache.whole_within("segments", 0..=MOST_SEGMENTS, None)?),
-        segment_sectors: cache.whole_within("segment_sectors", 1..=MOST_SEGMENT_SECTORS, None)?,
-        write_segments: narrow(cache.whole_within("write_segments", 0..=MOST_SEGMENTS, Some(1))?),
-        write_back: cache.flag("write_back")?,
-        bus_bytes_per_second: cache.whole_within(
-            "bus_bytes_per_s",
-            1_000..=1_000_000_000_000,
-            None,
-        )?,
-        look_ahead: cache.choice("look_ahead", &words, LookAhead::Continue)?,
-        grace_ns: cache.decimal_within("grace_ms", 6, 0..=SECOND_NS, Some(0))?.unsigned_abs(),
-    };
-    if read.write_back && read.write_segments == 0 {
-        return Err(cache.error("write_segments", "has to be 1 at least with write_back"));
+/// The file's `[cache]` and `[overhead_ms]`, with what is known of the controller: it replaces the
+/// keys of `../drives/README.md`, which are simplified, and stands in for those of our own.
+fn read_controller(
+    section: &mut Section<'_>,
+    controller: Option<&Controller>,
+    sector_bytes: u64,
+) -> Result<(Cache, Overhead), FileError> {
+    let mut table = section.section("cache")?;
+    let mut cache = Cache::read(&mut table, sector_bytes)?;
+    if let Some(controller) = controller {
+        controller.apply(&mut cache, sector_bytes);
     }
-    cache.finish()?;
-    Ok(read)
+    cache.read_own(&mut table)?;
+    table.finish()?;
+    let mut table = section.section("overhead_ms")?;
+    let mut overhead = Overhead::read(&mut table)?;
+    if let Some(known) = controller.and_then(Controller::overhead)
+        && !Overhead::is_detailed(&table)
+    {
+        overhead = known;
+    }
+    table.finish()?;
+    Ok((cache, overhead))
 }
 
 fn read_zone(zone: &mut Section<'_>) -> Result<Zone, FileError> {

@@ -34,6 +34,8 @@ pub struct Piece {
 #[derive(Default)]
 pub struct WriteBuffer {
     capacity: u64,
+    /// At most this many runs, with the one in flight; 0: as many as fit.
+    runs_max: usize,
     used: u64,
     runs: BTreeMap<u64, Run>,
     log: BTreeMap<u64, Logged>,
@@ -42,8 +44,20 @@ pub struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    pub fn new(capacity: u64) -> WriteBuffer {
-        WriteBuffer { capacity, ..WriteBuffer::default() }
+    pub fn new(capacity: u64, runs_max: usize) -> WriteBuffer {
+        WriteBuffer { capacity, runs_max, ..WriteBuffer::default() }
+    }
+
+    /// Whether a write from that sector on may come in: it continues a run, or there can be another
+    /// one.
+    pub fn admits(&self, first: u64) -> bool {
+        let continues = || {
+            let run = self.runs.range(..=first).next_back();
+            run.is_some_and(|(_, run)| run.end >= first)
+                || self.in_flight.is_some_and(|(start, end)| start <= first && first <= end)
+        };
+        let runs = self.runs.len() + usize::from(self.in_flight.is_some());
+        self.runs_max == 0 || runs < self.runs_max || continues()
     }
 
     pub fn room(&self) -> u64 {
@@ -190,7 +204,7 @@ mod tests {
 
     #[test]
     fn neighbours_become_one_run_and_keep_their_order() {
-        let mut buffer = WriteBuffer::new(100);
+        let mut buffer = WriteBuffer::new(100, 0);
         add(&mut buffer, 20, 30);
         add(&mut buffer, 40, 50);
         add(&mut buffer, 28, 40);
@@ -208,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_write_that_comes_while_its_sectors_are_written_stays() {
-        let mut buffer = WriteBuffer::new(100);
+        let mut buffer = WriteBuffer::new(100, 0);
         add(&mut buffer, 0, 40);
         let piece = buffer.take(0, 10).expect("its start");
         assert_eq!(buffer.room(), 60, "what is on its way still takes room");

@@ -1,19 +1,27 @@
 //! Writes: into the buffer and from there to the medium, or straight to it; flushes, and writes
 //! that have to be on the medium.
+use super::cache::LookAhead;
 use super::layout::{Arm, Transfer};
-use super::spec::LookAhead;
 use super::{Arriving, Filling, Flushing, Passing, Rotating, Waiting};
 use crate::drive::{AnsweredBy, Parts, Unflushed};
 use extant_block::Operation;
 
 impl Rotating {
     pub(super) fn submit_write(&mut self, waiting: Waiting) {
-        if self.spec.cache.look_ahead == LookAhead::UntilCommand && self.segments.stream.is_some() {
+        let ahead = &self.spec.cache.look_ahead;
+        let ends = ahead.kind == LookAhead::UntilCommand || ahead.ends_at_write;
+        if ends && self.segments.stream.is_some() {
             self.take_arm();
         }
         if self.spec.cache.write_back {
-            let ready = waiting.arrival + self.spec.overhead.write_ns;
-            let parts = Parts { overhead: self.spec.overhead.write_ns, ..Parts::default() };
+            let fits = waiting.end - waiting.first <= self.buffer.room();
+            let by = match self.filling.is_empty() && fits && self.admits(waiting.first) {
+                true => AnsweredBy::Cache,
+                false => AnsweredBy::Medium,
+            };
+            let overhead = self.overhead(&waiting, by) + self.spec.overhead.preparation_ns;
+            let ready = waiting.arrival + overhead;
+            let parts = Parts { overhead, ..Parts::default() };
             self.filling.push_back(Filling { waiting, next: waiting.first, ready, parts });
             self.fill_buffer();
         } else {
@@ -22,40 +30,60 @@ impl Rotating {
         }
     }
 
+    /// Whether the buffer takes a write from that sector on, as far as its runs are concerned.
+    fn admits(&self, first: u64) -> bool {
+        let follows = self.arriving.back().is_some_and(|arriving| arriving.end == first);
+        follows || (self.buffer.admits(first) && (self.arriving.is_empty() || !self.is_limited()))
+    }
+
+    fn is_limited(&self) -> bool {
+        self.spec.cache.write_runs > 0
+    }
+
     /// A write that the medium itself takes: the data are in the drive before the head is asked
     /// for.
     pub(super) fn write_through(&mut self, waiting: Waiting) {
         self.take_arm();
         let mut parts = Parts::default();
-        let (begin, ready) = (self.now, waiting.arrival + self.spec.overhead.write_ns);
-        let start = self.start_of(&waiting, ready, begin, &mut parts);
+        let overhead = self.spec.overhead;
+        let ready = waiting.arrival + self.overhead(&waiting, AnsweredBy::Medium);
+        let start = self.start_of(&waiting, ready, self.now, &mut parts);
         let sectors = waiting.end - waiting.first;
-        let bus_end = start.max(self.bus_free_at) + self.bus_ns(sectors);
+        let bus_start = (start + overhead.write_data_delay_ns).max(self.bus_free_at);
+        let bus_end = bus_start + overhead.preparation_ns + self.spec.cache.bus.write_ns(sectors);
         self.bus_free_at = bus_end;
-        self.arm.at = start;
-        // The arm moves while the data come; what is left of the transfer then is waited for.
-        let arrival =
-            self.layout.arrive(&self.arm, &self.layout.place(waiting.first), Transfer::Write);
-        let moved = start + arrival.seek + arrival.settle;
-        parts.bus = bus_end.saturating_sub(moved);
+        self.arm.at = start + overhead.write_seek_delay_ns;
+        // The arm moves while the data come. The head may start as soon as no sector will come too
+        // late for it.
         let place = self.layout.place(waiting.first);
+        let sector = self.layout.media_ns(1, place.track).min(self.spec.cache.bus.write_ns(1));
+        let in_time = bus_end - (sectors - 1) * sector;
+        let arrival = self.layout.arrive(&self.arm, &place, Transfer::Write);
+        let moved = self.arm.at + arrival.seek + arrival.settle;
+        parts.overhead += overhead.write_seek_delay_ns;
+        parts.bus = in_time.saturating_sub(moved);
         parts.seek = arrival.seek;
         parts.settle = arrival.settle;
         self.arm = Arm { cylinder: place.cylinder, head: place.head, at: moved + parts.bus };
         self.pass(waiting.first, sectors, Some(waiting.command.id), &mut parts);
         self.head = waiting.end;
-        self.finish(&waiting, self.arm.at, parts, AnsweredBy::Medium);
+        self.segments.keep(waiting.first, waiting.end);
+        let end = self.arm.at + overhead.write_completion_ns;
+        parts.overhead += overhead.write_completion_ns;
+        self.finish(&waiting, end, parts, AnsweredBy::Medium);
     }
 
     /// Has the arm write these sectors from where it is; of a write that did not come through the
     /// buffer, with its command.
     pub(super) fn pass(&mut self, first: u64, sectors: u64, id: Option<u64>, parts: &mut Parts) {
         let start = self.arm;
-        self.layout.transfer(&mut self.arm, first, sectors, Transfer::Write, parts);
+        let order = self.spec.cache.write_order;
+        self.layout.transfer_in(order, &mut self.arm, first, sectors, Transfer::Write, parts);
         self.passing = Some(Passing { id, first, end: first + sectors, start, until: self.arm.at });
     }
 
     /// The sectors that are being written now: those before the returned one have passed the head.
+    /// Of a write in the order of passing, what is beyond the first gap counts as not written.
     fn passed(&self) -> Option<(Passing, u64)> {
         let passing = self.passing.filter(|passing| self.now < passing.until)?;
         let is_written = |sectors: u64| {
@@ -104,17 +132,19 @@ impl Rotating {
 
     /// Lets waiting writes into the buffer as far as there is room.
     pub(super) fn fill_buffer(&mut self) {
-        while let Some(filling) = self.filling.front_mut() {
+        while let Some(filling) = self.filling.front() {
             let count = (filling.waiting.end - filling.next).min(self.buffer.room());
-            if count == 0 {
+            let is_new = filling.next == filling.waiting.first;
+            if count == 0 || (is_new && !self.admits(filling.next)) {
                 return;
             }
+            let Some(filling) = self.filling.front_mut() else { return };
             let from = filling.ready.max(self.now);
             let start = from.max(self.bus_free_at);
             let first = filling.next;
             filling.next += count;
             let is_last = filling.next == filling.waiting.end;
-            let bus = self.bus_ns(count);
+            let bus = self.spec.cache.bus.write_ns(count);
             self.bus_free_at = start + bus;
             self.buffer.reserve(count);
             let Some(filling) = self.filling.front_mut() else {
@@ -136,6 +166,7 @@ impl Rotating {
     pub(super) fn arrived(&mut self, arriving: Arriving) {
         self.forget(arriving.first, arriving.end);
         self.buffer.add(arriving.id, arriving.first, arriving.end);
+        self.segments.keep(arriving.first, arriving.end);
         let Some((waiting, parts)) = arriving.last_of else {
             return;
         };
@@ -144,7 +175,9 @@ impl Rotating {
             let below = self.buffer.next_entry();
             self.flushing.push(Flushing { waiting, below, since: arriving.at, parts });
         } else {
-            self.finish(&waiting, arriving.at, parts, AnsweredBy::Cache);
+            let completion = self.spec.overhead.write_completion_ns;
+            let parts = Parts { overhead: parts.overhead + completion, ..parts };
+            self.finish(&waiting, arriving.at + completion, parts, AnsweredBy::Cache);
         }
     }
 
@@ -180,8 +213,9 @@ impl Rotating {
     }
 
     pub(super) fn flush(&mut self, waiting: Waiting) {
-        let ready = self.now + self.spec.overhead.read_hit_ns;
-        let parts = Parts { overhead: self.spec.overhead.read_hit_ns, ..Parts::default() };
+        let overhead = self.overhead(&waiting, AnsweredBy::Cache);
+        let ready = self.now + overhead;
+        let parts = Parts { overhead, ..Parts::default() };
         let below = self.buffer.next_entry() + self.arriving.len() as u64;
         if self.buffer.oldest().is_none() && self.arriving.is_empty() {
             self.finish(&waiting, ready, parts, AnsweredBy::Cache);

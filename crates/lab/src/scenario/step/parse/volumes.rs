@@ -1,7 +1,7 @@
 //! Steps about a file system as a whole: what is laid on it, how full it is made, how it is
 //! checked.
 use super::{ENTRIES_MAX, SIZE_MAX, Surroundings, name_pattern, required_count};
-use crate::scenario::fields::{self, Result};
+use crate::fields::{self, Result};
 use crate::scenario::step::{Action, Filling, PlacedFiles, Problems};
 use extant_inspect::ReadOrder;
 use extant_sim::drive::file::Section;

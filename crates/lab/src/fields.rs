@@ -1,6 +1,6 @@
 //! What scenario files need of a table besides plain numbers and words: sizes, times, counts, paths
 //! inside a volume.
-use super::quantity;
+use crate::quantity;
 use extant_sim::drive::file::{FileError, Section};
 use std::ops::RangeInclusive;
 use toml::de::DeValue;

@@ -1,0 +1,85 @@
+//! `extant lab fit`: a drive file from a real device.
+use super::page::PageOption;
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use extant_block::RealClock;
+use extant_chart::Figure;
+use extant_lab::fit::{Caching, Found, HostStore, ProbeOptions, ThreadedTarget, probe_and_fit};
+use extant_lab::page;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Probe a block device or a file, and print the file of a drive that would have taken as long.
+///
+/// DEVICE is only read: at many sizes, distances and depths, past the page cache. What it did is
+/// searched for among rotating disks, solid-state drives, network volumes and object stores in
+/// virtual time; each value is printed with an error bar, or with "not identified" where the probes
+/// do not tell. A mixed workload that the search never gets says how well the drive agrees. The
+/// result is a drive file: `--drive` of the other commands takes it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant lab fit /dev/sdb > mine.toml; extant lab run random --drive ./mine.toml
+  extant lab fit /dev/sdb --write /mnt/sdb/probe > mine.toml
+  extant lab fit large.img --time 60 --json | jq .held_out.mean_error")]
+pub struct Arguments {
+    /// A block device, or a file on the file system in question
+    #[arg(value_name = "DEVICE")]
+    pub device: PathBuf,
+    /// Probe writes and flushes too, on this file: a new one, which is gone afterwards
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+    /// How long the probes may take, in seconds; the search comes after them
+    #[arg(long, value_name = "SECONDS", default_value = "300",
+        value_parser = clap::value_parser!(u64).range(5..=86_400))]
+    pub time: u64,
+    /// Let the page cache answer: the result is the host's memory where it has the bytes
+    #[arg(long)]
+    pub buffered: bool,
+    /// The name in the drive file
+    #[arg(long, value_name = "NAME", default_value = "fitted")]
+    pub name: String,
+    /// Where is read and written comes from this
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    pub seed: u64,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
+}
+
+/// Probes it and searches. With `--json`: the report, whose schema is in docs/LAB.md.
+pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    arguments.page.check()?;
+    let device = arguments.device.display();
+    let caching = if arguments.buffered { Caching::Allowed } else { Caching::Bypassed };
+    let failed = |error: std::io::Error| {
+        let failure = Error::io(&device, &error);
+        match error.kind() {
+            std::io::ErrorKind::Unsupported => failure.hint("--buffered measures it all the same"),
+            _ => failure,
+        }
+    };
+    let mut store = HostStore::open(&arguments.device, caching).map_err(failed)?;
+    if let Some(path) = &arguments.write {
+        let name = format!("--write {}", path.display());
+        store.write_to(path, caching).map_err(|error| Error::io(name, &error))?;
+    }
+    let mut target = ThreadedTarget::new(RealClock::new(), Arc::new(store));
+    let options =
+        ProbeOptions { seed: arguments.seed, time_ns: arguments.time * SECOND_NS, caching };
+    let mut status = console.status();
+    let mut progress = |what: &str, percent: u64| status.show(&format!("{percent:3} %  {what}"));
+    let found = probe_and_fit(&arguments.name, &mut target, &options, &mut progress);
+    drop(status);
+    let found: Found = found.map_err(failed)?;
+    arguments.page.write(|| {
+        let figure = Figure::new("The drive file", found.to_text());
+        page::of_figures("A drive, fitted", &format!("What {device} is like."), &[figure])
+    })?;
+    match console.is_json() {
+        true => console.print(&found.to_json())?,
+        false => console.print(&found.to_text())?,
+    }
+    Ok(Exit::Complete)
+}

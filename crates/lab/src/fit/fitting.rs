@@ -1,0 +1,206 @@
+//! From a recording to the drive that explains it best.
+use super::family::{Family, Scale};
+use super::kinds::families;
+use super::probes::held_out;
+use super::recording::Recording;
+use super::score::Agreement;
+use super::search::{Bar, Search};
+use serde::Serialize;
+
+/// Candidates that are played for each kind before one is chosen, and for the one that is.
+const CHOOSING: usize = 40;
+const SEARCHING: usize = 500;
+/// A kind whose start is that many times as far as the nearest one is not searched.
+const HOPELESS: f64 = 6.0;
+/// The seed with which the held-out phase is played.
+const SEED: u64 = 4711;
+/// A bar that spans more than this factor says nothing.
+const SPAN_MOST: f64 = 8.0;
+
+/// How well a value is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Known {
+    /// Both ends of its error bar are known.
+    Identified,
+    /// Smaller values are excluded, larger ones are not.
+    AtLeast,
+    /// Larger values are excluded, smaller ones are not.
+    AtMost,
+    /// The probes do not tell.
+    NotIdentified,
+    /// A choice: the best of those that were tried.
+    Chosen,
+}
+
+/// A value of the drive file, and what is known of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FittedValue {
+    /// Table and key.
+    pub name: String,
+    /// As the file has it.
+    pub value: String,
+    /// The error bar, as the file would have its ends.
+    pub least: Option<String>,
+    /// See above.
+    pub most: Option<String>,
+    /// How well it is known.
+    pub known: Known,
+}
+
+/// How well one kind explained the probes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct KindScore {
+    /// `rotating`, `ssd`, `network` or `object`.
+    pub kind: String,
+    /// The mean distance over all phases; infinite for no valid drive.
+    pub distance: f64,
+}
+
+/// The drive that explains a recording best.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Fit {
+    /// Its kind.
+    pub kind: String,
+    /// The drive file.
+    pub text: String,
+    /// Its values.
+    pub values: Vec<FittedValue>,
+    /// The mean distance over all phases.
+    pub distance: f64,
+    /// Candidates that were played.
+    pub candidates: usize,
+    /// All kinds that were tried, after a short search.
+    pub kinds: Vec<KindScore>,
+    /// How well it agrees with the held-out phase.
+    pub held_out: Option<Agreement>,
+    /// The same for each depth.
+    pub held_out_by_depth: Vec<(u32, Agreement)>,
+}
+
+/// Searches the drive; the recording may have a held-out phase, which the search does not get.
+/// `None` when no kind has a valid drive near the estimates.
+pub(super) fn fit(
+    name: &str,
+    recording: &Recording,
+    mut progress: impl FnMut(&str),
+) -> Option<Fit> {
+    let seen = Recording {
+        facts: recording.facts.clone(),
+        phases: recording
+            .phases
+            .iter()
+            .filter(|phase| !phase.name.starts_with(held_out::NAME) && !phase.timings.is_empty())
+            .cloned()
+            .collect(),
+    };
+    let mut tried: Vec<(Family, Vec<f64>, f64)> = Vec::new();
+    for family in families(&seen) {
+        let values = family.starts();
+        let distance = Search::new(&family, &seen).total(&values);
+        tried.push((family, values, distance));
+    }
+    let nearest = tried.iter().map(|(_, _, distance)| *distance).fold(f64::INFINITY, f64::min);
+    let mut candidates = tried.len();
+    for (family, values, distance) in &mut tried {
+        if *distance <= nearest * HOPELESS {
+            progress(family.kind);
+            let mut search = Search::new(family, &seen);
+            *distance = search.descend(values, CHOOSING);
+            candidates += search.evaluations;
+        }
+    }
+    tried.sort_by(|one, other| one.2.total_cmp(&other.2));
+    let kinds = tried.iter().map(|(family, _, distance)| KindScore {
+        kind: family.kind.to_owned(),
+        distance: *distance,
+    });
+    let kinds: Vec<KindScore> = kinds.collect();
+    let (family, mut values, _) =
+        tried.into_iter().find(|(_, _, distance)| distance.is_finite())?;
+    progress("search");
+    let mut search = Search::new(&family, &seen);
+    let distance = search.descend(&mut values, SEARCHING);
+    progress("error bars");
+    let bars = search.bars(&values);
+    candidates += search.evaluations;
+    let fitted: Vec<FittedValue> =
+        (0..values.len()).map(|number| fitted(&family, number, &values, &bars)).collect();
+    let remarks: Vec<String> = fitted
+        .iter()
+        .zip(&family.parameters)
+        .map(|(value, parameter)| remark(value, parameter.unknown))
+        .collect();
+    let (held_out, by_depth) = agreement(&family, &values, recording);
+    Some(Fit {
+        kind: family.kind.to_owned(),
+        text: family.text(name, &values, &remarks),
+        values: fitted,
+        distance,
+        candidates,
+        kinds,
+        held_out,
+        held_out_by_depth: by_depth,
+    })
+}
+
+fn fitted(family: &Family, number: usize, values: &[f64], bars: &[Bar]) -> FittedValue {
+    let parameter = &family.parameters[number];
+    let bar = bars.get(number).copied().unwrap_or(Bar { least: None, most: None });
+    let known = match (parameter.unknown, parameter.scale, bar.least, bar.most) {
+        (Some(_), ..)
+        | (None, Scale::Ratio(..) | Scale::Linear(..) | Scale::Steps(_), None, None) => {
+            Known::NotIdentified
+        }
+        (None, Scale::Words(_), ..) => Known::Chosen,
+        (None, _, Some(least), Some(most)) if most > least * SPAN_MOST && least > 0.0 => {
+            Known::NotIdentified
+        }
+        (None, _, Some(_), Some(_)) => Known::Identified,
+        (None, _, Some(_), None) => Known::AtLeast,
+        (None, _, None, Some(_)) => Known::AtMost,
+    };
+    let shown = |value: f64| parameter.shown(value, values);
+    FittedValue {
+        name: parameter.name(),
+        value: shown(values[number]),
+        least: bar.least.map(shown),
+        most: bar.most.map(shown),
+        known,
+    }
+}
+
+/// What the drive file says of a value.
+fn remark(value: &FittedValue, unknown: Option<&str>) -> String {
+    let end = |end: &Option<String>| end.clone().unwrap_or_default();
+    match (value.known, unknown) {
+        (Known::NotIdentified, Some(reason)) => reason.to_owned(),
+        (Known::NotIdentified, None) => "not identified".to_owned(),
+        (Known::Identified, _) => format!("{} to {}", end(&value.least), end(&value.most)),
+        (Known::AtLeast, _) => format!("at least {}, no more is known", end(&value.least)),
+        (Known::AtMost, _) => format!("at most {}, no more is known", end(&value.most)),
+        (Known::Chosen, _) => "the best of the choices".to_owned(),
+    }
+}
+
+/// The held-out phases on the fitted drive, after all that was probed before them.
+fn agreement(
+    family: &Family,
+    values: &[f64],
+    recording: &Recording,
+) -> (Option<Agreement>, Vec<(u32, Agreement)>) {
+    let Some(spec) = family.spec(values) else { return (None, Vec::new()) };
+    let played = recording.play(&spec, SEED, |_| true);
+    let (mut measured, mut model, mut by_depth) = (Vec::new(), Vec::new(), Vec::new());
+    for (phase, timings) in recording.phases.iter().zip(&played) {
+        if !phase.name.starts_with(held_out::NAME) {
+            continue;
+        }
+        let theirs = phase.times();
+        let ours: Vec<u64> = phase.compared(timings).map(|(_, time)| time).collect();
+        by_depth.extend(Agreement::of(&theirs, &ours).map(|agreed| (phase.depth, agreed)));
+        measured.extend(theirs);
+        model.extend(ours);
+    }
+    (Agreement::of(&measured, &model), by_depth)
+}

@@ -1,0 +1,122 @@
+//! A drive file from a real device: probes, and a search for the drive of ours that would have
+//! answered them in the same times.
+//!
+//! A target is probed for a few minutes; the same requests then run on candidates in virtual time,
+//! in the same closed loop, and the values of the candidate change while the distributions of the
+//! times come nearer. A mixed workload that the search never gets says how good the result is.
+//!
+//! ```text
+//! report       what was found, as a drive file and as JSON
+//! fitting      kinds are tried, the best is searched, error bars, the held-out phase
+//! kinds        the kinds as families of values, with starts estimated from the recording
+//! probes       what is asked: general, turning, held_out
+//! search       values change one at a time while the distance shrinks
+//! family       values, and the drive file that they make
+//! recording    what was asked and how long it took; the same on a candidate
+//! score        how far two lists of times are from each other
+//! simulated    a drive in virtual time as a target
+//! host         a file or block device of the host, past the page cache
+//! threaded     a store with threads as a target
+//! target       what can be probed
+//! ```
+//!
+//! A module uses those below it only. Floating point is used in the search alone: what runs on a
+//! candidate's clock comes from the drive file that its values make.
+mod family;
+mod fitting;
+mod host;
+mod kinds;
+mod probes;
+mod recording;
+mod report;
+mod score;
+mod search;
+mod simulated;
+mod target;
+mod threaded;
+
+pub use fitting::{Fit, FittedValue, KindScore, Known};
+pub use host::{Caching, HostStore};
+pub use score::Agreement;
+pub use simulated::{SimulatedTarget, Writes};
+pub use target::{ProbeRequest, ProbeTarget, TargetFacts, Timing};
+pub use threaded::{Store, ThreadedTarget};
+
+use probes::{Prober, general, held_out, turning};
+use recording::Recording;
+use std::io;
+
+/// How a target is probed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProbeOptions {
+    /// Where things are read comes from this.
+    pub seed: u64,
+    /// How long the probes may take, in nanoseconds of the target's clock. Fitting comes after it.
+    pub time_ns: u64,
+    /// Whether times that only memory has are refused.
+    pub caching: Caching,
+}
+
+impl Default for ProbeOptions {
+    /// Five minutes.
+    fn default() -> ProbeOptions {
+        ProbeOptions { seed: 1, time_ns: 300_000_000_000, caching: Caching::Bypassed }
+    }
+}
+
+/// What was found of a target.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Found {
+    /// The target.
+    pub facts: TargetFacts,
+    /// How many requests the probes were.
+    pub requests: usize,
+    /// How long they took, in nanoseconds.
+    pub probed_ns: u64,
+    /// The drive that explains them best.
+    pub fit: Fit,
+}
+
+/// Probes a target and searches the drive; `name` is what its file calls it. `progress` gets what
+/// is being done, and how much of the time for the probes has passed, in percent.
+///
+/// # Errors
+/// Those of the target; `Unsupported` when memory answers in place of a device; `InvalidInput` when
+/// it is too small; `InvalidData` when nothing of what it did makes a drive.
+pub fn probe_and_fit(
+    name: &str,
+    target: &mut dyn ProbeTarget,
+    options: &ProbeOptions,
+    progress: &mut dyn FnMut(&str, u64),
+) -> io::Result<Found> {
+    let recording = probe(target, options, progress)?;
+    let facts = recording.facts.clone();
+    let requests = recording.phases.iter().map(|phase| phase.requests.len()).sum();
+    let ends = recording.phases.iter().flat_map(|phase| &phase.timings);
+    let probed_ns = ends.map(|timing| timing.end_ns).max().unwrap_or(0);
+    let found = fitting::fit(name, &recording, |what| progress(what, 100));
+    let fit = found.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, "no drive explains what was measured")
+    })?;
+    Ok(Found { facts, requests, probed_ns, fit })
+}
+
+fn probe(
+    target: &mut dyn ProbeTarget,
+    options: &ProbeOptions,
+    progress: &mut dyn FnMut(&str, u64),
+) -> io::Result<Recording> {
+    let mut prober = Prober::new(target, options.seed, options.time_ns, progress)?;
+    general::first(&mut prober)?;
+    if options.caching == Caching::Bypassed {
+        let first = prober.recording.phase("random-4k");
+        host::refuse_memory(first.map_or(f64::INFINITY, |phase| score::median(&phase.times())))?;
+    }
+    general::reads(&mut prober)?;
+    if kinds::is_turning(&prober.recording) {
+        turning::run(&mut prober)?;
+    }
+    general::writes(&mut prober)?;
+    held_out::run(&mut prober)?;
+    Ok(prober.recording)
+}

@@ -1,0 +1,269 @@
+//! Our own drives as black boxes: what the probes say of them has to bring back the drive.
+use extant_block::{Clock, ShortLock};
+use extant_lab::fit::{
+    Fit, Found, Known, ProbeOptions, ProbeRequest, ProbeTarget, SimulatedTarget, Store,
+    TargetFacts, ThreadedTarget, Timing, Writes, probe_and_fit,
+};
+use extant_sim::clock::{Settings, VirtualClock};
+use extant_sim::drive::file::{self, DriveKind};
+use extant_sim::drive::ssd::Ssd;
+use extant_sim::random::{Quantiles, Random};
+use std::io;
+use std::sync::Arc;
+
+/// The seed of the black boxes; the search plays its candidates with others.
+const BOX_SEED: u64 = 99;
+
+/// Probes the built-in drive and fits one, without a look at its file.
+fn fitted(name: &str, writes: Writes) -> Found {
+    let spec = file::by_name(name).expect("a built-in drive");
+    let mut target = SimulatedTarget::new(spec.build(BOX_SEED), writes);
+    let options = ProbeOptions::default();
+    let found = probe_and_fit("fitted", &mut target, &options, &mut |_, _| {});
+    let found = found.expect("a simulated drive can be probed");
+    println!(
+        "{name}: {} requests in {} s, {} candidates, distance {:.4}, kinds {:?}\n{:#?}",
+        found.requests,
+        found.probed_ns / 1_000_000_000,
+        found.fit.candidates,
+        found.fit.distance,
+        found.fit.kinds,
+        found.fit.held_out,
+    );
+    for (depth, agreed) in &found.fit.held_out_by_depth {
+        println!(
+            "  depth {depth}: mean {:+.3} demerit {:.3} p99 {:+.3}",
+            agreed.mean_error, agreed.demerit, agreed.p99_error
+        );
+    }
+    println!("{}", found.fit.text);
+    assert!(found.probed_ns <= options.time_ns + 10_000_000_000, "{}", found.probed_ns);
+    let parsed = file::parse("fitted.toml", &found.fit.text).expect("a valid drive file");
+    assert_eq!(parsed.name, "fitted");
+    found
+}
+
+/// The facts of a built-in drive under the names of the drive file.
+fn truth(name: &str) -> Vec<(&'static str, f64)> {
+    let micros = |ns: u64| ns as f64 / 1e3;
+    let millis = |ns: u64| ns as f64 / 1e6;
+    match file::by_name(name).expect("a built-in drive").kind {
+        DriveKind::Ssd(spec) => vec![
+            ("read_4k_us", micros(spec.read_4k.median_ns)),
+            ("read_4k_p99_us", micros(spec.read_4k.p99_ns)),
+            ("channels", f64::from(spec.channels)),
+            ("stripe_bytes", spec.stripe_bytes as f64),
+            ("read_bytes_per_s", spec.read_bytes_per_s as f64),
+            ("overhead_us", micros(spec.overhead_ns)),
+            ("queue_depth", f64::from(spec.medium.queue_depth)),
+            ("write_4k_us", micros(spec.write_4k.median_ns)),
+            ("write_4k_p99_us", micros(spec.write_4k.p99_ns)),
+            ("write_bytes_per_s", spec.write_bytes_per_s as f64),
+            ("flush_us", micros(spec.flush.median_ns)),
+            ("flush_p99_us", micros(spec.flush.p99_ns)),
+            ("write_cache_bytes", spec.write_cache_bytes as f64),
+            ("medium_write_bytes_per_s", spec.medium_write_bytes_per_s as f64),
+        ],
+        DriveKind::Network(spec) => vec![
+            ("read_ms", millis(spec.read.median_ns)),
+            ("read_p99_ms", millis(spec.read.p99_ns)),
+            ("write_ms", millis(spec.write.median_ns)),
+            ("write_p99_ms", millis(spec.write.p99_ns)),
+            ("flush_ms", millis(spec.flush.median_ns)),
+            ("flush_p99_ms", millis(spec.flush.p99_ns)),
+            ("link_bytes_per_s", spec.link_bytes_per_s as f64),
+            ("operation_bytes", spec.operation_bytes as f64),
+            ("queue_depth", f64::from(spec.medium.queue_depth)),
+            ("operations.per_s", spec.operations.per_s as f64),
+            ("operations.burst", spec.operations.burst as f64),
+            ("bytes.per_s", spec.bytes.per_s as f64),
+            ("bytes.burst", spec.bytes.burst as f64),
+        ],
+        DriveKind::Object(spec) => vec![
+            ("first_byte_ms", millis(spec.first_byte.median_ns)),
+            ("first_byte_p99_ms", millis(spec.first_byte.p99_ns)),
+            ("put_ms", millis(spec.put.median_ns)),
+            ("put_p99_ms", millis(spec.put.p99_ns)),
+            ("connection_bytes_per_s", spec.connection_bytes_per_s as f64),
+            ("object_bytes", spec.object_bytes as f64),
+            ("connections", f64::from(spec.connections)),
+            ("queue_depth", f64::from(spec.medium.queue_depth)),
+        ],
+        DriveKind::Rotating(spec) => vec![
+            ("rpm", 60e9 / spec.revolution_ns as f64),
+            ("heads", f64::from(spec.heads)),
+            ("head_switch_ms", millis(spec.head_switch_ns)),
+            ("queue_depth", f64::from(spec.queue_depth)),
+            ("overhead_ms.read_miss", millis(spec.overhead.read_miss_ns)),
+            ("overhead_ms.read_hit", millis(spec.overhead.read_hit_ns)),
+            ("overhead_ms.write", millis(spec.overhead.write_ns)),
+            ("cache.bus_bytes_per_s", spec.cache.bus_bytes_per_second as f64),
+            ("cache.segments", f64::from(spec.cache.segments)),
+            ("cache.segment_sectors", spec.cache.segment_sectors as f64),
+            ("cache.write_segments", f64::from(spec.cache.write_segments)),
+            ("write_settle_ms", spec.write_settle_ns as f64 / 1e6),
+        ],
+    }
+}
+
+/// How many of the error bars there are, and how many of them contain the truth.
+fn bars_that_hold(fit: &Fit, truth: &[(&str, f64)]) -> (usize, usize) {
+    let (mut all, mut held) = (0, 0);
+    for value in &fit.values {
+        let Some((_, real)) = truth.iter().find(|(name, _)| *name == value.name) else { continue };
+        if !matches!(value.known, Known::Identified | Known::AtLeast | Known::AtMost) {
+            continue;
+        }
+        let end = |end: &Option<String>, open: f64| {
+            end.as_ref().map_or(open, |end| end.parse::<f64>().expect("a number"))
+        };
+        let (least, most) = (end(&value.least, f64::MIN), end(&value.most, f64::MAX));
+        let holds = least <= *real && *real <= most;
+        println!("  {}: {} in {least}..{most}, is {real}: {holds}", value.name, value.value);
+        all += 1;
+        held += usize::from(holds);
+    }
+    (all, held)
+}
+
+/// Fits the drive and holds the result against it.
+fn brings_back(name: &str, kind: &str, writes: Writes) {
+    let found = fitted(name, writes);
+    assert_eq!(found.fit.kind, kind, "{name}");
+    let (all, held) = bars_that_hold(&found.fit, &truth(name));
+    println!("{name}: {held} of {all} error bars contain the truth");
+    let agreed = found.fit.held_out.expect("a held-out phase");
+    assert!(agreed.mean_error.abs() <= 0.05, "{name}: {agreed:?}");
+    assert!(all >= 3 && 3 * held >= 2 * all, "{name}: {held} of {all}");
+}
+
+const WRITES: Writes = Writes::Bytes(1 << 30);
+
+#[test]
+fn a_solid_state_drive_is_brought_back() {
+    brings_back("ssd-sata", "ssd", WRITES);
+}
+
+#[test]
+fn a_volume_of_a_network_is_brought_back() {
+    brings_back("network-volume", "network", WRITES);
+}
+
+#[test]
+fn an_object_store_is_brought_back() {
+    brings_back("object-store", "object", WRITES);
+}
+
+#[test]
+fn a_disk_is_brought_back() {
+    brings_back("ide-2001-7200", "rotating", WRITES);
+}
+
+#[test]
+#[ignore = "minutes: every drive that is built in, with writes and without"]
+fn every_built_in_drive_is_brought_back() {
+    for preset in extant_sim::drive::presets::PRESETS {
+        let kind = match file::by_name(preset.name).expect("a built-in drive").kind {
+            DriveKind::Rotating(_) => "rotating",
+            DriveKind::Ssd(_) => "ssd",
+            DriveKind::Network(_) => "network",
+            DriveKind::Object(_) => "object",
+        };
+        brings_back(preset.name, kind, WRITES);
+        brings_back(preset.name, kind, Writes::Refused);
+    }
+}
+
+/// What a store in the process does instead of waiting for a medium.
+struct Delays {
+    clock: Arc<VirtualClock>,
+    quantiles: Quantiles,
+    random: ShortLock<Random>,
+}
+
+impl Store for Delays {
+    fn facts(&self) -> TargetFacts {
+        TargetFacts { name: "delays".into(), bytes: 1 << 30, sector_bytes: 512, write_bytes: 0 }
+    }
+
+    fn serve(&self, request: &ProbeRequest, memory: &mut Vec<u8>) -> io::Result<()> {
+        memory.resize(request.bytes as usize, 0);
+        let latency = self.quantiles.draw(&mut self.random.lock());
+        // A gigabyte a second for each thread.
+        let until = self.clock.now() + latency + request.bytes;
+        while self.clock.now() < until {
+            self.clock.park(Some(until));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_device_in_the_process_has_the_median_and_the_tail_that_it_was_given() {
+    let clock = VirtualClock::new(Settings::default());
+    let inside = Arc::clone(&clock);
+    let found = clock.run("probes", move || {
+        let store = Delays {
+            clock: Arc::clone(&inside),
+            quantiles: Quantiles::log_normal(800_000, 2_400_000),
+            random: ShortLock::new(Random::new(5)),
+        };
+        let mut target = ThreadedTarget::new(inside, Arc::new(store));
+        let options = ProbeOptions { time_ns: 40_000_000_000, ..ProbeOptions::default() };
+        probe_and_fit("delays", &mut target, &options, &mut |_, _| {})
+    });
+    let found = found.expect("the run ends").expect("it can be probed");
+    assert_eq!(found.fit.kind, "network", "latency alone, at every depth: {:?}", found.fit.kinds);
+    let value = |name: &str| -> f64 {
+        let value = found.fit.values.iter().find(|value| value.name == name);
+        value.expect("a value of the file").value.parse().expect("a number")
+    };
+    let (median, tail) = (value("read_ms"), value("read_p99_ms"));
+    assert!((0.74..0.86).contains(&median) && (1.9..2.9).contains(&tail), "{median} {tail}");
+    let agreed = found.fit.held_out.expect("a held-out phase");
+    assert!(agreed.mean_error.abs() < 0.08, "{agreed:?}");
+}
+
+/// A target that fails after some requests.
+struct Failing {
+    left: usize,
+}
+
+impl ProbeTarget for Failing {
+    fn facts(&self) -> TargetFacts {
+        TargetFacts { name: "failing".into(), bytes: 1 << 30, sector_bytes: 512, write_bytes: 0 }
+    }
+
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn run(&mut self, requests: &[ProbeRequest], _: u32, _: u64) -> io::Result<Vec<Timing>> {
+        match self.left.checked_sub(requests.len()) {
+            Some(left) => self.left = left,
+            None => return Err(io::Error::other("a bad sector")),
+        }
+        Ok(vec![Timing { start_ns: 0, end_ns: 1_000_000 }; requests.len()])
+    }
+}
+
+#[test]
+fn what_fails_or_is_too_small_or_answers_from_memory_is_refused() {
+    let refused = |target: &mut dyn ProbeTarget| {
+        let options = ProbeOptions::default();
+        probe_and_fit("it", target, &options, &mut |_, _| {}).expect_err("refused").to_string()
+    };
+    assert_eq!(refused(&mut Failing { left: 2000 }), "a bad sector");
+    let text = file::by_name("ssd-sata").expect("a built-in drive");
+    let DriveKind::Ssd(mut spec) = text.kind else { panic!("an ssd") };
+    spec.medium.capacity_bytes = 8 << 20;
+    let small = || Box::new(Ssd::new("small", &spec, 1));
+    let small = refused(&mut SimulatedTarget::new(small(), Writes::Refused));
+    assert!(small.starts_with("has 8388608 bytes; to be probed it needs"), "{small}");
+    spec.medium.capacity_bytes = 1 << 30;
+    (spec.read_bytes_per_s, spec.overhead_ns) = (1_000_000_000_000, 0);
+    (spec.read_4k.median_ns, spec.read_4k.p99_ns) = (700, 900);
+    let memory = Box::new(Ssd::new("memory", &spec, 1));
+    let memory = refused(&mut SimulatedTarget::new(memory, Writes::Refused));
+    assert!(memory.contains("the page cache answers, not a device"), "{memory}");
+}

@@ -1,0 +1,218 @@
+//! Requests against a drive, however many there are: at their recorded times, in a closed loop, or
+//! as fast as the drive takes them.
+//!
+//! *Invariants*: no more requests are kept than the drive holds and have ended before an earlier
+//! one. Times are given in the order of the requests.
+use crate::device::Histogram;
+use crate::drive::{Command, Drive, DriveInfo};
+use crate::trace::requests::Request;
+use extant_block::Operation;
+use std::collections::VecDeque;
+
+/// When requests are issued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Pace {
+    /// At their recorded times, however long the others take: an open loop. Time counts from the
+    /// arrival.
+    #[default]
+    Recorded,
+    /// One after another, each as long after the simulated end of the one before as it came after
+    /// the recorded one's end (or arrival, where the end is not known).
+    Closed,
+    /// As soon as the drive takes one more.
+    FullSpeed,
+}
+
+/// What becomes of requests beyond the end of the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Beyond {
+    /// They are moved to end at the drive's end.
+    #[default]
+    Moved,
+    /// Their places are folded into the drive: the remainder by its size.
+    Wrapped,
+}
+
+/// What a replay gave.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Replayed {
+    /// Requests that were replayed.
+    pub requests: u64,
+    /// Of these, reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Requests beyond the drive's end, which were moved or folded into it.
+    pub beyond: u64,
+    /// Requests longer than the drive, which were cut.
+    pub cut: u64,
+    /// How long they took on the drive.
+    pub times: Histogram,
+    /// How long they took where they were traced, those of which it is known.
+    pub measured: Histogram,
+    /// When the last one ended, in nanoseconds from the start.
+    pub ended_ns: u64,
+}
+
+/// A request on its way.
+struct UnderWay {
+    /// From when its time counts.
+    from_ns: u64,
+    took_ns: Option<u64>,
+}
+
+struct Replay<'a> {
+    drive: &'a mut dyn Drive,
+    info: DriveInfo,
+    depth: usize,
+    beyond: Beyond,
+    /// Those that did not end, and those that ended after them, by their numbers from `first` on.
+    under_way: VecDeque<UnderWay>,
+    first: u64,
+    inside: usize,
+    now: u64,
+    result: Replayed,
+}
+
+/// Replays the requests that `next` gives, in the order of their arrivals, on a drive that is at
+/// rest. `answered` gets the time of each in nanoseconds, in their order.
+///
+/// # Errors
+/// Those of `next`.
+pub fn replay_requests<E>(
+    drive: &mut dyn Drive,
+    next: &mut dyn FnMut() -> Result<Option<Request>, E>,
+    (pace, beyond): (Pace, Beyond),
+    answered: &mut dyn FnMut(u64),
+) -> Result<Replayed, E> {
+    let info = drive.info().clone();
+    let depth = if pace == Pace::Closed { 1 } else { (info.queue_depth as usize).max(1) };
+    let mut replay = Replay {
+        drive,
+        info,
+        depth,
+        beyond,
+        under_way: VecDeque::new(),
+        first: 0,
+        inside: 0,
+        now: 0,
+        result: Replayed::default(),
+    };
+    let mut done = Vec::new();
+    // When the one before would have ended where it was traced.
+    let mut before_ns = 0;
+    let mut pending = next()?;
+    loop {
+        let due = pending.map(|request| match pace {
+            Pace::Recorded => request.arrival_ns.max(replay.now),
+            Pace::Closed => replay.now.saturating_add(request.arrival_ns.saturating_sub(before_ns)),
+            Pace::FullSpeed => replay.now,
+        });
+        let due = due.filter(|_| replay.inside < replay.depth);
+        match (pending, due, replay.drive.next_event()) {
+            // What ends at the time of an arrival ends first. In a closed loop nothing is inside
+            // then: what the drive does by itself goes on meanwhile.
+            (Some(request), Some(due), event) if event.is_none_or(|event| due < event) => {
+                before_ns = request.arrival_ns.saturating_add(request.measured_ns.unwrap_or(0));
+                let from_ns = if pace == Pace::Recorded { request.arrival_ns } else { due };
+                replay.submit(&request, due, from_ns);
+                pending = next()?;
+            }
+            (_, due, Some(event)) => {
+                // Time itself stays, unless something that was waited for has ended.
+                let is_idle = replay.inside == 0 && due.is_some() && pace == Pace::Closed;
+                replay.advance(event, &mut done, is_idle);
+                replay.answer(answered);
+            }
+            (_, _, None) => return Ok(replay.result),
+        }
+    }
+}
+
+impl Replay<'_> {
+    fn submit(&mut self, request: &Request, due: u64, from_ns: u64) {
+        let command = self.command(request);
+        let result = &mut self.result;
+        result.requests += 1;
+        match request.operation {
+            Operation::Read => {
+                result.reads += 1;
+                result.bytes_read += command.bytes;
+            }
+            Operation::Write => {
+                result.writes += 1;
+                result.bytes_written += command.bytes;
+            }
+            Operation::Flush => result.flushes += 1,
+        }
+        if let Some(measured) = request.measured_ns {
+            result.measured.add(measured);
+        }
+        self.now = due;
+        self.drive.submit(command, due);
+        self.inside += 1;
+        self.under_way.push_back(UnderWay { from_ns, took_ns: None });
+    }
+
+    /// A command of whole sectors within the drive.
+    fn command(&mut self, request: &Request) -> Command {
+        let (size, sector) = (self.info.bytes, u64::from(self.info.sector_bytes).max(1));
+        let whole = request.bytes.checked_next_multiple_of(sector).unwrap_or(size);
+        let bytes = whole.min(size);
+        self.result.cut += u64::from(whole > size);
+        let last = size - bytes;
+        let mut offset = request.offset;
+        if offset > last {
+            self.result.beyond += 1;
+            offset = match self.beyond {
+                Beyond::Moved => last,
+                Beyond::Wrapped => (offset % size.max(1)).min(last),
+            };
+        }
+        Command {
+            id: self.first + self.under_way.len() as u64,
+            operation: request.operation,
+            offset: offset - offset % sector,
+            bytes,
+            force_unit_access: false,
+        }
+    }
+
+    fn advance(&mut self, event: u64, done: &mut Vec<crate::drive::Done>, is_idle: bool) {
+        done.clear();
+        self.drive.advance(event, done);
+        if !is_idle {
+            self.now = self.now.max(event);
+        }
+        for answer in done.iter() {
+            let Some(entry) = answer
+                .id
+                .checked_sub(self.first)
+                .and_then(|at| self.under_way.get_mut(at as usize))
+            else {
+                continue;
+            };
+            self.inside -= 1;
+            self.now = self.now.max(answer.at);
+            let took = answer.at.saturating_sub(entry.from_ns);
+            entry.took_ns = Some(took);
+            self.result.times.add(took);
+            self.result.ended_ns = self.result.ended_ns.max(answer.at);
+        }
+    }
+
+    /// Gives the times of those that ended and have none before them.
+    fn answer(&mut self, answered: &mut dyn FnMut(u64)) {
+        while let Some(took) = self.under_way.front().and_then(|entry| entry.took_ns) {
+            self.under_way.pop_front();
+            self.first += 1;
+            answered(took);
+        }
+    }
+}
