@@ -218,7 +218,7 @@ impl Part {
             ..RunOptions::default()
         };
         let ran = scenario::run(&scenario, &options).map_err(|failed| error(failed.to_string()))?;
-        Ok(Expected::of(&ran.report))
+        Ok(Expected::of(&ran.report, &folder.0))
     }
 
     /// The scenario, with its files in a folder of ours.
@@ -235,8 +235,14 @@ impl Part {
         for (number, (name, lines)) in self.files.iter().enumerate() {
             let ending = if name.ends_with(".toml") { "toml" } else { "txt" };
             let path = folder.0.join(format!("{number}.{ending}"));
-            let written = std::fs::write(&path, lines.join("\n"));
-            written.map_err(|failed| wrong(failed.to_string()))?;
+            let write = |path: &Path, lines: &[String]| {
+                let written = std::fs::write(path, lines.join("\n"));
+                written.map_err(|failed| wrong(failed.to_string()))
+            };
+            write(&path, lines)?;
+            if let Some(facts) = facts_beside(name).and_then(|facts| self.files.get(&facts)) {
+                write(&folder.0.join(format!("facts/{number}.toml")), facts)?;
+            }
             let path = path.display().to_string();
             for quote in ['"', '\''] {
                 let word = |name: &str| format!("{quote}{name}{quote}");
@@ -248,7 +254,8 @@ impl Part {
 }
 
 impl Expected {
-    fn of(report: &Report) -> Expected {
+    /// The names of files in `folder`, which is another each time, are left out of the hash.
+    fn of(report: &Report, folder: &Path) -> Expected {
         let measures = report.measures.iter().map(|one| {
             let copy = one.copy.map_or_else(String::new, |copy| format!(" {copy}"));
             let row = format!("{}{copy}: {}", one.process, one.measure);
@@ -272,7 +279,10 @@ impl Expected {
             elapsed_ns: report.elapsed_ns,
             rows: rows.collect(),
             trace_hashes: hashes.collect(),
-            report_hash: hash(report.to_json().as_bytes()),
+            report_hash: {
+                let json = report.to_json().replace(&folder.display().to_string(), "");
+                hash(json.as_bytes())
+            },
         }
     }
 
@@ -361,9 +371,20 @@ fn referred(file: &str, text: &str, folder: &Path) -> Result<BTreeMap<String, Ve
             let words = format!("{file}: {name} is written with escapes: name it plainly");
             return Err(error(words));
         }
+        if let Some(facts) = facts_beside(&name).filter(|facts| folder.join(facts).is_file()) {
+            let path = folder.join(&facts);
+            files.insert(facts, lines(&text_of(&path, &path.display().to_string())?));
+        }
         files.insert(name, lines(&text_of(&path, &path.display().to_string())?));
     }
     Ok(files)
+}
+
+/// Where the facts of a drive's controller are, if the file of that name is a drive's.
+fn facts_beside(name: &str) -> Option<String> {
+    let path = Path::new(name);
+    let file = path.file_name().filter(|_| name.ends_with(".toml"))?;
+    Some(path.with_file_name("facts").join(file).display().to_string())
 }
 
 /// The words of a scenario that could name files of the host.
@@ -402,7 +423,11 @@ impl Folder {
             let name = format!("extant-capsule-{}-{number}", std::process::id());
             let path = std::env::temp_dir().join(name);
             match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(Folder(path)),
+                Ok(()) => {
+                    let folder = Folder(path);
+                    std::fs::create_dir(folder.0.join("facts"))?;
+                    return Ok(folder);
+                }
                 Err(failed) if failed.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(failed) => return Err(failed),
             }

@@ -255,7 +255,7 @@ fn legend() -> Section {
         ("at most", "The post has a bound in words."),
         (
             "among the draws",
-            "The post's figure is one draw of many that could have been made; ours are the draws of \
+            "The post's figure is one draw of many that could have been made; ours are those of \
              many seeds, and its figure is among them.",
         ),
         (

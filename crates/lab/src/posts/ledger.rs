@@ -273,7 +273,10 @@ mod tests {
             serde_json::json!({"what": "r", "verdict": verdict,
                 "cells": [{"ours": {"unit": "count", "value": value}}]})
         };
-        let table = |title: &str, row: Value| serde_json::json!({"title": title, "columns": [{"name": "c"}], "rows": [row]});
+        let table = |title: &str, row: Value| {
+            let columns = [serde_json::json!({"name": "c"})];
+            serde_json::json!({"title": title, "columns": columns, "rows": [row]})
+        };
         let json = serde_json::json!({"schema": "extant-lab-posts/1", "model_version": 1,
             "posts": [{"number": 3, "fitted": ["a", "b"],
                 "tables": [table("t", row("agrees", 1)), table("u", row("misses", 2))]}]});

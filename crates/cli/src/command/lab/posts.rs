@@ -1,4 +1,5 @@
 //! `extant lab posts`: what the mailing list posts measured, and what the model gives.
+use super::arena;
 use super::data::DataOption;
 use super::failure;
 use super::page::PageOption;
@@ -74,6 +75,9 @@ pub struct Arguments {
 /// Runs them. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let numbers = chosen(&arguments.numbers)?;
+    if arguments.full {
+        arena::share();
+    }
     arguments.page.check()?;
     arguments.data.check()?;
     let scale = if arguments.full { Scale::Full } else { Scale::Quick };
