@@ -119,8 +119,9 @@ fn page(tables: &Tables) -> String {
         let mut table = Table::new(preset.name, &heads);
         for (column, choice) in &preset.columns {
             let Some(known) = preset.sources.get(column.as_str()) else { continue };
-            let choice = choice.as_str().unwrap_or_default();
-            table.row([column, choice, &known.year.to_string(), known.source].map(str::to_owned));
+            let (choice, year) = (choice.as_str().unwrap_or_default(), known.year.to_string());
+            let cells = [column.as_str(), choice, year.as_str(), known.source];
+            table.row(cells.map(str::to_owned));
         }
         figures.push(Figure::new(preset.name, table).line(preset.line).section("Sources"));
     }
