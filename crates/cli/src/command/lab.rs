@@ -4,6 +4,7 @@
 //! posts        the mailing list posts: their figures and ours
 //! run          a scenario gives a report
 //! replay       a trace on a drive, command by command
+//! requests     a trace of another system, of any length
 //! session      what programs asked of a mount, lived again on a drive
 //! fit          a drive file from a real device
 //! age          months of use of a volume
@@ -28,6 +29,7 @@ mod page;
 mod policies;
 mod posts;
 mod replay;
+mod requests;
 mod run;
 mod session;
 mod show;

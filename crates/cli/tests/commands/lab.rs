@@ -364,7 +364,7 @@ const WRONG: [(&str, &str, &str); 12] = [
     (
         "at = \"/\", measure",
         "at = \"/\", colour = 1, measure",
-        ":20: process.steps.colour: no such key; there are at, chunk, for, label,",
+        ":20: process.steps.colour: no such key; there are at, chunk, cold, for,",
     ),
     ("ide-2001-7200", "ide-1901", ":7: drive.model: "),
     ("\"linux-2.4\"", "\"linux-2.5\"", ":13: filesystem.preset: unknown preset \"linux-2.5\""),
