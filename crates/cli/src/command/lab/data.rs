@@ -25,6 +25,11 @@ impl DataOption {
         csv.into_iter().chain(jsonl)
     }
 
+    /// Whether any of them was asked for.
+    pub fn is_given(&self) -> bool {
+        self.files().next().is_some()
+    }
+
     /// Whether the files can be written: asked before anything runs.
     ///
     /// # Errors

@@ -81,6 +81,12 @@ pub(super) fn run(
     console: &Console,
 ) -> Result<Exit, Error> {
     let path = arguments.trace.display();
+    if arguments.data.is_given() {
+        return Err(Error::usage(
+            "--csv, --jsonl: are for traces with measured times, not for those of other systems; \
+             --times FILE has a line for each request",
+        ));
+    }
     let beyond = arguments.beyond.map_or_else(
         // Numbers of objects are no places: one place for all of them would mean nothing.
         || if format == RequestFormat::OracleGeneral { Beyond::Wrapped } else { Beyond::Moved },
