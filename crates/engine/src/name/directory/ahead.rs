@@ -59,6 +59,10 @@ impl Ahead {
         else {
             return;
         };
+        // The next call goes on within the block that the last one read.
+        if place.checked_add(1) == Some(self.stream.next) {
+            return;
+        }
         let cached = directory.holds(block);
         let block_size = store.block_size();
         let byte = |block: u32| u64::from(block) * u64::from(block_size);
