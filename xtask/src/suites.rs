@@ -23,7 +23,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("edit", 20),
     ("sim", 15),
     ("chart", 10),
-    ("lab", 145),
+    ("lab", 170),
     ("crash", 50),
     ("cli", 140),
     ("testkit", 10),

@@ -18,7 +18,8 @@
 //! edge        where a clock may let other threads go first, in tests
 //! apart       numbers in a line of the processor's cache of their own
 //! queue       the host's request queue: host, choice, stream, waiting; its elevators are
-//!             noop, linus, deadline, anticipatory, cfq, c_look and turns (fair: slices of time)
+//!             noop, linus (three of them), deadline, anticipatory, cfq, c_look and turns (fair:
+//!             slices of time)
 //! ```
 
 pub mod apart;

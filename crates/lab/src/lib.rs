@@ -6,7 +6,9 @@
 //!
 //! ```text
 //! page       reports as pages: their sections, tables and figures
+//! observations   results as CSV and JSON Lines
 //! posts      the mailing list posts: their figures, our runs, and how far they agree
+//! capsule    scenarios with all that they refer to, and what they gave, in a file
 //! scenario   TOML files, their steps, and what runs them
 //! results    figures computed from measures
 //! session    what programs asked of a mount, lived again
@@ -20,9 +22,11 @@
 //!
 //! A module uses those below it only.
 pub mod ageing;
+pub mod capsule;
 pub mod fields;
 pub mod figures;
 pub mod fit;
+pub mod observations;
 pub mod page;
 pub mod posts;
 pub mod quantity;

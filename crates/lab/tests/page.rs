@@ -7,8 +7,8 @@ use extant_chart::{
 };
 use extant_lab::page;
 use extant_lab::posts::{
-    Cell, Class, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row, SCHEMA, Scale,
-    TableForm,
+    Cell, Class, FittedValues, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row,
+    SCHEMA, Scale, TableForm,
 };
 use extant_lab::scenario::{self, Layouts, RunOptions};
 use extant_testkit::oracle;
@@ -120,6 +120,7 @@ fn posts() -> PostsReport {
     let cell = |posted: Option<u64>, ours: u64| Cell {
         posted: posted.map(Quantity::Nanoseconds),
         ours: Some(Quantity::Nanoseconds(ours)),
+        range: None,
     };
     let row = |what: &str, class: Class, first: u64, second: u64| Row {
         what: what.to_owned(),
@@ -132,6 +133,7 @@ fn posts() -> PostsReport {
         limit: None,
         goal: None,
         note: Some(HOSTILE.to_owned()),
+        verdicts: Vec::new(),
     };
     let reason = HOSTILE.to_owned();
     let column = |name: &str| PostColumn { name: name.to_owned(), policies: HOSTILE.to_owned() };
@@ -155,12 +157,14 @@ fn posts() -> PostsReport {
         title: HOSTILE.to_owned(),
         question: HOSTILE.to_owned(),
         drive: HOSTILE.to_owned(),
-        fitted: vec![HOSTILE.to_owned()],
+        fitted: FittedValues(vec![HOSTILE.into()]),
         seed: 4,
+        seeds: vec![4],
         tables: vec![table],
         figures: figures(),
         notes: vec![HOSTILE.to_owned()],
         trace_hash: "00ff".to_owned(),
+        trace_hashes: vec!["00ff".to_owned()],
     };
     PostsReport { schema: SCHEMA, model_version: 7, scale: Scale::Quick, posts: vec![post] }
 }

@@ -34,7 +34,7 @@ fn all_rows_hold_at_full_size() {
     let report =
         run_posts(&[4], Scale::Full, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     println!("{}", report.to_text(TEXT_WIDTH));
-    // Open: no grace of the drive's look-ahead fits both block sizes; see the notes of the report.
+    // Open: see the notes of the report.
     let mut missed = report.missed();
     missed.retain(|row| row != "post 4: 1 KiB blocks: tar, against the first column");
     assert_eq!(missed, Vec::<String>::new());

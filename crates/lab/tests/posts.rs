@@ -2,8 +2,9 @@
 //! time.
 use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{
-    Cell, Class, Goal, Need, POSTS, PostColumn, PostReport, PostTable, PostsReport, Quantity, Rank,
-    Row, SCHEMA, Scale, TableForm, Verdict, Work, judge, readdir_cost, run_posts,
+    Cell, Class, FittedValues, Goal, Need, POSTS, PostColumn, PostReport, PostTable, PostsReport,
+    Quantity, Range, Rank, Row, SCHEMA, Scale, Seeds, TableForm, Verdict, Work, judge, over_seeds,
+    readdir_cost, run_posts, run_seeds,
 };
 use extant_sim::drive::DriveInfo;
 use extant_testkit::lines::longer_than;
@@ -12,6 +13,7 @@ fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
     let cells = cells.iter().map(|(posted, ours)| Cell {
         posted: posted.map(Quantity::Nanoseconds),
         ours: ours.map(Quantity::Nanoseconds),
+        range: None,
     });
     Row {
         what: "a row".to_owned(),
@@ -20,6 +22,7 @@ fn row(class: Class, cells: &[(Option<u64>, Option<u64>)]) -> Row {
         limit: None,
         goal: None,
         note: None,
+        verdicts: Vec::new(),
     }
 }
 
@@ -43,12 +46,14 @@ fn report(rows: Vec<Row>) -> PostsReport {
         title: "nothing".to_owned(),
         question: String::new(),
         drive: "a drive".to_owned(),
-        fitted: vec!["its speed".to_owned()],
+        fitted: FittedValues(vec!["its speed".into()]),
         seed: 4,
+        seeds: vec![4],
         tables: vec![table],
         figures: Vec::new(),
         notes: vec!["a note at the end".to_owned()],
         trace_hash: "00ff".to_owned(),
+        trace_hashes: vec!["00ff".to_owned()],
     };
     PostsReport { schema: SCHEMA, model_version: 7, scale: Scale::Quick, posts: vec![post] }
 }
@@ -127,7 +132,7 @@ fn every_row_is_shown_the_bad_ones_too() {
     assert_eq!(report.missed(), ["post 9: a table: wrong"]);
     assert_eq!(report.warned(), ["post 9: a table: slow"]);
     let expected = "Post 9: nothing (Nobody, 2001)
-drive a drive, fitted: its speed; seed 4, model 7, scale quick, trace 00ff
+drive a drive; 1 fitted, beside 2 rows decided: its speed; seed 4, model 7, scale quick, trace 00ff
 
 a table
                                                modern/           modern/
@@ -146,7 +151,8 @@ x: ours over the post's. asked: the same number, a ratio to the first column or 
   much, or a bound; ratios and exact rows decide.
 limit: the least time that the drive could take. modern/best, modern/limit: the modern column over
   the best other one, and over the limit.
-3 rows: 0 agree, 1 miss, 1 outside their tolerance (a warning), 0 shown only, 1 not modelled
+3 rows: 0 agree, 1 miss, 1 outside their tolerance (a warning), 0 shown only, 1 not modelled; of one
+  seed, --seeds 5 judges the median of five
 misses: post 9: a table: wrong
 warning: post 9: a table: slow
 ";
@@ -305,8 +311,8 @@ fn post_3_comes_out_the_same_each_time() {
             "{times:?}"
         );
     }
-    let reads = ours(hashed, "reads");
-    assert!(reads[..3].iter().all(|reads| *reads == 11), "each block alone: {reads:?}");
+    let (reads, blocks) = (ours(hashed, "reads"), ours(hashed, "blocks"));
+    assert_eq!(reads[..3], blocks[..3], "each block alone");
 }
 
 #[test]
@@ -320,7 +326,7 @@ fn listing_from_memory_takes_the_post_s_calls() {
 
 #[test]
 fn another_seed_gives_another_post_and_the_same_each_time() {
-    let work = |seed| Work { scale: Scale::Quick, seed };
+    let work = |seed| Work { seed, ..Work::from(Scale::Quick) };
     let run =
         |seed| run_posts(&[3], work(seed), &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     let [seventh, again, eighth, none] = [Some(7), Some(7), Some(8), None].map(run);
@@ -328,4 +334,103 @@ fn another_seed_gives_another_post_and_the_same_each_time() {
     let hashes = [&seventh, &eighth, &none].map(|report| report.posts[0].trace_hash.clone());
     assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2], "{hashes:?}");
     assert_eq!((seventh.posts[0].seed, eighth.posts[0].seed), (7, 8));
+}
+
+/// A report of one row, whose first column has a figure of the post.
+fn of_seed(seed: u64, row: Row) -> PostReport {
+    let mut report = report(vec![row]);
+    let mut post = report.posts.pop().unwrap();
+    (post.seed, post.seeds) = (seed, vec![seed]);
+    post
+}
+
+#[test]
+fn rows_are_judged_on_the_median_of_the_seeds_and_say_what_hangs_on_one() {
+    let bound = |ours| row(Class::AtMost, &[(Some(25), Some(ours)), (None, Some(2 * ours))]);
+    let over = |values: &[u64]| {
+        let seeds = values.iter().zip(1..).map(|(ours, seed)| of_seed(seed, bound(*ours)));
+        over_seeds(seeds.collect()).unwrap()
+    };
+    // Two of five by themselves are over the bound; the median is not.
+    let post = over(&[30, 20, 10, 40, 21]);
+    let row = &post.tables[0].rows[0];
+    assert_eq!(row.cells.iter().map(|cell| value(cell.ours)).collect::<Vec<_>>(), [21, 42]);
+    let range = row.cells[0].range.unwrap();
+    assert_eq!((value(Some(range.least)), value(Some(range.most)), range.values), (10, 40, 5));
+    assert_eq!((judge(row), row.is_fragile()), (Verdict::Agrees, true));
+    assert_eq!(row.seeds_that_agree(), (3, 5));
+    assert_eq!((post.seed, &post.seeds[..]), (1, &[1, 2, 3, 4, 5][..]));
+    assert_eq!(post.trace_hashes.len(), 5);
+    let report =
+        PostsReport { schema: SCHEMA, model_version: 7, scale: Scale::Quick, posts: vec![post] };
+    assert_eq!(report.fragile(), ["post 9: a table: a row: agrees in 3 of 5 seeds"]);
+    let text = report.to_text(200);
+    assert!(text.contains("seeds 1, 2, 3, 4, 5"), "{text}");
+    assert!(text.contains("ok (fragile: 3 of 5)"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    let row = &json["posts"][0]["tables"][0]["rows"][0];
+    assert_eq!((row["fragile"].as_bool(), row["verdict"].as_str()), (Some(true), Some("agrees")));
+    assert_eq!(row["cells"][0]["range"]["most"]["value"], 40);
+    // Of an even number the lower of the two in the middle; nothing is fragile where all agree.
+    let even = over(&[12, 10, 14, 11]);
+    assert_eq!(value(even.tables[0].rows[0].cells[0].ours), 11);
+    assert!(!even.tables[0].rows[0].is_fragile());
+    // One seed is as it was.
+    let one = over(&[30]);
+    assert_eq!((one.tables[0].rows[0].cells[0].range, one.seeds.len()), (None, 1));
+}
+
+#[test]
+fn a_drawn_row_asks_that_the_figure_is_among_the_draws() {
+    let range = |as_posted| Range {
+        least: Quantity::Count(9),
+        most: Quantity::Count(11),
+        values: 8,
+        as_posted,
+    };
+    let drawn = |as_posted| {
+        let mut row = row(Class::Drawn, &[(Some(11), Some(10))]);
+        row.cells[0].range = Some(range(as_posted));
+        judge(&row)
+    };
+    assert_eq!((drawn(1), drawn(0)), (Verdict::Agrees, Verdict::Misses));
+    assert_eq!(judge(&row(Class::Drawn, &[(Some(11), Some(11))])), Verdict::Agrees);
+    assert_eq!(judge(&row(Class::Drawn, &[(None, Some(11))])), Verdict::Shown);
+}
+
+#[test]
+fn seeds_run_side_by_side_give_what_each_gives_alone() {
+    let seeds = |work, count, threads| Seeds { work, count, threads };
+    let quick = Work::from(Scale::Quick);
+    let together = run_seeds(&[3], seeds(quick, 2, 2), &|_| {}).unwrap();
+    let first = run_posts(&[3], quick, &mut |_| {}).unwrap();
+    let own = first.posts[0].seed;
+    let next = Work { seed: Some(own + 1), ..quick };
+    let second = run_posts(&[3], next, &mut |_| {}).unwrap();
+    assert_eq!(together.posts[0].seeds, [own, own + 1]);
+    assert_eq!(
+        together.posts[0].trace_hashes,
+        [first.posts[0].trace_hash.clone(), second.posts[0].trace_hash.clone()]
+    );
+    assert_eq!(together.missed(), Vec::<String>::new());
+}
+
+#[test]
+fn the_medians_of_five_seeds_hold_in_quick_form() {
+    let work = Work::from(Scale::Quick);
+    let report = run_seeds(&[2, 3], Seeds { work, count: 5, threads: 2 }, &|_| {}).unwrap();
+    assert!(report.posts.iter().all(|post| post.seeds.len() == 5));
+    assert_eq!(report.missed(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
+    println!("fragile: {:#?}", report.fragile());
+}
+
+#[test]
+fn the_blocks_of_post_3_are_one_draw_of_many() {
+    let report = run_posts(&[3], Scale::Full, &mut |_| {}).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(report.missed(), Vec::<String>::new());
+    let mut rows = report.posts[0].tables.iter().flat_map(|table| &table.rows);
+    let row = rows.find(|row| row.class == Class::Drawn).expect("a row of draws");
+    let range = row.cells[0].range.expect("a range");
+    assert_eq!((value(Some(range.least)), value(Some(range.most)), range.values), (9, 11, 64));
+    assert!(range.as_posted > 0 && range.as_posted < 32, "{range:?}");
 }

@@ -35,7 +35,7 @@ fn cut(filesystem: &str, load: &str, cutter: &str) -> String {
 }
 
 const EXT2: &str = "profile = \"ext2\"\ndata = \"bytes\"";
-const EXT3: &str = "profile = \"ext3\"\npreset = \"linux-2.6,journal=ordered-jbd,barrier=flush\"\ndata = \"bytes\"";
+const EXT3: &str = "profile = \"ext3\"\npreset = \"linux-2.6,barrier=flush\"\ndata = \"bytes\"";
 const EXT4: &str = "profile = \"ext4\"\ndata = \"bytes\"";
 /// Metadata without end.
 const CHURN: &str = "

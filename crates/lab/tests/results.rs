@@ -153,3 +153,16 @@ fn results_that_name_what_is_not_there_are_refused() {
     let unknown = refusal("[[result]]\nname = \"r\"\nvalue = \"1\"\nunit = \"s\"\n");
     assert!(unknown.contains("result.unit: no such key"), "{unknown}");
 }
+
+/// Copies whose rows have names of their own are shown one by one.
+#[test]
+fn each_copy_may_have_a_row_of_its_own() {
+    let text = text("").replace("measure = \"cold\"", "measure = \"cold {n}\"");
+    let scenario = scenario::parse("test.toml", &text, Path::new("")).unwrap();
+    let report = scenario::run(&scenario, &RunOptions::default()).unwrap().report;
+    for copy in 0..3 {
+        let row = report.measure(&format!("cold {copy}")).unwrap();
+        assert_eq!(row.copy, Some(copy));
+        assert!(report.to_text(TEXT_WIDTH).contains(&format!("cold {copy}")));
+    }
+}

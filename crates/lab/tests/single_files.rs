@@ -155,7 +155,8 @@ fn each_deed_does_what_it_says() {
 fn renamed_and_linked_files_have_their_numbers_in_their_names() {
     let steps = format!(
         "{MAKE}{{ step = \"rename\", at = \"/t\", tree = \"files\", every = 5, from = 1, to = \
-         \"/n-%d\" }}, {{ step = \"link\", at = \"/t\", tree = \"files\", number = 0, to = \"/l-%d\" }}"
+         \"/n-%d\" }}, {{ step = \"link\", at = \"/t\", tree = \"files\", number = 0, to = \
+         \"/l-%d\" }}"
     );
     let names = names(&run(&steps));
     assert_eq!(names[..3], ["/l-0", "/n-1", "/n-6"]);
@@ -189,8 +190,10 @@ fn what_is_drawn_is_gone_once_and_decided_by_the_seed() {
 /// Of self-similar draws 80 % fall on the first 20 % of the files, and 64 % on the first 4 %.
 #[test]
 fn skewed_draws_prefer_the_first_files() {
-    let steps = "{ step = \"create-files\", at = \"/s\", count = 100, names = \"%d%d%d\" }, { step = \
-                 \"append\", at = \"/s\", order = \"name\", draw = 4000, skew = \"80/20\", bytes = 1 }";
+    let steps = r#"
+        { step = "create-files", at = "/s", count = 100, names = "%d%d%d" },
+        { step = "append", at = "/s", order = "name", draw = 4000, skew = "80/20", bytes = 1 },
+    "#;
     let files = left(&run(steps));
     let share = |count: usize| -> u64 {
         let first = files.iter().filter_map(|(_, size)| *size).take(count);
@@ -230,9 +233,9 @@ fn trees_grow_stage_by_stage_with_other_work_between() {
 #[test]
 fn directories_at_the_top_have_a_row_each() {
     let steps = format!(
-        "{MAKE}{{ step = \"remount\" }}, {{ step = \"read-all\", at = \"/t\", rows = \"directories\", \
-         label = \"read\", measure = \"all\" }}, {{ step = \"tar\", to = \"zero\", at = \"/t\", rows = \
-         \"directories\", cold = true }}"
+        r#"{MAKE} {{ step = "remount" }},
+        {{ step = "read-all", at = "/t", rows = "directories", label = "read", measure = "all" }},
+        {{ step = "tar", to = "zero", at = "/t", rows = "directories", cold = true }},"#
     );
     let report = run(&steps).report;
     let row = |name: &str| report.measure(name).unwrap();
@@ -249,7 +252,8 @@ fn directories_at_the_top_have_a_row_each() {
 #[test]
 fn copies_are_whole() {
     let steps = format!(
-        "{MAKE}{{ step = \"symlink\", path = \"/t/dir-0/l\", target = \"x\" }}, {{ step = \"copy\", at = \"/t\", to = \"/c\" }}"
+        r#"{MAKE} {{ step = "symlink", path = "/t/dir-0/l", target = "x" }},
+        {{ step = "copy", at = "/t", to = "/c" }},"#
     );
     let outcome = run(&steps);
     let files = left(&outcome);
@@ -294,7 +298,8 @@ fn a_file_system_lives_between_steps_and_may_begin_aged() {
 fn a_file_system_may_begin_with_a_recorded_session() {
     let folder = tempfile::tempdir().unwrap();
     let trace = "{\"schema\":\"extant-file-trace/1\"}\n\
-        {\"at_ns\":1,\"took_ns\":5,\"node\":1,\"call\":\"create\",\"name\":\"kept\",\"mode\":33188,\"made\":12}\n\
+        {\"at_ns\":1,\"took_ns\":5,\"node\":1,\"call\":\"create\",\"name\":\"kept\",\
+        \"mode\":33188,\"made\":12}\n\
         {\"at_ns\":9,\"took_ns\":5,\"node\":12,\"call\":\"write\",\"offset\":0,\"bytes\":70000}\n\
         {\"at_ns\":20,\"took_ns\":5,\"node\":12,\"call\":\"close\"}\n";
     std::fs::write(folder.path().join("day.files"), trace).unwrap();

@@ -10,7 +10,8 @@
 //!          statistics  what it counted          timeline  what it did, interval by interval
 //!          past  what writes replaced, for a power cut
 //! trace    what a device did, command by command; its formats: blktrace, disksim, iolog
-//!          requests  traces of other systems (columns, iolog, blkparse, objects; lines)
+//!          requests  traces of other systems (columns, iolog, blkparse, objects; lines,
+//!          request)
 //!          recognise  which format a trace has
 //! drive    the models: rotating, ssd, network (a volume), object (a store)
 //!          presets  those that are built in     file, section   the TOML file of a drive

@@ -12,7 +12,9 @@
 //!
 //! ```text
 //! recognise   which format a trace has
-//! requests    traces of other systems: columns, iolog, blkparse, objects; lines of any input
+//! requests    traces of other systems: columns, iolog, blkparse, objects
+//! request     a request of one, and what a line holds; lines: those of any input
+//! blktrace    the kernel's binary stream        disksim   DiskSim's ASCII
 //! ```
 //!
 //! None of them keeps the parts of a time: for those there is the JSON of a report, whose entries
@@ -32,6 +34,7 @@ mod iolog;
 mod lines;
 mod objects;
 mod recognise;
+mod request;
 pub mod requests;
 
 pub use recognise::{Recognised, START_BYTES, recognise};

@@ -286,9 +286,9 @@ fn two_streams(look_ahead: &str) -> u64 {
 }
 
 #[test]
-fn grace_lets_two_streams_read_on() {
-    let without = two_streams("grace_ms = 0");
-    let with = two_streams("grace_ms = 4");
+fn a_least_read_ahead_lets_two_streams_read_on() {
+    let without = two_streams("look_ahead_least_sectors = 0");
+    let with = two_streams("look_ahead_least_sectors = 480");
     assert!(with * 10 < without * 8, "{with} against {without}");
     assert!(two_streams("look_ahead = \"off\"") >= without);
 }

@@ -86,8 +86,8 @@ fn tencent_is_read_as_its_readme_says() {
 
 #[test]
 fn both_versions_of_fio_are_read_as_its_manual_says() {
-    let two = "fio version 2 iolog\n/f add\n/f open\n/f read 1011712 4096\n/f wait 1500 0\n/f write \
-               0 512\n/f datasync 0 0\n/f trim 0 512\n/f close\n";
+    let two = "fio version 2 iolog\n/f add\n/f open\n/f read 1011712 4096\n/f wait 1500 0\n/f \
+               write 0 512\n/f datasync 0 0\n/f trim 0 512\n/f close\n";
     let expected = [
         request(0, Operation::Read, 1_011_712, 4096, None),
         request(1_500_000, Operation::Write, 0, 512, None),
@@ -201,7 +201,8 @@ fn one_volume_is_read_of_a_trace_that_mixes_several() {
         (RequestFormat::Tencent, "1,0,1,0,7\n2,1,1,0,8\n3,2,1,0,9\n4,0,1,0,8\n", ["7", "8", "9"]),
         (
             RequestFormat::FioIolog,
-            "fio version 2 iolog\n/a read 0 512\n/b read 512 512\n/c read 1024 512\n/b read 0 512\n",
+            "fio version 2 iolog\n/a read 0 512\n/b read 512 512\n/c read 1024 512\n/b read 0 \
+             512\n",
             ["/a", "/b", "/c"],
         ),
         (
@@ -500,7 +501,11 @@ proptest! {
     }
 
     #[test]
-    fn no_words_make_a_reader_fall(text in "(fio version [234] iolog\n)?[0-9,.RWQD +\\[\\]a/-]{0,80}(\n[0-9,.RWQDadw /+-]{0,80}){0,4}") {
+    fn no_words_make_a_reader_fall(
+        head in "(fio version [234] iolog\n)?",
+        lines in "[0-9,.RWQD +\\[\\]a/-]{0,80}(\n[0-9,.RWQDadw /+-]{0,80}){0,4}"
+    ) {
+        let text = head + &lines;
         let _ = recognise(text.as_bytes());
         for format in FORMATS {
             if let Ok(requests) = read(format, text.as_bytes(), None) {

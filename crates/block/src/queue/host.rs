@@ -7,7 +7,8 @@
 //! processes sleep until the queue has room. An idle device is plugged: the first requests wait a
 //! little for others that they could be merged with. All of this is behaviour of Linux 2.4 and 2.6
 //! as documented (plug, merge, the free list of requests for each direction), with its numbers in
-//! [`QueueSettings`]. An elevator may look for merges itself, piece by piece ([`Elevator::search`]).
+//! [`QueueSettings`]. An elevator may look for merges itself, piece by piece
+//! ([`Elevator::search`]).
 //!
 //! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place:
 //! before the elevator, waiting in it, or dispatched. A command's parts are adjacent and of one

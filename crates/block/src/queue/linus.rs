@@ -12,9 +12,10 @@
 //!   grows, at the front costs it the block's sectors, and each command after it in the list loses
 //!   as much. Being inserted costs the others nothing more.
 //! - `read-latency` (A. Morton's patch of January 2002): the same, but a budget that is used up
-//!   ends insertion only, not the search for a merge. A read that merges with nothing goes after the first waiting writes whose weights, 1 and one for each 64 sectors,
-//!   reach `elvtune -b`, or stays where sorting puts it if that is nearer to the front. Reads that
-//!   wait there may be passed.
+//!   ends insertion only, not the search for a merge. A read that merges with nothing goes after
+//!   the first waiting writes whose weights, 1 and one for each 64 sectors, reach `elvtune -b`, or
+//!   stays where sorting puts it if that is nearer to the front. Reads that wait there may be
+//!   passed.
 //! - `linus-2.4.20` (2.4.20 and later): budgets count requests. Visits and merges cost nothing; an
 //!   insertion costs each command that it passes one. A budget that is used up ends insertion, not
 //!   the search for a merge.

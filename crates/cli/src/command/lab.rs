@@ -4,16 +4,23 @@
 //! posts        the mailing list posts: their figures and ours
 //! run          a scenario gives a report
 //! replay       a trace on a drive, command by command
+//! requests     a trace of another system, of any length
 //! session      what programs asked of a mount, lived again on a drive
 //! fit          a drive file from a real device
 //! age          months of use of a volume
+//! capsule      scenarios and what they gave in one file, and the same run again
 //! list, show   what is built in
 //! policies     what can be chosen
 //! outputs      what a run writes, checked before it starts
 //! page         --html: the same as a page
+//! data         --csv and --jsonl: the same for other programs
+//! arena        memory for long runs
 //! failure      what goes wrong, in the console's words
 //! ```
 mod age;
+mod arena;
+mod capsule;
+mod data;
 mod failure;
 mod fit;
 mod list;
@@ -22,6 +29,7 @@ mod page;
 mod policies;
 mod posts;
 mod replay;
+mod requests;
 mod run;
 mod session;
 mod show;
@@ -58,6 +66,8 @@ pub enum Action {
     #[allow(missing_docs)]
     Age(age::Arguments),
     #[allow(missing_docs)]
+    Capsule(capsule::Arguments),
+    #[allow(missing_docs)]
     List(list::Arguments),
     #[allow(missing_docs)]
     Show(show::Arguments),
@@ -77,6 +87,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Action::Posts(arguments) => posts::run(&arguments, console),
         Action::Run(arguments) => run::run(&arguments, console),
         Action::Age(arguments) => age::run(&arguments, console),
+        Action::Capsule(arguments) => capsule::run(&arguments, console),
         Action::List(arguments) => list::run(&arguments, console),
         Action::Show(arguments) => show::run(&arguments, console),
         Action::Replay(arguments) => replay::run(&arguments, console),

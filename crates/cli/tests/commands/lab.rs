@@ -364,7 +364,7 @@ const WRONG: [(&str, &str, &str); 12] = [
     (
         "at = \"/\", measure",
         "at = \"/\", colour = 1, measure",
-        ":20: process.steps.colour: no such key; there are at, chunk, for, label,",
+        ":20: process.steps.colour: no such key; there are at, chunk, cold, for,",
     ),
     ("ide-2001-7200", "ide-1901", ":7: drive.model: "),
     ("\"linux-2.4\"", "\"linux-2.5\"", ":13: filesystem.preset: unknown preset \"linux-2.5\""),
@@ -445,4 +445,44 @@ fn posts_show_their_rows_and_the_modern_column() {
     assert_eq!(output.status.code(), Some(i32::from(missed)));
     let (code, line) = failure(&["lab", "posts", "3", "--only", "nothing"]);
     assert!(code == 2 && line.contains("--only nothing: no such column"), "{line}");
+}
+
+#[test]
+fn what_cannot_be_probed_is_refused_in_one_line() {
+    let folder = Scratch::new("lab-fit");
+    let small = written(&folder, "small", &"x".repeat(1 << 20));
+    let empty = written(&folder, "empty", "");
+    let holes = folder.join("holes");
+    std::fs::File::create(&holes).unwrap().set_len(1 << 30).unwrap();
+    let here = folder.path().to_str().unwrap().to_owned();
+    let wrong = [
+        ("/not/there", "No such file"),
+        ("/dev/null", "is a character device"),
+        (here.as_str(), "is a folder"),
+        (empty.as_str(), "is empty"),
+        (holes.to_str().unwrap(), "has holes"),
+    ];
+    for (device, said) in wrong {
+        let (code, line) = failure(&["lab", "fit", device]);
+        assert!(code == 1 && line.contains(said) && line.contains(device), "{line}");
+    }
+    let (code, line) = failure(&["lab", "fit", &small, "--buffered"]);
+    assert!(code == 1 && line.contains("to be probed it needs 16777216 at least"), "{line}");
+    let (code, line) = failure(&["lab", "fit", &small, "--buffered", "--write", &small]);
+    assert!(code == 1 && line.contains("has content"), "{line}");
+    assert_eq!(std::fs::metadata(&small).unwrap().len(), 1 << 20, "and it keeps its content");
+    assert_eq!(failure(&["lab", "fit", &small, "--time", "0"]).0, 2);
+}
+
+#[test]
+fn a_file_in_memory_is_no_device() {
+    let shared = Path::new("/dev/shm");
+    if !shared.is_dir() {
+        println!("skipped: there is no /dev/shm");
+        return;
+    }
+    let folder = Scratch::inside(shared, "lab-fit");
+    let file = written(&folder, "file", &"x".repeat(32 << 20));
+    let (code, line) = failure(&["lab", "fit", &file]);
+    assert!(code == 1 && line.contains("the page cache would answer, not a device"), "{line}");
 }

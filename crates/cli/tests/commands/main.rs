@@ -10,6 +10,7 @@
 //! layout       layout, and --metacluster
 //! age          age and lab age
 //! lab          the laboratory; page: what it writes with --html
+//! traces       traces of other systems on a drive
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! words        words and files that mean something to other tools; how wide text is
 //! targets      images in use, and signals
@@ -28,4 +29,5 @@ mod replay;
 mod tar_export;
 mod tar_pipe;
 mod targets;
+mod traces;
 mod words;

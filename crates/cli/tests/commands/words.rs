@@ -383,6 +383,7 @@ fn usage_lines_name_what_is_wanted() {
         (&["stat"], "extant stat [OPTIONS] <IMAGE:/PATH>..."),
         (&["tar"], "extant tar [OPTIONS] <IMAGE> [PATH]..."),
         (&["lab", "age"], "extant lab age [OPTIONS] [WHAT]"),
+        (&["lab", "fit"], "extant lab fit [OPTIONS] <DEVICE>"),
         (&["lab", "posts"], "extant lab posts [OPTIONS] [NUMBER]..."),
         (&["lab", "run"], "extant lab run [OPTIONS] <SCENARIO>"),
         (&["lab", "show"], "extant lab show [OPTIONS] <NAME>"),

@@ -80,7 +80,7 @@ impl HostStore {
     /// Those of the host; `AlreadyExists` for a file with content; `StorageFull` where there is
     /// hardly any room; `Unsupported` where the page cache would answer.
     pub fn write_to(&mut self, path: &Path, caching: Caching) -> io::Result<()> {
-        if let Ok(found) = std::fs::metadata(path) {
+        if let Ok(found) = std::fs::symlink_metadata(path) {
             check_kind(found.file_type())?;
             if !found.is_file() || found.len() > 0 {
                 let message = "has content; writes go to a new file only";
@@ -142,6 +142,7 @@ fn check_kind(kind: FileType) -> io::Result<()> {
         () if kind.is_fifo() => "is a pipe",
         () if kind.is_char_device() => "is a character device",
         () if kind.is_socket() => "is a socket",
+        () if kind.is_symlink() => "is a symbolic link",
         () => return Ok(()),
     };
     Err(invalid(&format!("{wrong}, not a file or block device")))

@@ -8,6 +8,9 @@ use std::fmt::Write;
 /// The name and version of the JSON.
 const SCHEMA: &str = "extant-lab-fit/1";
 
+/// From this mean distance on the report says that nothing fits.
+const FAR: f64 = 0.2;
+
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'a str,
@@ -48,6 +51,12 @@ impl Found {
             written(facts),
             fit.distance * 100.0
         );
+        if fit.distance > FAR {
+            text.push_str(
+                "# None of the kinds explains these times well: the values are of little worth. \
+                 Was the device\n# or this machine busy?\n",
+            );
+        }
         text.push_str(&agreement(fit));
         let tried: Vec<String> =
             fit.kinds.iter().map(|one| format!("{} {:.3}", one.kind, one.distance)).collect();

@@ -1,5 +1,6 @@
 //! The page of the posts: a section each, with its question, its tables and its plots.
 use super::{frontier, tables};
+use crate::posts::text;
 use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, Scale};
 use extant_chart::page::{Document, Markup, Section, draw};
 use extant_chart::{Axis, BarChart, Figure, Origin, Unit};
@@ -59,9 +60,11 @@ fn lead(report: &PostsReport) -> Markup {
             .raw("</span></li>");
     }
     out.raw("</ul>");
-    for (heading, lines) in
-        [("Rows that miss", report.missed()), ("Rows outside their tolerance", report.warned())]
-    {
+    for (heading, lines) in [
+        ("Rows that miss", report.missed()),
+        ("Rows outside their tolerance", report.warned()),
+        ("Fragile rows, whose verdict hangs on the seed", report.fragile()),
+    ] {
         if lines.is_empty() {
             continue;
         }
@@ -163,12 +166,10 @@ fn further(post: &PostReport, id: &str, body: &mut Markup, parts: &mut Vec<(Stri
 }
 
 fn facts(post: &PostReport, model_version: u32, out: &mut Markup) {
-    let fitted = match post.fitted.is_empty() {
-        true => "nothing".to_owned(),
-        false => post.fitted.join("; "),
-    };
+    let fitted = format!("{}: {}", post.fitted_count(), post.fitted_words());
     out.raw("<dl class=\"facts\">");
-    let run = format!("seed {}, model {model_version}, trace {}", post.seed, post.trace_hash);
+    let seeds = text::seeds(&post.seeds);
+    let run = format!("{seeds}, model {model_version}, trace {}", post.trace_hash);
     for (what, words) in [("Drive", &post.drive), ("Fitted", &fitted), ("Run", &run)] {
         out.raw("<div>").element("dt", &[], what).element("dd", &[], words).raw("</div>");
     }
@@ -252,6 +253,16 @@ fn legend() -> Section {
              name its drive.",
         ),
         ("at most", "The post has a bound in words."),
+        (
+            "among the draws",
+            "The post's figure is one draw of many that could have been made; ours are those of \
+             many seeds, and its figure is among them.",
+        ),
+        (
+            "[least..most], fragile",
+            "Of several seeds a value is the median, and the row is judged on it; in brackets \
+             stand the least and the most. A fragile row comes to another verdict in some seed.",
+        ),
         (
             "modern over the best, over the limit",
             "What the modern preset takes, over the best other column, and over the least time \

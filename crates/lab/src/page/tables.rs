@@ -1,5 +1,5 @@
 //! The table of a post: what it says, what we have, and how the two compare.
-use crate::posts::text::{asked, hundredths, note, number, shown, time};
+use crate::posts::text::{asked, fragile, hundredths, note, number, ours, shown, time};
 use crate::posts::{Class, PostTable, Row, TableForm, Verdict, judge};
 use extant_chart::page::{Markup, close_table as close, open_table as open};
 
@@ -126,7 +126,11 @@ fn row(table: &PostTable, row: &Row, shape: &Shape, note: Option<(&str, usize)>,
         );
     }
     out.raw("</th><td>").open("span", &[("class", &format!("verdict {class}"))]);
-    out.element("b", &[("aria-hidden", "true")], mark).raw(" ").text(word).raw("</span></td>");
+    out.element("b", &[("aria-hidden", "true")], mark).raw(" ").text(word).raw("</span>");
+    if let Some(words) = fragile(row) {
+        out.raw(" ").element("small", &[], &words);
+    }
+    out.raw("</td>");
     for (column, is_posted) in shape.posted.iter().enumerate() {
         let cell = row.cells.get(column).copied().unwrap_or_default();
         if *is_posted {
@@ -134,10 +138,10 @@ fn row(table: &PostTable, row: &Row, shape: &Shape, note: Option<(&str, usize)>,
                 .ratio_permille()
                 .map_or_else(String::new, |ratio| format!("×{}", hundredths(ratio)));
             out.element("td", &[("class", "right group post")], &shown(cell.posted));
-            out.element("td", &[("class", "right model")], &shown(cell.ours));
+            out.element("td", &[("class", "right model")], &ours(&cell));
             out.element("td", &[("class", "right ratio")], &ratio);
         } else {
-            out.element("td", &[("class", "right group model")], &shown(cell.ours));
+            out.element("td", &[("class", "right group model")], &ours(&cell));
         }
     }
     let ratio = |permille: Option<u64>| {

@@ -1,14 +1,14 @@
 //! What a page draws of a post besides its tables.
 use super::file::{
-    AxisScaleSpec, AxisSpec, BarValue, BarsSpec, Drawing, FigureSpec, LinesSpec, RunDrawings,
-    UnitSpec,
+    AxisScaleSpec, AxisSpec, BarValue, BarsSpec, Drawing, FigureSpec, LinesSpec, OriginSpec,
+    RunDrawings, UnitSpec,
 };
 use super::report::Quantity;
 use super::runs::Runs;
 use super::tables::{columns, quantity};
 use super::value::{CellPlace, Column};
 use crate::figures::activity;
-use extant_chart::{Axis, BarChart, Figure, LineChart, Unit};
+use extant_chart::{Axis, BarChart, Figure, LineChart, Origin, Unit};
 
 /// All figures, in the order of the file.
 pub(super) fn figures(runs: &Runs<'_>) -> Vec<Figure> {
@@ -26,7 +26,7 @@ pub(super) fn figures(runs: &Runs<'_>) -> Vec<Figure> {
 fn of_runs(runs: &Runs<'_>, spec: &FigureSpec, drawings: &RunDrawings) -> Vec<Figure> {
     let mut figures = Vec::new();
     for system in &drawings.systems {
-        let Some(ran) = runs.find(&spec.run, system, None, None) else { continue };
+        let Some(ran) = runs.find(&spec.run, system, None, None, 0) else { continue };
         let titled = |title: &str| title.replace("{system}", system);
         if let Some((title, process)) = &drawings.calls {
             let title = titled(title);
@@ -67,6 +67,7 @@ fn of_lines(runs: &Runs<'_>, run: &str, spec: &LinesSpec) -> Figure {
                 run: None,
                 case: Some(case),
                 variant: None,
+                draw: 0,
             };
             Some((case.x, place.value(&spec.value)?.value()))
         };
@@ -86,8 +87,15 @@ fn of_bars(runs: &Runs<'_>, run: &str, spec: &BarsSpec) -> Figure {
             run: bar.run.as_deref().unwrap_or(run).to_owned(),
             policies: String::new(),
         };
-        let place =
-            CellPlace { runs, columns: &[], column: &column, run: None, case: None, variant: None };
+        let place = CellPlace {
+            runs,
+            columns: &[],
+            column: &column,
+            run: None,
+            case: None,
+            variant: None,
+            draw: 0,
+        };
         place.value(bar.value.as_ref()?).map(Quantity::value)
     };
     let chart = BarChart {
@@ -100,4 +108,13 @@ fn of_bars(runs: &Runs<'_>, run: &str, spec: &BarsSpec) -> Figure {
             .collect(),
     };
     Figure::new(&spec.title, chart).line(&spec.line)
+}
+
+impl From<OriginSpec> for Origin {
+    fn from(origin: OriginSpec) -> Origin {
+        match origin {
+            OriginSpec::Ours => Origin::Ours,
+            OriginSpec::Posted => Origin::Posted,
+        }
+    }
 }

@@ -3,10 +3,10 @@
 //!
 //! In names of measures, of systems and of rows `{case}` is the name of the case, where a run or a
 //! group of rows has cases.
-use super::report::{Class, Goal, Quantity, Scale};
+use super::fitted::Fitted;
+use super::report::{Goal, Quantity, Scale};
 use crate::quantity;
 use crate::scenario::Changes;
-use extant_chart::Origin;
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub struct Post {
     pub question: String,
     /// The drive that is used for the one that the post does not name.
     pub drive: String,
-    /// Which of the drive's values were fitted (at most two), with the reason.
-    pub fitted: Vec<String>,
+    /// What no source gives, with the reason: words, or tables of [`Fitted`].
+    pub fitted: Vec<Fitted>,
     /// What a reader has to know: assumptions, what is not modelled.
     pub notes: Vec<String>,
     /// Changes to scenarios, by name.
@@ -136,6 +136,9 @@ pub(super) struct RunSpec {
     /// How many run at a time.
     #[serde(default)]
     pub(super) together: Together,
+    /// How often each system runs, each time with another seed: what rows that are drawn count.
+    #[serde(default = "one")]
+    pub(super) draws: u64,
     /// Runs of one system that differ in something else; the first is what is shown by default.
     #[serde(default)]
     pub(super) variant: Vec<Variant>,
@@ -307,23 +310,10 @@ pub(super) enum ClassSpec {
     AtMost,
     /// No column may have more than the first: that is what the others are held against.
     AtMostFirst,
+    Drawn,
     Shown,
     /// The reason.
     NotModelled(String),
-}
-
-impl ClassSpec {
-    pub(super) fn class(&self) -> Class {
-        match self {
-            ClassSpec::Exact => Class::Exact,
-            ClassSpec::Ratio(within) => Class::Ratio { within_permille: *within },
-            ClassSpec::Absolute(within) => Class::Absolute { within_permille: *within },
-            ClassSpec::Between(least, most) => Class::Between { least: *least, most: *most },
-            ClassSpec::AtMost | ClassSpec::AtMostFirst => Class::AtMost,
-            ClassSpec::Shown => Class::Shown,
-            ClassSpec::NotModelled(reason) => Class::NotModelled { reason: reason.clone() },
-        }
-    }
 }
 
 /// What a post measured: a number is a count, a number with a point a ratio, words are a time
@@ -714,21 +704,12 @@ pub(super) struct BarSpec {
     pub(super) origin: OriginSpec,
 }
 
-/// See [`Origin`].
+/// See [`extant_chart::Origin`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum OriginSpec {
     Ours,
     Posted,
-}
-
-impl From<OriginSpec> for Origin {
-    fn from(origin: OriginSpec) -> Origin {
-        match origin {
-            OriginSpec::Ours => Origin::Ours,
-            OriginSpec::Posted => Origin::Posted,
-        }
-    }
 }
 
 /// A group of bars, one value each.

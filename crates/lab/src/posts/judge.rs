@@ -2,7 +2,7 @@
 //!
 //! Everything is compared in whole numbers: a ratio of ratios is a product on either side.
 use super::limit::Limit;
-use super::report::{Cell, Class, Goal, PostReport, PostTable, PostsReport, Quantity, Row};
+use super::report::{Cell, Class, Goal, PostReport, PostTable, PostsReport, Quantity, Range, Row};
 use serde::{Serialize, Serializer};
 
 /// What a row came to.
@@ -17,6 +17,18 @@ pub enum Verdict {
     Warns,
     /// There is nothing to compare.
     Shown,
+}
+
+impl Verdict {
+    /// As the JSON has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Agrees => "agrees",
+            Verdict::Misses => "misses",
+            Verdict::Warns => "warns",
+            Verdict::Shown => "shown",
+        }
+    }
 }
 
 /// Judges a row. A cell that has a posted value and none of ours does not agree; a row in which
@@ -35,6 +47,7 @@ pub fn judge(row: &Row) -> Verdict {
             verdict(&row.cells, Verdict::Misses, |_, ours| (*least..=*most).contains(&ours))
         }
         Class::AtMost => verdict(&row.cells, Verdict::Misses, |posted, ours| ours <= posted),
+        Class::Drawn => drawn(&row.cells),
         Class::Shown | Class::NotModelled { .. } => Verdict::Shown,
     }
 }
@@ -48,6 +61,20 @@ fn verdict(cells: &[Cell], otherwise: Verdict, is_good: impl Fn(u64, u64) -> boo
     match posted.all(|cell| pair(cell).is_some_and(|(posted, ours)| is_good(posted, ours))) {
         true => Verdict::Agrees,
         false => otherwise,
+    }
+}
+
+/// The post's figure is among the draws of each cell that has one.
+fn drawn(cells: &[Cell]) -> Verdict {
+    let is_among = |cell: &Cell| match cell.range {
+        Some(range) => range.as_posted > 0,
+        None => pair(cell).is_some_and(|(posted, ours)| posted == ours),
+    };
+    let mut posted = cells.iter().filter(|cell| cell.posted.is_some()).peekable();
+    match posted.peek().is_none() {
+        true => Verdict::Shown,
+        false if posted.all(is_among) => Verdict::Agrees,
+        false => Verdict::Misses,
     }
 }
 
@@ -192,6 +219,9 @@ struct Judged<'a> {
     #[serde(flatten)]
     class: &'a Class,
     verdict: Verdict,
+    /// What each seed by itself came to; empty where there was one.
+    verdicts: &'a [Verdict],
+    fragile: bool,
     cells: Vec<JudgedCell>,
     limit: Option<Limit>,
     goal: Option<Goal>,
@@ -203,6 +233,7 @@ struct JudgedCell {
     posted: Option<Quantity>,
     ours: Option<Quantity>,
     ratio_permille: Option<u64>,
+    range: Option<Range>,
 }
 
 impl Serialize for Row {
@@ -211,11 +242,14 @@ impl Serialize for Row {
             posted: cell.posted,
             ours: cell.ours,
             ratio_permille: cell.ratio_permille(),
+            range: cell.range,
         });
         let judged = Judged {
             what: &self.what,
             class: &self.class,
             verdict: judge(self),
+            verdicts: &self.verdicts,
+            fragile: self.is_fragile(),
             cells: cells.collect(),
             limit: self.limit,
             goal: self.goal,

@@ -117,6 +117,7 @@ pub(super) fn of_row(
         run: row.run.as_deref(),
         case: None,
         variant: None,
+        draw: 0,
     };
     let Some(first) = columns.first().and_then(|column| place(column).ran()) else {
         return Ok(None);

@@ -8,7 +8,9 @@
 //! is shown with the reason.
 //!
 //! ```text
+//! ledger    a part of a document: each row before and now
 //! text      the tables for a terminal
+//! seeds     several seeds: medians and ranges; without a fitted value
 //! judge     whether a row agrees; a row as JSON
 //! standing  how `modern` compares with the other columns of a post
 //! tables    the rows of a post           figures  what a page draws besides
@@ -16,34 +18,39 @@
 //! value     what is measured of a run    kept     of the volume that it left
 //! runs      systems through scenarios    jobs     two at a time, results in order
 //! names     reads a file: what it names is in it
-//! file      the file of a post, as types
+//! file      the file of a post, as types          fitted    what no source gives
 //! report    tables, rows and cells       limit    the least time that a drive could take
 //! readdir_cost   what post 3 asks of the processor, in real time: no part of a report
 //! ```
 mod figures;
 mod file;
+mod fitted;
 mod jobs;
 mod judge;
 mod kept;
+pub mod ledger;
 mod limit;
 mod limits;
 mod names;
 mod readdir_cost;
 mod report;
 mod runs;
+mod seeds;
 mod standing;
 mod tables;
 pub(crate) mod text;
 mod value;
 
 pub use file::Post;
+pub use fitted::{ChangedRow, Fitted, FittedEffect, FittedOrigin, FittedValues};
 pub use judge::{Verdict, judge};
 pub use limit::{Limit, Need};
 pub use readdir_cost::{ReaddirCost, readdir_cost};
 pub use report::{
-    Cell, Class, Goal, PostColumn, PostReport, PostTable, PostsReport, Quantity, Rank, Row, SCHEMA,
-    Scale, TableForm,
+    Cell, Class, Goal, PostColumn, PostReport, PostTable, PostsReport, Quantity, Range, Rank, Row,
+    SCHEMA, Scale, TableForm,
 };
+pub use seeds::{SEEDS_MAX, Seeds, over_seeds, run_seeds, without_fitted};
 pub use standing::{Frontier, FrontierPoint, NEAR_PERMILLE, Standing};
 
 use crate::report::{MODEL_VERSION, Report};
@@ -59,12 +66,14 @@ pub struct Work {
     pub scale: Scale,
     /// In place of the seeds of the scenarios, all of them.
     pub seed: Option<u64>,
+    /// Without the fitted value of this number, from 0, of each post.
+    pub without_fitted: Option<usize>,
 }
 
 impl From<Scale> for Work {
     /// With the seeds of the scenarios.
     fn from(scale: Scale) -> Work {
-        Work { scale, seed: None }
+        Work { scale, seed: None, without_fitted: None }
     }
 }
 
@@ -129,18 +138,22 @@ fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<PostReport, ScenarioError> {
     let runs = Runs::make(post, work, progress)?;
+    let seed = runs.reports().next().map_or(1, |report| report.seed);
+    let trace_hash = joined_hash(runs.reports());
     Ok(PostReport {
         number: post.number,
         origin: post.origin.clone(),
         title: post.title.clone(),
         question: post.question.clone(),
         drive: post.drive.clone(),
-        fitted: post.fitted.clone(),
-        seed: runs.reports().next().map_or(1, |report| report.seed),
+        fitted: FittedValues(post.fitted.clone()),
+        seed,
+        seeds: vec![seed],
         tables: tables::tables(&runs)?,
         figures: figures::figures(&runs),
         notes: post.notes.clone(),
-        trace_hash: joined_hash(runs.reports()),
+        trace_hashes: vec![trace_hash.clone()],
+        trace_hash,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Reads the file of a post, and checks that the names in it are names of something in it.
 use super::file::{ColumnSpec, Drawing, LimitSpec, Post, RowSpec, RunSpec, TableSpec};
+use super::fitted;
 use super::limits;
 use crate::scenario;
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ fn check(post: &Post) -> Result<(), String> {
         known_change(post, system.change.as_deref())?;
     }
     post.run.iter().try_for_each(|run| self::run(post, run))?;
+    fitted::check(post)?;
     post.table.iter().try_for_each(|table| self::table(post, table))?;
     for figure in &post.figure {
         known_run(post, &figure.run)?;

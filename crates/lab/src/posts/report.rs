@@ -1,4 +1,6 @@
 //! What the posts come to: tables of what each measured and what the model gives.
+use super::fitted::FittedValues;
+use super::judge::Verdict;
 use super::limit::Limit;
 use extant_chart::Figure;
 use serde::{Deserialize, Serialize};
@@ -43,10 +45,13 @@ pub struct PostReport {
     pub question: String,
     /// The drive's model.
     pub drive: String,
-    /// What of it was fitted.
-    pub fitted: Vec<String>,
-    /// The seed of its scenarios.
+    /// What no source gives.
+    #[serde(flatten)]
+    pub fitted: FittedValues,
+    /// The first seed of its scenarios.
     pub seed: u64,
+    /// All seeds that it was run with.
+    pub seeds: Vec<u64>,
     /// The tables.
     pub tables: Vec<PostTable>,
     /// What a page shows besides the tables: curves, seek plots, distributions. Not in the JSON.
@@ -54,8 +59,10 @@ pub struct PostReport {
     pub figures: Vec<Figure>,
     /// What a reader has to know: assumptions, what is not modelled.
     pub notes: Vec<String>,
-    /// Over the trace hashes of all its runs, in hexadecimal.
+    /// Over the trace hashes of all its runs with the first seed, in hexadecimal.
     pub trace_hash: String,
+    /// The same for each seed.
+    pub trace_hashes: Vec<String>,
 }
 
 /// A table: rows of measurements against columns of systems.
@@ -125,6 +132,8 @@ pub struct Row {
     pub goal: Option<Goal>,
     /// Why it is as it is, where that has to be said.
     pub note: Option<String>,
+    /// What each seed by itself came to; empty where there was one.
+    pub verdicts: Vec<Verdict>,
 }
 
 /// Which values of a row are better, and how near the best column `modern` has to be.
@@ -154,8 +163,23 @@ pub enum Rank {
 pub struct Cell {
     /// What the post measured.
     pub posted: Option<Quantity>,
-    /// What the model gives.
+    /// What the model gives: of several seeds or draws the median.
     pub ours: Option<Quantity>,
+    /// Between which values it is, where there was more than one seed or draw.
+    pub range: Option<Range>,
+}
+
+/// The values of several seeds or draws.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Range {
+    /// The least of them.
+    pub least: Quantity,
+    /// The most.
+    pub most: Quantity,
+    /// How many there are.
+    pub values: u32,
+    /// How many of them are the post's figure.
+    pub as_posted: u32,
 }
 
 /// Which agreement is asked of a row (tolerances: a missed exact or ratio row fails the tests, a
@@ -186,6 +210,9 @@ pub enum Class {
     },
     /// The post says a bound in words ("under 25 ms"): ours must be at most the posted value.
     AtMost,
+    /// The post's figure is one draw of many that could have been made: among the draws of ours it
+    /// occurs.
+    Drawn,
     /// The post has no figure for it: shown for comparison.
     Shown,
     /// Not modelled, and why.

@@ -1,7 +1,8 @@
 //! The runs of a post: each system through each scenario, case by case, and what they gave.
 use super::Work;
 use super::file::{Case, LayoutsSpec, Post, RunSpec, System, TableSpec, Together, Variant};
-use super::jobs::{Job, side_by_side};
+use super::fitted::Without;
+use super::jobs::{self, Job, side_by_side};
 use super::report::Scale;
 use crate::report::Report;
 use crate::scenario::{
@@ -12,6 +13,7 @@ use extant_block::{
 };
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
+use extant_sim::random;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +23,8 @@ pub(super) struct Ran {
     system: String,
     case: String,
     variant: String,
+    /// Of a run that is drawn several times, which of them.
+    draw: u64,
     pub(super) report: Report,
     /// The volume, where the post looks at it.
     pub(super) left: Option<Left>,
@@ -89,13 +93,14 @@ impl<'a> Runs<'a> {
     }
 
     /// The run of a system: in this case where it has cases, and in its first variant unless
-    /// another is named.
+    /// another is named. `draw` is one of [`Runs::draws`].
     pub(super) fn find(
         &self,
         run: &str,
         system: &str,
         case: Option<&Case>,
         variant: Option<&str>,
+        draw: u64,
     ) -> Option<&Ran> {
         let spec = self.post.run.iter().find(|spec| spec.name == run)?;
         let system = named(system, case);
@@ -103,8 +108,15 @@ impl<'a> Runs<'a> {
         let first = spec.variant.first().map(|variant| variant.name.as_str());
         let variant = variant.or(first).unwrap_or_default();
         self.all.iter().find(|ran| {
-            ran.run == run && ran.system == system && ran.case == case && ran.variant == variant
+            (ran.run == run && ran.system == system && ran.draw == draw)
+                && (ran.case == case && ran.variant == variant)
         })
+    }
+
+    /// How often a run is drawn.
+    pub(super) fn draws(&self, run: &str) -> u64 {
+        let spec = self.post.run.iter().find(|spec| spec.name == run);
+        spec.map_or(1, |spec| spec.draws.max(1))
     }
 
     /// By what the counts of a run are divided.
@@ -142,7 +154,8 @@ impl<'a> Runs<'a> {
                     continue;
                 }
                 for variant in &variants {
-                    all.push(Wanted { spec, system, case, variant: *variant });
+                    let wanted = |draw| Wanted { spec, system, case, variant: *variant, draw };
+                    all.extend((0..spec.draws.max(1)).map(wanted));
                 }
             }
         }
@@ -163,11 +176,13 @@ impl<'a> Runs<'a> {
             let (scenario, mut options) = one.prepared(self.post, self.work)?;
             if let Some(process) = &spec.volume_by {
                 if made.as_ref().is_none_or(|(change, _)| **change != one.system.change) {
+                    // The one before goes first: volumes are gigabytes.
+                    drop(made.take());
                     made = Some((&one.system.change, make_volume(&scenario, &options, process)?));
                 }
                 options.prepared = made.as_ref().and_then(|(_, volume)| volume.clone());
             }
-            let outcome = scenario::run(&scenario, &options)?;
+            let outcome = jobs::run(&scenario, &options)?;
             let ran = one.ran(outcome)?;
             self.all.push(ran);
         }
@@ -186,6 +201,29 @@ impl<'a> Runs<'a> {
     }
 }
 
+/// The seed of a later draw: those of one seed are not those of the next.
+fn seed_of_draw(seed: u64, draw: u64) -> u64 {
+    random::mix(random::mix(seed) ^ draw) >> 1
+}
+
+impl Post {
+    /// The seed of its first scenario.
+    ///
+    /// # Errors
+    /// The scenario is wrong.
+    pub(super) fn own_seed(&self) -> Result<u64, ScenarioError> {
+        let first = self.run.first().and_then(|run| scenario::of_post(&run.scenario));
+        let Some(builtin) = first else { return Ok(1) };
+        let file = format!("{}.toml", builtin.name);
+        Ok(scenario::parse(&file, builtin.text, Path::new(""))?.seed)
+    }
+
+    /// What is run in place of the fitted value that is taken away.
+    fn without(&self, work: Work) -> Option<&Without> {
+        self.fitted.get(work.without_fitted?)?.without.as_ref()
+    }
+}
+
 /// The volume that a process makes, the first of its scenario.
 fn make_volume(
     scenario: &Scenario,
@@ -194,7 +232,7 @@ fn make_volume(
 ) -> Result<Option<Prepared>, ScenarioError> {
     let mut alone = scenario.clone();
     alone.processes.retain(|entry| entry.name == process);
-    let outcome = scenario::run(&alone, options)?;
+    let outcome = jobs::run(&alone, options)?;
     Ok(outcome.filesystems.first().and_then(|left| left.prepared()))
 }
 
@@ -204,6 +242,7 @@ struct Wanted<'a> {
     system: &'a System,
     case: Option<&'a Case>,
     variant: Option<&'a Variant>,
+    draw: u64,
 }
 
 impl Wanted<'_> {
@@ -231,19 +270,27 @@ impl Wanted<'_> {
         let own = self.case.map(|case| &case.change);
         let own = own.into_iter().chain(self.variant.map(|variant| &variant.change));
         changes = own.fold(changes, Changes::and);
+        let mut policies = named(&self.system.policies, self.case);
+        if let Some(without) = post.without(work).filter(|without| without.is_in(&self.spec.name)) {
+            changes = changes.and(&without.change);
+            policies = without.policies(&policies);
+        }
         let name = self.scenario_name();
         let file = format!("{name}.toml");
         let builtin = scenario::of_post(name)
             .ok_or_else(|| failed(&file, "is no scenario that is built in".to_owned()))?;
         let scenario = scenario::parse_changed(&file, builtin.text, Path::new(""), &changes)?;
         let options = RunOptions {
-            policies: Some(named(&self.system.policies, self.case)),
+            policies: Some(policies),
             scale: if is_quick { self.spec.quick_divisor } else { 1 },
             layouts: match self.spec.layouts {
                 LayoutsSpec::Recorded => Layouts::Recorded,
                 LayoutsSpec::AtSteps => Layouts::AtSteps,
             },
-            seed: work.seed,
+            seed: match self.draw {
+                0 => work.seed,
+                draw => Some(seed_of_draw(work.seed.unwrap_or(scenario.seed), draw)),
+            },
             ..RunOptions::default()
         };
         Ok((scenario, options))
@@ -255,6 +302,7 @@ impl Wanted<'_> {
             system: named(&self.system.name, self.case),
             case: self.case.map(|case| case.name.clone()).unwrap_or_default(),
             variant: self.variant.map(|variant| variant.name.clone()).unwrap_or_default(),
+            draw: self.draw,
             report,
             left: None,
             directory: Vec::new(),

@@ -5,9 +5,25 @@ use super::file::{
 use super::limits;
 use super::report::{Cell, Class, PostColumn, PostTable, Quantity, Row, TableForm};
 use super::runs::{Runs, is_at, named};
+use super::seeds;
 use super::value::{CellPlace, Column};
 use crate::scenario::ScenarioError;
 use extant_chart::StemPlot;
+
+impl ClassSpec {
+    pub(super) fn class(&self) -> Class {
+        match self {
+            ClassSpec::Exact => Class::Exact,
+            ClassSpec::Ratio(within) => Class::Ratio { within_permille: *within },
+            ClassSpec::Absolute(within) => Class::Absolute { within_permille: *within },
+            ClassSpec::Between(least, most) => Class::Between { least: *least, most: *most },
+            ClassSpec::AtMost | ClassSpec::AtMostFirst => Class::AtMost,
+            ClassSpec::Drawn => Class::Drawn,
+            ClassSpec::Shown => Class::Shown,
+            ClassSpec::NotModelled(reason) => Class::NotModelled { reason: reason.clone() },
+        }
+    }
+}
 
 /// The tables that are shown at this size.
 ///
@@ -82,24 +98,27 @@ fn of_row(
         true => runs.divisor(spec.run.as_deref().unwrap_or(&table.run)),
         false => 1,
     };
-    let mut cells: Vec<Cell> = columns
-        .iter()
-        .map(|column| {
-            let place = CellPlace {
-                runs,
-                columns,
-                column,
-                run: spec.run.as_deref(),
-                case,
-                variant: spec.variant.as_deref(),
-            };
-            let posted = spec.posted.get(&column.name);
-            Cell {
-                posted: posted.and_then(|posted| quantity(posted, case, divisor)),
-                ours: value_in(spec, column).and_then(|value| place.value(value)),
+    let cell = |column: &Column| {
+        let place = CellPlace {
+            runs,
+            columns,
+            column,
+            run: spec.run.as_deref(),
+            case,
+            variant: spec.variant.as_deref(),
+            draw: 0,
+        };
+        let posted = spec.posted.get(&column.name);
+        let posted = posted.and_then(|posted| quantity(posted, case, divisor));
+        match (value_in(spec, column), &spec.class) {
+            (Some(value), ClassSpec::Drawn) => drawn(&place, value, posted),
+            (value, _) => {
+                let ours = value.and_then(|value| place.value(value));
+                Cell { posted, ours, range: None }
             }
-        })
-        .collect();
+        }
+    };
+    let mut cells: Vec<Cell> = columns.iter().map(cell).collect();
     if spec.class == ClassSpec::AtMostFirst {
         let first = cells.first().and_then(|cell| cell.ours);
         cells.iter_mut().skip(1).for_each(|cell| cell.posted = first);
@@ -112,6 +131,7 @@ fn of_row(
         limit: limits::of_row(runs, columns, spec)?,
         goal: spec.goal,
         note: spec.note.clone(),
+        verdicts: Vec::new(),
     }];
     rows.extend(spec.times.map(|within_permille| Row {
         what: format!("{what}: times"),
@@ -120,8 +140,18 @@ fn of_row(
         limit: None,
         goal: None,
         note: None,
+        verdicts: Vec::new(),
     }));
     Ok(rows)
+}
+
+/// The value of every draw of a run: the median, and their range.
+fn drawn(place: &CellPlace<'_>, value: &Value, posted: Option<Quantity>) -> Cell {
+    let draws = (0..place.draws()).map(|draw| {
+        let ours = CellPlace { draw, ..*place }.value(value);
+        Cell { posted, ours, range: None }
+    });
+    seeds::over_cells(&draws.collect::<Vec<_>>())
 }
 
 fn value_in<'a>(spec: &'a RowSpec, column: &Column) -> Option<&'a Value> {
@@ -143,7 +173,7 @@ pub(super) fn quantity(posted: &Posted, case: Option<&Case>, divisor: u64) -> Op
 
 /// A stem plot in rows as wide as the post's: ours drawn, both counted.
 fn stem_table(runs: &Runs<'_>, spec: &TableSpec, stem: &StemSpec) -> Option<PostTable> {
-    let ran = runs.find(&spec.run, &stem.system, None, None)?;
+    let ran = runs.find(&spec.run, &stem.system, None, None, 0)?;
     let process = ran.report.processes.iter().find(|process| process.name == stem.process);
     let calls = process.and_then(|process| process.calls.iter().find(|one| one.call == stem.call));
     let samples = calls.map_or(&[][..], |calls| &calls.samples_ns);
@@ -155,10 +185,12 @@ fn stem_table(runs: &Runs<'_>, spec: &TableSpec, stem: &StemSpec) -> Option<Post
         cells: vec![Cell {
             posted: stem.posted.get(number).copied().map(Quantity::Count),
             ours: Some(Quantity::Count(count)),
+            range: None,
         }],
         limit: None,
         goal: None,
         note: None,
+        verdicts: Vec::new(),
     });
     Some(PostTable {
         title: format!("{}: {}", spec.title, plot.header()),

@@ -2,7 +2,7 @@
 //! too.
 use super::judge::{Verdict, judge};
 use super::limit::Limit;
-use super::report::{Class, PostReport, PostTable, PostsReport, Quantity, Row, Scale};
+use super::report::{Cell, Class, PostReport, PostTable, PostsReport, Quantity, Range, Row, Scale};
 use super::standing::Frontier;
 use Alignment::{Left, Right};
 use extant_chart::{Alignment, Table, beside, wrapped};
@@ -52,17 +52,19 @@ fn summary(report: &PostsReport) -> String {
     let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     let mut text = format!(
         "{} rows: {} agree, {} miss, {} outside their tolerance (a warning), {} shown only, {} not \
-         modelled\n",
+         modelled{}\n",
         verdicts.len() + left_out.len(),
         count(Verdict::Agrees),
         count(Verdict::Misses),
         count(Verdict::Warns),
         count(Verdict::Shown),
         left_out.len(),
+        fragile_count(report),
     );
     let lines = [
         ("misses", report.missed()),
         ("warning", report.warned()),
+        ("fragile", report.fragile()),
         ("modern falls short", report.shortfalls()),
     ];
     for (mark, lines) in lines {
@@ -71,11 +73,27 @@ fn summary(report: &PostsReport) -> String {
     text
 }
 
+/// How many rows hang on the seed, or that only one was tried.
+fn fragile_count(report: &PostsReport) -> String {
+    match report.posts.iter().any(|post| post.seeds.len() > 1) {
+        true => format!("; {} fragile", report.fragile().len()),
+        false => "; of one seed, --seeds 5 judges the median of five".to_owned(),
+    }
+}
+
+/// The seeds in words: what the values of a report are.
+pub(crate) fn seeds(seeds: &[u64]) -> String {
+    let words: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    match words.as_slice() {
+        [one] => format!("seed {one}"),
+        several if several.len() > 8 => {
+            format!("{} seeds from {}", several.len(), several.first().map_or("", |one| one))
+        }
+        several => format!("seeds {}", several.join(", ")),
+    }
+}
+
 fn post(post: &PostReport, model_version: u32, scale: Scale, width: usize) -> String {
-    let fitted = match post.fitted.is_empty() {
-        true => "nothing".to_owned(),
-        false => post.fitted.join("; "),
-    };
     let scale = match scale {
         Scale::Quick => "quick",
         Scale::Full => "full",
@@ -83,8 +101,12 @@ fn post(post: &PostReport, model_version: u32, scale: Scale, width: usize) -> St
     let mut text =
         wrapped(&format!("Post {}: {} ({})", post.number, post.title, post.origin), width, 2);
     let origin = format!(
-        "drive {}, fitted: {fitted}; seed {}, model {model_version}, scale {scale}, trace {}",
-        post.drive, post.seed, post.trace_hash
+        "drive {}; {}: {}; {}, model {model_version}, scale {scale}, trace {}",
+        post.drive,
+        post.fitted_count(),
+        post.fitted_words(),
+        seeds(&post.seeds),
+        post.trace_hash
     );
     text.push_str(&wrapped(&origin, width, 2));
     post.tables.iter().for_each(|table| text.push_str(&self::table(table, width)));
@@ -172,7 +194,7 @@ impl Shape {
             if *is_posted {
                 cells.push(shown(cell.posted));
             }
-            cells.push(shown(cell.ours));
+            cells.push(ours(&cell));
             if *is_posted {
                 cells.push(cell.ratio_permille().map_or_else(String::new, hundredths));
             }
@@ -237,8 +259,17 @@ pub(crate) fn note(row: &Row) -> Option<String> {
         _ => None,
     };
     let limit = row.limit.map(|limit| format!("limit: {}", parts_of(&limit)));
-    let parts: Vec<String> = [reason, row.note.clone(), limit].into_iter().flatten().collect();
+    let parts: Vec<String> =
+        [reason, row.note.clone(), draws(row), limit].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Of a row that is drawn: how often its figure is.
+fn draws(row: &Row) -> Option<String> {
+    let is_drawn = row.class == Class::Drawn;
+    let drawn = row.cells.iter().filter(|cell| cell.posted.is_some());
+    let range = drawn.filter_map(|cell| cell.range).find(|_| is_drawn)?;
+    Some(format!("the post's figure in {} of {} draws", range.as_posted, range.values))
 }
 
 fn parts_of(limit: &Limit) -> String {
@@ -262,6 +293,7 @@ pub(crate) fn asked(class: &Class) -> String {
             format!("{} to {}", hundredths(*least), hundredths(*most))
         }
         Class::AtMost => "at most".to_owned(),
+        Class::Drawn => "among the draws".to_owned(),
         Class::Shown => String::new(),
         Class::NotModelled { .. } => "not modelled".to_owned(),
     }
@@ -281,12 +313,39 @@ fn mark(row: &Row, note: Option<usize>) -> String {
         Verdict::Warns => "warning",
         Verdict::Shown => "",
     };
+    let fragile = fragile(row).map(|words| format!("({words})"));
     let note = note.map(|note| format!("[{note}]"));
-    [Some(word.to_owned()).filter(|word| !word.is_empty()), note]
+    [Some(word.to_owned()).filter(|word| !word.is_empty()), fragile, note]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// Of a row that hangs on the seed: that it does, and in how many seeds it comes to its verdict.
+pub(crate) fn fragile(row: &Row) -> Option<String> {
+    let (same, all) = row.seeds_that_agree();
+    row.is_fragile().then(|| format!("fragile: {same} of {all}"))
+}
+
+/// Ours, with its range where it has one, and of draws how many are the post's figure.
+pub(crate) fn ours(cell: &Cell) -> String {
+    let middle = shown(cell.ours);
+    // What differs by less than is shown is the same here.
+    let is_seen = |range: &Range| shown(Some(range.least)) != shown(Some(range.most));
+    match cell.range.filter(is_seen) {
+        Some(range) => format!("{middle} [{}]", between(range.least, range.most)),
+        None => middle,
+    }
+}
+
+/// "31.20..36.01 ms": the unit once, where both have the same.
+fn between(least: Quantity, most: Quantity) -> String {
+    let (least, most) = (shown(Some(least)), shown(Some(most)));
+    match (least.split_once(' '), most.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}..{most}"),
+        _ => format!("{least}..{most}"),
+    }
 }
 
 pub(crate) fn shown(quantity: Option<Quantity>) -> String {

@@ -32,6 +32,8 @@ pub(super) struct CellPlace<'a> {
     pub(super) run: Option<&'a str>,
     pub(super) case: Option<&'a Case>,
     pub(super) variant: Option<&'a str>,
+    /// Of a run that is drawn several times, which of them.
+    pub(super) draw: u64,
 }
 
 impl<'a> CellPlace<'a> {
@@ -42,7 +44,12 @@ impl<'a> CellPlace<'a> {
 
     fn ran_in(&self, variant: Option<&str>) -> Option<&'a Ran> {
         let run = self.run.unwrap_or(&self.column.run);
-        self.runs.find(run, &self.column.system, self.case, variant)
+        self.runs.find(run, &self.column.system, self.case, variant, self.draw)
+    }
+
+    /// How often the run of this cell is drawn.
+    pub(super) fn draws(&self) -> u64 {
+        self.runs.draws(self.run.unwrap_or(&self.column.run))
     }
 
     /// The same cell of the column of that name.

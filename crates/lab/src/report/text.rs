@@ -1,5 +1,5 @@
 //! A report as tables for people.
-use super::{Distribution, FilesystemReport, Report, StepReport, TimeKind};
+use super::{Distribution, FilesystemReport, Measure, Report, StepReport, TimeKind};
 use Alignment::{Left, Right};
 use extant_chart::{Alignment, Table, seconds, wrapped};
 use std::collections::BTreeMap;
@@ -193,7 +193,10 @@ fn measures(report: &Report) -> Table {
     columns.extend(TRAFFIC);
     let mut table = Table::new("measures", &columns);
     for row in &report.measures {
-        if row.copy.is_some() && copies(report, &row.process) > 1 {
+        let is_together = |all: &Measure| {
+            all.copy.is_none() && all.process == row.process && all.measure == row.measure
+        };
+        if row.copy.is_some() && report.measures.iter().any(is_together) {
             continue;
         }
         let first = [row.measure.clone(), crowd(report, &row.process)];

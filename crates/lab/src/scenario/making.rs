@@ -1,4 +1,5 @@
-//! Trees onto the volume, whole or stage by stage: make-tree, untar, make-directories, create-files.
+//! Trees onto the volume, whole or stage by stage: make-tree, untar, make-directories,
+//! create-files.
 use super::process::{Call, Outcome, Stop, Worker};
 use super::step::{MakeStyle, Stages};
 use super::tree::{Entry, TreeSpec};
@@ -14,13 +15,6 @@ const PIECE: usize = 64 << 10;
 
 /// When everything in archives was changed last: the day of the first post.
 const ARCHIVE_TIME: Time = Time { seconds: 1_004_908_739, nanoseconds: 0 };
-
-/// How far a tree that is made stage by stage has got.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct StagesDone {
-    entries: usize,
-    runs: u64,
-}
 
 impl Worker {
     pub(super) fn make(

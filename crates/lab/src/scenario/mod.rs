@@ -47,8 +47,8 @@
 //! summary         the report of a run                 machine    drives, file systems
 //! prepare         a scenario as it is run: what cannot be is refused before it starts
 //! process         what a process does, step by step: making, filling, placing, placing_trees,
-//!                 walk, files (choosing: which), stream, checking, power, ageing
-//! rows            rows of the report that a process fills
+//!                 walk, by_directory, files (choosing: which), stream, checking, power, ageing
+//! rows            how far a process has got: rows of the report, stages of trees
 //! world           what the processes of a run share   mount      a file system that is open
 //! time            virtual or real                     partition  parts of a device
 //! image           an image as the contents of a drive
@@ -63,6 +63,7 @@
 //! ```
 mod ageing;
 mod builtin;
+mod by_directory;
 mod changes;
 mod checking;
 mod choosing;
@@ -146,7 +147,7 @@ pub struct DriveEntry {
     /// How many requests of each direction the host's queue takes; by default as the first file
     /// system's preset says.
     pub requests: Option<u32>,
-    /// The largest command; by default 512 KiB.
+    /// The largest command; by default the drive's.
     pub merge_bytes: Option<u64>,
     /// How long an idle device waits for more; by default 3 ms.
     pub plug_ns: Option<u64>,

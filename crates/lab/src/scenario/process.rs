@@ -2,10 +2,9 @@
 //!
 //! *Invariants*: every call of the engine goes through [`Worker::call`], which times it, and ends
 //! the process when another has failed.
-use super::making::StagesDone;
 use super::mount::InUse;
-use super::rows::{Joining, Rows};
-use super::step::{Action, End, Rows as StepRows, Step};
+use super::rows::{Joining, Mark, MeasuredRows, StagesDone};
+use super::step::{Action, End, Rows, Step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{World, tree_key};
 use super::{ProcessEntry, Samples, ScenarioError, Start, Workplace};
@@ -88,27 +87,11 @@ pub(super) struct Worker {
     /// The time of each call, where they are kept.
     samples: BTreeMap<Call, Vec<u64>>,
     steps: BTreeMap<Vec<u32>, StepReport>,
-    pub(super) rows: Rows,
+    pub(super) rows: MeasuredRows,
     /// The number of the run of each `repeat` around the step at hand, the innermost last.
     runs: Vec<u64>,
     /// Trees that are made stage by stage.
     pub(super) stages: BTreeMap<String, StagesDone>,
-}
-
-/// A moment: the time, and what the drive had done by then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mark {
-    pub(super) ns: u64,
-    pub(super) traffic: Traffic,
-}
-
-impl Mark {
-    pub(super) fn now(worker: &Worker) -> Mark {
-        Mark {
-            ns: worker.world.time.settled(),
-            traffic: worker.world.drives[worker.drive()].traffic(),
-        }
-    }
 }
 
 /// What a process gave.
@@ -143,10 +126,16 @@ impl Worker {
             latencies: BTreeMap::new(),
             samples: BTreeMap::new(),
             steps: BTreeMap::new(),
-            rows: Rows::default(),
+            rows: MeasuredRows::default(),
             runs: Vec::new(),
             stages: BTreeMap::new(),
         }
+    }
+
+    /// What time it is, and what the drive has done.
+    pub(super) fn mark(&self) -> Mark {
+        let traffic = self.world.drives[self.drive()].traffic();
+        Mark { ns: self.world.time.settled(), traffic }
     }
 
     /// Waits for its start, does everything, and tells how it went.
@@ -200,14 +189,14 @@ impl Worker {
         for (number, step) in entry.steps.iter().enumerate() {
             let before = self.steps.len();
             let path = vec![number as u32 + 1];
-            let at = Mark::now(self);
+            let at = self.mark();
             self.step(step, &path)?;
             let name = step.measure.as_deref().map(|name| self.path(name));
             if let (Some(name), Some(report)) = (&name, self.steps.get(&path))
                 && self.steps.len() > before
             {
                 let row = measure(name, report, at.ns);
-                let now = Mark::now(self);
+                let now = self.mark();
                 self.rows.add(row, (at, now), Joining::Neighbour);
             } else {
                 self.rows.close();
@@ -225,7 +214,7 @@ impl Worker {
         let drive = self.drive();
         let (started_ns, before) = (world.time.settled(), world.drives[drive].traffic());
         let (work, listings) = (std::mem::take(&mut self.work), std::mem::take(&mut self.listings));
-        let at = Mark::now(self);
+        let at = self.mark();
         let result = match &step.action {
             Action::Repeat { count, steps } => self.repeat(*count, steps, path),
             Action::Until { end, steps } => self.until(*end, steps, path),
@@ -245,7 +234,7 @@ impl Worker {
                 traffic,
                 work: self.work,
             };
-            let now = Mark::now(self);
+            let now = self.mark();
             self.rows.add(row, (at, now), Joining::Name);
         }
         self.record(step, path, started_ns, elapsed_ns, traffic);
@@ -386,7 +375,7 @@ impl Worker {
             }
             Action::PowerCut { moment, survival } => self.power_cut(*moment, *survival),
             Action::Recover => self.recover(),
-            Action::Walk { rows: StepRows::Directories(warmth), .. } => {
+            Action::Walk { rows: Rows::Directories(warmth), .. } => {
                 self.walk_by_directory(action, *warmth, label)
             }
             Action::Walk { at, task, order, chunk, end, .. } => {

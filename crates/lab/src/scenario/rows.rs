@@ -1,16 +1,19 @@
-//! The rows of a process in the report: steps with a `measure`, and directories one by one.
+//! How far a process has got: its rows in the report, of steps with a `measure` and of directories
+//! one by one, and the stages of its trees.
 //!
 //! *Invariants*: each row has its marks, at the same place.
-use super::process::{Mark, Outcome, Stop, Worker};
-use super::step::{Action, Order, Warmth};
-use crate::report::Measure;
-use extant_format::inode::FileType;
-use std::path::Path;
-use std::sync::Arc;
+use crate::report::{Measure, Traffic};
+
+/// A moment: the time, and what the drive had done by then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mark {
+    pub(super) ns: u64,
+    pub(super) traffic: Traffic,
+}
 
 /// Rows that were measured so far.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct MeasuredRows {
     pub(super) measures: Vec<Measure>,
     /// When each of them began and ended.
     pub(super) marks: Vec<(Mark, Mark)>,
@@ -29,7 +32,7 @@ pub(super) enum Joining {
     None,
 }
 
-impl Rows {
+impl MeasuredRows {
     /// Adds a row, or a part of one.
     pub(super) fn add(&mut self, row: Measure, marks: (Mark, Mark), joining: Joining) {
         let is_same = |at: &usize| self.measures[*at].measure == row.measure;
@@ -67,61 +70,9 @@ fn extend(row: &mut Measure, by: &Measure) {
     row.work = row.work.and(&by.work);
 }
 
-impl Worker {
-    /// A walk, directory by directory of those at the top, with a row for each. Files at the top
-    /// are left out.
-    pub(super) fn walk_by_directory(
-        &mut self,
-        action: &Action,
-        warmth: Warmth,
-        label: &str,
-    ) -> Outcome {
-        let Action::Walk { at, task, order, chunk, end, .. } = action else {
-            return Err(Stop::from("no walk has rows"));
-        };
-        let at = self.path(at);
-        let world = Arc::clone(&self.world);
-        for directory in self.directories_of(&at, *order)? {
-            if warmth == Warmth::Cold {
-                world.mounts[self.mount()?].reopen(None)?;
-            }
-            let (started, before) = (Mark::now(self), std::mem::take(&mut self.work));
-            let outcome = self.walk(&directory, *task, *order, *chunk, *end);
-            let ended = Mark::now(self);
-            let name = directory.rsplit('/').next().unwrap_or(&directory);
-            let row = Measure {
-                process: world.process(self.process).name.clone(),
-                copy: Some(self.copy),
-                measure: format!("{}: {name}", self.path(label)),
-                started_ns: started.ns,
-                elapsed_ns: ended.ns - started.ns,
-                traffic: ended.traffic.since(&started.traffic),
-                work: self.work,
-            };
-            self.work = self.work.and(&before);
-            self.rows.add(row, (started, ended), Joining::None);
-            outcome?;
-        }
-        Ok(())
-    }
-
-    /// The directories in a directory, in this order.
-    fn directories_of(&mut self, at: &str, order: Order) -> Outcome<Vec<String>> {
-        let world = Arc::clone(&self.world);
-        let in_use = self.enter(&world)?;
-        let mut names = self.names(&in_use.filesystem, Path::new(at), order)?;
-        if order == Order::Inode {
-            names.sort_by_key(|entry| entry.ino);
-        }
-        let mut found = Vec::new();
-        for entry in names.iter().filter(|entry| entry.name != b"lost+found") {
-            let path = Path::new(at).join(super::walk::name(entry));
-            if self.file_type(&in_use.filesystem, &path, entry)? == FileType::Directory {
-                let text = path.to_str().map(str::to_owned);
-                let failed = || Stop::Failed(format!("{}: is no text", path.display()));
-                found.push(text.ok_or_else(failed)?);
-            }
-        }
-        Ok(found)
-    }
+/// How far a tree that is made stage by stage has got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct StagesDone {
+    pub(super) entries: usize,
+    pub(super) runs: u64,
 }

@@ -54,7 +54,8 @@ pub(super) fn report(
     };
     for copies in finished.chunk_by(|one, other| one.report.name == other.report.name) {
         if let [first, _, ..] = copies {
-            report.measures.extend((0..first.measures.len()).map(|row| together(copies, row)));
+            let rows = 0..first.measures.len();
+            report.measures.extend(rows.filter_map(|row| together(copies, row)));
         }
         for one in copies {
             report.processes.push(one.report.clone());
@@ -66,12 +67,15 @@ pub(super) fn report(
     report
 }
 
-/// A row of all copies of a process: from the first start to the last end.
-fn together(copies: &[Finished], row: usize) -> Measure {
-    // Copies of which each has rows of its own name have no other in this place.
+/// A row of all copies of a process: from the first start to the last end. `None` where each copy
+/// has a name of its own for it.
+fn together(copies: &[Finished], row: usize) -> Option<Measure> {
     let name = &copies[0].measures[row].measure;
-    let is_same = |one: &&Finished| one.measures.get(row).is_some_and(|row| row.measure == *name);
-    let marks = || copies.iter().filter(is_same).filter_map(|one| one.marks.get(row));
+    let rows = || copies.iter().filter_map(|one| one.measures.get(row));
+    if rows().any(|row| row.measure != *name) {
+        return None;
+    }
+    let marks = || copies.iter().filter_map(|one| one.marks.get(row));
     let first = marks().map(|(start, _)| *start).min_by_key(|mark| mark.ns);
     let last = marks().map(|(_, end)| *end).max_by_key(|mark| mark.ns);
     let mut measure = copies[0].measures[row].clone();
@@ -81,9 +85,8 @@ fn together(copies: &[Finished], row: usize) -> Measure {
         measure.elapsed_ns = last.ns - first.ns;
         measure.traffic = last.traffic.since(&first.traffic);
     }
-    let rows = copies[1..].iter().filter(is_same).filter_map(|one| one.measures.get(row));
-    measure.work = rows.fold(measure.work, |work, other| work.and(&other.work));
-    measure
+    measure.work = rows().skip(1).fold(measure.work, |work, other| work.and(&other.work));
+    Some(measure)
 }
 
 /// Maps of the file systems, where they were drawn.

@@ -4,7 +4,7 @@
 //! *Invariants*: no more requests are kept than the drive holds and have ended before an earlier
 //! one. Times are given in the order of the requests.
 use crate::device::Histogram;
-use crate::drive::{Command, Drive, DriveInfo};
+use crate::drive::{Command, Done, Drive, DriveInfo};
 use crate::trace::requests::Request;
 use extant_block::Operation;
 use std::collections::VecDeque;
@@ -127,7 +127,10 @@ pub fn replay_requests<E>(
             (_, due, Some(event)) => {
                 // Time itself stays, unless something that was waited for has ended.
                 let is_idle = replay.inside == 0 && due.is_some() && pace == Pace::Closed;
-                replay.advance(event, &mut done, is_idle);
+                if !is_idle {
+                    replay.now = replay.now.max(event);
+                }
+                replay.advance(event, &mut done);
                 replay.answer(answered);
             }
             (_, _, None) => return Ok(replay.result),
@@ -184,12 +187,9 @@ impl Replay<'_> {
         }
     }
 
-    fn advance(&mut self, event: u64, done: &mut Vec<crate::drive::Done>, is_idle: bool) {
+    fn advance(&mut self, event: u64, done: &mut Vec<Done>) {
         done.clear();
         self.drive.advance(event, done);
-        if !is_idle {
-            self.now = self.now.max(event);
-        }
         for answer in done.iter() {
             let Some(entry) = answer
                 .id

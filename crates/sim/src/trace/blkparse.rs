@@ -8,7 +8,7 @@
 //! trace of dispatches only, lines D are the requests. The device is the volume. After the events
 //! comes a summary, which ends the reading.
 use super::columns::{number, placed, scaled};
-use super::requests::{Held, Request};
+use super::request::{Held, Request};
 use extant_block::Operation;
 
 const SECTOR: u64 = 512;

@@ -9,7 +9,7 @@
 //!          1538323200,12910952,128,0,1063
 //! ```
 //! The first line may be a head of names.
-use super::requests::{Held, Request};
+use super::request::{Held, Request};
 use extant_block::Operation;
 
 /// Unit of places in Tencent's traces.

@@ -5,7 +5,7 @@
 //! (fio 3.31 and later) begins every line with microseconds since the start. The manual says that
 //! the name is an absolute path; a caller may give any word without white space.
 use super::columns::{number, placed, scaled};
-use super::requests::{Held, Request};
+use super::request::{Held, Request};
 use super::{TraceError, TraceRecord, by_arrival};
 use extant_block::Operation;
 use std::io::{BufWriter, Write};

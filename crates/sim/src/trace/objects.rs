@@ -3,7 +3,7 @@
 //! ```text
 //! 0 time (seconds, 32 bits)   4 object (64 bits)   12 size (32 bits)   16 next access (64 bits)
 //! ```
-use super::requests::{Held, Request};
+use super::request::{Held, Request};
 use extant_block::Operation;
 
 /// Bytes of a record.

@@ -1,12 +1,12 @@
 //! Traces of other systems, request by request, however long they are.
 //!
-//! *Invariants*: at most [`WINDOW`] requests are kept; what is read comes in the order of its times,
-//! as far as the window reaches. A line that says nothing sensible ends the reading, with its
+//! *Invariants*: at most [`WINDOW`] requests are kept; what is read comes in the order of its
+//! times, as far as the window reaches. A line that says nothing sensible ends the reading, with its
 //! number. Only requests of one volume are given.
 //!
 //! | format | described by | times | places | response times |
 //! | --- | --- | --- | --- | --- |
-//! | `msr` | README of the MSR Cambridge traces, SNIA IOTTA 388 | Windows filetime, 100 ns | bytes | yes |
+//! | `msr` | README of the MSR Cambridge traces, SNIA IOTTA 387 | Windows filetime, 100 ns | bytes | yes |
 //! | `alibaba` | README of github.com/alibaba/block-traces | microseconds | bytes | no |
 //! | `tencent` | README of the Tencent CBS traces, SNIA IOTTA 27917 | seconds | sectors of 512 | no |
 //! | `fio-iolog` | fio(1), "Trace file format" v2 and v3 | v3: microseconds; v2: waits | bytes | no |
@@ -14,12 +14,14 @@
 //! | `oracle-general` | oracleGeneralBin.h of libCacheSim | seconds | objects | no |
 use super::TraceError;
 use super::lines::Lines;
+use super::request::Held;
 use super::{blkparse, columns, iolog, objects};
-use extant_block::Operation;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::BufRead;
+
+pub use super::request::Request;
 
 /// Requests that are put into the order of their times.
 const WINDOW: usize = 4096;
@@ -95,33 +97,6 @@ impl RequestFormat {
             ],
         }
     }
-}
-
-/// A request of a trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
-    /// When it arrived, in nanoseconds from the first one on.
-    pub arrival_ns: u64,
-    /// What for.
-    pub operation: Operation,
-    /// First byte.
-    pub offset: u64,
-    /// How many bytes; 0 for a flush.
-    pub bytes: u64,
-    /// How long it took where it was traced, in nanoseconds; `None` where that is not known.
-    pub measured_ns: Option<u64>,
-}
-
-/// What a line or a record holds.
-pub(super) enum Held<'a> {
-    /// A request, with its volume and its time in the trace's clock.
-    Request(&'a [u8], Request),
-    /// Something that moves no data: it is counted.
-    Other,
-    /// Nothing: a head, an empty line.
-    Nothing,
-    /// The end of the requests: what comes is a summary.
-    End,
 }
 
 /// What was read so far.

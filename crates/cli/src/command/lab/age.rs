@@ -1,4 +1,5 @@
 //! `extant lab age`: months of use of a volume, under several policies.
+use super::data::DataOption;
 use super::failure;
 use super::page::PageOption;
 use crate::console::Console;
@@ -9,7 +10,7 @@ use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling,
     Subject, Tell,
 };
-use extant_lab::page;
+use extant_lab::{observations, page};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -62,6 +63,9 @@ pub struct Arguments {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub page: PageOption,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub data: DataOption,
 }
 
 /// Volumes that can be aged.
@@ -70,6 +74,7 @@ const BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
 /// Runs it. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
+    arguments.data.check()?;
     let Some(what) = &arguments.what else {
         arguments.page.write(list_page)?;
         console.print(&list(console.width()))?;
@@ -87,6 +92,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     drop(tell);
     let Aged { report, .. } = aged.map_err(|error| Error::new(error.to_string()))?;
     arguments.page.write(|| page::of_ageing(&report))?;
+    arguments.data.write(|| observations::of_ageing(&report))?;
     match console.is_json() {
         true => console.print(&report.to_json())?,
         false => console.print(&report.to_text(console.width()))?,

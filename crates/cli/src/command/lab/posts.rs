@@ -1,17 +1,18 @@
 //! `extant lab posts`: what the mailing list posts measured, and what the model gives.
+use super::arena;
+use super::data::DataOption;
 use super::failure;
 use super::page::PageOption;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
-use extant_lab::page;
-use extant_lab::posts::{
-    self, POSTS, PostReport, PostTable, PostsReport, SCHEMA, Scale, Verdict, Work, judge,
-};
-use extant_lab::report::MODEL_VERSION;
+use crate::progress::Status;
+use extant_lab::posts::ledger::{self, Before};
+use extant_lab::posts::{self, POSTS, PostTable, PostsReport, Scale, Seeds, Verdict, Work, judge};
 use extant_lab::scenario::ScenarioError;
+use extant_lab::{observations, page};
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Run the mailing list posts as experiments, and show their figures beside ours.
 ///
@@ -26,6 +27,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
   extant lab posts --html posts.html
   extant lab posts 0 4 --full
   extant lab posts 3 --seed 7
+  extant lab posts 0 3 --seeds 5
+  extant lab posts --full --seeds 5 --table docs/POSTS.md --before bench/posts-before.json
+  extant lab posts 2 --without-fitted
   extant lab posts 0 --only orlov --only modern
   extant lab posts --json | jq '.posts[].tables[].rows[] | select(.verdict == \"misses\")'")]
 pub struct Arguments {
@@ -40,6 +44,22 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER",
         value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
+    /// Run with as many seeds: the first, and those that follow it. Each value is the median, with
+    /// the least and the most beside it; rows are judged on medians, and a row that another seed
+    /// brings to another verdict is fragile
+    #[arg(long, value_name = "COUNT", default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(posts::SEEDS_MAX)))]
+    pub seeds: u32,
+    /// Run each post without each of its fitted values too, and say which rows come to another
+    /// verdict then
+    #[arg(long, conflicts_with_all = ["only", "table", "html", "csv", "jsonl"])]
+    pub without_fitted: bool,
+    /// Put a table of every row that is judged into this document, between its marks
+    #[arg(long, value_name = "FILE")]
+    pub table: Option<PathBuf>,
+    /// What --table calls before: the output of an earlier --json
+    #[arg(long, value_name = "FILE", requires = "table")]
+    pub before: Option<PathBuf>,
     /// Show these columns only, besides the first of each table, to which ratios are formed; may be
     /// given several times
     #[arg(long, value_name = "COLUMN")]
@@ -47,17 +67,34 @@ pub struct Arguments {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub page: PageOption,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub data: DataOption,
 }
 
 /// Runs them. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let numbers = chosen(&arguments.numbers)?;
+    if arguments.full {
+        arena::share();
+    }
     arguments.page.check()?;
+    arguments.data.check()?;
     let scale = if arguments.full { Scale::Full } else { Scale::Quick };
-    let work = Work { scale, seed: arguments.seed };
-    let mut report = all(&numbers, work, console).map_err(|error| failure::ran(&error))?;
+    let seeds = Seeds {
+        work: Work { seed: arguments.seed, ..Work::from(scale) },
+        count: arguments.seeds,
+        threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+    };
+    if arguments.without_fitted {
+        return without_fitted(&numbers, seeds, console);
+    }
+    let document = Document::of(arguments)?;
+    let mut report = all(&numbers, seeds, console).map_err(|error| failure::ran(&error))?;
+    document.map_or(Ok(()), |document| document.write(&report))?;
     keep_columns(&mut report, &arguments.only)?;
     arguments.page.write(|| page::of_posts(&report))?;
+    arguments.data.write(|| observations::of_posts(&report))?;
     match (console.is_json(), console.chatter) {
         (true, _) => console.print(&report.to_json())?,
         (false, Chatter::Quiet) => {}
@@ -85,54 +122,68 @@ fn chosen(numbers: &[u32]) -> Result<Vec<u32>, Error> {
     })
 }
 
-type Ran = Result<Vec<PostReport>, ScenarioError>;
-
-/// Runs as many at a time as there are processors: each has a clock of its own, so none knows of
-/// the others.
-fn all(numbers: &[u32], work: Work, console: &Console) -> Result<PostsReport, ScenarioError> {
+/// Runs as many at a time as there are processors.
+fn all(numbers: &[u32], seeds: Seeds, console: &Console) -> Result<PostsReport, ScenarioError> {
     let status = Mutex::new(console.status());
-    let tell = |line: &str| {
-        if let Ok(mut status) = status.lock() {
-            status.show(line);
-        }
-    };
-    let next = AtomicUsize::new(0);
-    let slots: Vec<Mutex<Option<Ran>>> = numbers.iter().map(|_| Mutex::new(None)).collect();
-    let run = || {
-        while let Some((number, slot)) = take(&next, numbers, &slots) {
-            let ran = posts::run_posts(&[number], work, &mut |line| tell(line))
-                .map(|report| report.posts);
-            if let Ok(mut slot) = slot.lock() {
-                *slot = Some(ran);
-            }
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(numbers.len()) {
-            scope.spawn(run);
-        }
-    });
-    let mut reports = Vec::new();
-    for slot in slots {
-        let ran = slot.into_inner().ok().flatten();
-        reports.extend(ran.transpose()?.unwrap_or_default());
-    }
-    Ok(PostsReport {
-        schema: SCHEMA,
-        model_version: MODEL_VERSION,
-        scale: work.scale,
-        posts: reports,
-    })
+    posts::run_seeds(numbers, seeds, &|line| tell(&status, line))
 }
 
-fn take<'a>(
-    next: &AtomicUsize,
-    numbers: &[u32],
-    slots: &'a [Mutex<Option<Ran>>],
-) -> Option<(u32, &'a Mutex<Option<Ran>>)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    Some((*numbers.get(at)?, slots.get(at)?))
+fn tell(status: &Mutex<Status>, line: &str) {
+    if let Ok(mut status) = status.lock() {
+        status.show(line);
+    }
+}
+
+/// The document of `--table`, read before anything runs.
+struct Document<'a> {
+    path: &'a Path,
+    text: String,
+    before: Before,
+}
+
+impl Document<'_> {
+    fn of(arguments: &Arguments) -> Result<Option<Document<'_>>, Error> {
+        let Some(path) = arguments.table.as_deref() else { return Ok(None) };
+        let text = text_of(path)?;
+        ledger::put_into(&text, "").map_err(|reason| wrong(path, &reason))?;
+        let before = match &arguments.before {
+            None => Before::default(),
+            Some(path) => Before::parse(&text_of(path)?).map_err(|reason| wrong(path, &reason))?,
+        };
+        Ok(Some(Document { path, text, before }))
+    }
+
+    fn write(&self, report: &PostsReport) -> Result<(), Error> {
+        let part = ledger::part(report, &self.before);
+        let text = ledger::put_into(&self.text, &part);
+        let text = text.map_err(|reason| wrong(self.path, &reason))?;
+        std::fs::write(self.path, text).map_err(|error| Error::io(self.path.display(), &error))
+    }
+}
+
+/// No document, and no report, is longer.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+fn text_of(path: &Path) -> Result<String, Error> {
+    let bytes = failure::contents(path, TEXT_BYTES_MAX)?;
+    String::from_utf8(bytes).map_err(|_| wrong(path, "is not text"))
+}
+
+fn wrong(path: &Path, reason: &str) -> Error {
+    Error::new(format!("{}: {reason}", path.display()))
+}
+
+/// What each fitted value decides.
+fn without_fitted(numbers: &[u32], seeds: Seeds, console: &Console) -> Result<Exit, Error> {
+    let status = Mutex::new(console.status());
+    let effects = posts::without_fitted(numbers, seeds, &|line| tell(&status, line));
+    drop(status);
+    let effects = effects.map_err(|error| failure::ran(&error))?;
+    match console.is_json() {
+        true => console.print_json(&effects)?,
+        false => effects.iter().try_for_each(|effect| console.print(&effect.to_text()))?,
+    }
+    Ok(Exit::Complete)
 }
 
 /// Takes away the columns that were not asked for.

@@ -1,4 +1,5 @@
 //! `extant lab run`: a scenario on its drives, or on a file or device of the host.
+use super::data::DataOption;
 use super::failure;
 use super::outputs::{self, are_one_file, saved_path, trace_path};
 use super::page::PageOption;
@@ -8,9 +9,9 @@ use crate::error::{Error, Exit};
 use crate::image;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
-use extant_lab::page;
 use extant_lab::report::Report;
 use extant_lab::scenario::{self, Existing, Layouts, Left, Origin, RunOptions, Scenario, Target};
+use extant_lab::{observations, page};
 use extant_sim::device::TraceKeeping;
 use extant_sim::trace::{self, TraceFormat, TraceRecord};
 use std::fs::File;
@@ -75,6 +76,9 @@ pub struct Arguments {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub page: PageOption,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub data: DataOption,
 }
 
 /// How a trace is written.
@@ -111,6 +115,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let written = outputs::outputs(&scenario, &files);
     arguments.page.check()?;
+    arguments.data.check()?;
     let existing = if arguments.overwrite { Existing::Overwrite } else { Existing::Keep };
     outputs::check(&written, &inputs(arguments, &scenario), existing)?;
     arguments.image.as_deref().map_or(Ok(()), look_at)?;
@@ -122,6 +127,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         save(path, &outcome.filesystems)?;
     }
     arguments.page.write(|| page::of_report(&outcome.report))?;
+    arguments.data.write(|| observations::of_report(&outcome.report))?;
     match console.is_json() {
         true => console.print(&outcome.report.to_json())?,
         false => console.print(&outcome.report.to_text(console.width()))?,

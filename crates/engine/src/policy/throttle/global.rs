@@ -2,11 +2,12 @@
 //!
 //! From public descriptions of the time: the background is 10 % and the limit 40 % of the dirtyable
 //! memory, from 2.6.22 on 5 and 10 %. A writer is asked after each memory / (32 x processors)
-//! pages, 16 pages at least and 4 MiB at most, and after each 8 pages once the limit is exceeded. Then it writes 1.5 times the rate-limit pages itself,
-//! of the device that it writes to, and waits for write-back on any device, 100 ms at a time, until
-//! all are below the limit or it has written its part. So what is dirty on one device holds up the
-//! writers of another. Our addition: a writer continues after 30 s, so that a device that hangs
-//! does not stop the writers of all others forever.
+//! pages, 16 pages at least and 4 MiB at most, and after each 8 pages once the limit is exceeded.
+//! Then it writes 1.5 times the rate-limit pages itself, of the device that it writes to, and waits
+//! for write-back on any device, 100 ms at a time, until all are below the limit or it has written
+//! its part. So what is dirty on one device holds up the writers of another. Our addition: a writer
+//! continues after 30 s, so that a device that hangs does not stop the writers of all others
+//! forever.
 use super::{
     FlusherAdvice, FlusherFacts, Limits, Manner, PAGE_BYTES, Throttle, WriterAdvice, WriterFacts,
     flusher_of_2_6,

@@ -5,9 +5,9 @@
 //! clipped to what the others leave plus its own; a task's limit is lower by up to an eighth, by
 //! its share of what was made dirty lately. The background is 5 % and the limit 10 % of memory, as
 //! in 2.6.22 and later. The release, 2.6.24, lets writers run free while all that is dirty is below
-//! (background + limit) / 2, whatever the device; version 9 does not. Our addition: the limit of all is hard. Above it nothing is made dirty,
-//! except one piece on a device that has nothing dirty, and one for each 30 s that a device stops a
-//! writer.
+//! (background + limit) / 2, whatever the device; version 9 does not. Our addition: the limit of
+//! all is hard. Above it nothing is made dirty, except one piece on a device that has nothing
+//! dirty, and one for each 30 s that a device stops a writer.
 use super::global::{
     EXCEEDED_BYTES, PASS_BYTES, STOPPED_NS_MAX, WAIT_NS, chunk_bytes, rate_limit_bytes,
 };

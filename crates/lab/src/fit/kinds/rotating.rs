@@ -213,13 +213,15 @@ fn cache(recording: &Recording, start: &Start) -> Vec<Parameter> {
         .filter(|phase| median(&phase.times()) < (start.hit_ms * 1.5 + 0.3) * 1e6);
     let kind = match (ahead > 0.0, goes_on.count() >= 2) {
         (false, _) => 0.0,
-        (true, false) => 1.0,
-        (true, true) => 2.0,
+        (true, false) => 2.0,
+        (true, true) => 3.0,
     };
-    let kinds = Scale::Words(&["off", "until-command", "continue"]);
+    // Nothing after a single read may still be much after two in a row: that is searched.
+    let step = if ahead > 0.0 { 0.0 } else { 0.25 };
+    let kinds = Scale::Words(&["off", "on-sequence", "until-command", "continue"]);
     let (many, sectors) = (Scale::Ratio(1.0, 1024.0), Scale::Ratio(1.0, 16_777_216.0));
     vec![
-        Parameter::new(("cache", "look_ahead"), kinds, Written::Word, kind).within_about(0.0),
+        Parameter::new(("cache", "look_ahead"), kinds, Written::Word, kind).within_about(step),
         Parameter::new(("cache", "segments"), many, Written::Whole, segments).within_about(0.0),
         Parameter::new(
             ("cache", "segment_sectors"),
@@ -227,7 +229,7 @@ fn cache(recording: &Recording, start: &Start) -> Vec<Parameter> {
             Written::Whole,
             (ahead / sector).max(128.0),
         )
-        .within_about(0.0),
+        .within_about(step),
     ]
 }
 

@@ -57,6 +57,11 @@ pub struct Bus {
 }
 
 impl Bus {
+    /// The rate towards the host.
+    pub fn read_bytes_per_second(&self, sector_bytes: u32) -> f64 {
+        f64::from(sector_bytes) * 1e12 / self.read_sector_ps.max(1) as f64
+    }
+
     /// Of that many sectors to the host, in nanoseconds.
     pub(super) fn read_ns(&self, sectors: u64) -> u64 {
         sectors.saturating_mul(self.read_sector_ps) / 1000
@@ -121,8 +126,6 @@ pub struct ReadingOn {
     pub most_sectors: u64,
     /// This many are read before another command gets the arm.
     pub least_sectors: u64,
-    /// How long it reads on after a read of the medium before another command gets the arm.
-    pub grace_ns: u64,
     /// Whether the data of the last read stay in the segment.
     pub keep_request: bool,
     /// Whether it starts again after a read that the cache answered whole.
@@ -223,7 +226,6 @@ impl Cache {
                 reach: Reach::Segment,
                 most_sectors: segment_sectors,
                 least_sectors: 0,
-                grace_ns: 0,
                 keep_request: false,
                 after_hit: true,
                 ends_at_write: false,
@@ -270,8 +272,6 @@ impl ReadingOn {
             table.whole_within("look_ahead_sectors", sectors.clone(), Some(self.most_sectors))?;
         let least = Some(self.least_sectors);
         self.least_sectors = table.whole_within("look_ahead_least_sectors", sectors, least)?;
-        self.grace_ns =
-            table.decimal_within("grace_ms", 6, 0..=1_000_000_000, Some(0))?.unsigned_abs();
         self.keep_request = table.flag_or("keep_request", self.keep_request)?;
         self.after_hit = table.flag_or("look_ahead_after_hit", self.after_hit)?;
         self.ends_at_write = table.flag_or("look_ahead_ends_at_write", self.ends_at_write)?;

@@ -1,6 +1,6 @@
 //! Reads: out of the cache, from the stream that is reading on, or from the medium.
 use super::cache::{LookAhead, Reach};
-use super::layout::{Arm, Layout, Transfer};
+use super::layout::{Arm, Transfer};
 use super::{Rotating, Waiting};
 use crate::drive::{AnsweredBy, Parts};
 
@@ -47,7 +47,6 @@ impl Rotating {
             return false;
         };
         self.segments.touch(segment);
-        let held = stream.next.saturating_sub(waiting.first);
         let arm = stream.reaches(&self.layout, waiting.end);
         let limit = self.ahead_limit(waiting);
         self.segments.advance_stream(waiting.end, arm, limit);
@@ -55,7 +54,7 @@ impl Rotating {
         parts.media = there - from;
         // No other command gets the arm before that.
         self.arm.at = self.arm.at.max(arm.at);
-        let source = Source { from, held, first: stream.next, arm: stream.arm, read: there };
+        let source = Source { from, first: stream.next, arm: stream.arm, read: there };
         self.deliver(waiting, &source, parts);
         true
     }
@@ -102,11 +101,7 @@ impl Rotating {
     /// Begins to read on after the segment.
     fn read_on(&mut self, segment: usize, limit: u64, arm: Arm) {
         let least = self.spec.cache.look_ahead.least_sectors;
-        let grace_end = arm.at + self.spec.cache.look_ahead.grace_ns;
         self.segments.read_on(&self.layout, segment, limit, arm, least);
-        if let Some(stream) = self.segments.stream.as_mut() {
-            stream.held_until = stream.held_until.max(grace_end);
-        }
     }
 
     pub(super) fn read_medium(&mut self, waiting: Waiting) {
@@ -138,8 +133,7 @@ impl Rotating {
                 self.read_on(segment, self.ahead_limit(&waiting), self.arm);
             }
         }
-        let held = first - waiting.first;
-        let source = Source { from: from.at, held, first, arm: from, read: self.arm.at };
+        let source = Source { from: from.at, first, arm: from, read: self.arm.at };
         self.deliver(&waiting, &source, parts);
     }
 
@@ -150,17 +144,27 @@ impl Rotating {
         let (bus, overhead) = (&self.spec.cache.bus, &self.spec.overhead);
         let sectors = waiting.end - waiting.first;
         let burst = bus.start_sectors(sectors, self.spec.cache.segment_sectors);
-        let there = |count: u64| match count <= source.held {
-            true => source.from,
-            false => source.reaches(&self.layout, waiting.first + count),
+        let (mut next, mut arm) = (source.first, source.arm);
+        // When the first sectors are in the buffer; asked for more of them each time.
+        let mut there = |count: u64| {
+            let end = waiting.first + count;
+            if end <= source.first {
+                return source.from;
+            }
+            let (first, more) = (next, end - next);
+            let layout = &self.layout;
+            layout.transfer(&mut arm, first, more, Transfer::Read, &mut Parts::default());
+            next = end;
+            arm.at.clamp(source.from.min(source.read), source.read)
         };
         let mut at = source.from.max(self.bus_free_at);
         let mut sent = 0;
-        if source.held > 0 && bus.held_at_once {
-            sent = source.held;
+        let held = source.first.saturating_sub(waiting.first);
+        if held > 0 && bus.held_at_once {
+            sent = held;
             at += overhead.preparation_ns + bus.read_ns(sent);
         }
-        if burst == 1 {
+        if burst == 1 && sent < sectors {
             let begin = there(sent + 1) + overhead.reconnect_ns;
             let whole = at.max(begin) + overhead.preparation_ns + bus.read_ns(sectors - sent);
             at = whole.max(source.read + bus.read_ns(1));
@@ -196,22 +200,10 @@ impl Rotating {
 struct Source {
     /// When the bus could start, as far as the controller is concerned.
     from: u64,
-    /// How many sectors the cache has.
-    held: u64,
     /// The first sector that comes from the medium.
     first: u64,
     /// The arm before it.
     arm: Arm,
     /// When the last sector is in the buffer.
     read: u64,
-}
-
-impl Source {
-    /// When what lies before `end` is in the buffer.
-    fn reaches(&self, layout: &Layout, end: u64) -> u64 {
-        let mut arm = self.arm;
-        let sectors = end.saturating_sub(self.first);
-        layout.transfer(&mut arm, self.first, sectors, Transfer::Read, &mut Parts::default());
-        arm.at.clamp(self.from.min(self.read), self.read)
-    }
 }

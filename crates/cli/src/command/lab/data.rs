@@ -1,0 +1,76 @@
+//! `--csv FILE` and `--jsonl FILE`: what a command found as a table that other programs read.
+use crate::error::Error;
+use extant_lab::observations::{DataForm, Observations};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// The options, for every command of the laboratory that has observations.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct DataOption {
+    /// Write what was found as CSV as well: an observation a line, under a line of names. A file
+    /// that is there is not replaced
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// The same as JSON Lines: an object a line
+    #[arg(long, value_name = "FILE")]
+    pub jsonl: Option<PathBuf>,
+}
+
+impl DataOption {
+    fn files(&self) -> impl Iterator<Item = (&'static str, DataForm, &Path)> {
+        let csv = self.csv.as_deref().map(|path| ("--csv", DataForm::Csv, path));
+        let jsonl = self.jsonl.as_deref().map(|path| ("--jsonl", DataForm::JsonLines, path));
+        csv.into_iter().chain(jsonl)
+    }
+
+    /// Whether any of them was asked for.
+    pub fn is_given(&self) -> bool {
+        self.files().next().is_some()
+    }
+
+    /// Whether the files can be written: asked before anything runs.
+    ///
+    /// # Errors
+    /// There is no folder for one, it is there already, or both are one.
+    pub fn check(&self) -> Result<(), Error> {
+        self.files().try_for_each(|(option, _, path)| check(option, path))?;
+        match self.csv.is_some() && self.csv == self.jsonl {
+            true => Err(Error::usage("--csv and --jsonl: name the same file")),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what `observations` makes, for each file anew.
+    ///
+    /// # Errors
+    /// As [`DataOption::check`], and what the file system says.
+    pub fn write<'a>(&self, observations: impl Fn() -> Observations<'a>) -> Result<(), Error> {
+        for (option, form, path) in self.files() {
+            check(option, path)?;
+            let failed = |error| Error::io(format!("{option} {}", path.display()), &error);
+            let mut out = BufWriter::new(File::create(path).map_err(failed)?);
+            observations().write(form, &mut out).map_err(failed)?;
+            out.flush().map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+fn check(option: &str, path: &Path) -> Result<(), Error> {
+    let name = format!("{option} {}", path.display());
+    let Ok(found) = std::fs::metadata(path) else {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        return match folder.is_none_or(Path::is_dir) {
+            true => Ok(()),
+            false => Err(Error::new(format!("{name}: there is no such folder"))),
+        };
+    };
+    let kind = found.file_type();
+    match kind.is_char_device() || kind.is_fifo() || (kind.is_file() && found.len() == 0) {
+        true => Ok(()),
+        false => Err(Error::new(format!("{name}: exists already"))
+            .hint("name another file, or remove this one")),
+    }
+}

@@ -1,0 +1,90 @@
+//! Traces of other systems on a drive, from outside: sums, one volume of several, one line for what
+//! is wrong.
+use crate::command::{extant, printed_text};
+use extant_testkit::command;
+use extant_testkit::scratch::Scratch;
+
+fn written(folder: &Scratch, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn replay<'a>(trace: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["lab", "replay", "--drive", "ssd-sata", "--trace", trace][..], more].concat()
+}
+
+fn json(trace: &str, more: &[&str]) -> serde_json::Value {
+    let words = replay(trace, &[more, &["--json"]].concat());
+    serde_json::from_str(&printed_text(&words, extant(&words))).unwrap()
+}
+
+fn failure(words: &[&str]) -> (i32, String) {
+    let output = extant(words);
+    assert!(output.stdout.is_empty(), "{words:?} printed a result");
+    (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Two disks of a host; a request of each every millisecond, 2 ms each where they were traced.
+fn msr(requests: u64) -> String {
+    let line = |at: u64| {
+        let (time, disk, offset) = (128_166_372_003_061_629 + at * 10_000, at % 2, at * 4096);
+        format!("{time},hm,{disk},{},{offset},4096,20000\n", ["Read", "Write"][at as usize / 2 % 2])
+    };
+    (0..requests).map(line).collect()
+}
+
+#[test]
+fn sums_of_one_volume_are_printed_with_what_the_format_does_not_say() {
+    let folder = Scratch::new("extant-lab-foreign");
+    let trace = written(&folder, "hm.csv", &msr(400));
+    let (code, errors) = failure(&replay(&trace, &[]));
+    assert_eq!(code, 1);
+    let mixed = "hm.csv: the trace mixes 2 volumes: hm.0, hm.1";
+    assert!(errors.contains(mixed) && errors.contains("hint: --volume"), "{errors}");
+    let (code, errors) = failure(&replay(&trace, &["--volume", "hm.7"]));
+    assert!(code == 1 && errors.contains("has no volume \"hm.7\""), "{errors}");
+    let report = json(&trace, &["--volume", "hm.1"]);
+    assert_eq!((&report["format"], &report["volume"]), (&"msr".into(), &"hm.1".into()));
+    assert_eq!((&report["requests"], &report["others"]), (&200.into(), &200.into()));
+    assert_eq!((&report["reads"], &report["writes"]), (&100.into(), &100.into()));
+    assert_eq!(report["measured"]["mean_ns"], 2_000_000);
+    assert!(report["elapsed_ns"].as_u64().unwrap() > 398_000_000);
+    let full = json(&trace, &["--volume", "hm.1", "--pace", "full-speed"]);
+    assert!(full["elapsed_ns"].as_u64() < report["elapsed_ns"].as_u64());
+    let (times, page) = (folder.join("times"), folder.join("page.html"));
+    let (times, page) = (times.to_str().unwrap(), page.to_str().unwrap());
+    let words = replay(&trace, &["--volume", "hm.0", "--times", times, "--html", page]);
+    let text = printed_text(&words, extant(&words));
+    assert!(text.contains("as it was traced") && text.contains("200 requests of other"), "{text}");
+    assert_eq!(std::fs::read_to_string(times).unwrap().lines().count(), 200);
+    assert!(std::fs::read_to_string(page).unwrap().contains("volume hm.0"));
+    // A file that is there is not replaced.
+    assert_eq!(failure(&words).0, 1);
+}
+
+#[test]
+fn compressed_traces_are_recognised_and_read() {
+    let folder = Scratch::new("extant-lab-compressed");
+    let lines: String =
+        (0..5000).map(|at| format!("7,R,{},4096,{}\n", at * 4096, at * 100)).collect();
+    let trace = written(&folder, "io.csv", &lines);
+    let plain = json(&trace, &[]);
+    assert_eq!((&plain["format"], &plain["requests"]), (&"alibaba".into(), &5000.into()));
+    command::run("gzip", &["-k", &trace]).unwrap();
+    assert_eq!(json(&format!("{trace}.gz"), &[]), plain);
+}
+
+#[test]
+fn what_is_wrong_with_a_foreign_trace_is_one_line() {
+    let folder = Scratch::new("extant-lab-foreign-wrong");
+    let bad = written(&folder, "bad.csv", "7,R,0,4096,1\n7,R,many,4096,2\n");
+    let (code, errors) = failure(&replay(&bad, &[]));
+    assert!(code == 1 && errors.contains("bad.csv:2: offset: \"many\""), "{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    let other = failure(&replay(&bad, &["--format", "tencent"]));
+    assert!(other.0 == 1 && other.1.contains("bad.csv:1: "), "{}", other.1);
+    let measured = written(&folder, "measured", "R Hit 8 8 1000.0 10.0\n");
+    let (code, errors) = failure(&replay(&measured, &["--pace", "closed"]));
+    assert!(code == 2 && errors.contains("--pace: is for traces of other systems"), "{errors}");
+}

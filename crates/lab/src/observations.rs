@@ -1,0 +1,314 @@
+//! Results as tables that other programs read: an observation a line, a variable a column.
+//!
+//! The same rows are written as CSV (RFC 4180: a line of names first, an empty field where there is
+//! no value) or as JSON Lines (an object a line, `null` where there is no value). Times are
+//! nanoseconds (`_ns`), sizes bytes, shares thousandths (`_permille`) or millionths (`_ppm`); all
+//! numbers are whole.
+use crate::ageing::AgeingReport;
+use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, TableForm, judge};
+use crate::report::Report;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// How observations are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataForm {
+    /// Comma-separated values.
+    Csv,
+    /// JSON Lines.
+    JsonLines,
+}
+
+type Cells = Vec<Value>;
+
+/// A table of observations.
+pub struct Observations<'a> {
+    columns: Vec<String>,
+    rows: Box<dyn Iterator<Item = Cells> + 'a>,
+}
+
+impl<'a> Observations<'a> {
+    /// Of objects whose keys are the columns: those of `first`, and then the others by name.
+    fn of_objects(first: &[&str], objects: Vec<Map<String, Value>>) -> Observations<'a> {
+        let mut columns: Vec<String> = first.iter().map(|name| (*name).to_owned()).collect();
+        let mut others: Vec<String> = objects.iter().flat_map(Map::keys).cloned().collect();
+        others.sort_unstable();
+        others.dedup();
+        others.retain(|name| !columns.contains(name));
+        columns.append(&mut others);
+        let names = columns.clone();
+        let rows = objects.into_iter().map(move |mut object| {
+            names.iter().map(|name| object.remove(name).unwrap_or(Value::Null)).collect()
+        });
+        Observations { columns, rows: Box::new(rows) }
+    }
+
+    /// Writes all.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn write(self, form: DataForm, out: &mut dyn Write) -> io::Result<()> {
+        if form == DataForm::Csv {
+            let names = self.columns.iter().map(|name| field(&Value::String(name.clone())));
+            writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
+        }
+        for row in self.rows {
+            match form {
+                DataForm::Csv => {
+                    let fields: Vec<String> = row.iter().map(field).collect();
+                    writeln!(out, "{}", fields.join(","))?;
+                }
+                DataForm::JsonLines => {
+                    let pairs =
+                        self.columns.iter().zip(row).map(|(name, value)| {
+                            format!("{}:{value}", Value::String(name.clone()))
+                        });
+                    writeln!(out, "{{{}}}", pairs.collect::<Vec<_>>().join(","))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A field of CSV.
+fn field(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(words) if words.contains(['"', ',', '\n', '\r']) => {
+            format!("\"{}\"", words.replace('"', "\"\""))
+        }
+        Value::String(words) => words.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The posts: each cell of each table.
+pub fn of_posts(report: &PostsReport) -> Observations<'static> {
+    const FIRST: [&str; 16] = [
+        "model_version",
+        "scale",
+        "post",
+        "table",
+        "row",
+        "column",
+        "policies",
+        "class",
+        "verdict",
+        "fragile",
+        "seeds",
+        "unit",
+        "posted",
+        "ours",
+        "least",
+        "most",
+    ];
+    let mut objects = Vec::new();
+    for post in &report.posts {
+        for table in post.tables.iter().filter(|table| table.form == TableForm::Rows) {
+            for row in &table.rows {
+                objects.extend(of_row(report, post, table, row));
+            }
+        }
+    }
+    Observations::of_objects(&FIRST, objects)
+}
+
+fn of_row(
+    report: &PostsReport,
+    post: &PostReport,
+    table: &PostTable,
+    row: &Row,
+) -> Vec<Map<String, Value>> {
+    let class = serde_json::to_value(&row.class).unwrap_or(Value::Null);
+    let cells = table.columns.iter().zip(&row.cells);
+    let cells = cells.filter(|(_, cell)| cell.posted.is_some() || cell.ours.is_some());
+    cells
+        .map(|(column, cell)| {
+            let value = |quantity: Option<Quantity>| quantity.map(Quantity::value);
+            let unit = match cell.ours.or(cell.posted) {
+                Some(Quantity::Nanoseconds(_)) => "nanoseconds",
+                Some(Quantity::Permille(_)) => "permille",
+                Some(Quantity::Count(_)) | None => "count",
+            };
+            object(json!({
+                "model_version": report.model_version,
+                "scale": report.scale,
+                "post": post.number,
+                "table": table.title,
+                "row": row.what,
+                "column": column.name,
+                "policies": column.policies,
+                "class": class.get("class"),
+                "verdict": judge(row),
+                "fragile": row.is_fragile(),
+                "seeds": post.seeds.len(),
+                "unit": unit,
+                "posted": value(cell.posted),
+                "ours": value(cell.ours),
+                "least": value(cell.range.map(|range| range.least).or(cell.ours)),
+                "most": value(cell.range.map(|range| range.most).or(cell.ours)),
+            }))
+        })
+        .collect()
+}
+
+/// A run: its drives, measures, steps, kinds of calls and layouts, told apart by `kind`.
+pub fn of_report(report: &Report) -> Observations<'static> {
+    const FIRST: [&str; 10] = [
+        "scenario",
+        "seed",
+        "scale",
+        "model_version",
+        "kind",
+        "process",
+        "copy",
+        "name",
+        "started_ns",
+        "elapsed_ns",
+    ];
+    let mut objects = Vec::new();
+    let mut add = |kind: &str, name: &str, flat: Map<String, Value>| {
+        let mut all = object(json!({
+            "scenario": report.scenario,
+            "seed": report.seed,
+            "scale": report.scale,
+            "model_version": report.model_version,
+            "kind": kind,
+            "name": name,
+        }));
+        all.extend(flat.into_iter().filter(|(key, _)| key != "name"));
+        objects.push(all);
+    };
+    for drive in &report.drives {
+        let mut flat = flat(drive);
+        flat.retain(|key, _| !key.starts_with("spec_"));
+        add("drive", &drive.name, flat);
+    }
+    for filesystem in &report.filesystems {
+        for record in &filesystem.layouts {
+            let mut flat = flat(&record.layout);
+            flat.insert("when".to_owned(), json!(record.when));
+            flat.insert("started_ns".to_owned(), json!(record.at_ns));
+            add("layout", &filesystem.name, flat);
+        }
+    }
+    report.measures.iter().for_each(|one| add("measure", &one.measure, flat(one)));
+    report.steps.iter().for_each(|one| add("step", &one.label, flat(one)));
+    for process in &report.processes {
+        for call in &process.calls {
+            let mut flat = flat(&call.latency);
+            flat.insert("process".to_owned(), json!(process.name));
+            flat.insert("copy".to_owned(), json!(process.copy));
+            add("call", &call.call, flat);
+        }
+    }
+    Observations::of_objects(&FIRST, objects)
+}
+
+/// A replayed trace: each request, with its measured time where the trace has one.
+pub fn of_replay<'a>(
+    drive: &'a str,
+    times_ns: &'a [u64],
+    measured_ns: Option<&'a [u64]>,
+) -> Observations<'a> {
+    let columns = ["drive", "request", "time_ns", "measured_ns"];
+    let rows = times_ns.iter().enumerate().map(move |(number, time)| {
+        let measured = measured_ns.and_then(|measured| measured.get(number));
+        vec![json!(drive), json!(number), json!(time), json!(measured)]
+    });
+    let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+    Observations { columns, rows: Box::new(rows) }
+}
+
+/// Ageing: each sample of each series.
+pub fn of_ageing(report: &AgeingReport) -> Observations<'static> {
+    const FIRST: [&str; 9] =
+        ["name", "profile", "seed", "model_version", "drive", "series", "policies", "day", "month"];
+    let mut objects = Vec::new();
+    for series in &report.series {
+        for sample in &series.samples {
+            let mut all = object(json!({
+                "name": report.name,
+                "profile": report.profile.name,
+                "seed": report.seed,
+                "model_version": report.model_version,
+                "drive": report.drive,
+                "series": series.name,
+                "policies": series.policies,
+            }));
+            all.extend(flat(sample));
+            objects.push(all);
+        }
+    }
+    Observations::of_objects(&FIRST, objects)
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// What a value has as JSON, in one object: names inside of others are joined; lists are left out.
+fn flat(value: &impl Serialize) -> Map<String, Value> {
+    fn add(name: &str, value: Value, out: &mut Map<String, Value>) {
+        match value {
+            Value::Object(inner) => {
+                for (key, value) in inner {
+                    let whole = if name.is_empty() { key } else { format!("{name}_{key}") };
+                    add(&whole, value, out);
+                }
+            }
+            Value::Array(_) => {}
+            value => {
+                out.insert(name.to_owned(), value);
+            }
+        }
+    }
+    let mut out = Map::new();
+    add("", serde_json::to_value(value).unwrap_or(Value::Null), &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(observations: Observations<'_>, form: DataForm) -> String {
+        let mut out = Vec::new();
+        observations.write(form, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn words_with_commas_and_quotes_stay_one_field() {
+        let objects = || {
+            let one = object(json!({"b": "a, \"b\"\nc", "a": 1}));
+            let other = object(json!({"c": true, "a": null}));
+            Observations::of_objects(&["b"], vec![one, other])
+        };
+        assert_eq!(written(objects(), DataForm::Csv), "b,a,c\n\"a, \"\"b\"\"\nc\",1,\n,,true\n");
+        assert_eq!(
+            written(objects(), DataForm::JsonLines),
+            "{\"b\":\"a, \\\"b\\\"\\nc\",\"a\":1,\"c\":null}\n{\"b\":null,\"a\":null,\"c\":true}\n"
+        );
+    }
+
+    #[test]
+    fn a_replay_has_a_row_for_each_request() {
+        let rows = of_replay("disk", &[5, 7], Some(&[6]));
+        assert_eq!(
+            written(rows, DataForm::Csv),
+            "drive,request,time_ns,measured_ns\ndisk,0,5,6\ndisk,1,7,\n"
+        );
+    }
+
+    #[test]
+    fn what_is_inside_of_others_has_a_joined_name() {
+        let flat = flat(&json!({"a": {"b": 1, "c": {"d": null}}, "e": [1]}));
+        assert_eq!(Value::Object(flat), json!({"a_b": 1, "a_c_d": null}));
+    }
+}

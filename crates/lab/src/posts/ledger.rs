@@ -1,0 +1,292 @@
+//! The posts as a part of a document: a table for each post, with what each row came to before and
+//! what it comes to now, and how many values were fitted then and now.
+//!
+//! What was before is read from the JSON of an earlier run. The part stands between two marks; what
+//! is written around them by hand stays.
+use super::fitted::FittedOrigin;
+use super::report::{Class, PostReport, PostTable, PostsReport, Quantity, Row, Scale, TableForm};
+use super::text::{fragile, ours, seeds, shown};
+use super::{Verdict, judge};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// The line above the part.
+pub const BEGIN: &str = "<!-- extant lab posts --table: begin -->";
+/// The line below it.
+pub const END: &str = "<!-- extant lab posts --table: end -->";
+
+/// What an earlier run came to.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Before {
+    model_version: u64,
+    posts: Vec<PostBefore>,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+struct PostBefore {
+    number: u64,
+    fitted: usize,
+    rows: Vec<RowBefore>,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+struct RowBefore {
+    table: String,
+    what: String,
+    verdict: String,
+    /// Columns with their values.
+    ours: Vec<(String, Quantity)>,
+}
+
+impl Before {
+    /// Reads what `extant lab posts --json` printed, perhaps of another version.
+    ///
+    /// # Errors
+    /// One line: it is not that.
+    pub fn parse(text: &str) -> Result<Before, String> {
+        let json: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if json["schema"] != super::SCHEMA {
+            return Err(format!("is not of schema {}", super::SCHEMA));
+        }
+        let posts = list(&json["posts"]).iter().map(|post| PostBefore {
+            number: post["number"].as_u64().unwrap_or(u64::MAX),
+            fitted: fitted_before(post),
+            rows: list(&post["tables"]).iter().flat_map(rows_before).collect(),
+        });
+        let posts = posts.collect();
+        Ok(Before { model_version: json["model_version"].as_u64().unwrap_or(0), posts })
+    }
+
+    fn post(&self, number: u32) -> Option<&PostBefore> {
+        self.posts.iter().find(|post| post.number == u64::from(number))
+    }
+}
+
+impl PostBefore {
+    /// The row of that name: in that table, or in the only one that has it.
+    fn row(&self, table: &str, what: &str) -> Option<&RowBefore> {
+        let named: Vec<&RowBefore> = self.rows.iter().filter(|row| row.what == what).collect();
+        let there = named.iter().find(|row| row.table == table);
+        there.or(named.first().filter(|_| named.len() == 1)).copied()
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Values that were fitted; an early version had words only, and did not tell them apart.
+fn fitted_before(post: &Value) -> usize {
+    match post["fitted_values"].as_array() {
+        Some(values) => values.iter().filter(|value| value["origin"] == "fitted").count(),
+        None => list(&post["fitted"]).len(),
+    }
+}
+
+fn rows_before(table: &Value) -> Vec<RowBefore> {
+    let columns: Vec<String> =
+        list(&table["columns"]).iter().map(|column| word(&column["name"])).collect();
+    let row = |row: &Value| RowBefore {
+        table: word(&table["title"]),
+        what: word(&row["what"]),
+        verdict: word(&row["verdict"]),
+        ours: columns
+            .iter()
+            .zip(list(&row["cells"]))
+            .filter_map(|(column, cell)| Some((column.clone(), quantity(&cell["ours"])?)))
+            .collect(),
+    };
+    list(&table["rows"]).iter().map(row).collect()
+}
+
+fn quantity(value: &Value) -> Option<Quantity> {
+    let number = value["value"].as_u64()?;
+    match value["unit"].as_str()? {
+        "nanoseconds" => Some(Quantity::Nanoseconds(number)),
+        "count" => Some(Quantity::Count(number)),
+        "permille" => Some(Quantity::Permille(number)),
+        _ => None,
+    }
+}
+
+/// The part, in Markdown.
+pub fn part(report: &PostsReport, before: &Before) -> String {
+    let scale = match report.scale {
+        Scale::Quick => "in quick form",
+        Scale::Full => "at the size of the posts",
+    };
+    let seeds = report.posts.iter().map(|post| post.seeds.len()).max().unwrap_or(1);
+    let mut out = format!(
+        "Model {}, {scale}, {seeds} {}. A value is the median of the seeds; in brackets stand the\n\
+         least and the most. Before is one seed of model {}.\n",
+        report.model_version,
+        if seeds == 1 { "seed" } else { "seeds" },
+        before.model_version
+    );
+    out.push_str(
+        "\n| post | fitted before | fitted now | chosen or assumed | rows decided | agree before \
+         | agree now | fragile |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for post in &report.posts {
+        out.push_str(&summary(post, before.post(post.number)));
+    }
+    for post in &report.posts {
+        out.push_str(&self::post(post, before.post(post.number)));
+    }
+    out
+}
+
+fn decided(post: &PostReport) -> impl Iterator<Item = (&PostTable, &Row)> {
+    let tables = post.tables.iter().filter(|table| table.form == TableForm::Rows);
+    let rows = tables.flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+    rows.filter(|(_, row)| judge(row) != Verdict::Shown)
+}
+
+fn summary(post: &PostReport, before: Option<&PostBefore>) -> String {
+    let own = |value: &&super::Fitted| value.origin == FittedOrigin::Fitted;
+    let fitted = post.fitted.0.iter().filter(own).count();
+    let agrees = |row: &Row| judge(row) == Verdict::Agrees;
+    let agreed = before.map(|before| {
+        let was = |(table, row): &(&PostTable, &Row)| {
+            before.row(&table.title, &row.what).is_some_and(|row| row.verdict == "agrees")
+        };
+        decided(post).filter(was).count()
+    });
+    let number = |number: Option<usize>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    format!(
+        "| {} | {} | {fitted} | {} | {} | {} | {} | {} |\n",
+        post.number,
+        number(before.map(|before| before.fitted)),
+        post.fitted.0.len() - fitted,
+        decided(post).count(),
+        number(agreed),
+        decided(post).filter(|(_, row)| agrees(row)).count(),
+        decided(post).filter(|(_, row)| row.is_fragile()).count(),
+    )
+}
+
+fn post(post: &PostReport, before: Option<&PostBefore>) -> String {
+    let mut out = format!(
+        "\n### Post {}: {}\n\n{}; {}.\n",
+        post.number,
+        post.title,
+        seeds(&post.seeds),
+        post.fitted_count()
+    );
+    let mut last = None;
+    for (table, row) in decided(post) {
+        if last != Some(&table.title) {
+            last = Some(&table.title);
+            let title = cell(&table.title);
+            let _ = write!(
+                out,
+                "\n| {title} | post | before | now | verdict |\n\
+                 | --- | ---: | ---: | ---: | --- |\n"
+            );
+        }
+        let was = before.and_then(|before| before.row(&table.title, &row.what));
+        out.push_str(&line(table, row, was));
+    }
+    out
+}
+
+fn line(table: &PostTable, row: &Row, was: Option<&RowBefore>) -> String {
+    let cells = table.columns.iter().zip(&row.cells);
+    let posted: Vec<_> = cells.filter(|(_, cell)| cell.posted.is_some()).collect();
+    let joined = |words: Vec<String>| cell(&words.join(" / "));
+    let names = posted.iter().map(|(column, _)| column.name.clone()).collect();
+    let figures = posted.iter().map(|(_, cell)| shown(cell.posted)).collect();
+    let now = posted.iter().map(|(_, cell)| ours(cell)).collect();
+    let then = posted.iter().map(|(column, _)| {
+        let found = was.and_then(|was| was.ours.iter().find(|(name, _)| *name == column.name));
+        found.map_or_else(|| "-".to_owned(), |(_, value)| shown(Some(*value)))
+    });
+    let mut verdict = match judge(row) {
+        Verdict::Agrees => "agrees",
+        Verdict::Misses => "**misses**",
+        Verdict::Warns => "outside",
+        Verdict::Shown => "shown",
+    }
+    .to_owned();
+    let same = was.is_some_and(|was| was.verdict == judge(row).word());
+    if let Some(was) = was.filter(|_| !same) {
+        let words = if was.verdict == "warns" { "outside" } else { &was.verdict };
+        let _ = write!(verdict, " (before: {words})");
+    }
+    if let Some(words) = fragile(row) {
+        let _ = write!(verdict, ", {words}");
+    }
+    let drawn = row.class == Class::Drawn;
+    if let Some(range) = row.cells.iter().find_map(|cell| cell.range).filter(|_| drawn) {
+        let _ = write!(verdict, ", {} of {} draws", range.as_posted, range.values);
+    }
+    format!(
+        "| {} ({}) | {} | {} | {} | {verdict} |\n",
+        cell(row.what.trim_end()),
+        joined(names),
+        joined(figures),
+        joined(then.collect()),
+        joined(now)
+    )
+}
+
+/// Words as a cell of a table.
+fn cell(words: &str) -> String {
+    words.replace('|', "\\|").replace('\n', " ")
+}
+
+/// A document with the part between its marks replaced.
+///
+/// # Errors
+/// One line: the marks are not there, once each and in order.
+pub fn put_into(document: &str, part: &str) -> Result<String, String> {
+    let wrong = || format!("has to have the lines {BEGIN} and {END}, once each");
+    let (before, rest) = document.split_once(BEGIN).ok_or_else(wrong)?;
+    let (_, after) = rest.split_once(END).ok_or_else(wrong)?;
+    if after.contains(BEGIN) || after.contains(END) {
+        return Err(wrong());
+    }
+    Ok(format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", part.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_replaced_between_its_marks_only() {
+        let document = format!("a\n{BEGIN}\nold\n{END}\nb\n");
+        let put = put_into(&document, "new\n").unwrap();
+        assert_eq!(put, format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n"));
+        assert_eq!(put_into(&put, "new\n").unwrap(), put);
+        assert!(put_into("a", "b").is_err());
+        assert!(put_into(&format!("{END} {BEGIN}"), "b").is_err());
+    }
+
+    #[test]
+    fn what_was_before_is_found_by_table_and_row() {
+        let row = |verdict: &str, value: u64| {
+            serde_json::json!({"what": "r", "verdict": verdict,
+                "cells": [{"ours": {"unit": "count", "value": value}}]})
+        };
+        let table = |title: &str, row: Value| {
+            let columns = [serde_json::json!({"name": "c"})];
+            serde_json::json!({"title": title, "columns": columns, "rows": [row]})
+        };
+        let json = serde_json::json!({"schema": "extant-lab-posts/1", "model_version": 1,
+            "posts": [{"number": 3, "fitted": ["a", "b"],
+                "tables": [table("t", row("agrees", 1)), table("u", row("misses", 2))]}]});
+        let before = Before::parse(&json.to_string()).unwrap();
+        let post = before.post(3).unwrap();
+        assert_eq!((post.fitted, before.model_version), (2, 1));
+        let found = post.row("u", "r").unwrap();
+        assert_eq!((found.verdict.as_str(), found.ours[0].1), ("misses", Quantity::Count(2)));
+        // Two tables have it, and neither is this one.
+        assert_eq!(post.row("v", "r"), None);
+        assert!(Before::parse("{}").is_err() && Before::parse("{").is_err());
+    }
+}
