@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 /// Names the schema.
 pub const SCHEMA: &str = "extant-lab-report/1";
 /// Rises when a model changes so that the same scenario gives other times.
-pub const MODEL_VERSION: u32 = 1;
+pub const MODEL_VERSION: u32 = 2;
 
 /// What a run gave.
 #[derive(Clone, PartialEq, Debug, Serialize)]
