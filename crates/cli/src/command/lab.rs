@@ -5,6 +5,7 @@
 //! run          a scenario gives a report
 //! replay       a trace on a drive, command by command
 //! requests     a trace of another system, of any length
+//! replay_options  what a replay is asked
 //! session      what programs asked of a mount, lived again on a drive
 //! fit          a drive file from a real device
 //! age          months of use of a volume
@@ -29,6 +30,7 @@ mod page;
 mod policies;
 mod posts;
 mod replay;
+mod replay_options;
 mod requests;
 mod run;
 mod session;

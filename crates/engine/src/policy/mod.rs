@@ -1,7 +1,8 @@
 //! Policies: pure functions of facts, chosen by name from one table.
 //!
 //! ```text
-//! preset       the columns of the table, and the presets that are its rows
+//! preset       the columns of the table, and the presets that are its rows; sources, where each
+//!              value comes from
 //! placement    where inodes go: spread, near, orlov, dirpref, flex, packed
 //! allocation   where blocks go: ext2_goal, reservation, freebsd, multi_block, packed;
 //!              metacluster, where map blocks go

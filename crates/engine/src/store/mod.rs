@@ -5,7 +5,8 @@
 //! handle      one operation's permission to change metadata
 //! sweep       freezes all dirty metadata at once and writes it stage by stage
 //! superblock  the fields of the superblock that change
-//! cache       frames: metadata blocks in memory (cache/fill: read, cache/sweep: written)
+//! cache       frames: metadata blocks in memory (cache/fill: read, cache/sweep: written,
+//!             cache/rollback: what may not be on the disk yet, taken out of what is written)
 //! journal     metadata reaches its place after a copy of it is durable in the log
 //! eviction    the order in which frames and nodes are evicted
 //! gate        keeps operations and the freezing of a sweep apart

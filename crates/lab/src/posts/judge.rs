@@ -3,33 +3,8 @@
 //! Everything is compared in whole numbers: a ratio of ratios is a product on either side.
 use super::limit::Limit;
 use super::report::{Cell, Class, Goal, PostReport, PostTable, PostsReport, Quantity, Range, Row};
+use super::verdict::Verdict;
 use serde::{Serialize, Serializer};
-
-/// What a row came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// It agrees as its class asks.
-    Agrees,
-    /// An exact row, a ratio or a bound that does not: a failure.
-    Misses,
-    /// An absolute row that does not: a warning.
-    Warns,
-    /// There is nothing to compare.
-    Shown,
-}
-
-impl Verdict {
-    /// As the JSON has it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Agrees => "agrees",
-            Verdict::Misses => "misses",
-            Verdict::Warns => "warns",
-            Verdict::Shown => "shown",
-        }
-    }
-}
 
 /// Judges a row. A cell that has a posted value and none of ours does not agree; a row in which
 /// nothing can be compared (a ratio with fewer than two posted values, a row without any) is shown

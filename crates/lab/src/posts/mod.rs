@@ -11,6 +11,7 @@
 //! ledger    a part of a document: each row before and now
 //! text      the tables for a terminal
 //! seeds     several seeds: medians and ranges; without a fitted value
+//! effects   what fitted values decide
 //! judge     whether a row agrees; a row as JSON
 //! standing  how `modern` compares with the other columns of a post
 //! tables    the rows of a post           figures  what a page draws besides
@@ -20,8 +21,10 @@
 //! names     reads a file: what it names is in it
 //! file      the file of a post, as types          fitted    what no source gives
 //! report    tables, rows and cells       limit    the least time that a drive could take
+//! verdict   what a row came to
 //! readdir_cost   what post 3 asks of the processor, in real time: no part of a report
 //! ```
+mod effects;
 mod figures;
 mod file;
 mod fitted;
@@ -40,10 +43,12 @@ mod standing;
 mod tables;
 pub(crate) mod text;
 mod value;
+mod verdict;
 
+pub use effects::{ChangedRow, FittedEffect};
 pub use file::Post;
-pub use fitted::{ChangedRow, Fitted, FittedEffect, FittedOrigin, FittedValues};
-pub use judge::{Verdict, judge};
+pub use fitted::{Fitted, FittedOrigin, FittedValues};
+pub use judge::judge;
 pub use limit::{Limit, Need};
 pub use readdir_cost::{ReaddirCost, readdir_cost};
 pub use report::{
@@ -52,6 +57,7 @@ pub use report::{
 };
 pub use seeds::{SEEDS_MAX, Seeds, over_seeds, run_seeds, without_fitted};
 pub use standing::{Frontier, FrontierPoint, NEAR_PERMILLE, Standing};
+pub use verdict::Verdict;
 
 use crate::report::{MODEL_VERSION, Report};
 use crate::scenario::ScenarioError;

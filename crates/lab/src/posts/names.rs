@@ -1,6 +1,5 @@
 //! Reads the file of a post, and checks that the names in it are names of something in it.
 use super::file::{ColumnSpec, Drawing, LimitSpec, Post, RowSpec, RunSpec, TableSpec};
-use super::fitted;
 use super::limits;
 use crate::scenario;
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ fn check(post: &Post) -> Result<(), String> {
         known_change(post, system.change.as_deref())?;
     }
     post.run.iter().try_for_each(|run| self::run(post, run))?;
-    fitted::check(post)?;
+    fitted_runs(post)?;
     post.table.iter().try_for_each(|table| self::table(post, table))?;
     for figure in &post.figure {
         known_run(post, &figure.run)?;
@@ -128,4 +127,18 @@ fn row(post: &Post, table: &TableSpec, row: &RowSpec) -> Result<(), String> {
         Some(LimitSpec::Computed(name)) if !limits::is_known(name) => Err(unknown("limit", name)),
         _ => Ok(()),
     }
+}
+
+/// The runs that its fitted values name are there.
+///
+/// # Errors
+/// The first that is not.
+fn fitted_runs(post: &Post) -> Result<(), String> {
+    let named = post.fitted.iter().filter_map(|value| value.without.as_ref());
+    for run in named.flat_map(|without| &without.runs) {
+        if !post.run.iter().any(|known| known.name == *run) {
+            return Err(format!("{run:?}: there is no such run"));
+        }
+    }
+    Ok(())
 }

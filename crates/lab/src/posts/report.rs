@@ -1,7 +1,7 @@
 //! What the posts come to: tables of what each measured and what the model gives.
 use super::fitted::FittedValues;
-use super::judge::Verdict;
 use super::limit::Limit;
+use super::verdict::Verdict;
 use extant_chart::Figure;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 //! The first seed is the scenarios' own, or the one that is asked for; the others follow it, one by
 //! one. Of an even number of values the median is the lower of the two in the middle, so that it
 //! is always a value that was measured.
-use super::fitted::{self, FittedEffect};
+use super::effects::{self, FittedEffect};
 use super::limit::Limit;
 use super::report::{Cell, PostReport, PostTable, PostsReport, Quantity, Range, Row, TableForm};
 use super::{POSTS, SCHEMA, Verdict, Work, find, judge, run};
@@ -97,7 +97,7 @@ pub fn without_fitted(
                 Some(_) => {
                     let work = Work { without_fitted: Some(at), ..seeds.work };
                     let without = run_seeds(&[report.number], Seeds { work, ..seeds }, progress)?;
-                    without.posts.first().map(|without| fitted::changed(report, without))
+                    without.posts.first().map(|without| effects::changed(report, without))
                 }
             };
             effects.push(FittedEffect { post: report.number, fitted: value.clone(), changed });
@@ -124,6 +124,7 @@ fn side_by_side(
             }
         }
     };
+    // tidy: thread because each run of a seed has its own clock, and nothing here waits on it
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, jobs.len().max(1)) {
             scope.spawn(work);

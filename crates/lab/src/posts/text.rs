@@ -1,9 +1,10 @@
 //! Reports of posts as text: every row of every table, the bad ones and those that are not modelled
 //! too.
-use super::judge::{Verdict, judge};
+use super::judge::judge;
 use super::limit::Limit;
 use super::report::{Cell, Class, PostReport, PostTable, PostsReport, Quantity, Range, Row, Scale};
 use super::standing::Frontier;
+use super::verdict::Verdict;
 use Alignment::{Left, Right};
 use extant_chart::{Alignment, Table, beside, wrapped};
 

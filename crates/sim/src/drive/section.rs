@@ -212,6 +212,7 @@ impl<'a> Section<'a> {
     }
 
     /// `true` or `false`, or the default when the key is absent.
+    // tidy: boolean because it is the default of a key that is one
     pub fn flag_or(&mut self, key: &str, default: bool) -> Result<bool, FileError> {
         let Some(value) = self.find(key) else {
             return Ok(default);

@@ -1,8 +1,8 @@
 //! Traces of other systems, request by request, however long they are.
 //!
 //! *Invariants*: at most [`WINDOW`] requests are kept; what is read comes in the order of its
-//! times, as far as the window reaches. A line that says nothing sensible ends the reading, with its
-//! number. Only requests of one volume are given.
+//! times, as far as the window reaches. A line that says nothing sensible ends the reading, with
+//! its number. Only requests of one volume are given.
 //!
 //! | format | described by | times | places | response times |
 //! | --- | --- | --- | --- | --- |

@@ -1,6 +1,6 @@
 //! A trace of another system on a drive, request by request: sums and distributions, for traces of
 //! any length.
-use super::replay::Arguments;
+use super::replay_options::Arguments;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_archive::Decompressed;

@@ -227,6 +227,7 @@ impl Segments {
 
     /// Ends the stream at that time, or at the end of the sector that is under the head; where it
     /// leaves the arm.
+    // tidy: boolean because it is the drive's fact of that name
     pub fn stop(&mut self, layout: &Layout, now: u64, ends_in_sector: bool) -> Option<Arm> {
         if let Some(arm) = self.run(layout, now) {
             return Some(arm);
