@@ -1,5 +1,5 @@
-//! What fitted values decide: how many there are beside how many rows, and which rows change when one
-//! is taken away.
+//! What fitted values decide: how many there are beside how many rows, and which rows change when
+//! one is taken away.
 use super::fitted::{Fitted, FittedOrigin};
 use super::judge::judge;
 use super::report::{PostReport, Row};
