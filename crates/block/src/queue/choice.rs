@@ -202,7 +202,8 @@ mod tests {
         let cases = [
             (
                 "escalator",
-                "noop, linus, deadline, anticipatory, cfq-2.6.20, cfq-2.6.23, c-look, turns",
+                "noop, linus, linus-2.4.20, read-latency, deadline, anticipatory, cfq-2.6.20, \
+                 cfq-2.6.23, c-look, turns",
             ),
             ("", "no elevator is named"),
             ("linus\n(1)x", "parentheses"),

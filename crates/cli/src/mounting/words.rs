@@ -576,7 +576,7 @@ mod tests {
     fn any_column_can_be_chosen() {
         let words = "policies=linux-2.6:placement=parent:elevator=linus(20000,20000),ro";
         assert_eq!(column(words, "placement"), "parent");
-        assert_eq!(column(words, "throttle"), "bdflush");
+        assert_eq!(column(words, "throttle"), "global-2.6.22");
         assert_eq!(column(words, "commit"), "5s");
         assert_eq!(column(words, "elevator"), "linus(20000,20000)");
         assert_eq!(column("policies=throttle=inline,commit=7", "throttle"), "inline");
