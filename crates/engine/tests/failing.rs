@@ -120,7 +120,7 @@ const ROWS: &[(Profile, u32, &str, u64)] = &[
     (Profile::Ext2, 1024, "linux-2.4-akpm", 256 * KIB),
     (Profile::Ext4, 1024, "modern", 64 * KIB),
     (Profile::Ext4, 4096, "modern", 4 * MIB),
-    (Profile::Ext3, 1024, "linux-2.6", 256 * KIB),
+    (Profile::Ext3, 1024, "linux-2.6,barrier=flush", 256 * KIB),
     (Profile::Ext2, 1024, "freebsd-5.2", 256 * KIB),
     (Profile::Ext4, 1024, "modern,mount=sync,throttle=inline", 64 * KIB),
     (Profile::Ext2, 1024, "packed", 4 * MIB),

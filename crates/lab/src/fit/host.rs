@@ -86,6 +86,10 @@ impl HostStore {
                 let message = "has content; writes go to a new file only";
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
             }
+            if found.nlink() > 1 {
+                let message = "has another name, under which what is written would stay";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+            }
         }
         let mut options = OpenOptions::new();
         let file = open(path, options.read(true).write(true).create(true), caching);

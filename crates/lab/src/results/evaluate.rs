@@ -148,8 +148,17 @@ impl Scope<'_> {
             }
             Expression::Figure(figure, row) => {
                 // Of several copies the row of all together comes first.
-                let found = self.rows(row).first().copied().ok_or_else(|| row.missing())?;
-                found.figure(*figure)
+                let rows = self.rows(row);
+                let found = rows.first().copied().ok_or_else(|| row.missing())?;
+                let is_other =
+                    |other: &&Found| (other.process, other.copy) == (found.process, found.copy);
+                match rows.iter().filter(is_other).count() {
+                    1 => found.figure(*figure),
+                    several => Err(format!(
+                        "{:?} means {several} rows: sum(..) or another makes them one",
+                        row.name
+                    )),
+                }
             }
             Expression::Result(name) => {
                 let found = self.known.iter().find(|(known, _)| known == name);

@@ -230,12 +230,31 @@ fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<Dri
     let Some(DeValue::Table(changes)) = changes else {
         return Err(table.error("override", "has to be a table, as in a drive file"));
     };
+    if let Some(facts) = &spec.facts
+        && let Some(key) = decided_by_facts(changes)
+    {
+        let reason = format!("{key} is decided by {facts}: change it there, or a copy without it");
+        return Err(table.error("override", reason));
+    }
     let mut merged = base.into_inner();
     merge(&mut merged, changes);
     // What is wrong comes from the changes: what they change is sound.
     let source = Source { file: "", text: "" };
     let changed = drive_file::changed(Section::root(&source, &merged), &spec);
     changed.map_err(|error| table.error("override", format!("{}: {}", error.key, error.reason)))
+}
+
+/// The first key of an override that facts of a controller decide, whatever a drive file says.
+fn decided_by_facts(changes: &DeTable<'_>) -> Option<String> {
+    let whole = ["overhead_ms", "controller", "bus"];
+    if let Some(table) = whole.into_iter().find(|key| changes.contains_key(*key)) {
+        return Some(table.to_owned());
+    }
+    let Some(DeValue::Table(cache)) = changes.get("cache").map(|value| value.get_ref()) else {
+        return None;
+    };
+    let mut keys = cache.keys().map(|key| key.get_ref());
+    keys.find(|key| !key.starts_with("look_ahead")).map(|key| format!("cache.{key}"))
 }
 
 fn parse_filesystems(

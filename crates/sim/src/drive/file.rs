@@ -78,7 +78,8 @@ impl DriveSpec {
 /// the file and, where there is one, line and key.
 pub fn load(path: &Path) -> Result<DriveSpec, FileError> {
     let beside = path.file_name().map(|name| path.with_file_name("facts").join(name));
-    load_with(path, beside.filter(|facts| facts.is_file()).as_deref())
+    // What is there and cannot be read is an error: without it the drive would be another.
+    load_with(path, beside.filter(|facts| facts.symlink_metadata().is_ok()).as_deref())
 }
 
 /// As [`load`], with the facts of that file.

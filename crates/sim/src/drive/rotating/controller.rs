@@ -53,7 +53,8 @@ impl Controller {
     /// Reads the tables `controller` and `bus` of a file, where it has them.
     ///
     /// # Errors
-    /// A value that no drive has: file, line, key, reason. Words that are not known are no error.
+    /// A value that no drive has, or another word of `bus`: file, line, key, reason. Words of
+    /// `controller` that are not known are no error.
     pub fn read(section: &mut Section<'_>) -> Result<Option<Controller>, FileError> {
         let words = section.optional_section("controller")?;
         let bus = section.optional_section("bus")?;
@@ -74,6 +75,7 @@ impl Controller {
             };
             let read = time("read_block_transfer_ms")?;
             let write = time("write_block_transfer_ms")?;
+            bus.finish()?;
             controller.is_bus_known = read.or(write).is_some();
             controller.bus_read_ps = read.or(controller.bus_read_ps);
             controller.bus_write_ps = write.or(controller.bus_write_ps);

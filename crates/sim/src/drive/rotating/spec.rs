@@ -69,12 +69,18 @@ impl RotatingSpec {
     /// | `controller`, `bus` | the same in the words of the measured drives' facts | |
     /// | `geometry` | instead of `cylinders` and zones, a data sheet's `capacity_bytes`, `outer_mb_per_s`, `inner_mb_per_s` (sustained, with all switches) and number of `zones` | 16 zones |
     ///
-    /// `controller` is what is known from elsewhere; it is preferred to the file's own.
+    /// `controller` is what is known from elsewhere. A file that has facts of its own takes none.
     pub(in crate::drive) fn from_section(
         section: &mut Section<'_>,
         controller: Option<&Controller>,
     ) -> Result<RotatingSpec, FileError> {
         let own = Controller::read(section)?;
+        if own.is_some() && controller.is_some() {
+            return Err(section.error(
+                "controller",
+                "its own facts and those of another file: one of them has to go",
+            ));
+        }
         // Thousandths of turns a minute: 60 s in ns over it.
         let rpm = section.decimal_within("rpm", 3, 100_000..=100_000_000, None)?.unsigned_abs();
         let heads = section.whole_within("heads", 1..=MOST_HEADS, None)?;
