@@ -69,13 +69,12 @@ fn goal_is_met(table: &PostTable) {
 }
 
 /// What fits into clusters is checked faster than what spills out of them, wherever they are; and
-/// that faster than vanilla.
+/// that faster than vanilla. So our check finds: in the order of e2fsck volumes as small as these
+/// take nearly the same time, since ext3 lays their indirect blocks almost in a row.
 fn clusters_answer(table: &PostTable) {
-    let (small, large) = (all(table, "32 blocks: fsck"), all(table, "512 blocks: fsck"));
+    let (small, large) = (all(table, "32 blocks: our check"), all(table, "512 blocks: our check"));
     for position in 1..4 {
-        // Nine tenths of the map blocks spill out of 32, so it hardly matters (to 2 %).
-        let is_no_worse = 50 * small[position] < 51 * small[0];
-        assert!(is_no_worse, "a small cluster is no worse than none: {small:?}");
+        assert!(small[position] < small[0], "a small cluster is better than none: {small:?}");
         assert!(2 * large[position] < small[position], "a large one than a small one: {large:?}");
     }
 }
@@ -86,8 +85,8 @@ fn sizes_answer(table: &PostTable) {
     assert_eq!(all(table, "4KiB: indirect blocks"), [0, 0]);
     let small = all(table, "4KiB: fsck");
     assert!(small[0].abs_diff(small[1]) * 50 <= small[0], "{small:?}");
-    let large = all(table, "1MiB: fsck");
-    assert!(2 * large[1] < large[0], "{large:?}");
+    let large = all(table, "1MiB: our check");
+    assert!(5 * large[1] < 4 * large[0], "{large:?}");
 }
 
 /// The last block of a volume is used, with clusters of any size and place.
