@@ -211,7 +211,9 @@ impl Core {
 
     /// Starts to write everything that became dirty before `before`, oldest first.
     pub(crate) fn write_all_older(&self, before: u64) -> Result<()> {
-        self.backlog.lock().clear();
+        // Dropped when the lock is open again: the last of an inode's nodes may be among them.
+        let forgotten = std::mem::take(&mut *self.backlog.lock());
+        drop(forgotten);
         let mut buffers = self.buffers(before);
         self.write_buffers(&mut buffers, u64::MAX).map(drop)
     }
