@@ -121,8 +121,8 @@ pub fn part(report: &PostsReport, before: &Before) -> String {
     };
     let seeds = report.posts.iter().map(|post| post.seeds.len()).max().unwrap_or(1);
     let mut out = format!(
-        "Model {}, {scale}, {seeds} {}. A value is the median of the seeds; in brackets stand the\n\
-         least and the most. Before is one seed of model {}.\n",
+        "Model {}, {scale}, {seeds} {}. A value is the median of the seeds; in brackets stand\n\
+         the least and the most. Before is one seed of model {}.\n",
         report.model_version,
         if seeds == 1 { "seed" } else { "seeds" },
         before.model_version
