@@ -49,15 +49,13 @@ fn by_columns(line: &[u8]) -> Option<Recognised> {
     let format = match &columns[..] {
         [time, _, disk, _, rest @ ..] if rest.len() == 3 => {
             let numbers = [time, disk].into_iter().chain(rest);
-            numbers.into_iter().all(|text| is_number(text)).then_some(RequestFormat::Msr)?
+            numbers.into_iter().all(&is_number).then_some(RequestFormat::Msr)?
         }
         [device, b"R" | b"W", rest @ ..] if rest.len() == 3 => {
             let numbers = [device].into_iter().chain(rest);
-            numbers.into_iter().all(|text| is_number(text)).then_some(RequestFormat::Alibaba)?
+            numbers.into_iter().all(&is_number).then_some(RequestFormat::Alibaba)?
         }
-        [_, _, _, b"0" | b"1", _] if columns.iter().all(|text| is_number(text)) => {
-            RequestFormat::Tencent
-        }
+        [_, _, _, b"0" | b"1", _] if columns.iter().all(is_number) => RequestFormat::Tencent,
         _ => return None,
     };
     Some(Recognised::Requests(format))

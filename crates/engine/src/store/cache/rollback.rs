@@ -162,9 +162,8 @@ impl Rollback {
             if StoredInode::new(slot).links() == 0 {
                 let offset = at as usize * size;
                 let before = durable.and_then(|durable| durable.get(offset..offset + size));
-                match before.filter(|before| StoredInode::new(before).links() > 0) {
-                    Some(before) => slot.copy_from_slice(before),
-                    None => {}
+                if let Some(before) = before.filter(|before| StoredInode::new(before).links() > 0) {
+                    slot.copy_from_slice(before);
                 }
             } else if let Some(lost) = changes.removals.get(&ino) {
                 let mut inode = Inode::decode(slot, &self.superblock);
