@@ -391,10 +391,8 @@ fn facts_beside(name: &str) -> Option<String> {
 fn words_of_files(file: &str, text: &str) -> Result<Vec<String>> {
     fn walk(key: &str, value: &DeValue<'_>, out: &mut Vec<String>) {
         match value {
-            DeValue::String(words) if FILE_KEYS.contains(&key) => {
-                if words.contains(['/', '.']) {
-                    out.push(words.to_string());
-                }
+            DeValue::String(words) if FILE_KEYS.contains(&key) && words.contains(['/', '.']) => {
+                out.push(words.to_string());
             }
             DeValue::Array(all) => all.iter().for_each(|one| walk(key, one.get_ref(), out)),
             DeValue::Table(table) => {

@@ -59,7 +59,7 @@ pub(super) struct Without {
 #[serde(untagged)]
 enum Written {
     Words(String),
-    Table(Table),
+    Table(Box<Table>),
 }
 
 #[derive(Deserialize)]
