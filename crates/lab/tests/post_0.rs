@@ -14,7 +14,10 @@ fn value(quantity: Option<Quantity>) -> u64 {
 /// Rows in which the last column is not below all others.
 fn not_better(table: &PostTable) -> Vec<&str> {
     let rows = table.rows.iter().filter(|row| {
-        let ours: Vec<u64> = row.cells.iter().map(|cell| value(cell.ours)).collect();
+        // One column is of a single row.
+        let cells = row.cells.iter().filter(|cell| cell.ours.is_some());
+        let ours: Vec<u64> = cells.map(|cell| value(cell.ours)).collect();
+        assert!(ours.len() + 1 >= row.cells.len());
         let (modern, others) = ours.split_last().expect("there are columns");
         others.iter().any(|other| modern >= other)
     });

@@ -1,5 +1,6 @@
 //! The scenario file as a whole: what it says of drives, file systems and processes, checked.
 use super::changes::{Changes, merge};
+use super::format::parse_format;
 use super::results::parse_results;
 use super::step::{Action, End, Surroundings, each_step, parse_life, parse_steps, parse_tree};
 use super::tree::TreeSpec;
@@ -9,13 +10,9 @@ use super::{
 };
 use crate::fields::{self, Result};
 use crate::session;
-use extant_engine::mkfs::{self, FormatOptions, JournalWish, Profile, default_wishes};
 use extant_engine::preset::{Policies, preset};
-use extant_format::layout::{Inodes, Wishes};
-use extant_format::superblock::{Feature, Features, HashVersion};
 use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use extant_sim::drive::presets::PRESETS;
-use extant_sim::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,8 +29,6 @@ const MEMORY_DEFAULT: u64 = 256 << 20;
 /// All file systems together have no more memory than this.
 pub(super) const MEMORY_MAX: u64 = 1 << 40;
 const MEMORY_MIN: u64 = 1 << 20;
-/// When volumes are made, unless the file says otherwise: the first second of 2001.
-const CREATED_SECONDS: u64 = 978_307_200;
 
 /// The scenario of that name: a built-in one, or else a file.
 ///
@@ -297,9 +292,9 @@ fn parse_filesystem(
         None => Origin::Format(Box::new(parse_format(
             table,
             &name,
-            drives[drive].spec.build(0).info().bytes,
-            offset,
-            machine,
+            &policies,
+            drives[drive].spec.build(0).info().bytes.saturating_sub(offset),
+            machine.seed,
         )?)),
     };
     let data = table.choice(
@@ -351,125 +346,6 @@ fn parse_policies(table: &mut Section<'_>) -> Result<Policies> {
     let mut choices: Vec<(&str, &str)> = kept.collect();
     choices.extend(chosen.iter().map(|(column, choice)| (column.as_str(), choice.as_str())));
     Policies::with(row, choices).map_err(|error| table.error("policies", error.to_string()))
-}
-
-fn parse_format(
-    table: &mut Section<'_>,
-    name: &str,
-    drive_bytes: u64,
-    offset: u64,
-    machine: &Machine<'_>,
-) -> Result<FormatOptions> {
-    let profiles = [("ext2", Profile::Ext2), ("ext3", Profile::Ext3), ("ext4", Profile::Ext4)];
-    let profile = table.choice("profile", &profiles, Profile::Ext4)?;
-    let room = drive_bytes.saturating_sub(offset);
-    let bytes = fields::size(table, "size", 1..=crate::quantity::SIZE_MAX)?.unwrap_or(room);
-    if bytes > room {
-        return Err(table.error(
-            "size",
-            format!("{bytes} bytes from byte {offset} on do not fit on a drive of {drive_bytes}"),
-        ));
-    }
-    let block_size = fields::size(table, "block_size", 1024..=65536)?.map(|size| size as u32);
-    let mut wishes = default_wishes(profile, bytes, block_size);
-    wishes.created_seconds = CREATED_SECONDS;
-    identify(&mut wishes, machine.seed, name);
-    parse_wishes(table, &mut wishes)?;
-    let mut options = FormatOptions::new(wishes);
-    options.journal = parse_journal(table)?;
-    mkfs::plan(&options).map_err(|error| table.error("size", error.to_string()))?;
-    Ok(options)
-}
-
-/// Gives a volume of this name the UUID and the hash seed that the scenario's seed decides.
-pub(super) fn identify(wishes: &mut Wishes, seed: u64, name: &str) {
-    let mut random = Random::for_part(seed, name);
-    for piece in wishes.uuid.chunks_mut(8) {
-        piece.copy_from_slice(&random.next_u64().to_be_bytes());
-    }
-    // A random UUID of RFC 4122.
-    wishes.uuid[6] = wishes.uuid[6] & 0x0f | 0x40;
-    wishes.uuid[8] = wishes.uuid[8] & 0x3f | 0x80;
-    wishes.hash_seed = std::array::from_fn(|_| random.next_u64() as u32);
-}
-
-fn parse_wishes(table: &mut Section<'_>, wishes: &mut Wishes) -> Result<()> {
-    parse_features(table, &mut wishes.features)?;
-    if let Some(size) = fields::size(table, "inode_size", 128..=65536)? {
-        wishes.inode_size = size as u16;
-    }
-    if let Some(blocks) = fields::count(table, "blocks", 1..=1 << 48)? {
-        wishes.blocks = wishes.blocks.min(blocks);
-    }
-    wishes.blocks_per_group =
-        fields::count(table, "blocks_per_group", 256..=65528)?.map(|blocks| blocks as u32);
-    let per_group = fields::count(table, "inodes_per_group", 8..=1 << 24)?;
-    let ratio = fields::size(table, "bytes_per_inode", 1024..=64 << 20)?;
-    let inodes = fields::count(table, "inodes", 16..=u32::MAX.into())?;
-    let blocks_per_group = wishes.blocks_per_group.unwrap_or((8 * wishes.block_size).min(65528));
-    let groups = wishes.blocks.div_ceil(blocks_per_group.into());
-    wishes.inodes = match (per_group, ratio, inodes) {
-        (None, None, None) => wishes.inodes,
-        (Some(inodes), None, None) => Inodes::AtLeast(inodes.saturating_mul(groups)),
-        (None, Some(bytes), None) => Inodes::BytesPerInode(bytes),
-        (None, None, Some(inodes)) => Inodes::AtLeast(inodes),
-        _ => {
-            return Err(table.error(
-                "inodes",
-                "only one of inodes, inodes_per_group and bytes_per_inode can be given",
-            ));
-        }
-    };
-    if let Some(reserved) = table
-        .has("reserved_percent")
-        .then(|| table.decimal_within("reserved_percent", 3, 0..=50_000, None))
-    {
-        wishes.reserved_ratio = reserved? as f64 / 100_000.0;
-    }
-    let flexible =
-        table.whole_within("flex_groups", 1..=1 << 16, Some(wishes.flex_groups.into()))?;
-    wishes.flex_groups = flexible as u32;
-    let hashes = [
-        ("legacy", HashVersion::Legacy),
-        ("half_md4", HashVersion::HalfMd4),
-        ("tea", HashVersion::Tea),
-    ];
-    wishes.hash_version = table.choice("hash", &hashes, wishes.hash_version)?;
-    Ok(())
-}
-
-/// `features = ["^resize_inode", "dir_index"]`, as `mke2fs -O`; `none` first takes all away.
-fn parse_features(table: &mut Section<'_>, features: &mut Features) -> Result<()> {
-    for word in fields::words(table, "features")? {
-        if word == "none" {
-            *features = Features::default();
-            continue;
-        }
-        let name = word.strip_prefix('^').unwrap_or(&word);
-        let feature = Feature::from_name(name).filter(|feature| feature.is_made());
-        let feature = feature.ok_or_else(|| {
-            table.error("features", format!("unknown or unsupported feature {name:?}"))
-        })?;
-        match word.starts_with('^') {
-            true => features.clear(feature),
-            false => features.set(feature),
-        }
-    }
-    Ok(())
-}
-
-fn parse_journal(table: &mut Section<'_>) -> Result<JournalWish> {
-    match table.optional_text("journal")? {
-        None | Some("default") => Ok(JournalWish::Default),
-        Some("none") => Ok(JournalWish::None),
-        Some(blocks) => match blocks.parse() {
-            Ok(blocks) => Ok(JournalWish::Blocks(blocks)),
-            Err(_) => Err(table.error(
-                "journal",
-                "has to be \"default\", \"none\", or a number of blocks as a string",
-            )),
-        },
-    }
 }
 
 fn parse_processes(

@@ -55,6 +55,7 @@
 //! options         how a scenario is run
 //! builtin         the scenarios that are built in
 //! file            the file as a whole: drives, file systems, processes
+//! format          the volume of a file system, of today or of its preset's time
 //! results         what a file computes from its measures
 //! changes         other values than those of the file
 //! step            what steps do (files: single ones); parse and volumes: how a file says it
@@ -71,6 +72,7 @@ mod error;
 mod file;
 mod files;
 mod filling;
+mod format;
 mod image;
 mod machine;
 mod making;

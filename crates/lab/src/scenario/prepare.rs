@@ -1,5 +1,5 @@
 //! What is decided before a run: the options, the trees, and whether it can fit.
-use super::file;
+use super::format;
 use super::options::RunOptions;
 use super::step::{Action, Among, Deed, Direction, OnImage, PlacedFiles, Step, Targets, each_step};
 use super::tree::{Tree, TreeSpec};
@@ -59,7 +59,7 @@ fn reseed(scenario: &mut Scenario, seed: u64) {
     scenario.seed = seed;
     for entry in &mut scenario.filesystems {
         if let Origin::Format(format) = &mut entry.origin {
-            file::identify(&mut format.wishes, seed, &entry.name);
+            format::identify(&mut format.wishes, seed, &entry.name);
         }
     }
 }
