@@ -176,9 +176,12 @@ impl Capsule {
             let words = format!("is of schema {:?}; known is {SCHEMA:?}", capsule.schema);
             return Err(error(words));
         }
-        match capsule.parts.is_empty() {
-            true => Err(error("holds no scenario")),
-            false => Ok(capsule),
+        if capsule.parts.is_empty() {
+            return Err(error("holds no scenario"));
+        }
+        match capsule.parts.iter().find(|part| part.options.scale == 0) {
+            Some(part) => Err(error(format!("{}: scale has to be at least 1", part.scenario))),
+            None => Ok(capsule),
         }
     }
 
@@ -214,7 +217,7 @@ impl Part {
         let options = RunOptions {
             policies: self.options.preset.clone(),
             seed: Some(self.options.seed),
-            scale: self.options.scale.max(1),
+            scale: self.options.scale,
             ..RunOptions::default()
         };
         let ran = scenario::run(&scenario, &options).map_err(|failed| error(failed.to_string()))?;

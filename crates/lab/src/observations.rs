@@ -154,7 +154,7 @@ fn of_row(
         .collect()
 }
 
-/// A run: its drives, measures, steps, kinds of calls and layouts, told apart by `kind`.
+/// A run: its results, drives, measures, steps, kinds of calls and layouts, told apart by `kind`.
 pub fn of_report(report: &Report) -> Observations<'static> {
     const FIRST: [&str; 10] = [
         "scenario",
@@ -181,6 +181,7 @@ pub fn of_report(report: &Report) -> Observations<'static> {
         all.extend(flat.into_iter().filter(|(key, _)| key != "name"));
         objects.push(all);
     };
+    report.results.iter().for_each(|one| add("result", &one.name, flat(one)));
     for drive in &report.drives {
         let mut flat = flat(drive);
         flat.retain(|key, _| !key.starts_with("spec_"));

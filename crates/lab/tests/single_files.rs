@@ -126,7 +126,11 @@ fn each_deed_does_what_it_says() {
     assert_eq!(size(&deed(r#"step = "truncate", bytes = 10"#), path), Some(10));
     assert_eq!(size(&deed(r#"step = "truncate", bytes = "1G""#), path), Some(1 << 30));
     assert_eq!(size(&deed(r#"step = "overwrite", bytes = "4K""#), path), Some(8192));
-    assert_eq!(size(&deed(r#"step = "overwrite", offset = 8000, bytes = "4K""#), path), Some(8192));
+    let some = format!(r#"{MAKE}{{ step = "overwrite", offset = 4096, bytes = "4K", {one} }}"#);
+    assert_eq!(run(&some).report.steps[1].work.bytes_written, 4096);
+    // Of the files of a tree as much as they have.
+    let rest = r#"{ step = "overwrite", at = "/t", tree = "files", offset = 8000, bytes = "4K" }"#;
+    assert_eq!(run(&format!("{MAKE}{rest}")).report.steps[1].work.bytes_written, 10 * 192);
     assert_eq!(size(&deed(r#"step = "rewrite", bytes = "3K""#), path), Some(3072));
     assert_eq!(size(&deed(r#"step = "rewrite""#), path), Some(8192));
     assert_eq!(size(&deed(r#"step = "rename", to = "/moved""#), path), None);
@@ -149,6 +153,16 @@ fn each_deed_does_what_it_says() {
     let work =
         run(&format!("{MAKE}{{ step = \"read\", at = \"/t\", every = 2 }}")).report.steps[1].work;
     assert_eq!((work.files, work.bytes_read), (5, 5 * 8192));
+}
+
+/// What is gone does not shift the numbers of what is left.
+#[test]
+fn the_number_of_a_file_stays_its_own() {
+    let steps = format!(
+        "{MAKE}{{ step = \"repeat\", count = 4, steps = [ {{ step = \"remove\", at = \"/t\", tree \
+         = \"files\", number = \"{{r}}\" }} ] }}"
+    );
+    assert_eq!(names(&run(&steps)), numbered(&[4, 5, 6, 7, 8, 9]));
 }
 
 #[test]
@@ -434,6 +448,26 @@ fn what_cannot_be_is_refused_in_one_line() {
             "test.toml:19: process p: append: /: is a directory",
         ),
     ];
+    let made = [
+        (
+            r#"{ step = "overwrite", offset = 8000, bytes = "4K", path = "/t/dir-0/file-1" }"#,
+            "test.toml:20: process p: overwrite: /t/dir-0/file-1: 4096 bytes were to be \
+             overwritten, and only 192 lie there",
+        ),
+        (
+            r#"{ step = "remove", at = "/t", tree = "files", draw = 11 }"#,
+            "test.toml:20: process p: remove: /t: has 10 files, and 11 of them cannot be drawn",
+        ),
+        (
+            r#"{ step = "repeat", count = 2, steps = [
+                { step = "remove", at = "/t", tree = "files", number = 3 }] }"#,
+            "test.toml:21: process p: remove: /t: its file of number 3 was removed or renamed",
+        ),
+    ];
+    for (step, start) in made {
+        let error = failure(&format!("{MAKE}\n{step}"));
+        assert!(error.starts_with(start), "{error}\nnot {start}");
+    }
     for (step, start) in cases {
         let error = failure(step);
         assert!(error.starts_with(start), "{error}\nnot {start}");

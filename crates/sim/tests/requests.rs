@@ -125,6 +125,11 @@ fn blkparse_is_read_as_its_manual_says() {
         request(1803, Operation::Flush, 0, 0, None),
     ];
     assert_eq!(all(RequestFormat::Blkparse, text.as_bytes()), expected);
+    // A packet command has no blocks; a transfer without them was cut off.
+    let packet = "8,0 3 1 0.0 697 Q R 36 (12 00 00 00 24 00) [hald]\n";
+    assert_eq!(all(RequestFormat::Blkparse, packet.as_bytes()), []);
+    let cut = refusal(RequestFormat::Blkparse, b"8,0 3 1 0.0 697 Q W 223490\n");
+    assert!(cut.contains("the number of sectors is missing"), "{cut}");
     let dispatched = "8,0 3 7 0.000006000 697 D W 223490 + 8 [kjournald]\n\
                       8,0 3 9 0.000007000 697 Q W 8 + 8 [kjournald]\n";
     assert_eq!(all(RequestFormat::Blkparse, dispatched.as_bytes()), [expected[0]]);

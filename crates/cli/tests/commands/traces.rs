@@ -78,6 +78,12 @@ fn compressed_traces_are_recognised_and_read() {
 #[test]
 fn what_is_wrong_with_a_foreign_trace_is_one_line() {
     let folder = Scratch::new("extant-lab-foreign-wrong");
+    for (name, text) in [("none.csv", ""), ("none.log", "fio version 2 iolog\n/f add\n")] {
+        let none = written(&folder, name, text);
+        let format = if name == "none.csv" { "msr" } else { "fio-iolog" };
+        let (code, line) = failure(&replay(&none, &["--format", format]));
+        assert!(code == 1 && line.contains("holds no request"), "{line}");
+    }
     let bad = written(&folder, "bad.csv", "7,R,0,4096,1\n7,R,many,4096,2\n");
     let (code, errors) = failure(&replay(&bad, &[]));
     assert!(code == 1 && errors.contains("bad.csv:2: offset: \"many\""), "{errors}");

@@ -41,6 +41,24 @@ impl Candidates {
         }
     }
 
+    /// The index of the file of this number: of a tree, the number that it was made with.
+    fn of_number(&self, number: u64) -> Result<u64, String> {
+        match self {
+            Candidates::Tree(tree, left) => {
+                let files = tree.totals().files;
+                let found = left.iter().position(|file| u64::from(*file) == number);
+                found.map(|index| index as u64).ok_or_else(|| match number < files {
+                    true => format!("its file of number {number} was removed or renamed"),
+                    false => format!("has {files} files, and none of number {number}"),
+                })
+            }
+            Candidates::Paths(paths) if number < paths.len() as u64 => Ok(number),
+            Candidates::Paths(paths) => {
+                Err(format!("has {} files, and none of number {number}", paths.len()))
+            }
+        }
+    }
+
     fn take(&self, at: &str, index: u64) -> Chosen {
         match self {
             Candidates::Tree(tree, numbers) => {
@@ -76,7 +94,7 @@ impl Worker {
             Among::Found(order) => (Candidates::Paths(self.files_below(&at, *order)?), None),
         };
         let indices = self
-            .indices(targets.which, deed, candidates.len())
+            .indices(targets.which, deed, &candidates)
             .map_err(|reason| Stop::Failed(format!("{at}: {reason}")))?;
         let mut files: Vec<Chosen> =
             indices.into_iter().map(|index| candidates.take(&at, index)).collect();
@@ -92,7 +110,13 @@ impl Worker {
     }
 
     /// Which of `count` candidates.
-    fn indices(&mut self, which: Which, deed: &Deed, count: u64) -> Result<Vec<u64>, String> {
+    fn indices(
+        &mut self,
+        which: Which,
+        deed: &Deed,
+        candidates: &Candidates,
+    ) -> Result<Vec<u64>, String> {
+        let count = candidates.len();
         let first = |wanted: u64| self.world.scaled(wanted).min(count);
         Ok(match which {
             Which::All => (0..count).collect(),
@@ -101,10 +125,7 @@ impl Worker {
                     Number::OfRun => self.run_number(),
                     Number::Fixed(number) => number / self.world.scale,
                 };
-                match number < count {
-                    true => vec![number],
-                    false => return Err(format!("has {count} files, and none of number {number}")),
-                }
+                vec![candidates.of_number(number)?]
             }
             Which::First(wanted) => (0..first(wanted)).collect(),
             Which::Last(wanted) => (count - first(wanted)..count).collect(),
@@ -114,6 +135,10 @@ impl Worker {
             }
             Which::Draw { .. } if count == 0 => return Err("has no file to draw".to_owned()),
             Which::Draw { count: wanted, skew } => {
+                // Counts that were divided may be rounded apart.
+                if deed.takes_name() && self.world.scale == 1 && wanted > count {
+                    return Err(format!("has {count} files, and {wanted} of them cannot be drawn"));
+                }
                 let wanted = self.world.scaled(wanted);
                 match deed.takes_name() {
                     // What is gone is not there for another draw.

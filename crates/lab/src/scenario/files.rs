@@ -2,7 +2,7 @@
 //! mkdir, symlink; copy.
 use super::choosing::Chosen;
 use super::process::{Call, Outcome, Stop, Worker};
-use super::step::{Deed, Durability, Order, Renewal, Targets};
+use super::step::{Among, Deed, Durability, Order, Renewal, Targets};
 use super::walk::DEPTH_MAX;
 use extant_engine::{ErrorKind, File, Filesystem, Rename};
 use extant_format::inode::FileType;
@@ -18,6 +18,17 @@ fn content() -> Vec<u8> {
     (b'a'..=b'z').chain([b'\n']).cycle().take(PIECE).collect()
 }
 
+/// Refuses an overwriting of one file that had less to overwrite than was asked for.
+fn enough(path: &Path, renewal: &Renewal, written: u64) -> Outcome {
+    match renewal.bytes {
+        Some((least, _)) if written < least => Err(Stop::Failed(format!(
+            "{}: {least} bytes were to be overwritten, and only {written} lie there",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 impl Worker {
     /// Does something with each of the chosen files.
     pub(super) fn work_on(&mut self, targets: &Targets, deed: &Deed) -> Outcome {
@@ -25,7 +36,7 @@ impl Worker {
         let world = Arc::clone(&self.world);
         let in_use = self.enter(&world)?;
         for file in &choice.files {
-            self.do_to(&in_use.filesystem, deed, file)?;
+            self.do_to(&in_use.filesystem, targets, deed, file)?;
             if deed.takes_name()
                 && let Some(register) = &choice.register
             {
@@ -35,7 +46,13 @@ impl Worker {
         Ok(())
     }
 
-    fn do_to(&mut self, filesystem: &Filesystem, deed: &Deed, file: &Chosen) -> Outcome {
+    fn do_to(
+        &mut self,
+        filesystem: &Filesystem,
+        targets: &Targets,
+        deed: &Deed,
+        file: &Chosen,
+    ) -> Outcome {
         let path = Path::new(&file.path);
         self.work.files += 1;
         match deed {
@@ -56,7 +73,11 @@ impl Worker {
                 self.call(Call::Change, || open.set_len(*bytes).map_err(|error| error.at(path)))
             }
             Deed::Overwrite { renewal, offset } => {
-                self.overwrite(filesystem, path, renewal, *offset)
+                let written = self.overwrite(filesystem, path, renewal, *offset)?;
+                match targets.among {
+                    Among::Path => enough(path, renewal, written),
+                    Among::Tree(_) | Among::Found(_) => Ok(()),
+                }
             }
             Deed::Rewrite(renewal) => self.rewrite(filesystem, path, renewal),
             Deed::Rename { to } => {
@@ -119,13 +140,14 @@ impl Worker {
         }
     }
 
+    /// Returns how many bytes were written.
     fn overwrite(
         &mut self,
         filesystem: &Filesystem,
         path: &Path,
         renewal: &Renewal,
         offset: Option<u64>,
-    ) -> Outcome {
+    ) -> Outcome<u64> {
         let file = self.open_one(filesystem, path)?;
         let size = self.call(Call::Stat, || file.metadata())?.size;
         // No byte beyond the file's last one: that would be an append.
@@ -134,7 +156,8 @@ impl Worker {
             Some(offset) => offset,
             None => self.random.below(size - bytes + 1),
         };
-        self.write_span(&file, path, (offset, bytes), renewal.durability)
+        self.write_span(&file, path, (offset, bytes), renewal.durability)?;
+        Ok(bytes)
     }
 
     fn rewrite(&mut self, filesystem: &Filesystem, path: &Path, renewal: &Renewal) -> Outcome {

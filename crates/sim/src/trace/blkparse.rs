@@ -112,6 +112,13 @@ impl Events {
                 let request = Request { arrival_ns, operation, offset, bytes, measured_ns };
                 return Ok(Held::Request(device, request));
             }
+            // Of a transfer, a line that ends after the number of the sector was cut off.
+            () if !sector.is_empty()
+                && plus.is_empty()
+                && sector.iter().all(u8::is_ascii_digit) =>
+            {
+                return Err("ends after the sector: the number of sectors is missing".to_owned());
+            }
             // No transfer of blocks.
             () => return Ok(Held::Other),
         };

@@ -49,6 +49,9 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         Recognised::Blktrace => (at_times(&spec, arguments, TraceFormat::Blktrace)?, None),
         _ => closed(&spec, arguments)?,
     };
+    if times.is_empty() {
+        return Err(requests::none_in(&arguments.trace));
+    }
     let trace = arguments.trace.display().to_string();
     let measured_ns = measured.as_deref();
     arguments.page.write(|| page::of_replay(&spec.name, &trace, &times, measured_ns))?;

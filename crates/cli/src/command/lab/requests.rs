@@ -117,6 +117,10 @@ pub(super) fn run(
         let written = failed_write.map_or_else(|| out.flush(), Err);
         written.map_err(|error| Error::io(name.display(), &error))?;
     }
+    if replayed.requests == 0 {
+        let _ = arguments.times.as_ref().map(std::fs::remove_file);
+        return Err(none_in(&arguments.trace));
+    }
     let names = (spec.name.clone(), reader.volume());
     let summary = summary(names, &replayed, reader.counts(), (format, pace, beyond));
     let lines = [head(&summary), sums(&summary).render(console.width()), notes(&summary)];
@@ -142,6 +146,11 @@ fn create(path: &Path) -> Result<BufWriter<File>, Error> {
 }
 
 /// What is wrong with a trace, with its file and line.
+/// A trace without a request has nothing to say of a drive.
+pub(super) fn none_in(path: &Path) -> Error {
+    Error::new(format!("{}: holds no request", path.display()))
+}
+
 fn wrong(path: &Path, error: TraceError) -> Error {
     let path = path.display();
     match error {
