@@ -2,46 +2,89 @@
 //! own, so that what they give does not depend on how many run; results come in the order of the
 //! jobs.
 //!
-//! *Invariant*: no more than [`SIDE_BY_SIDE`] machines are under way in the process at a time,
-//! however many posts and seeds are: each takes the memory of its machine.
-//! *Locking*: `PLACES.taken` is short, and waited for with `PLACES.free`; a place is held while one
+//! *Invariants*: no more than [`SIDE_BY_SIDE`] machines are under way in the process at a time,
+//! however many posts and seeds are: each takes the memory of its machine. While another group of
+//! runs has none under way and waits, no group takes a second place: one whose runs come one after
+//! the other is not held up by one whose runs could all run at once.
+//! *Locking*: `PLACES.state` is short, and waited for with `PLACES.free`; a place is held while one
 //! machine runs, and nothing else is waited for meanwhile but that machine.
 use crate::report::Report;
 use crate::scenario::{self, Outcome, RunOptions, Scenario, ScenarioError};
 use extant_block::{Clock, RealClock, ShortLock, WaitQueue};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// How many run at a time.
 const SIDE_BY_SIDE: usize = 2;
 
+/// The runs of one post with one seed: they share places with those of others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Group(u64);
+
+impl Group {
+    pub(super) fn new() -> Group {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Group(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The groups whose machines are under way, and those that wait for a place; a group is there as
+/// often as it has runs there.
+#[derive(Default)]
+struct State {
+    running: Vec<Group>,
+    waiting: Vec<Group>,
+}
+
+impl State {
+    fn may_run(&self, group: Group) -> bool {
+        let has_none = |other: &Group| *other != group && !self.running.contains(other);
+        self.running.len() < SIDE_BY_SIDE
+            && !(self.running.contains(&group) && self.waiting.iter().any(has_none))
+    }
+}
+
+/// Takes one of them out.
+fn take_out(groups: &mut Vec<Group>, group: Group) {
+    if let Some(at) = groups.iter().position(|other| *other == group) {
+        groups.swap_remove(at);
+    }
+}
+
 /// The machines that are under way in this process.
 struct Places {
-    taken: ShortLock<usize>,
+    state: ShortLock<State>,
     free: WaitQueue,
 }
 
-static PLACES: LazyLock<Places> =
-    LazyLock::new(|| Places { taken: ShortLock::new(0), free: WaitQueue::new(RealClock::new()) });
+static PLACES: LazyLock<Places> = LazyLock::new(|| Places {
+    state: ShortLock::new(State::default()),
+    free: WaitQueue::new(RealClock::new()),
+});
 
 /// A place that is taken, given back when it is dropped.
-struct Place;
+struct Place(Group);
 
 impl Place {
-    fn take() -> Place {
-        PLACES.free.wait_until(&PLACES.taken, |taken| {
-            (*taken < SIDE_BY_SIDE).then(|| {
-                *taken += 1;
-                Place
+    fn take(group: Group) -> Place {
+        PLACES.state.lock().waiting.push(group);
+        PLACES.free.wait_until(&PLACES.state, |state| {
+            state.may_run(group).then(|| {
+                take_out(&mut state.waiting, group);
+                state.running.push(group);
             })
-        })
+        });
+        // One that had to leave it a place may go on.
+        PLACES.free.wake_all();
+        Place(group)
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        *PLACES.taken.lock() -= 1;
-        PLACES.free.wake_one();
+        take_out(&mut PLACES.state.lock().running, self.0);
+        PLACES.free.wake_all();
     }
 }
 
@@ -49,8 +92,12 @@ impl Drop for Place {
 ///
 /// # Errors
 /// See [`scenario::run`].
-pub(super) fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, ScenarioError> {
-    let _place = Place::take();
+pub(super) fn run(
+    group: Group,
+    scenario: &Scenario,
+    options: &RunOptions,
+) -> Result<Outcome, ScenarioError> {
+    let _place = Place::take(group);
     scenario::run(scenario, options)
 }
 
@@ -66,7 +113,7 @@ type Results = BTreeMap<usize, Result<Report, ScenarioError>>;
 ///
 /// # Errors
 /// That of the first job in order that failed.
-pub(super) fn side_by_side(jobs: Vec<Job>) -> Result<Vec<Report>, ScenarioError> {
+pub(super) fn side_by_side(group: Group, jobs: Vec<Job>) -> Result<Vec<Report>, ScenarioError> {
     let waiting: VecDeque<(usize, Job)> = jobs.into_iter().enumerate().collect();
     let waiting = Arc::new(ShortLock::new(waiting));
     let results: Arc<ShortLock<Results>> = Arc::default();
@@ -74,7 +121,7 @@ pub(super) fn side_by_side(jobs: Vec<Job>) -> Result<Vec<Report>, ScenarioError>
     let workers: Vec<_> = (0..SIDE_BY_SIDE)
         .map(|number| {
             let (waiting, results) = (Arc::clone(&waiting), Arc::clone(&results));
-            let body = Box::new(move || work(&waiting, &results));
+            let body = Box::new(move || work(group, &waiting, &results));
             clock.spawn(&format!("runs {number}"), body)
         })
         .collect();
@@ -83,11 +130,31 @@ pub(super) fn side_by_side(jobs: Vec<Job>) -> Result<Vec<Report>, ScenarioError>
     results.into_values().collect()
 }
 
-fn work(waiting: &ShortLock<VecDeque<(usize, Job)>>, results: &ShortLock<Results>) {
+fn work(group: Group, waiting: &ShortLock<VecDeque<(usize, Job)>>, results: &ShortLock<Results>) {
     loop {
         let next = waiting.lock().pop_front();
         let Some((number, job)) = next else { return };
-        let ran = run(&job.scenario, &job.options).map(|outcome| outcome.report);
+        let ran = run(group, &job.scenario, &job.options).map(|outcome| outcome.report);
         results.lock().insert(number, ran);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_that_waits_comes_before_the_second_run_of_another() {
+        let [first, second, third] = [Group::new(), Group::new(), Group::new()];
+        let state = |running: &[Group], waiting: &[Group]| State {
+            running: running.to_vec(),
+            waiting: waiting.to_vec(),
+        };
+        assert!(state(&[], &[first, second]).may_run(first));
+        assert!(!state(&[first], &[first, second]).may_run(first));
+        assert!(state(&[first], &[first, second]).may_run(second));
+        assert!(state(&[first], &[first]).may_run(first), "no other waits");
+        assert!(state(&[first], &[first, first]).may_run(first));
+        assert!(!state(&[first, second], &[third]).may_run(third), "both places are taken");
     }
 }

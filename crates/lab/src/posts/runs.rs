@@ -2,7 +2,7 @@
 use super::Work;
 use super::file::{Case, LayoutsSpec, Post, RunSpec, System, TableSpec, Together, Variant};
 use super::fitted::Without;
-use super::jobs::{self, Job, side_by_side};
+use super::jobs::{self, Group, Job, side_by_side};
 use super::report::Scale;
 use crate::report::Report;
 use crate::scenario::{
@@ -44,6 +44,7 @@ pub(super) struct Runs<'a> {
     pub(super) post: &'a Post,
     pub(super) work: Work,
     all: Vec<Ran>,
+    group: Group,
 }
 
 /// `{case}` in a text as the name of the case.
@@ -73,7 +74,7 @@ impl<'a> Runs<'a> {
         work: Work,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Runs<'a>, ScenarioError> {
-        let mut runs = Runs { post, work, all: Vec::new() };
+        let mut runs = Runs { post, work, all: Vec::new(), group: Group::new() };
         for spec in post.run.iter().filter(|spec| is_at(spec.scale, work.scale)) {
             let wanted = runs.wanted(spec);
             match spec.together {
@@ -178,11 +179,12 @@ impl<'a> Runs<'a> {
                 if made.as_ref().is_none_or(|(change, _)| **change != one.system.change) {
                     // The one before goes first: volumes are gigabytes.
                     drop(made.take());
-                    made = Some((&one.system.change, make_volume(&scenario, &options, process)?));
+                    let volume = make_volume(self.group, &scenario, &options, process)?;
+                    made = Some((&one.system.change, volume));
                 }
                 options.prepared = made.as_ref().and_then(|(_, volume)| volume.clone());
             }
-            let outcome = jobs::run(&scenario, &options)?;
+            let outcome = jobs::run(self.group, &scenario, &options)?;
             let ran = one.ran(outcome)?;
             self.all.push(ran);
         }
@@ -195,7 +197,7 @@ impl<'a> Runs<'a> {
             let (scenario, options) = one.prepared(self.post, self.work)?;
             jobs.push(Job { scenario, options });
         }
-        let reports = side_by_side(jobs)?;
+        let reports = side_by_side(self.group, jobs)?;
         self.all.extend(wanted.iter().zip(reports).map(|(one, report)| one.with(report)));
         Ok(())
     }
@@ -226,13 +228,14 @@ impl Post {
 
 /// The volume that a process makes, the first of its scenario.
 fn make_volume(
+    group: Group,
     scenario: &Scenario,
     options: &RunOptions,
     process: &str,
 ) -> Result<Option<Prepared>, ScenarioError> {
     let mut alone = scenario.clone();
     alone.processes.retain(|entry| entry.name == process);
-    let outcome = jobs::run(&alone, options)?;
+    let outcome = jobs::run(group, &alone, options)?;
     Ok(outcome.filesystems.first().and_then(|left| left.prepared()))
 }
 
