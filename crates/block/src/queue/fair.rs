@@ -96,6 +96,33 @@ pub(super) enum Sweep {
     GoesOn,
 }
 
+/// How far a queue goes back for a command that is nearer than the next one upwards.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Back {
+    /// At most as many bytes. 0: it goes upwards only.
+    pub bytes_max: u64,
+    /// Bytes downwards count so many times as much as bytes upwards.
+    pub penalty: u64,
+}
+
+impl Back {
+    /// The next command of a queue from this byte on; after the highest one the lowest.
+    fn next(self, queue: &Waiting, from: u64) -> Option<Queued> {
+        let ahead = queue.at_or_behind(from);
+        let distance = |back: &Queued| from.saturating_sub(back.offset);
+        let back = queue.before(from).filter(|back| distance(back) <= self.bytes_max);
+        match (back, ahead) {
+            (Some(back), Some(ahead)) => {
+                let is_nearer = distance(&back).saturating_mul(self.penalty)
+                    < ahead.offset.saturating_sub(from);
+                Some(if is_nearer { back } else { ahead })
+            }
+            (None, None) => queue.lowest(),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
 /// What the elevators of this kind differ in.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rules {
@@ -113,6 +140,7 @@ pub(super) struct Rules {
     pub seekers: Seekers,
     pub idle_after: IdleAfter,
     pub sweep: Sweep,
+    pub back: Back,
 }
 
 /// Which commands a queue holds.
@@ -311,7 +339,7 @@ impl FairQueues {
         let expired = oldest.filter(|_| slice.sent == 0).map(|(oldest, _)| oldest);
         let goes_on = slice.owner == Owner::Background && self.rules.sweep == Sweep::GoesOn;
         let from = if goes_on { self.sweep } else { self.position };
-        let in_order = || queue.at_or_behind(from).or_else(|| queue.lowest());
+        let in_order = || self.rules.back.next(queue, from);
         let Some(command) = expired.or_else(in_order) else {
             return Next::Empty;
         };

@@ -79,6 +79,38 @@ fn a_slice_runs_from_its_first_command_or_from_the_first_that_ends() {
 }
 
 #[test]
+fn a_queue_goes_back_a_little_if_that_is_nearer() {
+    for name in [BEFORE, AFTER] {
+        let mut drive = Drive::new(name);
+        for place in [1000, 990, 1019, 1021, 984, 967, 5000] {
+            drive.add(0, Read, place, 1);
+        }
+        let sent = |drive: &mut Drive, now: u64, place: u64| {
+            assert_eq!(drive.fill(now, 1), [place], "{name}");
+            drive.end(now + 1, place);
+        };
+        // Upwards from 0. From 967 on 984 is next, 16 MiB and a block on; then upwards.
+        for (at, place) in [967, 984, 990, 1000].into_iter().enumerate() {
+            sent(&mut drive, at as u64, place);
+        }
+        // 9 back counts as 18, which is less than 19 on.
+        drive.add(10, Read, 992, 1);
+        sent(&mut drive, 11, 992);
+        sent(&mut drive, 12, 1019);
+        // 2 on are nearer than 1 back; then 20 back are too far.
+        drive.add(13, Read, 1018, 1);
+        sent(&mut drive, 14, 1021);
+        sent(&mut drive, 15, 1018);
+        drive.add(16, Read, 996, 1);
+        sent(&mut drive, 17, 5000);
+        // With nothing above, and nothing near below, the lowest.
+        drive.add(18, Read, 900, 1);
+        sent(&mut drive, 19, 900);
+        sent(&mut drive, 20, 996);
+    }
+}
+
+#[test]
 fn a_stream_in_its_slice_is_waited_for() {
     for name in [BEFORE, AFTER] {
         let slices = [
@@ -110,8 +142,7 @@ fn a_stream_in_its_slice_is_waited_for() {
     );
 }
 
-// The table of steps has no copies of its own: each is made anew.
-#[allow(clippy::needless_match)]
+#[allow(clippy::needless_match, reason = "a step is no Copy: each row of a table is made anew")]
 fn copy(step: &Step) -> Step {
     match *step {
         Add(at, operation, place, stream) => Add(at, operation, place, stream),
