@@ -6,9 +6,9 @@
 //! with its queue's oldest command, if that is 125 ms old (250 ms, of the others). A stream that
 //! has its slice and nothing waiting keeps the device until its commands have ended and 8 ms more,
 //! if it is known to come back that soon; 2 ms if its mean seek exceeds 64 MiB, and not at all once
-//! the drive is known to have a queue: more than 4 commands were inside. The next command of a queue
-//! is the nearest one to its last: upwards, or at most 16 MiB downwards, which count twice. Where
-//! they differ:
+//! the drive is known to have a queue: more than 4 commands were inside. The next command of a
+//! queue is the nearest one to its last: upwards, or at most 16 MiB downwards, which count twice.
+//! Where they differ:
 //!
 //! | | 2.6.20 | 2.6.23 |
 //! | --- | --- | --- |
@@ -37,7 +37,6 @@ const PARAMETERS_20: &[ElevatorParameter] = &[
     parameter("expire_async_ms", 250),
     ElevatorParameter { name: "quantum", default: 4, min: 1, max: 65_536 },
     parameter("back_seek_max_kib", 16_384),
-    parameter("back_seek_penalty", 2),
     ElevatorParameter { name: "slice_async_commands", default: 2, min: 1, max: 65_536 },
 ];
 
@@ -49,9 +48,10 @@ const PARAMETERS_23: &[ElevatorParameter] = &[
     parameter("expire_async_ms", 250),
     ElevatorParameter { name: "quantum", default: 4, min: 1, max: 65_536 },
     parameter("back_seek_max_kib", 16_384),
-    parameter("back_seek_penalty", 2),
 ];
 
+/// How many times as much as upwards the way downwards counts (`back_seek_penalty`).
+const BACK_PENALTY: u64 = 2;
 /// Commands of a slice of write-back for each of `slice_async_commands`, for the usual priority.
 const COMMANDS_OF_USUAL_PRIORITY: u64 = 8;
 
@@ -68,7 +68,7 @@ pub(super) const BEFORE: ElevatorEntry = ElevatorEntry {
             batch: number(5),
             inside: InsideLimit::None,
             preemption: Preemption::Never,
-            background_commands: number(8) * COMMANDS_OF_USUAL_PRIORITY,
+            background_commands: number(7) * COMMANDS_OF_USUAL_PRIORITY,
             idle_after: IdleAfter::AllInside,
             ..rules(number)
         };
@@ -97,7 +97,7 @@ pub(super) const AFTER: ElevatorEntry = ElevatorEntry {
     },
 };
 
-/// What both have in common, by the first eight numbers.
+/// What both have in common, by the first seven numbers.
 fn rules(number: impl Fn(usize) -> u64) -> Rules {
     let ns = |index| number(index) * NS_PER_MS;
     Rules {
@@ -106,7 +106,7 @@ fn rules(number: impl Fn(usize) -> u64) -> Rules {
         idle_ns: ns(2),
         seekers: Seekers::Impatient,
         sweep: Sweep::GoesOn,
-        back: Back { bytes_max: number(6).saturating_mul(1024), penalty: number(7) },
+        back: Back { bytes_max: number(6).saturating_mul(1024), penalty: BACK_PENALTY },
         ..Rules::default()
     }
 }
