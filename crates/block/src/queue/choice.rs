@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How many numbers an elevator can have at most.
-const PARAMETERS_MAX: usize = 7;
+const PARAMETERS_MAX: usize = 8;
 
 /// An entry of the table of elevators with its numbers. Written as its name, with numbers in
 /// parentheses in the order of its parameters; numbers left out at the end have their defaults.
