@@ -101,7 +101,7 @@ pub(super) enum Sweep {
 pub(super) struct Back {
     /// At most as many bytes. 0: it goes upwards only.
     pub bytes_max: u64,
-    /// Bytes downwards count so many times as much as bytes upwards.
+    /// What a byte downwards counts, in bytes upwards.
     pub penalty: u64,
 }
 
