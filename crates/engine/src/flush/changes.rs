@@ -48,6 +48,15 @@ impl Changed {
     }
 }
 
+/// When inodes are stored for the sake of the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Occasion {
+    /// Every five seconds.
+    Update,
+    /// Somebody waits for all of it.
+    Sync,
+}
+
 /// Since when a node is dirty or unstored; 0 if it is neither.
 fn changed_since(node: &Node, unstored: &BTreeMap<Ino, u64>) -> u64 {
     let data = node.pages.is_dirty().then(|| node.pages.dirty_since());
@@ -219,17 +228,23 @@ impl Core {
     }
 
     /// Stores all changed inodes into their table blocks, which are read where they are not in
-    /// memory, in the order that the policy says; nothing is written.
-    pub(crate) fn store_inodes(&self) -> Result<()> {
+    /// memory, in the order that the policy says. Interleaved, in a sync, each table block is under
+    /// way before the next one is read; otherwise nothing is written but what the throttle asks for
+    /// while much is dirty.
+    fn store_inodes(&self, occasion: Occasion) -> Result<()> {
         let volume = self.volume();
         let unstored = volume.unstored.inodes.lock().clone();
         let mut nodes = self.inodes.nodes.of(unstored.keys().copied());
-        match volume.store.policies.inode_write_back {
-            InodeWriteBack::Interleaved => {
-                nodes.sort_by_key(|node| (unstored.get(&node.ino).copied(), node.ino));
-                nodes.iter().try_for_each(|node| self.inodes.store_late(node))
-            }
-            InodeWriteBack::Clustered => self.inodes.store_clustered(nodes),
+        if volume.store.policies.inode_write_back == InodeWriteBack::Clustered {
+            return self.inodes.store_clustered(nodes);
+        }
+        nodes.sort_by_key(|node| (unstored.get(&node.ino).copied(), node.ino));
+        match occasion {
+            Occasion::Sync => self.inodes.store_interleaved(&nodes),
+            Occasion::Update => nodes.iter().try_for_each(|node| {
+                self.inodes.store_late(node)?;
+                self.throttle()
+            }),
         }
     }
 
@@ -241,7 +256,7 @@ impl Core {
             old.retain(|change| change.since() <= before);
             return self.write_changes(&mut old, u64::MAX);
         }
-        self.store_inodes()?;
+        self.store_inodes(Occasion::Update)?;
         self.volume().space.start_store()?;
         self.write_all_older(before)
     }
@@ -250,7 +265,7 @@ impl Core {
     /// table blocks, and these are under way.
     pub(crate) fn write_by_age(&self) -> Result<()> {
         self.write_all_older(u64::MAX)?;
-        self.store_inodes()?;
+        self.store_inodes(Occasion::Sync)?;
         self.volume().space.start_store()?;
         self.write_all_older(u64::MAX)
     }

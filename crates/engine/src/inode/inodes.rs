@@ -140,6 +140,30 @@ impl Inodes {
         nodes.iter().try_for_each(|node| self.store_late(node))
     }
 
+    /// Stores those of these inodes that are unstored, one after the other: a table block is read,
+    /// and under way to the disk before the next one is read. Not for volumes that write data
+    /// first.
+    ///
+    /// # Errors
+    /// Those of reading a table block.
+    pub(crate) fn store_interleaved(&self, nodes: &[Arc<Node>]) -> Result<()> {
+        let cache = &self.volume.store.cache;
+        let write = |table: Option<BlockNo>| {
+            let frame = table.and_then(|block| cache.find(block, BlockKind::Plain));
+            cache.start_writing(frame.into_iter().collect());
+        };
+        let mut table = None;
+        for node in nodes {
+            let next = place(&self.volume, node.ino).ok().map(|(block, _)| block);
+            if next != table {
+                write(std::mem::replace(&mut table, next));
+            }
+            self.store_late(node)?;
+        }
+        write(table);
+        Ok(())
+    }
+
     /// Stores an inode if it is unstored.
     ///
     /// # Errors
