@@ -474,6 +474,30 @@ fn a_bitmap_that_is_read_makes_others_wait_or_does_not() {
 }
 
 #[test]
+fn an_early_synchronous_mount_has_written_a_new_indirect_block_when_the_write_returns() {
+    for (mount, blocks) in [("sync-maps", 1), ("sync", 0), ("async", 0)] {
+        let policies = format!("freebsd-5.2,mount={mount}");
+        let (first, second, third) = Machine::run(None, &policies, 8 << 20, |machine| {
+            let volume = machine.open();
+            let file = volume.create_file("/file", 0o644).unwrap();
+            machine.asked();
+            let write = |from: usize, to: usize| {
+                let bytes = vec![b'a'; (to - from) * BLOCK as usize];
+                file.write_all_at(from as u64 * BLOCK, &bytes).unwrap();
+                let asked = machine.asked();
+                asked.iter().filter(|(what, _)| *what == Operation::Write).count()
+            };
+            // Twelve direct blocks; the first block after them needs a map, the next one does not.
+            let counts = (write(0, 12), write(12, 13), write(13, 14));
+            drop(file);
+            volume.close().unwrap();
+            counts
+        });
+        assert_eq!((first, second, third), (0, blocks, 0), "{mount}");
+    }
+}
+
+#[test]
 fn a_synchronous_mount_has_written_the_change_when_the_call_returns() {
     for (mount, written) in [("sync", true), ("async", false)] {
         for preset in ["linux-2.4", "freebsd-5.2", "freebsd-2010", "linux-2.6", "modern"] {

@@ -661,6 +661,7 @@ impl File {
         let length = self.write_pieces(offset, content, rights)?;
         self.charge(length);
         self.core.balance()?;
+        self.core.write_new_maps()?;
         self.sync_if_asked()?;
         Ok(length)
     }

@@ -291,7 +291,7 @@ impl Core {
     /// On a synchronous mount: writes the directory blocks and inode tables that a call has
     /// changed, and waits for them.
     pub(crate) fn write_through(&self) -> Result<()> {
-        if self.volume().store.policies.mount != Mount::Sync || !self.is_writable() {
+        if !self.volume().store.policies.mount.is_synchronous() || !self.is_writable() {
             return Ok(());
         }
         let tables = std::mem::take(&mut *self.volume().unstored.tables.lock());
@@ -300,6 +300,21 @@ impl Core {
         }
         self.volume().store.cache.write_back_some(|block, kind| {
             matches!(kind, BlockKind::Directory { .. }) || tables.contains(&block)
-        })
+        })?;
+        self.write_new_maps()
+    }
+
+    /// Under `mount=sync-maps`: writes the indirect blocks that a call has made, and waits for
+    /// them.
+    pub(crate) fn write_new_maps(&self) -> Result<()> {
+        if self.volume().store.policies.mount != Mount::SyncMaps || !self.is_writable() {
+            return Ok(());
+        }
+        let maps = std::mem::take(&mut *self.volume().unstored.maps.lock());
+        // Where metadata is written in an order, a sweep or a commit takes them.
+        if maps.is_empty() || self.volume().store.keeps_order() {
+            return Ok(());
+        }
+        self.volume().store.cache.write_back_some(|block, _| maps.contains(&block))
     }
 }

@@ -22,7 +22,6 @@ use crate::inode::placed::{Chosen, Placed};
 use crate::inode::table::{place, table_frame};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::LastAllocation;
-use crate::policy::preset::Mount;
 use crate::ranks;
 use crate::runs::RunSet;
 use extant_block::{Clock, SleepRwLock};
@@ -286,7 +285,7 @@ impl NodeState {
         self.assert_consistent();
         let volume = operation.volume();
         let (frame, offset) = table_frame(volume, self.ino)?;
-        if volume.store.policies.mount == Mount::Sync {
+        if volume.store.policies.mount.is_synchronous() {
             volume.unstored.tables.lock().insert(frame.block());
         }
         let slot = offset..offset + usize::from(volume.store.superblock.inode_size);

@@ -2,8 +2,8 @@
 //!
 //! *Invariants*: an inode in `inodes` has a node in memory, and enters and leaves under that node's
 //! lock. `count` is its length.
-//! *Locking*: two short locks. Under `inodes` only `space.windows` may be taken, under `tables` no
-//! other lock.
+//! *Locking*: three short locks. Under `inodes` only `space.windows` may be taken, under `tables`
+//! and `maps` no other lock.
 use crate::ranks;
 use extant_block::ShortLock;
 use extant_format::{BlockNo, Ino};
@@ -20,6 +20,8 @@ pub(crate) struct Unstored {
     count: AtomicUsize,
     /// Table blocks with changed inodes, which a call on a synchronous mount has to write.
     pub(crate) tables: ShortLock<BTreeSet<BlockNo>>,
+    /// New indirect blocks, which the call that made them has to write under `mount=sync-maps`.
+    pub(crate) maps: ShortLock<BTreeSet<BlockNo>>,
 }
 
 impl Default for Unstored {
@@ -29,6 +31,7 @@ impl Default for Unstored {
             inodes: ShortLock::ranked(ranks::INNER, BTreeMap::new()),
             count: AtomicUsize::new(0),
             tables: ShortLock::ranked(ranks::LAST, BTreeSet::new()),
+            maps: ShortLock::ranked(ranks::LAST, BTreeSet::new()),
         }
     }
 }

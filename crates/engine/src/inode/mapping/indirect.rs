@@ -10,6 +10,7 @@ use crate::inode::operation::Operation;
 use crate::inode::unfinished::{pause, record};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
+use crate::policy::preset::Mount;
 use crate::policy::readahead::{MapReadAhead, MissingMap, is_near};
 use crate::store::cache::{BlockKind, Frame};
 use extant_block::Urgency;
@@ -363,6 +364,9 @@ fn descend(
     )?;
     check_reach(grant, node, run)?;
     let frame = grant.operation.create(run.start, BlockKind::Plain, |_| {});
+    if volume.store.policies.mount == Mount::SyncMaps {
+        volume.unstored.maps.lock().insert(run.start);
+    }
     match parent {
         None => set_pointer(&mut node.inode.block, index, run.start.0 as u32),
         Some(parent) => change_map(grant.operation, node, parent, Leads::More, |bytes| {

@@ -669,6 +669,11 @@ const MOUNTS: &[Choice] = &[
         set: |policies| policies.mount = Mount::Sync,
     },
     Choice {
+        name: "sync-maps",
+        line: "the same, and so does a write that makes an indirect block (early FreeBSD)",
+        set: |policies| policies.mount = Mount::SyncMaps,
+    },
+    Choice {
         name: "soft-updates",
         line: "later, in an order in which a power cut leaves nothing but unused blocks and inodes \
             (FreeBSD's ffs since 1998); where there is no journal",

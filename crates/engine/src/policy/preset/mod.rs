@@ -162,8 +162,17 @@ pub enum Mount {
     Async,
     /// When the call that made it returns.
     Sync,
+    /// The same, and a new indirect block when the call that made it returns.
+    SyncMaps,
     /// Later, in an order in which nothing on the disk ever points to what is not there.
     SoftUpdates,
+}
+
+impl Mount {
+    /// Whether calls that change names wait until that is on disk.
+    pub(crate) fn is_synchronous(self) -> bool {
+        matches!(self, Mount::Sync | Mount::SyncMaps)
+    }
 }
 
 /// Which reads change access times. Reads of a volume opened for reading never do.
