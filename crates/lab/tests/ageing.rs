@@ -196,25 +196,63 @@ fn a_full_volume_goes_on() {
     )
     .replace("start = 0.4, target = 0.7, after_days = 20", "start = 1, target = 1, after_days = 0");
     let experiment = Experiment::of(parse("full", &text).unwrap()).unwrap();
-    let subjects =
-        ["linux-2.4", "linux-2.6", "modern"].iter().map(|words| Subject::new(words).unwrap());
-    let experiment = Experiment { subjects: subjects.collect(), ..experiment };
     let options = options(64 << 20, 1, Sampling::Layout);
-    let aged = ageing::run(&experiment, &options, Keep::Volumes, &quiet()).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for (volume, series) in aged.volumes.iter().zip(&aged.report.series) {
-        assert!(series.refused > 0, "{} was never full", series.name);
-        assert!(
-            series.samples[1].utilisation_ppm > 950_000,
-            "{}: {:?}",
-            series.name,
-            series.samples[1]
-        );
+    // Each by itself: of several, all hold what the one with the least room can hold.
+    for words in ["linux-2.4", "linux-2.6", "modern"] {
+        let subjects = vec![Subject::new(words).unwrap()];
+        let experiment = Experiment { subjects, ..experiment.clone() };
+        let aged = ageing::run(&experiment, &options, Keep::Volumes, &quiet()).unwrap();
+        let series = &aged.report.series[0];
+        assert!(series.refused > 0, "{words} was never full");
+        assert!(series.samples[1].utilisation_ppm > 950_000, "{words}: {:?}", series.samples[1]);
         assert!(series.samples[1].operations > series.samples[0].operations + 10_000);
         let image = folder.path().join("full.img");
-        volume.save(&image).unwrap();
-        assert_eq!(e2fsck(&image), "", "{}", series.name);
+        aged.volumes[0].save(&image).unwrap();
+        assert_eq!(e2fsck(&image), "", "{words}");
     }
+}
+
+#[test]
+fn volumes_are_those_of_their_presets_time_and_hold_the_same() {
+    let words = ["linux-2.4", "linux-2.6", "modern"];
+    let experiment = |text: &str| {
+        let experiment = Experiment::of(parse("small", text).unwrap()).unwrap();
+        let subjects = words.iter().map(|words| Subject::new(words).unwrap()).collect();
+        Experiment { subjects, ..experiment }
+    };
+    let aged = |text: &str| {
+        let options = options(512 << 20, 0, Sampling::Layout);
+        ageing::run(&experiment(text), &options, Keep::Volumes, &quiet()).unwrap()
+    };
+    let text = small("size = \"64K\"\n");
+    let of_all = |text: &str| {
+        let aged = aged(text);
+        let utilisation: Vec<u64> =
+            aged.report.series.iter().map(|series| series.samples[0].utilisation_ppm).collect();
+        let files: Vec<u64> =
+            aged.report.series.iter().map(|series| series.samples[0].files).collect();
+        assert!(files[0] == files[1] && files[1] == files[2], "{files:?}");
+        let inodes = aged.volumes.into_iter().map(|volume| {
+            let volume = Arc::new(volume);
+            let place = extant_inspect::SuperblockPlace::Primary;
+            let volume = extant_inspect::Volume::open(volume, place).unwrap();
+            let superblock = volume.superblock();
+            (superblock.inode_size, superblock.inodes_count, superblock.features)
+        });
+        (utilisation, inodes.collect::<Vec<_>>())
+    };
+    let (utilisation, inodes) = of_all(&text);
+    assert_eq!(inodes.iter().map(|one| one.0).collect::<Vec<_>>(), [128, 128, 256]);
+    assert_eq!(inodes.iter().map(|one| one.1).collect::<Vec<_>>(), [65536, 65536, 32768]);
+    let dir_index = extant_format::superblock::Feature::DIR_INDEX;
+    assert!(!inodes[0].2.has(dir_index) && inodes[1].2.has(dir_index));
+    // The journal of the others is what this one has free in addition.
+    assert!(utilisation[0] < utilisation[2], "{utilisation:?}");
+    assert!(utilisation[2].abs_diff(400_000) < 10_000, "{utilisation:?}");
+    // What the profile says of its volume comes before that.
+    let (_, inodes) = of_all(&format!("{text}\n[volume]\nbytes_per_inode = 32768\n"));
+    assert_eq!(inodes.iter().map(|one| one.1).collect::<Vec<_>>(), [16384; 3]);
 }
 
 /// An image of 64 MiB, empty, from a fixed second.

@@ -13,6 +13,7 @@ use super::measure::{Bench, FilesToRead, measure};
 use super::profile::Profile;
 use super::report::{AgeingReport, Form, ProfileFacts, Sample, Series};
 use super::sample;
+use crate::scenario::of_its_time;
 use extant_block::{Clock, MemoryDevice, RealClock, ShortLock, Task};
 use extant_engine::mkfs::{self, FormatOptions, default_wishes};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
@@ -169,12 +170,14 @@ fn all(setting: &Arc<Setting>, subjects: &[Subject], threads: usize) -> Vec<Outc
     slots.drain(..).flatten().collect()
 }
 
+/// The volume that mke2fs of the preset's time makes of the profile's wishes.
 fn format_options(setting: &Setting, subject: &Subject) -> FormatOptions {
     let (profile, bytes) = (&setting.profile, setting.bytes);
     let wishes_of = &profile.volume;
     let kind = subject.volume.unwrap_or(wishes_of.kind);
     let mut wishes = default_wishes(kind, bytes, Some(wishes_of.block_bytes));
     wishes.blocks = bytes / u64::from(wishes_of.block_bytes);
+    of_its_time(&mut wishes, kind, subject.policies.names.preset);
     // The first second of 2001, as everywhere in the laboratory.
     wishes.created_seconds = 978_307_200;
     let mut random = Random::for_part(setting.seed, "volume");

@@ -1,4 +1,4 @@
-//! The volume of a `[[filesystem]]`, as mke2fs makes it: of today, or of the preset's time.
+//! The volume of a `[[filesystem]]`, and of ageing, as mke2fs makes it: of today, or of the preset's time.
 //!
 //! The preset that a file names says of which time its system is. Systems of the past worked on
 //! volumes that the mke2fs of their time had made: ext2 and ext3 with inodes of 128 bytes, one for
@@ -30,7 +30,7 @@ const PAST: [(&str, Option<&[Feature]>); 3] = [
 ];
 
 /// Makes the wishes for a volume those of the time of this preset's system.
-fn of_its_time(wishes: &mut Wishes, profile: Profile, preset: &str) {
+pub(crate) fn of_its_time(wishes: &mut Wishes, profile: Profile, preset: &str) {
     let past = PAST.iter().find(|(begins, _)| preset.starts_with(begins));
     let Some((_, features)) = past.filter(|_| profile != Profile::Ext4) else { return };
     wishes.inode_size = INODE_SIZE_THEN;

@@ -100,6 +100,7 @@ pub use builtin::{BUILTINS, Builtin, POST_SCENARIOS, builtin};
 pub use changes::{Changes, Setting, Settings};
 pub use error::ScenarioError;
 pub use file::{find, load, parse, parse_changed};
+pub(crate) use format::of_its_time;
 pub use options::{Existing, Layouts, Prepared, RunOptions, Target};
 pub use run::{Left, Outcome, run};
 
