@@ -28,7 +28,7 @@ use std::sync::Mutex;
   extant lab posts 0 4 --full
   extant lab posts 3 --seed 7
   extant lab posts 0 3 --seeds 5
-  extant lab posts --full --seeds 5 --table docs/POSTS.md --before bench/posts-before.json
+  extant lab posts --full --seeds 5 --table docs/POSTS.md --before bench/posts/before-full.json
   extant lab posts 2 --without-fitted
   extant lab posts 0 --only orlov --only modern
   extant lab posts --json | jq '.posts[].tables[].rows[] | select(.verdict == \"misses\")'")]
