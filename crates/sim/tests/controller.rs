@@ -212,7 +212,7 @@ fn a_limited_write_cache_takes_what_appends() {
 #[test]
 fn facts_are_read_in_the_words_of_disksim() {
     let facts = "[controller]\nhigh_read_water_mark = 1\nbulk_sector_transfer_time = 0.2\n\
-        no_such_word = 7\nread_miss_over_after_read = 1.5\n[bus]\nread_block_transfer_ms = 0.05\n\
+        max_queue_length = 7\nread_miss_over_after_read = 1.5\n[bus]\nread_block_transfer_ms = 0.05\n\
         write_block_transfer_ms = 0\n";
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("simple.toml");
@@ -247,13 +247,23 @@ fn bad_facts_are_one_line() {
             "facts.toml:2: controller.buffer_continuous_read: has to lie within 0 and 4, not 5",
         ),
         (
-            "[controller]\nname = 1\nread_hit_over_after_write = -1",
+            "[controller]\nprint_stats = 1\nread_hit_over_after_write = -1",
             "facts.toml:3: controller.read_hit_over_after_write: has to lie within 0 and 1000, \
              not -1",
         ),
         (
             "[controller]\nhigh_read_water_mark = \"all\"",
             "facts.toml:2: controller.high_read_water_mark: has to be a number",
+        ),
+        (
+            "[controller]\nfast_write_level = 1\nread_any_free_blcks = 1",
+            "facts.toml:3: controller.read_any_free_blcks: no such key; the nearest one is \
+             read_any_free_blocks",
+        ),
+        ("[controller]\ncolour = 1", "facts.toml:2: controller.colour: no such key"),
+        (
+            "[controller]\nprint_stats = \"no\"",
+            "facts.toml:2: controller.print_stats: has to be a number",
         ),
         (
             "[bus]\nread_block_transfer_ms = 1e30",
@@ -269,4 +279,22 @@ fn bad_facts_are_one_line() {
         let error = parse_facts("facts.toml", text).expect_err(text);
         assert_eq!(error.to_string(), message);
     }
+}
+
+#[test]
+fn facts_of_another_drive_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, facts) = (folder.path().join("simple.toml"), folder.path().join("facts.toml"));
+    std::fs::write(&file, SIMPLE).expect("written");
+    let load_named = |name: &str| {
+        let text = format!("{name}[controller]\nfast_write_level = 0\n");
+        std::fs::write(&facts, text).expect("written");
+        load_with(&file, Some(&facts))
+    };
+    load_named("").expect("facts without a name");
+    load_named("name = \"simple\"\n").expect("facts of this drive");
+    let error = load_named("about = \"words\"\nname = \"other\"\n").expect_err("of another");
+    let line = error.to_string();
+    assert!(line.contains("facts.toml:2: name: these are the facts of \"other\""), "{line}");
+    assert!(line.ends_with("simple.toml is called \"simple\""), "{line}");
 }

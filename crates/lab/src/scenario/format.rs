@@ -1,4 +1,5 @@
-//! The volume of a `[[filesystem]]`, and of ageing, as mke2fs makes it: of today, or of the preset's time.
+//! The volume of a `[[filesystem]]`, as mke2fs makes it: of today, or of the preset's time. Ageing
+//! has the same.
 //!
 //! The preset that a file names says of which time its system is. Systems of the past worked on
 //! volumes that the mke2fs of their time had made: ext2 and ext3 with inodes of 128 bytes, one for

@@ -86,13 +86,42 @@ pub fn load(path: &Path) -> Result<DriveSpec, FileError> {
 pub fn load_with(path: &Path, facts: Option<&Path>) -> Result<DriveSpec, FileError> {
     let text = contents(path)?;
     let file = path.display().to_string();
-    let controller = facts.map(load_facts).transpose()?;
-    let spec = parse_with(&file, &text, controller.as_ref())?;
+    let found = facts.map(load_facts).transpose()?;
+    let controller = found.as_ref().map(|facts| &facts.controller);
+    let spec = parse_with(&file, &text, controller)?;
+    if let Some(facts) = found {
+        facts.are_of(&spec.name, &file)?;
+    }
     Ok(DriveSpec { facts: facts.map(|facts| facts.display().to_string()), ..spec })
 }
 
-fn load_facts(path: &Path) -> Result<Controller, FileError> {
-    parse_facts(&path.display().to_string(), &contents(path)?)
+fn load_facts(path: &Path) -> Result<Facts, FileError> {
+    facts_of(&path.display().to_string(), &contents(path)?)
+}
+
+/// What a file of facts says.
+struct Facts {
+    controller: Controller,
+    /// Of the drive, and the error of a drive that is called otherwise but for its reason.
+    name: Option<(String, FileError)>,
+}
+
+impl Facts {
+    /// Nothing where they are of the drive of that name, or name none.
+    ///
+    /// # Errors
+    /// They name another one.
+    fn are_of(self, name: &str, file: &str) -> Result<(), FileError> {
+        match self.name {
+            Some((said, error)) if said != name => Err(FileError {
+                reason: format!(
+                    "these are the facts of {said:?}, and the drive of {file} is called {name:?}"
+                ),
+                ..error
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn contents(path: &Path) -> Result<String, FileError> {
@@ -110,15 +139,25 @@ fn contents(path: &Path) -> Result<String, FileError> {
 }
 
 /// The facts of a controller in that text; `file` is what errors call it.
+///
+/// # Errors
+/// One line: file, line, key, reason.
 pub fn parse_facts(file: &str, text: &str) -> Result<Controller, FileError> {
+    facts_of(file, text).map(|facts| facts.controller)
+}
+
+fn facts_of(file: &str, text: &str) -> Result<Facts, FileError> {
     let source = Source { file, text };
     let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
     let mut section = Section::root(&source, table.get_ref());
-    section.optional_text("name")?;
+    let name = section.optional_text("name")?;
+    let name = name.map(|name| (name.to_owned(), section.error("name", "")));
     section.optional_text("about")?;
     let found = Controller::read(&mut section)?;
     section.finish()?;
-    found.ok_or_else(|| source.error(0, "", "has no table controller, and no table bus"))
+    let controller =
+        found.ok_or_else(|| source.error(0, "", "has no table controller, and no table bus"))?;
+    Ok(Facts { controller, name })
 }
 
 /// The drive of that text; `file` is what errors call it.
@@ -138,8 +177,9 @@ fn parse_with(file: &str, text: &str, facts: Option<&Controller>) -> Result<Driv
 /// the same file.
 pub fn changed(section: Section<'_>, spec: &DriveSpec) -> Result<DriveSpec, FileError> {
     let facts = spec.facts.clone();
-    let controller = facts.as_deref().map(|file| load_facts(Path::new(file))).transpose()?;
-    let changed = section_with(section, &spec.name, controller.as_ref())?;
+    let found = facts.as_deref().map(|file| load_facts(Path::new(file))).transpose()?;
+    let controller = found.as_ref().map(|facts| &facts.controller);
+    let changed = section_with(section, &spec.name, controller)?;
     Ok(DriveSpec { facts, ..changed })
 }
 

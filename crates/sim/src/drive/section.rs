@@ -1,4 +1,5 @@
 //! A table of a drive file: its values, exact, with the line that each is in.
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -344,11 +345,36 @@ impl<'a> Section<'a> {
         self.refuse_unread(&keys)
     }
 
-    fn refuse_unread(&self, known: &[&str]) -> Result<(), FileError> {
-        let unknown = self.table.iter().filter(|(name, _)| !self.taken.contains(&**name.get_ref()));
-        match unknown.min_by_key(|(name, _)| name.span().start) {
+    /// Every key has been read. For tables of many keys.
+    ///
+    /// # Errors
+    /// The first key in the text that was not, with the one of those that were asked for that is
+    /// most like it.
+    pub fn finish_with_nearest(self) -> Result<(), FileError> {
+        let known = self.known.borrow();
+        match self.first_unread() {
             None => Ok(()),
-            Some((name, _)) => {
+            Some(name) => {
+                let nearest = nearest(name.get_ref(), known.iter().map(String::as_str));
+                let reason = match nearest {
+                    Some(nearest) => format!("no such key; the nearest one is {nearest}"),
+                    None => "no such key".to_owned(),
+                };
+                Err(self.source.error(name.span().start, &self.full(name.get_ref()), reason))
+            }
+        }
+    }
+
+    fn first_unread(&self) -> Option<&'a Spanned<Cow<'a, str>>> {
+        let names = self.table.keys();
+        let unread = names.filter(|name| !self.taken.contains(&**name.get_ref()));
+        unread.min_by_key(|name| name.span().start)
+    }
+
+    fn refuse_unread(&self, known: &[&str]) -> Result<(), FileError> {
+        match self.first_unread() {
+            None => Ok(()),
+            Some(name) => {
                 let key = self.full(name.get_ref());
                 let reason = match known.is_empty() {
                     true => "no such key; there are none".to_owned(),
@@ -395,6 +421,34 @@ fn is_misspelt(word: &str, right: &str) -> bool {
         ([a, b, word @ ..], [c, d, right @ ..]) => a == d && b == c && word == right,
         _ => false,
     }
+}
+
+/// The longest word for which a similar one is looked for.
+const WORD_LETTERS_MAX: usize = 100;
+
+/// The known word from which the fewest letters have to change to get this one; of several the
+/// first. `None` for a word that is like nothing.
+fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let letters: Vec<char> = word.chars().take(WORD_LETTERS_MAX + 1).collect();
+    let most = letters.len() / 2;
+    let known = known.filter(|_| letters.len() <= WORD_LETTERS_MAX);
+    let distances = known.map(|other| (distance(&letters, other), other));
+    distances.filter(|(far, _)| *far <= most).min_by_key(|(far, _)| *far).map(|(_, word)| word)
+}
+
+/// Letters that are put in, taken out or replaced (Levenshtein).
+fn distance(word: &[char], other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=word.len()).collect();
+    for (at, letter) in other.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (index, own) in word.iter().enumerate() {
+            let replaced = diagonal + usize::from(*own != letter);
+            diagonal = row[index + 1];
+            row[index + 1] = replaced.min(row[index] + 1).min(diagonal + 1);
+        }
+    }
+    row[word.len()]
 }
 
 /// A decimal number with or without an exponent, times 10^`digits`, cut towards zero. `None` when
@@ -483,6 +537,17 @@ mod tests {
         {
             assert!(!is_misspelt(word, right), "{word}");
         }
+    }
+
+    #[test]
+    fn the_nearest_word_needs_the_fewest_letters_changed() {
+        let known = ["fast_write_level", "write_completion", "read_completion"];
+        let of = |word: &str| nearest(word, known.into_iter());
+        assert_eq!(of("fast_writelevl"), Some("fast_write_level"));
+        assert_eq!(of("readcompletion"), Some("read_completion"));
+        assert_eq!(of("colour"), None);
+        assert_eq!(of(&"fast_write_level".repeat(100_000)), None);
+        assert_eq!(of(""), None);
     }
 
     #[test]

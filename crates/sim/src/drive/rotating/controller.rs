@@ -2,14 +2,53 @@
 //! reference manual explains them.
 //!
 //! A `[controller]` table has the words, a `[bus]` table what a sector of 512 bytes costs there.
-//! Each word that the model has a mechanism for is read and checked; what is left of them are
-//! statistics, queues of several commands, and disconnecting in parallel with the medium: ignored.
-//! So is `read_ahead_on_idle_hit`: drives that say no refill a segment after a read out of it, by
-//! their times.
+//! Each word that the model has a mechanism for is read and checked. What is left of them
+//! ([`WITHOUT_MECHANISM`]) are statistics, queues of several commands, and disconnecting in parallel
+//! with the medium: they have to be numbers, and change nothing. So is `read_ahead_on_idle_hit`:
+//! drives that say no refill a segment after a read out of it, by their times. Another word is
+//! refused.
 use super::cache::{Cache, Destage, LookAhead, Order, Reach, StartOf, WHOLE};
 use super::overhead::{After, Overhead};
 use crate::drive::section::{FileError, Section};
 
+/// Words of the manual that the model has no mechanism for.
+pub const WITHOUT_MECHANISM: [&str; 35] = [
+    "allow_almost_read_hits",
+    "allow_sneaky_full_read_hits",
+    "allow_sneaky_intermediate_read_hits",
+    "allow_sneaky_partial_read_hits",
+    "allow_write_prebuffering",
+    "avg_sectors_per_cylinder",
+    "calc_sector_by_sector",
+    "combine_seq_writes",
+    "cylinder_mapping_strategy",
+    "disconnect_write_if_seek",
+    "extradisc_2nd_disconnect_overhead",
+    "hold_bus_entire_write_xfer",
+    "low_write_water_mark",
+    "max_queue_length",
+    "maximum_concat_size",
+    "minimum_seek_delay",
+    "other_reselect_overhead",
+    "overlapping_request_scheme",
+    "preseeking_level",
+    "print_stats",
+    "priority_scheduling",
+    "read_ahead_on_idle_hit",
+    "read_directly_to_buffer",
+    "read_disconnect_afterread",
+    "read_disconnect_afterwrite",
+    "read_initiation_delay",
+    "scheduling_policy",
+    "scheduling_priority_scheme",
+    "scheduling_timeout_scheme",
+    "sequential_stream_diff_maximum",
+    "sequential_stream_scheme",
+    "timeout_scheduling",
+    "timeout_time_weight",
+    "write_disconnect_overhead",
+    "write_initiation_delay",
+];
 const MOST_SECTORS: u64 = 1 << 24;
 const MOST_SEGMENTS: u64 = 1_024;
 /// No time of a controller is longer.
@@ -53,8 +92,7 @@ impl Controller {
     /// Reads the tables `controller` and `bus` of a file, where it has them.
     ///
     /// # Errors
-    /// A value that no drive has, or another word of `bus`: file, line, key, reason. Words of
-    /// `controller` that are not known are no error.
+    /// A value that no drive has, or a word that neither table has: file, line, key, reason.
     pub fn read(section: &mut Section<'_>) -> Result<Option<Controller>, FileError> {
         let words = section.optional_section("controller")?;
         let bus = section.optional_section("bus")?;
@@ -67,6 +105,10 @@ impl Controller {
             controller.read_look_ahead(&mut words)?;
             controller.read_transfers(&mut words)?;
             controller.overhead = read_overhead(&mut words)?;
+            for word in WITHOUT_MECHANISM {
+                words.optional_decimal(word, 6)?;
+            }
+            words.finish_with_nearest()?;
         }
         if let Some(mut bus) = bus {
             // 0 is no limit: what the drive itself takes remains.
