@@ -3,7 +3,7 @@
 //! each request when it arrived, however long the others take.
 mod paced;
 
-pub use paced::{Beyond, Pace, Replayed, replay_requests};
+pub use paced::{Pace, Replayed, replay_requests};
 
 use crate::drive::{Command, Drive, DriveInfo};
 use crate::trace::TraceRecord;
@@ -41,6 +41,36 @@ impl std::fmt::Display for TraceError {
 }
 
 impl std::error::Error for TraceError {}
+
+/// What becomes of requests beyond the end of the drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Beyond {
+    /// They are moved to end at the drive's end.
+    #[default]
+    Moved,
+    /// Their places are folded into the drive: the remainder by its size.
+    Wrapped,
+}
+
+/// Requests of a trace that the drive cannot do as they are, and that were changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Changed {
+    /// They lie beyond the drive's end: moved, or folded into it.
+    pub beyond: u64,
+    /// They are longer than the drive: cut.
+    pub cut: u64,
+    /// They begin or end within a sector of the drive: they became all sectors that they touch.
+    pub widened: u64,
+}
+
+/// What a replay from memory gave.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Timed {
+    /// How long each request took, in nanoseconds, in the order of the trace.
+    pub times_ns: Vec<u64>,
+    /// What had to be changed of them.
+    pub changed: Changed,
+}
 
 /// The unit of the trace's sectors.
 const SECTOR_BYTES: u64 = 512;
@@ -110,21 +140,16 @@ fn parse_microseconds(column: &str, word: &str) -> Result<u64, String> {
     time.filter(|time| *time <= MOST_NS).ok_or_else(wrong)
 }
 
-/// Replays the lines on a drive that is at rest. Answers the time that each took, in nanoseconds.
-/// Requests past the drive's last sector are moved to end there; a longer one than the drive is cut
-/// to its length.
-pub fn replay(drive: &mut dyn Drive, lines: &[TraceLine]) -> Vec<u64> {
-    let info = drive.info().clone();
+/// Replays the lines on a drive that is at rest. Answers the time that each took, and what was
+/// changed of them: `beyond` says what becomes of those past the drive's last sector; a longer one
+/// than the drive is cut to its length.
+pub fn replay(drive: &mut dyn Drive, lines: &[TraceLine], beyond: Beyond) -> Timed {
+    let mut fit = Fit { info: drive.info().clone(), beyond, changed: Changed::default() };
     let (mut now, mut done) = (0, Vec::new());
     let mut times = Vec::with_capacity(lines.len());
     for (id, line) in lines.iter().enumerate() {
-        let command = command_at(
-            &info,
-            id,
-            line.operation,
-            line.sector * SECTOR_BYTES,
-            line.sectors * SECTOR_BYTES,
-        );
+        let (offset, bytes) = (line.sector * SECTOR_BYTES, line.sectors * SECTOR_BYTES);
+        let command = fit.command(id as u64, line.operation, offset, bytes);
         drive.submit(command, now);
         let ended = loop {
             let Some(event) = drive.next_event() else { break now };
@@ -137,36 +162,61 @@ pub fn replay(drive: &mut dyn Drive, lines: &[TraceLine]) -> Vec<u64> {
         times.push(ended - now);
         now = ended + line.pause_ns;
     }
-    times
+    Timed { times_ns: times, changed: fit.changed }
 }
 
-/// A command of whole sectors within the drive, for bytes that may be neither.
-fn command_at(
-    info: &DriveInfo,
-    id: usize,
-    operation: Operation,
-    offset: u64,
-    bytes: u64,
-) -> Command {
-    let sector = u64::from(info.sector_bytes).max(1);
-    let bytes = bytes.checked_next_multiple_of(sector).unwrap_or(info.bytes).min(info.bytes);
-    let offset = offset.min(info.bytes - bytes);
-    Command {
-        id: id as u64,
-        operation,
-        offset: offset - offset % sector,
-        bytes,
-        force_unit_access: false,
+/// Makes commands that a drive can do, and counts what it changes.
+struct Fit {
+    info: DriveInfo,
+    beyond: Beyond,
+    changed: Changed,
+}
+
+impl Fit {
+    /// A command of whole sectors within the drive, for bytes that may be neither.
+    fn command(&mut self, id: u64, operation: Operation, offset: u64, bytes: u64) -> Command {
+        let (offset, bytes) = match operation {
+            Operation::Flush => (0, 0),
+            Operation::Read | Operation::Write => self.place(offset, bytes),
+        };
+        Command { id, operation, offset, bytes, force_unit_access: false }
+    }
+
+    fn place(&mut self, offset: u64, bytes: u64) -> (u64, u64) {
+        let (size, sector) = (self.info.bytes, u64::from(self.info.sector_bytes).max(1));
+        let start = offset - offset % sector;
+        let end = offset.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(sector));
+        let whole = end.map_or(bytes, |end| end - start);
+        if whole > size {
+            self.changed.cut += 1;
+        } else if (start, whole) != (offset, bytes) {
+            self.changed.widened += 1;
+        }
+        let whole = whole.min(size) / sector * sector;
+        let last = size - whole;
+        if start <= last {
+            return (start, whole);
+        }
+        self.changed.beyond += 1;
+        let place = match self.beyond {
+            Beyond::Moved => last,
+            Beyond::Wrapped => (start % size.max(1)).min(last),
+        };
+        (place - place % sector, whole)
     }
 }
 
 /// Replays records at the times at which they arrived (an open loop), on a drive that is at rest.
-/// Answers the time from the arrival of each to its end, in nanoseconds. More than the drive takes
-/// at a time wait in the order of their arrival: there is no elevator. What lies past the drive's
-/// end is moved as in [`replay`]. `records` are in the order of their arrival.
-pub fn replay_at_recorded_times(drive: &mut dyn Drive, records: &[TraceRecord]) -> Vec<u64> {
-    let info = drive.info().clone();
-    let depth = (info.queue_depth as usize).max(1);
+/// Answers the time from the arrival of each to its end, and what was changed as in [`replay`].
+/// More than the drive takes at a time wait in the order of their arrival: there is no elevator.
+/// `records` are in the order of their arrival.
+pub fn replay_at_recorded_times(
+    drive: &mut dyn Drive,
+    records: &[TraceRecord],
+    beyond: Beyond,
+) -> Timed {
+    let mut fit = Fit { info: drive.info().clone(), beyond, changed: Changed::default() };
+    let depth = (fit.info.queue_depth as usize).max(1);
     let mut times = vec![0; records.len()];
     let (mut next, mut inside, mut now, mut done) = (0, 0, 0u64, Vec::new());
     loop {
@@ -176,10 +226,8 @@ pub fn replay_at_recorded_times(drive: &mut dyn Drive, records: &[TraceRecord]) 
             (Some(arrival), event) if event.is_none_or(|event| arrival < event) => {
                 now = arrival;
                 let record = &records[next];
-                drive.submit(
-                    command_at(&info, next, record.operation, record.offset, record.bytes),
-                    now,
-                );
+                let (operation, offset, bytes) = (record.operation, record.offset, record.bytes);
+                drive.submit(fit.command(next as u64, operation, offset, bytes), now);
                 (next, inside) = (next + 1, inside + 1);
             }
             (_, Some(event)) => {
@@ -193,7 +241,7 @@ pub fn replay_at_recorded_times(drive: &mut dyn Drive, records: &[TraceRecord]) 
                     times[number] = answer.at - records[number].arrival_ns;
                 }
             }
-            (_, None) => return times,
+            (_, None) => return Timed { times_ns: times, changed: fit.changed },
         }
     }
 }
@@ -216,14 +264,33 @@ mod tests {
             TraceRecord::plain(Operation::Read, offset, 4096, [arrival_ns; 3])
         };
         let far = 20_000_000_000;
-        let alone = replay_at_recorded_times(spec.build(1).as_mut(), &[read(0, far)]);
+        let replayed = |records: &[TraceRecord]| {
+            replay_at_recorded_times(spec.build(1).as_mut(), records, Beyond::Moved)
+        };
+        let alone = replayed(&[read(0, far)]).times_ns;
         let records =
             [read(0, far), read(1, 0), read(2, far), read(60_000_000_000, u64::MAX - 4095)];
-        let times = replay_at_recorded_times(spec.build(1).as_mut(), &records);
+        let Timed { times_ns: times, changed } = replayed(&records);
+        assert_eq!(changed, Changed { beyond: 1, cut: 0, widened: 0 });
         assert_eq!(times[0], alone[0]);
         // It takes one at a time: each waits for those before it, and the last came long after.
         assert!(times[1] > times[0] && times[2] > times[1], "{times:?}");
         assert!(times[3] < times[1], "{times:?}");
-        assert!(replay_at_recorded_times(spec.build(1).as_mut(), &[]).is_empty());
+        assert!(replayed(&[]).times_ns.is_empty());
+    }
+
+    #[test]
+    fn parts_of_sectors_become_all_sectors_that_they_touch() {
+        let info = by_name("ssd-sata").expect("a preset").build(1).info().clone();
+        let info = DriveInfo { sector_bytes: 4096, ..info };
+        let mut fit = Fit { info, beyond: Beyond::Moved, changed: Changed::default() };
+        assert_eq!(fit.place(4096, 8192), (4096, 8192));
+        assert_eq!(fit.changed, Changed::default());
+        assert_eq!(fit.place(512, 4096), (0, 8192));
+        assert_eq!(fit.place(4096, 512), (4096, 4096));
+        assert_eq!(fit.changed, Changed { widened: 2, ..Changed::default() });
+        let (offset, bytes) = fit.place(u64::MAX - 5, u64::MAX);
+        assert_eq!((offset, bytes), (0, fit.info.bytes));
+        assert_eq!(fit.changed, Changed { widened: 2, cut: 1, beyond: 1 });
     }
 }

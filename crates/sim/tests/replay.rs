@@ -2,7 +2,9 @@
 //! `../shared/drives/score.py`.
 use extant_block::Operation;
 use extant_sim::drive::file::load;
-use extant_sim::replay::{TraceLine, in_milliseconds, parse_validation_trace, replay};
+use extant_sim::replay::{
+    Beyond, Changed, TraceLine, in_milliseconds, parse_validation_trace, replay,
+};
 use std::path::{Path, PathBuf};
 
 /// Bounds on each drive, in percent.
@@ -53,7 +55,8 @@ fn scores(folder: &Path) -> Vec<Score> {
         let spec = load(path).expect("a drive file of the set");
         let text = std::fs::read_to_string(path.with_extension("trace")).expect("its trace");
         let lines = parse_validation_trace(&text).expect("its lines");
-        score(&spec.name, &lines, &replay(spec.build(0).as_mut(), &lines))
+        let timed = replay(spec.build(0).as_mut(), &lines, Beyond::Moved);
+        score(&spec.name, &lines, &timed.times_ns)
     });
     scored.collect()
 }
@@ -130,7 +133,10 @@ fn a_request_past_the_end_is_moved_to_end_there() {
     let spec = extant_sim::drive::file::by_name("ide-2001-7200").expect("a preset");
     let text = "R Hit 999999999999 8 1 1\nR Hit 999999999999 16777216 1 1000\nW Hit 0 8 1 1";
     let lines = parse_validation_trace(text).expect("three lines");
-    let times = replay(spec.build(0).as_mut(), &lines);
-    assert_eq!(times.len(), 3);
+    for beyond in [Beyond::Moved, Beyond::Wrapped] {
+        let timed = replay(spec.build(0).as_mut(), &lines, beyond);
+        assert_eq!(timed.times_ns.len(), 3);
+        assert_eq!(timed.changed, Changed { beyond: 2, cut: 0, widened: 0 });
+    }
     assert_eq!(in_milliseconds(&[1_234_567, 5]), "1.234567\n0.000005\n");
 }

@@ -2,7 +2,9 @@
 use extant_block::Operation;
 use extant_sim::drive::file::by_name;
 use extant_sim::random::Random;
-use extant_sim::replay::{Beyond, Pace, Replayed, replay_requests};
+use extant_sim::replay::{
+    Beyond, Changed, Pace, Replayed, replay_at_recorded_times, replay_requests,
+};
 use extant_sim::trace::requests::{Request, RequestFormat, RequestReader};
 use extant_sim::trace::{Recognised, TraceFormat, TraceRecord, recognise, write};
 use proptest::prelude::*;
@@ -360,7 +362,7 @@ fn recorded_times_are_an_open_loop() {
         .collect();
     for name in ["ide-2001-7200", "ssd-sata"] {
         let mut drive = by_name(name).expect("a preset").build(1);
-        let expected = extant_sim::replay::replay_at_recorded_times(drive.as_mut(), &records);
+        let expected = replay_at_recorded_times(drive.as_mut(), &records, Beyond::Moved).times_ns;
         let (result, times) = replayed(name, &requests, Pace::Recorded, Beyond::Moved);
         assert_eq!(times, expected, "{name}");
         assert_eq!((result.requests, result.times.count()), (500, 500));
@@ -409,7 +411,8 @@ fn places_beyond_the_drive_are_moved_or_folded_and_counted() {
     ];
     for beyond in [Beyond::Moved, Beyond::Wrapped] {
         let (result, times) = replayed("ssd-sata", &requests, Pace::Recorded, beyond);
-        assert_eq!((result.beyond, result.cut, times.len()), (2, 1, 5), "{beyond:?}");
+        let changed = Changed { beyond: 2, cut: 1, widened: 0 };
+        assert_eq!((result.changed, times.len()), (changed, 5), "{beyond:?}");
         assert_eq!((result.reads, result.writes, result.flushes), (2, 2, 1));
         assert_eq!(result.bytes_written, 8192);
         assert_eq!(result.bytes_read, 4096 + bytes);

@@ -338,8 +338,10 @@ fn a_request_past_the_end_is_moved_and_a_damaged_trace_is_refused() {
         "past.trace",
         "R Miss 999999999999 8 1000.0 10.0\nW Miss 0 8 1000.0 10.0\n",
     );
-    let times = told(&["lab", "replay", "--drive", "ide-2001-7200", "--trace", &past]);
-    assert_eq!(times.lines().count(), 2);
+    let output = extant(&["lab", "replay", "--drive", "ide-2001-7200", "--trace", &past]);
+    assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 2);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("past.trace: requests beyond the drive's end: moved to end there: 1\n"));
     let bad = written(&folder, "bad.trace", "R Miss 0 8 1000.0 10.0\nR Miss 0 many 1000.0 10.0\n");
     let (code, line) = failure(&["lab", "replay", "--drive", "ide-2001-7200", "--trace", &bad]);
     assert_eq!(code, 1);

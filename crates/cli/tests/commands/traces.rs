@@ -94,3 +94,56 @@ fn what_is_wrong_with_a_foreign_trace_is_one_line() {
     let (code, errors) = failure(&replay(&measured, &["--pace", "closed"]));
     assert!(code == 2 && errors.contains("--pace: is for traces of other systems"), "{errors}");
 }
+
+#[test]
+fn what_was_moved_is_said_whatever_the_format() {
+    let folder = Scratch::new("extant-lab-foreign-moved");
+    let far = 1u64 << 40;
+    let sector = far / 512;
+    let measured = format!("R Hit 8 8 1000 10\nR Hit {sector} 8 1000 10\n");
+    let disksim = format!("0.0 0 8 8 1\n1.0 0 {sector} 8 1\n");
+    for (name, text, format) in
+        [("measured", &measured, "measured"), ("disksim", &disksim, "disksim")]
+    {
+        let trace = written(&folder, name, text);
+        for (beyond, words) in [("move", "moved to end there: 1"), ("wrap", "folded into it: 1")] {
+            let words_of = replay(&trace, &["--format", format, "--beyond", beyond]);
+            let output = extant(&words_of);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(said.contains(words) && said.lines().count() == 1, "{name}: {said}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 2);
+        }
+        let report = json(&trace, &["--format", format]);
+        assert_eq!((&report["beyond"], &report["beyond_was"]), (&1.into(), &"moved".into()));
+        assert_eq!((&report["cut"], &report["widened"]), (&0.into(), &0.into()));
+    }
+    let notes_of = |trace: &str, more: &[&str]| {
+        let words = replay(trace, more);
+        // Lines are folded: words are compared.
+        let text = printed_text(&words, extant(&words));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let body = format!("/f add\n/f open\n/f read {far} 4096\n/f read 100 512\n");
+    let two = written(&folder, "two.log", &format!("fio version 2 iolog\n{body}"));
+    let text = notes_of(&two, &[]);
+    assert!(text.contains("neither times nor waits"), "{text}");
+    assert!(text.contains("moved to end there: 1") && text.contains("all that they touch: 1"));
+    let waits = written(&folder, "waits.log", &format!("fio version 2 iolog\n/f wait 5 0\n{body}"));
+    assert!(notes_of(&waits, &[]).contains("no times but its waits"));
+    let body = body.replace("/f", "7 /f");
+    let three = written(&folder, "three.log", &format!("fio version 3 iolog\n{body}"));
+    let text = notes_of(&three, &["--beyond", "wrap"]);
+    assert!(text.contains("taken for microseconds") && !text.contains("version 2"), "{text}");
+    assert!(text.contains("folded into it: 1") && !text.contains("moved"), "{text}");
+    let mut record = vec![0; 24];
+    record[4..12].copy_from_slice(&sector.to_le_bytes());
+    record[12..16].copy_from_slice(&4096u32.to_le_bytes());
+    let objects = folder.join("objects");
+    std::fs::write(&objects, &record).unwrap();
+    let objects = objects.to_str().unwrap();
+    let words = ["--format", "oracle-general", "--beyond"];
+    let text = notes_of(objects, &[&words[..], &["move"]].concat());
+    assert!(text.contains("moved to end there: 1") && !text.contains("folded"), "{text}");
+    let text = notes_of(objects, &words[..2]);
+    assert!(text.contains("folded into it: 1") && !text.contains("moved"), "{text}");
+}

@@ -12,18 +12,22 @@ const QUANTILES: [usize; 23] = [
     850, 900, 950,
 ];
 
-/// The page of a trace on a drive; `times_ns` are the model's, `measured_ns` the drive's, of the
-/// same requests.
+/// The page of a trace on a drive; `words` say what was changed of its requests, `times_ns` are the
+/// model's, `measured_ns` the drive's, of the same requests.
 #[must_use]
 pub fn of_replay(
     drive: &str,
     trace: &str,
+    words: &[String],
     times_ns: &[u64],
     measured_ns: Option<&[u64]>,
 ) -> String {
     let mut lead = Markup::default();
-    let words = format!("The trace {trace}, request by request, on {drive}.");
-    lead.element("p", &[("class", "lead")], &words);
+    let said = format!("The trace {trace}, request by request, on {drive}.");
+    lead.element("p", &[("class", "lead")], &said);
+    for line in words {
+        lead.element("p", &[], line);
+    }
     let mut figures = vec![Figure::new("Sums", sums(times_ns, measured_ns))];
     if !times_ns.is_empty() {
         figures.push(distribution(times_ns, measured_ns));

@@ -3,8 +3,9 @@
 //!
 //! *Invariants*: no more requests are kept than the drive holds and have ended before an earlier
 //! one. Times are given in the order of the requests.
+use super::{Beyond, Changed, Fit};
 use crate::device::Histogram;
-use crate::drive::{Command, Done, Drive, DriveInfo};
+use crate::drive::{Done, Drive};
 use crate::trace::requests::Request;
 use extant_block::Operation;
 use std::collections::VecDeque;
@@ -23,16 +24,6 @@ pub enum Pace {
     FullSpeed,
 }
 
-/// What becomes of requests beyond the end of the drive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Beyond {
-    /// They are moved to end at the drive's end.
-    #[default]
-    Moved,
-    /// Their places are folded into the drive: the remainder by its size.
-    Wrapped,
-}
-
 /// What a replay gave.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replayed {
@@ -48,10 +39,8 @@ pub struct Replayed {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Requests beyond the drive's end, which were moved or folded into it.
-    pub beyond: u64,
-    /// Requests longer than the drive, which were cut.
-    pub cut: u64,
+    /// What had to be changed of them.
+    pub changed: Changed,
     /// How long they took on the drive.
     pub times: Histogram,
     /// How long they took where they were traced, those of which it is known.
@@ -69,9 +58,8 @@ struct UnderWay {
 
 struct Replay<'a> {
     drive: &'a mut dyn Drive,
-    info: DriveInfo,
+    fit: Fit,
     depth: usize,
-    beyond: Beyond,
     /// Those that did not end, and those that ended after them, by their numbers from `first` on.
     under_way: VecDeque<UnderWay>,
     first: u64,
@@ -95,9 +83,8 @@ pub fn replay_requests<E>(
     let depth = if pace == Pace::Closed { 1 } else { (info.queue_depth as usize).max(1) };
     let mut replay = Replay {
         drive,
-        info,
+        fit: Fit { info, beyond, changed: Changed::default() },
         depth,
-        beyond,
         under_way: VecDeque::new(),
         first: 0,
         inside: 0,
@@ -133,14 +120,17 @@ pub fn replay_requests<E>(
                 replay.advance(event, &mut done);
                 replay.answer(answered);
             }
-            (_, _, None) => return Ok(replay.result),
+            (_, _, None) => {
+                return Ok(Replayed { changed: replay.fit.changed, ..replay.result });
+            }
         }
     }
 }
 
 impl Replay<'_> {
     fn submit(&mut self, request: &Request, due: u64, from_ns: u64) {
-        let command = self.command(request);
+        let id = self.first + self.under_way.len() as u64;
+        let command = self.fit.command(id, request.operation, request.offset, request.bytes);
         let result = &mut self.result;
         result.requests += 1;
         match request.operation {
@@ -161,30 +151,6 @@ impl Replay<'_> {
         self.drive.submit(command, due);
         self.inside += 1;
         self.under_way.push_back(UnderWay { from_ns, took_ns: None });
-    }
-
-    /// A command of whole sectors within the drive.
-    fn command(&mut self, request: &Request) -> Command {
-        let (size, sector) = (self.info.bytes, u64::from(self.info.sector_bytes).max(1));
-        let whole = request.bytes.checked_next_multiple_of(sector).unwrap_or(size);
-        let bytes = whole.min(size);
-        self.result.cut += u64::from(whole > size);
-        let last = size - bytes;
-        let mut offset = request.offset;
-        if offset > last {
-            self.result.beyond += 1;
-            offset = match self.beyond {
-                Beyond::Moved => last,
-                Beyond::Wrapped => (offset % size.max(1)).min(last),
-            };
-        }
-        Command {
-            id: self.first + self.under_way.len() as u64,
-            operation: request.operation,
-            offset: offset - offset % sector,
-            bytes,
-            force_unit_access: false,
-        }
     }
 
     fn advance(&mut self, event: u64, done: &mut Vec<Done>) {

@@ -67,6 +67,17 @@ fn nanoseconds(text: &[u8]) -> Result<u64, String> {
 }
 
 impl Events {
+    /// Which lines were taken.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        match self.taken? {
+            b'Q' => Some("requests are as they were queued (Q)"),
+            _ => Some(
+                "requests are as they were dispatched (D): no line Q, of a request as it was \
+                 queued, was before the first",
+            ),
+        }
+    }
+
     pub(super) fn line<'a>(&mut self, line: &'a [u8]) -> Result<Held<'a>, String> {
         let ([device, _cpu, _sequence, time, _pid, action, kind], rest) = words::<7>(line);
         if device.is_empty() {

@@ -88,6 +88,24 @@ pub(super) fn version(line: &[u8]) -> Option<Version> {
 }
 
 impl Log {
+    /// What is known of the times.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        Some(match self.version? {
+            Version::Three => {
+                "its times are taken for microseconds, as fio 3.33 writes them: fio's manual names \
+                 no unit"
+            }
+            Version::Two if self.waited_ns == 0 => {
+                "the log is of version 2, and has neither times nor waits: all requests arrive at \
+                 once at the pace recorded"
+            }
+            Version::Two => {
+                "the log is of version 2, and has no times but its waits: requests between two \
+                 waits arrive together at the pace recorded"
+            }
+        })
+    }
+
     pub(super) fn line<'a>(&mut self, line: &'a [u8]) -> Result<Held<'a>, String> {
         let Some(found) = self.version else {
             let head = version(line);

@@ -64,8 +64,8 @@ impl RequestFormat {
         found.map_or("", |(name, _)| name)
     }
 
-    /// What a reader of the replay has to know of the format, a sentence each.
-    pub fn notes(self) -> &'static [&'static str] {
+    /// What a reader of the replay has to know of every trace of the format, a sentence each.
+    fn notes(self) -> &'static [&'static str] {
         match self {
             RequestFormat::Msr => {
                 &["response times were measured on the drive that was traced, its controller and \
@@ -78,19 +78,14 @@ impl RequestFormat {
                 "the trace holds no response times",
             ],
             RequestFormat::FioIolog => &[
-                "version 2 has no times but its waits: without them all requests arrive at once",
                 "places are those in a file, and taken for places on the drive",
                 "the trace holds no response times",
             ],
-            RequestFormat::Blkparse => &[
-                "requests are as they were queued (Q), or if none was before the first, as they \
-                 were dispatched (D)",
-                "response times are not taken from it",
-            ],
+            RequestFormat::Blkparse => &["response times are not taken from it"],
             RequestFormat::OracleGeneral => &[
                 "the trace holds no operations: all are replayed as reads",
                 "it holds objects and no places: the number of an object is taken for that of a \
-                 sector of 512 bytes, and folded into the drive",
+                 sector of 512 bytes",
                 "times are whole seconds: all requests of a second arrive together at the pace \
                  recorded",
                 "the trace holds no response times",
@@ -184,6 +179,16 @@ impl<R: BufRead> RequestReader<R> {
             last_ns: 0,
             counts: ReadCounts::default(),
         }
+    }
+
+    /// What has to be known of what was read, a sentence each.
+    pub fn notes(&self) -> Vec<&'static str> {
+        let found = match self.format {
+            RequestFormat::FioIolog => self.iolog.note(),
+            RequestFormat::Blkparse => self.blkparse.note(),
+            _ => None,
+        };
+        found.into_iter().chain(self.format.notes().iter().copied()).collect()
     }
 
     /// What was read so far.

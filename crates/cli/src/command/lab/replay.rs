@@ -5,7 +5,7 @@ use crate::error::{Error, Exit};
 use extant_lab::{observations, page};
 use extant_sim::drive::file::DriveSpec;
 use extant_sim::replay::{
-    in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times,
+    Beyond, Timed, in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times,
 };
 use extant_sim::trace::{self, Recognised, TraceFormat};
 use serde::Serialize;
@@ -23,11 +23,16 @@ struct Times<'a> {
     /// Means in milliseconds.
     mean_ms: Option<f64>,
     measured_mean_ms: Option<f64>,
+    /// Requests that were changed, and how those beyond the drive's end were.
+    beyond: u64,
+    beyond_was: &'static str,
+    cut: u64,
+    widened: u64,
     times_ns: &'a [u64],
 }
 
 /// Replays it. With `--json`: `{"drive": .., "requests": .., "mean_ms": .., "measured_mean_ms": ..,
-/// "times_ns": [..]}`; the measured mean is `null` where the trace has no measured times.
+/// "beyond": .., "beyond_was": "moved", "cut": .., "widened": .., "times_ns": [..]}`; the measured mean is `null` where the trace has no measured times.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     arguments.data.check()?;
@@ -44,7 +49,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         return requests::run(arguments, &spec, (format, input), console);
     }
     refuse_others(arguments)?;
-    let (times, measured) = match format {
+    let (Timed { times_ns: times, changed }, measured) = match format {
         Recognised::DiskSim => (at_times(&spec, arguments, TraceFormat::DiskSim)?, None),
         Recognised::Blktrace => (at_times(&spec, arguments, TraceFormat::Blktrace)?, None),
         _ => closed(&spec, arguments)?,
@@ -54,9 +59,12 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     }
     let trace = arguments.trace.display().to_string();
     let measured_ns = measured.as_deref();
-    arguments.page.write(|| page::of_replay(&spec.name, &trace, &times, measured_ns))?;
+    let beyond_was = requests::beyond_was(beyond(arguments));
+    let changes = requests::changes(changed, beyond_was);
+    arguments.page.write(|| page::of_replay(&spec.name, &trace, &changes, &times, measured_ns))?;
     arguments.data.write(|| observations::of_replay(&spec.name, &times, measured_ns))?;
     if !console.is_json() {
+        changes.iter().for_each(|line| console.warn(&format!("{trace}: {line}")));
         console.print(&in_milliseconds(&times))?;
         return Ok(Exit::Complete);
     }
@@ -65,6 +73,10 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         requests: times.len(),
         mean_ms: mean_ms(&times),
         measured_mean_ms: measured.as_deref().and_then(mean_ms),
+        beyond: changed.beyond,
+        beyond_was,
+        cut: changed.cut,
+        widened: changed.widened,
         times_ns: &times,
     })?;
     Ok(Exit::Complete)
@@ -75,7 +87,6 @@ fn refuse_others(arguments: &Arguments) -> Result<(), Error> {
     let given = [
         ("--volume", arguments.volume.is_some()),
         ("--pace", arguments.pace.is_some()),
-        ("--beyond", arguments.beyond.is_some()),
         ("--times", arguments.times.is_some()),
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
@@ -91,7 +102,11 @@ fn mean_ms(times: &[u64]) -> Option<f64> {
     (!times.is_empty()).then(|| sum as f64 / times.len() as f64 / 1e6)
 }
 
-fn closed(spec: &DriveSpec, arguments: &Arguments) -> Result<(Vec<u64>, Option<Vec<u64>>), Error> {
+fn beyond(arguments: &Arguments) -> Beyond {
+    arguments.beyond.map_or(Beyond::Moved, Beyond::from)
+}
+
+fn closed(spec: &DriveSpec, arguments: &Arguments) -> Result<(Timed, Option<Vec<u64>>), Error> {
     let path = &arguments.trace;
     let bytes = failure::contents(path, TRACE_BYTES_MAX)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
@@ -101,8 +116,8 @@ fn closed(spec: &DriveSpec, arguments: &Arguments) -> Result<(Vec<u64>, Option<V
     })?;
     let lines = parse_validation_trace(text)
         .map_err(|error| wrong(path, error.line, &error.reason).hint(OTHER_FORMATS))?;
-    let times = replay(spec.build(arguments.seed).as_mut(), &lines);
-    Ok((times, Some(lines.iter().map(|line| line.measured_ns).collect())))
+    let timed = replay(spec.build(arguments.seed).as_mut(), &lines, beyond(arguments));
+    Ok((timed, Some(lines.iter().map(|line| line.measured_ns).collect())))
 }
 
 const OTHER_FORMATS: &str = "--format names the format where the first bytes do not show it";
@@ -111,16 +126,13 @@ fn wrong(path: &Path, line: usize, reason: &str) -> Error {
     Error::new(format!("{}:{line}: {reason}", path.display()))
 }
 
-fn at_times(
-    spec: &DriveSpec,
-    arguments: &Arguments,
-    format: TraceFormat,
-) -> Result<Vec<u64>, Error> {
+fn at_times(spec: &DriveSpec, arguments: &Arguments, format: TraceFormat) -> Result<Timed, Error> {
     let path = &arguments.trace;
     let bytes = failure::contents(path, TRACE_BYTES_MAX)?;
     let records = trace::read(format, &bytes).map_err(|error| match error {
         trace::TraceError::Line { line, reason } => wrong(path, line, &reason),
         error => Error::new(format!("{}: {error}", path.display())),
     })?;
-    Ok(replay_at_recorded_times(spec.build(arguments.seed).as_mut(), &records))
+    let mut drive = spec.build(arguments.seed);
+    Ok(replay_at_recorded_times(drive.as_mut(), &records, beyond(arguments)))
 }

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// Of a measured trace and of traces of runs (disksim, blktrace) it prints one response time in
 /// milliseconds a line, in the order of the trace. A measured trace is a closed loop: each request
 /// is issued as long after the simulated end of the one before as it came after the measured one.
-/// Traces of runs are replayed at the times that they hold, in the order of arrival. Requests past
-/// the drive's last sector are moved to end there.
+/// Traces of runs are replayed at the times that they hold, in the order of arrival. Requests
+/// that had to be moved or changed to fit the drive are counted on standard error.
 ///
 /// Of traces of other systems (msr, alibaba, tencent, fio-iolog, blkparse, oracle-general), which
 /// may be of any length and compressed with gzip, zstd or xz, it prints sums, and what the format

@@ -8,7 +8,7 @@ use extant_chart::{Alignment, Table, wrapped};
 use extant_lab::page;
 use extant_lab::report::Distribution;
 use extant_sim::drive::file::DriveSpec;
-use extant_sim::replay::{Beyond, Pace, Replayed, replay_requests};
+use extant_sim::replay::{Beyond, Changed, Pace, Replayed, replay_requests};
 use extant_sim::trace::requests::{ReadCounts, RequestFormat, RequestReader};
 use extant_sim::trace::{START_BYTES, TraceError};
 use serde::Serialize;
@@ -65,10 +65,11 @@ struct Summary {
     beyond: u64,
     beyond_was: &'static str,
     cut: u64,
+    widened: u64,
     elapsed_ns: u64,
     times: Distribution,
     measured: Option<Distribution>,
-    notes: &'static [&'static str],
+    notes: Vec<&'static str>,
 }
 
 const SCHEMA: &str = "extant-lab-replay/1";
@@ -122,7 +123,8 @@ pub(super) fn run(
         return Err(none_in(&arguments.trace));
     }
     let names = (spec.name.clone(), reader.volume());
-    let summary = summary(names, &replayed, reader.counts(), (format, pace, beyond));
+    let read = (reader.counts(), reader.notes());
+    let summary = summary(names, &replayed, read, (format, pace, beyond));
     let lines = [head(&summary), sums(&summary).render(console.width()), notes(&summary)];
     arguments.page.write(|| {
         let words = [&lines[0][..], &lines[2]];
@@ -145,12 +147,12 @@ fn create(path: &Path) -> Result<BufWriter<File>, Error> {
     file.map(BufWriter::new).map_err(|error| Error::io(path.display(), &error))
 }
 
-/// What is wrong with a trace, with its file and line.
 /// A trace without a request has nothing to say of a drive.
 pub(super) fn none_in(path: &Path) -> Error {
     Error::new(format!("{}: holds no request", path.display()))
 }
 
+/// What is wrong with a trace, with its file and line.
 fn wrong(path: &Path, error: TraceError) -> Error {
     let path = path.display();
     match error {
@@ -166,7 +168,7 @@ fn wrong(path: &Path, error: TraceError) -> Error {
 fn summary(
     (drive, volume): (String, String),
     replayed: &Replayed,
-    counts: ReadCounts,
+    (counts, notes): (ReadCounts, Vec<&'static str>),
     (format, pace, beyond): (RequestFormat, Pace, Beyond),
 ) -> Summary {
     let measured = Distribution::from(&replayed.measured);
@@ -189,16 +191,14 @@ fn summary(
         others: counts.others,
         left_out: counts.left_out,
         late: counts.late,
-        beyond: replayed.beyond,
-        beyond_was: match beyond {
-            Beyond::Moved => "moved",
-            Beyond::Wrapped => "wrapped",
-        },
-        cut: replayed.cut,
+        beyond: replayed.changed.beyond,
+        beyond_was: beyond_was(beyond),
+        cut: replayed.changed.cut,
+        widened: replayed.changed.widened,
         elapsed_ns: replayed.ended_ns,
         times: Distribution::from(&replayed.times),
         measured: Some(measured).filter(|measured| measured.count > 0),
-        notes: format.notes(),
+        notes,
     }
 }
 
@@ -246,23 +246,40 @@ fn sums(summary: &Summary) -> Table {
     table
 }
 
+/// What a report calls it.
+pub(super) fn beyond_was(beyond: Beyond) -> &'static str {
+    match beyond {
+        Beyond::Moved => "moved",
+        Beyond::Wrapped => "wrapped",
+    }
+}
+
+/// What was changed of the requests, a line each; `beyond_was` is what [`beyond_was`] gave.
+pub(super) fn changes(changed: Changed, beyond_was: &str) -> Vec<String> {
+    let became = match beyond_was {
+        "wrapped" => "beyond the drive's end: folded into it",
+        _ => "beyond the drive's end: moved to end there",
+    };
+    let counted = [
+        (changed.beyond, became),
+        (changed.cut, "longer than the drive: cut"),
+        (changed.widened, "not of whole sectors of the drive: widened to all that they touch"),
+    ];
+    let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+    counted.map(|(count, words)| format!("requests {words}: {count}")).collect()
+}
+
 /// What was done to the trace, and what it does not say; a line each.
 fn notes(summary: &Summary) -> String {
     let counted = [
         (summary.others, "requests of other volumes were left out"),
         (summary.left_out, "lines move no data, such as discards, and were left out"),
         (summary.late, "requests stand after later ones in the trace, and arrive with these"),
-        (summary.cut, "requests are longer than the drive, and were cut"),
     ];
     let counted = counted.into_iter().filter(|(count, _)| *count > 0);
     let mut lines: Vec<String> = counted.map(|(count, words)| format!("{count} {words}")).collect();
-    if summary.beyond > 0 {
-        let became = match summary.beyond_was {
-            "wrapped" => "folded into it",
-            _ => "moved to its end",
-        };
-        lines.push(format!("{} requests lie beyond the drive, and were {became}", summary.beyond));
-    }
+    let (beyond, cut, widened) = (summary.beyond, summary.cut, summary.widened);
+    lines.extend(changes(Changed { beyond, cut, widened }, summary.beyond_was));
     lines.extend(summary.notes.iter().map(|note| (*note).to_owned()));
     lines.iter().map(|line| format!("- {line}\n")).collect()
 }
