@@ -139,6 +139,8 @@ fn results_that_name_what_is_not_there_are_refused() {
             "result.value: unknown process \"nobody\": known are maker, readers",
         ),
         ("step leap", "result.value: unknown step \"leap\": known are create-files; sync"),
+        ("step 'make, sync'", "result.value: \"make, sync\" is a measure, and no label of a step"),
+        ("measure create-files", "result.value: \"create-files\" is the label of a step, and no"),
         ("mean(calls writer read)", "result.value: unknown process \"writer\""),
         ("measure cold + 1", "result.value: adds s and a plain number"),
     ];

@@ -359,6 +359,13 @@ fn policies_and_drives_can_be_chosen_for_a_run() {
     assert_eq!(report.drives[0].elevator, "linus(20000,20000)");
     let alone = with("placement=spread,elevator=linus(9000,9000)");
     assert_eq!(alone.filesystems[0].policies, "modern,placement=spread,elevator=linus(9000,9000)");
+    // A column comes before the drive's own key, a preset does not.
+    let own =
+        simple(SMALL, "{ step = \"sync\" }").replacen("model", "elevator = \"noop\"\nmodel", 1);
+    for (words, elevator) in [("elevator=deadline", "deadline"), ("linux-2.6", "noop")] {
+        let options = RunOptions { policies: Some(words.to_owned()), ..RunOptions::default() };
+        assert_eq!(run(&parse(&own), &options).report.drives[0].elevator, elevator);
+    }
     let drive = extant_sim::drive::file::find("ssd-sata").unwrap();
     let options = RunOptions { drive: Some(drive), ..scaled(40) };
     assert!(run(&scenario, &options).report.elapsed_ns < report.elapsed_ns / 4);

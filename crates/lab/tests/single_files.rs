@@ -474,3 +474,70 @@ fn what_cannot_be_is_refused_in_one_line() {
         assert!(!error.contains('\n'), "{error}");
     }
 }
+
+#[test]
+fn runs_of_until_have_numbers_and_what_has_none_is_refused() {
+    let outcome = run("{ step = \"until\", for = \"200ms\", steps = [
+            { step = \"repeat\", count = 2, steps = [
+                { step = \"create\", path = \"/m-{r2}-{r}\" } ] },
+            { step = \"wait\", for = \"10ms\" } ] }");
+    let names: Vec<String> = left(&outcome).into_iter().map(|(path, _)| path).collect();
+    assert!(names.len() >= 6 && names.len().is_multiple_of(2), "{names:?}");
+    assert!(names.starts_with(&["/m-0-0".to_owned(), "/m-0-1".into(), "/m-1-0".into()]));
+    let cases = [
+        ("{ step = \"create\", path = \"/m-{r}\" }", "path: has {r}, and no repeat or until is"),
+        (
+            "{ step = \"repeat\", count = 2, steps = [ { step = \"mkdir\", path = \"/{r2}\" } ] }",
+            "path: has {r2}, and only one repeat or until is around the step",
+        ),
+        ("{ step = \"sync\", measure = \"{r}\" }", "measure: has {r}, and no repeat or until is"),
+    ];
+    for (steps, reason) in cases {
+        let error = failure(steps);
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn names_in_a_random_order_are_the_seeds_and_all_of_them() {
+    let read = |order: &str| {
+        format!(
+            "{{ step = \"create-files\", at = \"/d\", count = 400, size = \"40K\" }},
+             {{ step = \"remount\" }},
+             {{ step = \"read-all\", at = \"/d\", order = \"{order}\", measure = \"read\" }}"
+        )
+    };
+    let measured = |order: &str, seed: u64| {
+        let options = RunOptions { seed: Some(seed), ..RunOptions::default() };
+        let report = run_with(&read(order), &options).report;
+        let row = report.measures.iter().find(|row| row.measure == "read").unwrap();
+        assert_eq!(row.work.files, 400);
+        (row.elapsed_ns, report.trace_hash)
+    };
+    let (sorted, random) = (measured("name", 1), measured("random", 1));
+    assert!(random.0 > 2 * sorted.0, "{random:?} {sorted:?}");
+    assert_eq!(random, measured("random", 1));
+    assert_ne!(random.1, measured("random", 2).1);
+}
+
+#[test]
+fn what_a_bare_drive_cannot_do_is_refused() {
+    let bare = |keys: &str| {
+        let text = format!(
+            "name = \"t\"\n[[drive]]\nname = \"disk\"\nmodel = \"ide-2001-7200\"\n[[process]]\n\
+             name = \"p\"\ndrive = \"disk\"\nsteps = [ {{ step = \"sequential\", direction = \
+             \"read\", count = 3, {keys} }} ]\n"
+        );
+        let scenario = match scenario::parse("test.toml", &text, Path::new("")) {
+            Ok(scenario) => scenario,
+            Err(error) => return error.to_string(),
+        };
+        let outcome = scenario::run(&scenario, &RunOptions::default());
+        outcome.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(bare("chunk = 512"), "");
+    let odd = bare("chunk = 1000");
+    assert!(odd.contains("chunk: 1000 bytes are no whole sectors of 512 of disk"), "{odd}");
+    assert!(bare("offset = 100").contains("offset: 100 bytes"));
+    assert!(bare("path = \"/a\"").contains("path: cannot be on a bare drive"));
+}

@@ -48,7 +48,7 @@ pub fn parse(text: &str, known: &[ResultEntry]) -> Parsed<(Expression, Unit)> {
     let found = parser.sum()?;
     match parser.peek() {
         None => Ok(found),
-        Some(token) => Err(format!("{} is not expected there", token.words())),
+        Some(token) => Err(format!("{} is not expected there{}", token.words(), parser.hint())),
     }
 }
 
@@ -213,8 +213,23 @@ impl Parser<'_> {
                 Ok(found)
             }
             Some(Token::Word(word)) => self.named(&word),
+            Some(token @ Token::Quoted(_)) => {
+                let text = token.words();
+                Err(format!("{text} is not expected there: a row is named as measure {text}"))
+            }
             Some(token) => Err(format!("{} is not expected there", token.words())),
             None => Err("ends where a value is expected".to_owned()),
+        }
+    }
+
+    /// What may be meant where a word follows the name of a row.
+    fn hint(&self) -> &'static str {
+        let before = |back: usize| self.at.checked_sub(back).map(|at| &self.tokens[at]);
+        let is_row = |token: &Token| matches!(token, Token::Word(word) if word == "measure" || word == "step");
+        let is_word = matches!(self.peek(), Some(Token::Word(_)));
+        match is_word && before(2).is_some_and(is_row) {
+            true => "; a name with blanks is in single quotes",
+            false => "",
         }
     }
 
@@ -405,6 +420,8 @@ mod tests {
             ("measure a + 3", "adds s and a plain number"),
             ("measure 'a", "a quote is not closed"),
             ("measure a measure b", "\"measure\" is not expected there"),
+            ("measure a b", "\"b\" is not expected there; a name with blanks is in single"),
+            ("sum('cat *')", "'cat *' is not expected there: a row is named as measure 'cat *'"),
             ("calls p read", "calls are many"),
             ("mean(calls p fly)", "no call is \"fly\""),
             ("measure 'a*'", "\"a*\" means several rows"),

@@ -4,7 +4,7 @@ use super::options::RunOptions;
 use super::step::{Action, Among, Deed, Direction, OnImage, PlacedFiles, Step, Targets, each_step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
-use super::{Data, Origin, Scenario, ScenarioError, Workplace};
+use super::{Data, DriveEntry, Origin, Scenario, ScenarioError, Workplace};
 use extant_engine::preset::{Policies, preset};
 use extant_format::layout::Inodes;
 use extant_sim::drive::file::FileError;
@@ -41,6 +41,7 @@ pub(super) fn with_options(
         for entry in &mut scenario.filesystems {
             entry.policies =
                 changed(&entry.policies, words).map_err(|error| refused(&file, error))?;
+            give_way(&mut scenario.drives[entry.drive], words);
         }
     }
     if let Some(image) = &options.image {
@@ -64,6 +65,24 @@ fn reseed(scenario: &mut Scenario, seed: u64) {
     }
 }
 
+/// What the file says of a drive's queue, and the words of a run by its column, goes for these.
+fn give_way(drive: &mut DriveEntry, words: &str) {
+    if mentions(words, "elevator") {
+        drive.elevator = None;
+    }
+    if mentions(words, "requests") {
+        drive.requests = None;
+    }
+    if mentions(words, "plug") {
+        drive.plug_ns = None;
+    }
+}
+
+/// Whether policies name that column.
+fn mentions(words: &str, column: &str) -> bool {
+    words.split(',').any(|word| word.split_once('=').is_some_and(|(name, _)| name == column))
+}
+
 /// A preset with columns as they stand; columns alone in place of those that there are.
 fn changed(
     policies: &Policies,
@@ -78,13 +97,10 @@ fn changed(
     // and its spelling.
     let base = preset(extant_engine::preset::DEFAULT_PRESET)?;
     let alone: Policies = words.parse()?;
-    let mentioned = |column: &str| {
-        words.split(',').any(|word| word.split_once('=').is_some_and(|(name, _)| name == column))
-    };
     debug_assert_eq!(alone.names.preset, base.name);
     let kept = policies.names.columns().zip(alone.names.columns());
-    let choices =
-        kept.map(|((column, own), (_, new))| (column, if mentioned(column) { new } else { own }));
+    let choices = kept
+        .map(|((column, own), (_, new))| (column, if mentions(words, column) { new } else { own }));
     Policies::with(preset(policies.names.preset)?, choices.collect::<Vec<_>>())
 }
 

@@ -329,12 +329,16 @@ impl Worker {
         path: &[u32],
     ) -> Result<(), Option<ScenarioError>> {
         let started = self.world.time.settled();
+        let mut run = 0;
         while !self.is_over(end, started) {
             if self.is_halted() {
                 return Err(None);
             }
             let before = self.world.time.settled();
+            self.runs.push(run);
             self.all(steps, path)?;
+            self.runs.pop();
+            run += 1;
             self.go_on_from(before);
         }
         Ok(())
@@ -427,8 +431,8 @@ impl Worker {
         }
     }
 
-    /// A path or a name of the file, with the number of this copy in it, and of the run of the
-    /// `repeat` around the step.
+    /// A path or a name of the file, with the number of this copy in it, and of the runs of the
+    /// `repeat` or `until` around the step.
     pub(super) fn path(&self, at: &str) -> String {
         if !at.contains('{') {
             return at.to_owned();
@@ -439,7 +443,7 @@ impl Worker {
             .replace("{r2}", &outer.to_string())
     }
 
-    /// The number of the run of the innermost `repeat`, from 0.
+    /// The number of the run of the innermost `repeat` or `until`, from 0.
     pub(super) fn run_number(&self) -> u64 {
         self.runs.last().copied().unwrap_or(0)
     }

@@ -73,9 +73,29 @@ fn unknown_row(row: &Row, processes: &[ProcessEntry]) -> Option<String> {
                 true => "there are none".to_owned(),
                 false => format!("known are {}", known.join("; ")),
             };
-            Some(format!("unknown {kind} {:?}: {known}", row.name))
+            match is_other_kind(row, processes) {
+                true if row.kind == RowKind::Measure => {
+                    Some(format!("{:?} is the label of a step, and no measure", row.name))
+                }
+                true => Some(format!("{:?} is a measure, and no label of a step", row.name)),
+                false => Some(format!("unknown {kind} {:?}: {known}", row.name)),
+            }
         }
     }
+}
+
+/// Whether a label of a step stands where a measure is wanted, or the other way round.
+fn is_other_kind(row: &Row, processes: &[ProcessEntry]) -> bool {
+    let mut is_found = false;
+    for process in processes {
+        each_step(&process.steps, &mut |step| {
+            is_found |= match row.kind {
+                RowKind::Measure => step.label == row.name,
+                RowKind::Step => step.measure.as_ref() == Some(&row.name),
+            };
+        });
+    }
+    is_found
 }
 
 /// The names of the rows that a step gives.

@@ -360,6 +360,8 @@ pub enum Order {
     Name,
     /// All names are listed first; then by inode number.
     Inode,
+    /// Directory by directory, names as the seed shuffles them.
+    Random,
 }
 
 /// Whether `ls` looks at every entry.

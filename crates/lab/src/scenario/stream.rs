@@ -2,7 +2,7 @@
 use super::process::{Call, Outcome, Stop, Worker};
 use super::step::{Direction, Durability, Pattern, StreamAction};
 use super::time::Time;
-use extant_block::{BlockDevice, Operation, Segment};
+use extant_block::{BlockDevice, DeviceInfo, Operation, Segment};
 use extant_engine::{ErrorKind, File, Filesystem};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,6 +72,22 @@ impl Places {
     }
 }
 
+/// Whether all pieces on a bare drive can be of whole sectors of it; else why not.
+fn whole_sectors(stream: &StreamAction, info: &DeviceInfo) -> Result<(), String> {
+    let stride = match stream.pattern {
+        Pattern::Stride(stride) => stride,
+        Pattern::Sequential | Pattern::Random | Pattern::Near(_) => 0,
+    };
+    let sector = u64::from(info.sector_bytes.max(1));
+    let given = [("chunk", stream.chunk), ("offset", stream.offset), ("stride", stride)];
+    match given.into_iter().find(|(_, bytes)| !bytes.is_multiple_of(sector)) {
+        None => Ok(()),
+        Some((key, bytes)) => {
+            Err(format!("{key}: {bytes} bytes are no whole sectors of {sector} of {}", info.name))
+        }
+    }
+}
+
 impl Worker {
     pub(super) fn stream(&mut self, stream: &StreamAction) -> Outcome {
         let world = Arc::clone(&self.world);
@@ -136,7 +152,11 @@ impl Worker {
             Target::File(file, path) => {
                 (path.display().to_string(), self.call(Call::Stat, || file.metadata())?.size)
             }
-            Target::Device(device) => (device.info().name, device.info().bytes),
+            Target::Device(device) => {
+                let info = device.info();
+                whole_sectors(stream, &info).map_err(Stop::Failed)?;
+                (info.name, info.bytes)
+            }
         };
         let is_open_ended =
             stream.direction == Direction::Write && matches!(target, Target::File(..));

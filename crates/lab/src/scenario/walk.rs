@@ -56,7 +56,7 @@ pub(super) fn as_path(bytes: &[u8]) -> &Path {
 }
 
 impl Worker {
-    /// The names of a directory but "." and "..", in the order of readdir or sorted.
+    /// The names of a directory but "." and "..", in the order of readdir, sorted or shuffled.
     pub(super) fn names(
         &mut self,
         filesystem: &Filesystem,
@@ -76,8 +76,10 @@ impl Worker {
                 entries.into_iter().filter(|entry| !matches!(&entry.name[..], b"." | b"..")),
             );
         }
-        if order == Order::Name {
-            names.sort_by(|one, other| one.name.cmp(&other.name));
+        match order {
+            Order::Name => names.sort_by(|one, other| one.name.cmp(&other.name)),
+            Order::Random => self.random.shuffle(&mut names),
+            Order::Directory | Order::Inode => {}
         }
         self.work.directories += 1;
         Ok(names)

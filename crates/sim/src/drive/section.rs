@@ -140,6 +140,14 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
+    /// The first key, in the order of the text, whose value is a text with `part` in it.
+    pub fn key_with(&self, part: &str) -> Option<&'a str> {
+        let has_part = |value: &DeValue<'_>| value.as_str().is_some_and(|text| text.contains(part));
+        let found = self.table.iter().filter(|(_, value)| has_part(value.get_ref()));
+        let first = found.min_by_key(|(name, _)| name.span().start);
+        first.map(|(name, _)| &**name.get_ref())
+    }
+
     /// A number times 10^`digits`, exact; `None` when the key is absent. More digits behind the
     /// point are cut off.
     pub fn optional_decimal(&mut self, key: &str, digits: u32) -> Result<Option<i64>, FileError> {

@@ -384,12 +384,26 @@ fn parse_step(mut section: Section<'_>, surroundings: &Surroundings<'_>) -> Resu
         true => OnImage::Skipped,
         false => OnImage::Done,
     };
+    refuse_runs(&section, surroundings.depth)?;
     let line = section.line();
     let action = (kind.parse)(&mut section, surroundings)?;
     let keys: Vec<&str> =
         COMMON_KEYS.iter().chain(kind.keys.iter().copied().flatten()).copied().collect();
     section.finish_with(&keys)?;
     Ok(Step { line, kind: kind.name, label, measure, on_image, action })
+}
+
+/// A number of a run that there is not: `depth` is 1 for a step of a process.
+fn refuse_runs(section: &Section<'_>, depth: usize) -> Result<()> {
+    for (place, around) in [("{r}", 1), ("{r2}", 2)] {
+        if depth <= around
+            && let Some(key) = section.key_with(place)
+        {
+            let found = ["no repeat or until is", "only one repeat or until is"][depth - 1];
+            return Err(section.error(key, format!("has {place}, and {found} around the step")));
+        }
+    }
+    Ok(())
 }
 
 fn required_count(
@@ -406,6 +420,7 @@ fn chunk(section: &mut Section<'_>, default: u64) -> Result<u64> {
 
 fn order(section: &mut Section<'_>) -> Result<Order> {
     let words = [("directory", Order::Directory), ("name", Order::Name), ("inode", Order::Inode)];
+    let words = [&words[..], &[("random", Order::Random)]].concat();
     section.choice("order", &words, Order::Directory)
 }
 
@@ -742,6 +757,9 @@ fn stream(
 ) -> Result<Action> {
     let path = match surroundings.workplace {
         Workplace::Filesystem(_) => Some(fields::path(section, "path")?),
+        Workplace::Drive(_) if section.has("path") => {
+            return Err(section.error("path", "cannot be on a bare drive, which has no files"));
+        }
         Workplace::Drive(_) => None,
     };
     let default = if walkway == Walkway::Writer { 1 << 20 } else { 4096 };
