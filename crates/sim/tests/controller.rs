@@ -212,8 +212,8 @@ fn a_limited_write_cache_takes_what_appends() {
 #[test]
 fn facts_are_read_in_the_words_of_disksim() {
     let facts = "[controller]\nhigh_read_water_mark = 1\nbulk_sector_transfer_time = 0.2\n\
-        max_queue_length = 7\nread_miss_over_after_read = 1.5\n[bus]\nread_block_transfer_ms = 0.05\n\
-        write_block_transfer_ms = 0\n";
+        max_queue_length = 7\nread_miss_over_after_read = 1.5\n[bus]\n\
+        read_block_transfer_ms = 0.05\nwrite_block_transfer_ms = 0\n";
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("simple.toml");
     std::fs::write(&file, SIMPLE).expect("written");

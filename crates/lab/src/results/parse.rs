@@ -225,7 +225,10 @@ impl Parser<'_> {
     /// What may be meant where a word follows the name of a row.
     fn hint(&self) -> &'static str {
         let before = |back: usize| self.at.checked_sub(back).map(|at| &self.tokens[at]);
-        let is_row = |token: &Token| matches!(token, Token::Word(word) if word == "measure" || word == "step");
+        let is_row = |token: &Token| match token {
+            Token::Word(word) => word == "measure" || word == "step",
+            _ => false,
+        };
         let is_word = matches!(self.peek(), Some(Token::Word(_)));
         match is_word && before(2).is_some_and(is_row) {
             true => "; a name with blanks is in single quotes",

@@ -32,7 +32,8 @@ struct Times<'a> {
 }
 
 /// Replays it. With `--json`: `{"drive": .., "requests": .., "mean_ms": .., "measured_mean_ms": ..,
-/// "beyond": .., "beyond_was": "moved", "cut": .., "widened": .., "times_ns": [..]}`; the measured mean is `null` where the trace has no measured times.
+/// "beyond": .., "beyond_was": "moved", "cut": .., "widened": .., "times_ns": [..]}`; the measured
+/// mean is `null` where the trace has no measured times.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     arguments.data.check()?;

@@ -3,10 +3,10 @@
 //!
 //! A `[controller]` table has the words, a `[bus]` table what a sector of 512 bytes costs there.
 //! Each word that the model has a mechanism for is read and checked. What is left of them
-//! ([`WITHOUT_MECHANISM`]) are statistics, queues of several commands, and disconnecting in parallel
-//! with the medium: they have to be numbers, and change nothing. So is `read_ahead_on_idle_hit`:
-//! drives that say no refill a segment after a read out of it, by their times. Another word is
-//! refused.
+//! ([`WITHOUT_MECHANISM`]) are statistics, queues of several commands, and disconnecting in
+//! parallel with the medium: they have to be numbers, and change nothing. So is
+//! `read_ahead_on_idle_hit`: drives that say no refill a segment after a read out of it, by their
+//! times. Another word is refused.
 use super::cache::{Cache, Destage, LookAhead, Order, Reach, StartOf, WHOLE};
 use super::overhead::{After, Overhead};
 use crate::drive::section::{FileError, Section};
