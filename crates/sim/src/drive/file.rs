@@ -1,5 +1,6 @@
 //! Drive files: TOML with the facts of a drive. What is wrong with one is said in one line: file,
 //! line, key, reason.
+use super::host::{HostSpec, Hosted};
 use super::network::{NetworkSpec, NetworkVolume};
 use super::object::{ObjectSpec, ObjectStore};
 use super::rotating::{Controller, Rotating, RotatingSpec};
@@ -32,6 +33,9 @@ pub struct DriveSpec {
     pub facts: Option<String>,
     /// The longest command that hosts of its time send it, in bytes.
     pub largest_command_bytes: u64,
+    /// The host's own work on the way to it, where the file has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostSpec>,
     /// What it is, with its facts.
     #[serde(flatten)]
     pub kind: DriveKind,
@@ -55,11 +59,15 @@ impl DriveSpec {
     /// Builds the drive, at rest at time 0. `seed` decides what is random in it (a disk has nothing
     /// that is).
     pub fn build(&self, seed: u64) -> Box<dyn Drive> {
-        match &self.kind {
+        let drive: Box<dyn Drive> = match &self.kind {
             DriveKind::Rotating(spec) => Box::new(Rotating::new(&self.name, spec)),
             DriveKind::Ssd(spec) => Box::new(Ssd::new(&self.name, spec, seed)),
             DriveKind::Network(spec) => Box::new(NetworkVolume::new(&self.name, spec, seed)),
             DriveKind::Object(spec) => Box::new(ObjectStore::new(&self.name, spec, seed)),
+        };
+        match self.host {
+            Some(host) => Box::new(Hosted::new(drive, host)),
+            None => drive,
         }
     }
 
@@ -212,7 +220,11 @@ fn section_with(
             return Err(section.error("kind", reason));
         }
     };
-    let mut spec = DriveSpec { name, facts: None, largest_command_bytes: 0, kind };
+    let host = match kind {
+        DriveKind::Ssd(_) | DriveKind::Network(_) => HostSpec::from_section(&mut section)?,
+        DriveKind::Rotating(_) | DriveKind::Object(_) => None,
+    };
+    let mut spec = DriveSpec { name, facts: None, largest_command_bytes: 0, host, kind };
     let default = LARGEST_COMMAND_BYTES.max(spec.unit_bytes());
     spec.largest_command_bytes =
         section.whole_within("largest_command", COMMANDS, Some(default))?;

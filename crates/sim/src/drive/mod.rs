@@ -6,6 +6,7 @@
 //! command's parts add up to the time between its arrival and its end.
 pub mod booking;
 pub mod file;
+pub mod host;
 pub mod medium;
 pub mod network;
 pub mod object;
