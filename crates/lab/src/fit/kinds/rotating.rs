@@ -19,6 +19,10 @@ const RATES: Scale = Scale::Ratio(1e6, 2e10);
 const MB_PER_S: Scale = Scale::Ratio(0.2, 2000.0);
 const SEEKS: Scale = Scale::Ratio(0.01, 200.0);
 const OVERHEADS: Scale = Scale::Ratio(0.001, 20.0);
+/// How far from a whole number of turns a pair of reads on a track is at most, as a share of one.
+const WHOLE_TURN: f64 = 0.012;
+/// Starts whose times are no farther apart than this, as a logarithm, are one.
+const ALIKE: f64 = 0.2;
 /// Turns a minute.
 const TURNS: Scale = Scale::Ratio(2000.0, 40_000.0);
 
@@ -42,9 +46,17 @@ struct Start {
     seeks: Vec<f64>,
 }
 
-/// The family, with its start.
-pub fn family(recording: &Recording) -> Family {
-    let start = Start::of(recording);
+/// The family, with a start for each way to read the rate under the head off the pairs on a track
+/// where they differ: one alone leads astray.
+pub fn families(recording: &Recording) -> Vec<Family> {
+    let starts = [Agreeing::Many, Agreeing::Nearly].map(|agreeing| Start::of(recording, agreeing));
+    let [many, nearly] = &starts;
+    let are_alike = (many.miss_ms / nearly.miss_ms).ln().abs() < ALIKE
+        && (many.switch_ms / nearly.switch_ms).ln().abs() < ALIKE;
+    starts[..if are_alike { 1 } else { 2 }].iter().map(|start| family(recording, start)).collect()
+}
+
+fn family(recording: &Recording, start: &Start) -> Family {
     let depth = estimate::plateau(recording, "4k").1;
     let mut parameters = vec![
         Parameter::new(("", "rpm"), TURNS, Written::Decimal, 60_000.0 / start.turn_ms)
@@ -68,8 +80,8 @@ pub fn family(recording: &Recording) -> Family {
         let seek = Parameter::new(("seek", &key), SEEKS, written, start.seeks[number]);
         parameters.push(seek.within_about(0.1));
     }
-    parameters.extend(cache(recording, &start));
-    parameters.extend(writes(recording, &start));
+    parameters.extend(cache(recording, start));
+    parameters.extend(writes(recording, start));
     Family {
         kind: "rotating",
         parameters,
@@ -91,14 +103,14 @@ fn fixed(recording: &Recording) -> Vec<Fixed> {
 }
 
 impl Start {
-    fn of(recording: &Recording) -> Start {
+    fn of(recording: &Recording, agreeing: Agreeing) -> Start {
         let rates: Vec<f64> =
             recording.phases_of("zone-").map(|phase| phase.bytes_per_s(3) / 1e6).collect();
         let outer = rates.iter().copied().fold(0.5, f64::max);
         let inner = rates.iter().copied().fold(outer, f64::min).max(0.2);
         let unit_ms = 4.096 / ((outer + inner) / 2.0) * 0.85;
         let turn_ms = turn(recording, unit_ms);
-        let track = track(recording, turn_ms, outer);
+        let track = track(recording, turn_ms, outer, agreeing);
         let miss_ms = track.as_ref().map_or(0.3, |track| track.miss_ms);
         let switch_ms = track.map_or(0.7, |track| track.skew_ms * 0.7);
         let (hit_ms, bus) = hits(recording);
@@ -142,6 +154,16 @@ fn turn(recording: &Recording, unit_ms: f64) -> f64 {
     }
 }
 
+/// How the pairs choose the rate under the head.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Agreeing {
+    /// The one with which most of them agree.
+    Many,
+    /// The one with which they agree most nearly, of those with which nearly as many do: as many
+    /// can agree roughly with a wrong one.
+    Nearly,
+}
+
 /// What pairs of reads within a track say.
 struct Track {
     /// The overhead of a read of the medium, in ms.
@@ -154,23 +176,35 @@ struct Track {
 /// more when the controller is too late for that. So the rate under the head is the one with which
 /// most pairs agree, and the overhead lies between the shortest that was not too late and the
 /// longest that was.
-fn track(recording: &Recording, turn_ms: f64, outer: f64) -> Option<Track> {
+fn track(recording: &Recording, turn_ms: f64, outer: f64, how: Agreeing) -> Option<Track> {
     let phase = recording.phase("track-4k")?;
     let reads = phase.requests.chunks_exact(2).zip(phase.times());
     let pairs: Vec<(f64, f64)> = reads
         .map(|(pair, time)| (pair[0].offset.saturating_sub(pair[1].offset) as f64, time as f64))
         .map(|(back, time)| (back / outer / 1e3, time / 1e6))
         .collect();
-    // How many turns a pair takes at a rate that is that many times the sustained one.
+    // How many turns a pair takes at a rate that is that many times the sustained one, and how
+    // nearly it does: 1 where it is exact, 0 where it is too far from a whole number.
     let turns = |(back, time): &(f64, f64), factor: f64| {
         let turns = (time + back / factor) / turn_ms;
-        ((turns - turns.round()).abs() < 0.012).then_some(turns.round())
+        (turns.round(), (1.0 - (turns - turns.round()).abs() / WHOLE_TURN).max(0.0))
     };
-    let agreeing = |factor: &f64| pairs.iter().filter_map(|pair| turns(pair, *factor)).count();
-    let factors = (0..140).map(|step| 1.0 + f64::from(step) / 200.0);
-    let factor = factors.max_by_key(agreeing)?;
+    let all = |factor: f64| pairs.iter().map(move |pair| turns(pair, factor).1);
+    let agreeing = |factor: &f64| all(*factor).filter(|agreement| *agreement > 0.0).count();
+    let agreement = |factor: f64| all(factor).sum::<f64>();
+    let factors = || (0..140).map(|step| 1.0 + f64::from(step) / 200.0);
+    let mut factor = factors().max_by_key(agreeing)?;
+    if how == Agreeing::Nearly {
+        let many = agreeing(&factor) * 9 / 10;
+        let nearer = factors().filter(|other| agreeing(other) >= many);
+        factor = nearer.max_by(|one, other| agreement(*one).total_cmp(&agreement(*other)))?;
+    }
     let of_turns = |count: f64| {
-        pairs.iter().filter(move |pair| turns(pair, factor) == Some(count)).map(|pair| pair.1)
+        let of_count = move |pair: &&(f64, f64)| {
+            let (turns, agreement) = turns(pair, factor);
+            turns == count && agreement > 0.0
+        };
+        pairs.iter().filter(of_count).map(|pair| pair.1)
     };
     let least = of_turns(1.0).fold(f64::INFINITY, f64::min);
     let late = of_turns(2.0).map(|time| time - turn_ms).fold(0.0, f64::max);
