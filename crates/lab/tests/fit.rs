@@ -5,7 +5,7 @@ use extant_lab::fit::{
     TargetFacts, ThreadedTarget, Timing, Writes, probe_and_fit,
 };
 use extant_sim::clock::{Settings, VirtualClock};
-use extant_sim::drive::file::{self, DriveKind};
+use extant_sim::drive::file::{self, DriveKind, DriveSpec};
 use extant_sim::drive::ssd::Ssd;
 use extant_sim::random::{Quantiles, Random};
 use std::io;
@@ -16,7 +16,12 @@ const BOX_SEED: u64 = 99;
 
 /// Probes the built-in drive and fits one, without a look at its file.
 fn fitted(name: &str, writes: Writes) -> Found {
-    let spec = file::by_name(name).expect("a built-in drive");
+    fitted_to(&file::by_name(name).expect("a built-in drive"), writes)
+}
+
+/// Probes the drive and fits one.
+fn fitted_to(spec: &DriveSpec, writes: Writes) -> Found {
+    let name = &spec.name;
     let mut target = SimulatedTarget::new(spec.build(BOX_SEED), writes);
     let options = ProbeOptions::default();
     let found = probe_and_fit("fitted", &mut target, &options, &mut |_, _| {});
@@ -177,6 +182,47 @@ fn an_object_store_is_brought_back() {
 #[test]
 fn a_disk_is_brought_back() {
     of_kind("rotating", "ide-2001-7200");
+}
+
+/// A virtual disk: most of its time is the host's work for each command.
+const VIRTUAL_DISK: &str = r#"
+name = "virtual-disk"
+kind = "network"
+capacity_bytes = 8_589_934_592
+queue_depth = 256
+read_ms = 0.012
+read_p99_ms = 0.06
+write_ms = 0.03
+write_p99_ms = 0.1
+flush_ms = 0.5
+flush_p99_ms = 1.5
+link_bytes_per_s = 10_000_000_000
+[operations]
+per_s = 1_000_000
+[bytes]
+per_s = 820_000_000
+burst = 4_000_000
+[host]
+batch_us = 40
+command_us = 12
+bytes_per_s = 1_200_000_000
+"#;
+
+#[test]
+fn the_work_of_a_host_is_brought_back() {
+    let spec = file::parse("virtual-disk.toml", VIRTUAL_DISK).expect("it is sound");
+    let found = fitted_to(&spec, Writes::Refused);
+    assert!(found.fit.kinds[0].host, "{:?}", found.fit.kinds);
+    let agreed = found.fit.held_out.expect("a held-out phase");
+    assert!(agreed.mean_error.abs() <= 0.05, "{agreed:?}");
+    for (depth, agreed) in &found.fit.held_out_by_depth {
+        assert!(agreed.mean_error.abs() <= 0.05, "depth {depth}: {agreed:?}");
+    }
+    let value = |name: &str| -> f64 {
+        let value = found.fit.values.iter().find(|value| value.name == name);
+        value.expect("a value of the file").value.parse().expect("a number")
+    };
+    assert!((10.0..14.0).contains(&value("host.command_us")), "{}", value("host.command_us"));
 }
 
 /// What a store in the process does instead of waiting for a medium.

@@ -160,6 +160,11 @@ impl Family {
         self.parameters.iter().map(|parameter| parameter.start).collect()
     }
 
+    /// Whether the host's work is among the values.
+    pub fn has_host(&self) -> bool {
+        self.parameters.iter().any(|parameter| parameter.table == "host")
+    }
+
     /// The number of the parameter with that name.
     pub fn number(&self, name: &str) -> Option<usize> {
         self.parameters.iter().position(|parameter| parameter.name() == name)

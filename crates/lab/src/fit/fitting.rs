@@ -7,11 +7,19 @@ use super::score::Agreement;
 use super::search::{Bar, Search};
 use serde::Serialize;
 
-/// Candidates that are played for each kind before one is chosen, and for the one that is.
+/// Candidates that are played for each kind before one is chosen, for each that is then near the
+/// best, and for the one that is chosen.
 const CHOOSING: usize = 40;
+const COMPARING: usize = 150;
 const SEARCHING: usize = 500;
 /// A kind whose start is that many times as far as the nearest one is not searched.
 const HOPELESS: f64 = 6.0;
+/// Kinds that are that many times as far as the nearest one are searched for longer before one is
+/// chosen.
+const NEAR: f64 = 2.0;
+/// The host's work is assumed where it brings the distance below this share of the nearest one
+/// without it.
+const HOST_NEARER: f64 = 0.9;
 /// The seed with which the held-out phase is played.
 const SEED: u64 = 4711;
 /// A bar that spans more than this factor says nothing.
@@ -53,6 +61,8 @@ pub struct FittedValue {
 pub struct KindScore {
     /// `rotating`, `ssd`, `network` or `object`.
     pub kind: String,
+    /// Whether the host's work is before it.
+    pub host: bool,
     /// The mean distance over all phases; infinite for no valid drive.
     pub distance: f64,
 }
@@ -78,6 +88,56 @@ pub struct Fit {
     pub held_out_by_depth: Vec<(u32, Agreement)>,
 }
 
+/// A family, the best values that were found, and their distance.
+struct Tried {
+    family: Family,
+    values: Vec<f64>,
+    distance: f64,
+}
+
+impl Tried {
+    /// Its distance as it counts: the host's work has to explain more than the drive alone.
+    fn rank(&self) -> f64 {
+        match self.family.has_host() {
+            true => self.distance / HOST_NEARER,
+            false => self.distance,
+        }
+    }
+
+    /// Searches on. Returns how many candidates were played.
+    fn search(&mut self, seen: &Recording, evaluations: usize) -> usize {
+        let mut search = Search::new(&self.family, seen);
+        self.distance = search.descend(&mut self.values, evaluations);
+        search.evaluations
+    }
+}
+
+/// All families after a short search, and a longer one of those that are near the best; the best
+/// one first. With it how many candidates were played.
+fn try_kinds(seen: &Recording, progress: &mut dyn FnMut(&str)) -> (Vec<Tried>, usize) {
+    let mut tried: Vec<Tried> = Vec::new();
+    for family in families(seen) {
+        let values = family.starts();
+        let distance = Search::new(&family, seen).total(&values);
+        tried.push(Tried { family, values, distance });
+    }
+    let mut candidates = tried.len();
+    for (evaluations, farthest) in [(CHOOSING, HOPELESS), (COMPARING, NEAR)] {
+        let nearest = tried.iter().map(|one| one.distance).fold(f64::INFINITY, f64::min);
+        let mut near: Vec<&mut Tried> =
+            tried.iter_mut().filter(|one| one.distance <= nearest * farthest).collect();
+        // The last ones are compared with each other.
+        if near.len() > 1 || evaluations == CHOOSING {
+            for one in &mut near {
+                progress(one.family.kind);
+                candidates += one.search(seen, evaluations);
+            }
+        }
+        tried.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
+    }
+    (tried, candidates)
+}
+
 /// Searches the drive; the recording may have a held-out phase, which the search does not get.
 /// `None` when no kind has a valid drive near the estimates.
 pub(super) fn fit(
@@ -94,30 +154,15 @@ pub(super) fn fit(
             .cloned()
             .collect(),
     };
-    let mut tried: Vec<(Family, Vec<f64>, f64)> = Vec::new();
-    for family in families(&seen) {
-        let values = family.starts();
-        let distance = Search::new(&family, &seen).total(&values);
-        tried.push((family, values, distance));
-    }
-    let nearest = tried.iter().map(|(_, _, distance)| *distance).fold(f64::INFINITY, f64::min);
-    let mut candidates = tried.len();
-    for (family, values, distance) in &mut tried {
-        if *distance <= nearest * HOPELESS {
-            progress(family.kind);
-            let mut search = Search::new(family, &seen);
-            *distance = search.descend(values, CHOOSING);
-            candidates += search.evaluations;
-        }
-    }
-    tried.sort_by(|one, other| one.2.total_cmp(&other.2));
-    let kinds = tried.iter().map(|(family, _, distance)| KindScore {
-        kind: family.kind.to_owned(),
-        distance: *distance,
+    let (tried, mut candidates) = try_kinds(&seen, &mut progress);
+    let kinds = tried.iter().map(|one| KindScore {
+        kind: one.family.kind.to_owned(),
+        host: one.family.has_host(),
+        distance: one.distance,
     });
     let kinds: Vec<KindScore> = kinds.collect();
-    let (family, mut values, _) =
-        tried.into_iter().find(|(_, _, distance)| distance.is_finite())?;
+    let Tried { family, mut values, .. } =
+        tried.into_iter().find(|one| one.distance.is_finite())?;
     progress("search");
     let mut search = Search::new(&family, &seen);
     let distance = search.descend(&mut values, SEARCHING);

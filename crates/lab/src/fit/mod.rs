@@ -115,6 +115,10 @@ fn probe(
     general::reads(&mut prober)?;
     if kinds::is_turning(&prober.recording) {
         turning::run(&mut prober)?;
+    } else if kinds::is_slow(&prober.recording) {
+        general::across(&mut prober)?;
+    } else {
+        general::crowded(&mut prober)?;
     }
     general::writes(&mut prober)?;
     held_out::run(&mut prober)?;

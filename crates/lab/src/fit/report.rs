@@ -58,8 +58,11 @@ impl Found {
             );
         }
         text.push_str(&agreement(fit));
-        let tried: Vec<String> =
-            fit.kinds.iter().map(|one| format!("{} {:.3}", one.kind, one.distance)).collect();
+        let tried = fit.kinds.iter().map(|KindScore { kind, host, distance }| match host {
+            true => format!("{kind} behind the host's work {distance:.3}"),
+            false => format!("{kind} {distance:.3}"),
+        });
+        let tried: Vec<String> = tried.collect();
         let _ = writeln!(
             text,
             "# Kinds, by their distance after a short search: {}.",

@@ -1,6 +1,6 @@
 //! Volumes of a network.
-use super::solid::{DEPTHS, FACTORS, RATES, TIMES};
-use super::{NO_WRITES, estimate};
+use super::scales::{DEPTHS, FACTORS, RATES, TIMES};
+use super::{NO_WRITES, estimate, host};
 use crate::fit::family::{Family, Fixed, Parameter, Scale, Written};
 use crate::fit::recording::Recording;
 
@@ -9,8 +9,14 @@ const GRAINS: Scale = Scale::Steps(&[
 ]);
 const TOKENS: Scale = Scale::Ratio(1.0, 1e12);
 
-/// The family, with its start.
-pub fn family(recording: &Recording) -> Family {
+/// The families, with their starts: without work of the host, and with it where there may be some.
+pub fn families(recording: &Recording) -> Vec<Family> {
+    let own = family(recording);
+    let behind = host::Work::estimated(recording).map(|work| work.before(&own, "read_ms", 1e6));
+    [Some(own), behind].into_iter().flatten().collect()
+}
+
+fn family(recording: &Recording) -> Family {
     let (median, high) = estimate::latency(recording, "random-4k").unwrap_or((1e6, 2.0));
     let link = estimate::single_rate(recording, "random-4k", "random-1024k").unwrap_or(1e9);
     let operations = estimate::late_rate(recording, "long-4k").unwrap_or(1e4);

@@ -1,5 +1,5 @@
 //! Object stores.
-use super::solid::{DEPTHS, FACTORS, RATES, TIMES};
+use super::scales::{DEPTHS, FACTORS, RATES, TIMES};
 use super::{NO_WRITES, estimate};
 use crate::fit::family::{Family, Fixed, Parameter, Scale, Written};
 use crate::fit::recording::Recording;

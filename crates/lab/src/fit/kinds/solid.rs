@@ -1,21 +1,23 @@
 //! Solid-state drives.
-use super::{NO_WRITES, estimate};
+use super::scales::{DEPTHS, FACTORS, RATES, TIMES};
+use super::{NO_WRITES, estimate, host};
 use crate::fit::family::{Family, Fixed, Parameter, Scale, Written};
 use crate::fit::recording::Recording;
 
-pub(super) const DEPTHS: Scale =
-    Scale::Steps(&[1.0, 2.0, 4.0, 8.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0]);
 const CHANNELS: Scale =
     Scale::Steps(&[1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0]);
 const STRIPES: Scale = Scale::Steps(&[
     4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131072.0, 262144.0, 524288.0, 1048576.0,
 ]);
-pub(super) const RATES: Scale = Scale::Ratio(1e4, 5e11);
-pub(super) const FACTORS: Scale = Scale::Ratio(1.0, 900.0);
-pub(super) const TIMES: Scale = Scale::Ratio(0.001, 90_000_000.0);
 
-/// The family, with its start.
-pub fn family(recording: &Recording) -> Family {
+/// The families, with their starts: without work of the host, and with it where there may be some.
+pub fn families(recording: &Recording) -> Vec<Family> {
+    let own = family(recording);
+    let behind = host::Work::estimated(recording).map(|work| work.before(&own, "read_4k_us", 1e3));
+    [Some(own), behind].into_iter().flatten().collect()
+}
+
+fn family(recording: &Recording) -> Family {
     let (median, high) = estimate::latency(recording, "random-4k").unwrap_or((1e5, 2.0));
     let (most, _) = estimate::plateau(recording, "4k");
     let link = estimate::highest_rate(recording, "long-1024k")

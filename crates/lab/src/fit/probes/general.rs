@@ -25,6 +25,12 @@ const DEPTHS: [(u32, u64, usize); 12] = [
     (8, MIB, 200),
 ];
 
+/// Depths, sizes and numbers of reads that tell the work for bytes from that for commands.
+const CROWDED: [(u32, u64, usize); 3] =
+    [(4, 16 * KIB, 400), (16, 16 * KIB, 800), (8, 32 * KIB, 400)];
+/// Sizes of reads at any place.
+const ACROSS: [u64; 3] = [2 * MIB, 8 * MIB, 32 * MIB];
+
 /// Single small reads anywhere: what most others are held against.
 ///
 /// # Errors
@@ -78,6 +84,40 @@ fn near_pairs(prober: &mut Prober<'_>, count: usize) -> Vec<ProbeRequest> {
         requests.push(ProbeRequest::read(place.saturating_sub(back), unit));
     }
     requests
+}
+
+/// Reads of some size of which several are under way, of what is fast: where the host does much of
+/// the work, small ones show the commands' and large ones the limits of the drive.
+///
+/// # Errors
+/// Those of the target.
+pub fn crowded(prober: &mut Prober<'_>) -> io::Result<()> {
+    for (depth, bytes, count) in CROWDED {
+        let requests = prober.random_reads(count, bytes);
+        let name = format!("depth-{depth}-{}k", bytes / KIB);
+        prober.run(Plan::new(name, requests).at_depth(depth).for_permille(8))?;
+    }
+    Ok(())
+}
+
+/// Large reads at any place, of what is slow and does not turn: other probes begin at multiples of
+/// their size, so that one that is cut into objects has few that span two of them.
+///
+/// # Errors
+/// Those of the target.
+pub fn across(prober: &mut Prober<'_>) -> io::Result<()> {
+    let unit = prober.unit();
+    for bytes in ACROSS {
+        let bytes = prober.whole(bytes);
+        let mut read = || {
+            let place = prober.place(unit);
+            ProbeRequest::read(place, bytes)
+        };
+        let requests = (0..60).map(|_| read()).collect();
+        let name = format!("across-{}k", bytes / KIB);
+        prober.run(Plan::new(name, requests).for_permille(8))?;
+    }
+    Ok(())
 }
 
 /// Writes and flushes, where writing is possible.
