@@ -59,7 +59,7 @@ impl Found {
         }
         text.push_str(&agreement(fit));
         let tried = fit.kinds.iter().map(|KindScore { kind, host, distance }| match host {
-            true => format!("{kind} behind the host's work {distance:.3}"),
+            true => format!("{kind} with the host's work {distance:.3}"),
             false => format!("{kind} {distance:.3}"),
         });
         let tried: Vec<String> = tried.collect();

@@ -6,10 +6,10 @@
 //!         -> all of them go to the drive together -> answered by the drive, each when it is
 //! ```
 //!
-//! This is how the thread behind a virtual disk works, and a driver that is told of many ends by
+//! This is how the thread of a virtual disk works, and a driver that learns of many ends by
 //! one interrupt: while it works on a batch it sees nothing else, so what a batch costs once is
 //! hidden by nothing. In a closed loop of n readers a read takes about `batch + n * command` before
-//! the drive's own time, and not the larger of the drive's time and `n * command`, as behind a
+//! the drive's own time, and not the larger of the drive's time and `n * command`, as at a
 //! queue whose server takes one command at a time.
 //!
 //! A command that waits for the thread or is worked on has `queued` for the time that goes to
@@ -60,7 +60,7 @@ impl HostSpec {
     /// What the thread does for a command, in nanoseconds.
     fn work(&self, command: &Command) -> u64 {
         let carried = self.bytes_per_s.map_or(0, |rate| transfer_time(command.bytes, rate));
-        self.command_ns + carried
+        self.command_ns.saturating_add(carried)
     }
 }
 
@@ -87,7 +87,7 @@ struct Spent {
     overhead: u64,
 }
 
-/// A drive behind the host's work.
+/// A drive, and the host's work on the way to it.
 pub struct Hosted {
     drive: Box<dyn Drive>,
     spec: HostSpec,
@@ -113,7 +113,7 @@ impl Hosted {
         }
     }
 
-    /// A batch of what waits, of which the thread is told at `now`.
+    /// A batch of what waits, of which the thread learns at `now`.
     fn begin(&mut self, now: u64) {
         let takes = now.saturating_add(self.spec.batch_ns);
         let commands = std::mem::take(&mut self.waiting);

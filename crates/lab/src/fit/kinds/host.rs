@@ -15,7 +15,7 @@ const DEEP: f64 = 32.0;
 /// Where reads at [`DEEP`] take less than that many times as long as single ones, nothing is done
 /// for one after the other.
 const LONGER: f64 = 1.3;
-/// What of the drive was measured behind the host is less than it can do alone, by these factors:
+/// What of the drive was measured through the host is less than it can do alone, by these factors:
 /// the rate of a single request, and rates that were reached together. The latter start near what
 /// was measured, where they still matter, so that the search finds out.
 const FREE: f64 = 4.0;
@@ -50,7 +50,7 @@ impl Work {
         Some(Work { batch, command, bytes_per_s, own: one - batch - command, whole: one })
     }
 
-    /// The family behind this work. `latency` is the name of its median for reads of 4 KiB, and
+    /// The family with this work before it. `latency` is the name of its median for reads of 4 KiB, and
     /// `unit` how many nanoseconds that is in; the percentile follows it.
     pub fn before(&self, family: &Family, latency: &str, unit: f64) -> Family {
         let time =

@@ -12,8 +12,8 @@ const TOKENS: Scale = Scale::Ratio(1.0, 1e12);
 /// The families, with their starts: without work of the host, and with it where there may be some.
 pub fn families(recording: &Recording) -> Vec<Family> {
     let own = family(recording);
-    let behind = host::Work::estimated(recording).map(|work| work.before(&own, "read_ms", 1e6));
-    [Some(own), behind].into_iter().flatten().collect()
+    let with_host = host::Work::estimated(recording).map(|work| work.before(&own, "read_ms", 1e6));
+    [Some(own), with_host].into_iter().flatten().collect()
 }
 
 fn family(recording: &Recording) -> Family {

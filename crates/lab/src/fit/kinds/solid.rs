@@ -13,8 +13,9 @@ const STRIPES: Scale = Scale::Steps(&[
 /// The families, with their starts: without work of the host, and with it where there may be some.
 pub fn families(recording: &Recording) -> Vec<Family> {
     let own = family(recording);
-    let behind = host::Work::estimated(recording).map(|work| work.before(&own, "read_4k_us", 1e3));
-    [Some(own), behind].into_iter().flatten().collect()
+    let with_host =
+        host::Work::estimated(recording).map(|work| work.before(&own, "read_4k_us", 1e3));
+    [Some(own), with_host].into_iter().flatten().collect()
 }
 
 fn family(recording: &Recording) -> Family {
