@@ -50,8 +50,8 @@ impl Work {
         Some(Work { batch, command, bytes_per_s, own: one - batch - command, whole: one })
     }
 
-    /// The family with this work before it. `latency` is the name of its median for reads of 4 KiB, and
-    /// `unit` how many nanoseconds that is in; the percentile follows it.
+    /// The family with this work before it. `latency` is the name of its median for reads of 4 KiB,
+    /// and `unit` how many nanoseconds that is in; the percentile follows it.
     pub fn before(&self, family: &Family, latency: &str, unit: f64) -> Family {
         let time =
             |key: &str, ns: f64| Parameter::new(("host", key), TIMES, Written::Decimal, ns / 1e3);
