@@ -185,6 +185,7 @@ pub static ELEVATORS: &[ElevatorEntry] = &[
     cfq::BEFORE,
     cfq::AFTER,
     c_look::ENTRY,
+    c_look::ENTRY_DISKSORT,
     turns::ENTRY,
 ];
 

@@ -117,13 +117,17 @@ impl Core {
             self.call_flusher_if_much();
             return Ok(());
         }
+        let volume = self.volume();
+        let mut stop = Stop::default();
         loop {
-            let volume = self.volume();
             let dirtied_bytes = volume.store.seat.take_account();
+            let now = volume.store.clock.now();
+            let stopped_ns = stop.since.map_or(0, |since| now.saturating_sub(since).max(1));
             let facts = WriterFacts {
                 dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
                 memory_bytes: volume.store.seat.memory_bytes(),
-                task: TaskFacts { dirtied_bytes, ..TaskFacts::default() },
+                block_bytes: volume.store.block_size().into(),
+                task: TaskFacts { dirtied_bytes, stopped_ns, ..TaskFacts::default() },
                 ..WriterFacts::default()
             };
             match volume.store.policies.throttle.writer(&facts) {
@@ -139,10 +143,17 @@ impl Core {
                 WriterAdvice::StartOldestAndWait(bytes) => {
                     return self.write_oldest_and_wait(bytes);
                 }
-                WriterAdvice::Pause(nanoseconds) | WriterAdvice::Wait(nanoseconds) => {
-                    self.pause(nanoseconds)
+                WriterAdvice::Pause(nanoseconds) => self.pause(nanoseconds),
+                WriterAdvice::Wait(_) if self.flusher.is_stuck() => {
+                    return self.write_some(u64::MAX);
+                }
+                WriterAdvice::Wait(nanoseconds) => {
+                    self.flusher.call();
+                    volume.store.seat.wait(nanoseconds);
+                    volume.store.check_writable()?;
                 }
             }
+            stop.since.get_or_insert(now);
         }
     }
 

@@ -142,6 +142,9 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
 /// How long a flusher sleeps if it could write nothing, in nanoseconds.
 const STUCK_NS: u64 = 1_000_000;
 
+/// How long a flusher waits at most for writes under way before it asks again, in nanoseconds.
+const WRITES_NS: u64 = 1_000_000_000;
+
 /// How long a flusher leaves files that can wait before it looks again, in nanoseconds: much
 /// shorter than the time in which a device takes a tenth of the memory.
 const REST_NS: u64 = 20_000_000;
@@ -181,12 +184,17 @@ impl Round {
         self.is_at_work = match advice {
             FlusherAdvice::Write(_)
             | FlusherAdvice::WriteLong(_)
-            | FlusherAdvice::WriteOldest(_) => true,
+            | FlusherAdvice::WriteOldest(_)
+            | FlusherAdvice::WaitForWrites(_) => true,
             // Between two looks at what is old it goes on.
             FlusherAdvice::Update(_) => self.is_at_work,
             FlusherAdvice::WriteOlderThan(_) | FlusherAdvice::SleepUntil(_) => false,
         };
         match advice {
+            FlusherAdvice::WaitForWrites(bytes_max) => {
+                volume.store.seat.wait_for_writes(bytes_max, WRITES_NS);
+                Ok(Some(Sleep::No))
+            }
             FlusherAdvice::SleepUntil(deadline) => {
                 self.changes.clear();
                 Ok(Some(Sleep::Until(deadline.max(now + 1))))

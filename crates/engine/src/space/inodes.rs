@@ -2,6 +2,7 @@
 use super::bitmaps::BitmapKind;
 use super::{GroupState, InodeKind, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::policy::preset::InodeCreation;
 use crate::store::handle::Handle;
 use extant_format::bitmap::{clear_run, next_clear, next_set, set_run, test};
 use extant_format::group::INODE_ZEROED;
@@ -123,7 +124,8 @@ impl Space {
             }
             return;
         }
-        if self.store.stores_inodes_late() {
+        let is_read = self.store.policies.inode_creation == InodeCreation::Read;
+        if is_read || self.store.stores_inodes_late() {
             return;
         }
         let alone =

@@ -146,10 +146,11 @@ impl DirtyBudget {
         state.devices.iter().map(share).collect()
     }
 
-    /// Adds a volume on the device with this number.
+    /// Adds a volume on the device with this number, with blocks of `block_bytes`.
     pub(crate) fn join(
         self: &Arc<DirtyBudget>,
         device: u32,
+        block_bytes: u64,
         throttle: &Arc<dyn Throttle>,
     ) -> Arc<Seat> {
         let now = self.clock.now();
@@ -181,6 +182,7 @@ impl DirtyBudget {
         drop(state);
         Arc::new(Seat {
             budget: Arc::clone(self),
+            block_bytes,
             throttle: Arc::clone(throttle),
             limits,
             device,
@@ -246,6 +248,7 @@ impl Counts {
 /// A volume's membership in a budget.
 pub(crate) struct Seat {
     budget: Arc<DirtyBudget>,
+    block_bytes: u64,
     throttle: Arc<dyn Throttle>,
     limits: Limits,
     device: usize,
@@ -414,6 +417,7 @@ impl Seat {
         WriterFacts {
             dirty_bytes: state.load.dirty_bytes,
             memory_bytes: self.budget.memory_bytes,
+            block_bytes: self.block_bytes,
             all: state.load,
             device: state.device_facts(self.device),
             task: TaskFacts {
@@ -491,6 +495,16 @@ impl Seat {
         budget.state.lock().devices[self.device].waiting -= 1;
     }
 
+    /// Waits until at most this many bytes are being written on all devices, or `nanoseconds` have
+    /// passed.
+    pub(crate) fn wait_for_writes(&self, bytes_max: u64, nanoseconds: u64) {
+        let budget = &self.budget;
+        let deadline = budget.clock.now().saturating_add(nanoseconds);
+        budget.fallen.wait_until_deadline(&budget.state, deadline, |state| {
+            (state.load.writing_bytes <= bytes_max).then_some(())
+        });
+    }
+
     /// Facts for the flusher of this volume.
     pub(crate) fn flusher_facts(&self, now: u64, last_look: u64) -> FlusherFacts {
         let state = self.budget.state.lock();
@@ -498,6 +512,7 @@ impl Seat {
             now,
             dirty_bytes: state.load.dirty_bytes,
             memory_bytes: self.budget.memory_bytes,
+            block_bytes: self.block_bytes,
             last_look,
             all: state.load,
             device: state.device_facts(self.device),

@@ -175,12 +175,12 @@ impl Store {
         let traffic = ahead.traffic(&device);
         let latch = Latch::new(device.clock());
         let throttle = &options.policies.throttle;
+        let block_bytes = u64::from(superblock.block_size());
         let seat = match shared {
-            Some((budget, number)) => budget.join(number, throttle),
+            Some((budget, number)) => budget.join(number, block_bytes, throttle),
             None => {
-                let block_size = superblock.block_size() as usize;
-                let memory = pages_max(options, &superblock) * block_size;
-                DirtyBudget::new(device.clock(), memory as u64).join(0, throttle)
+                let memory = pages_max(options, &superblock) as u64 * block_bytes;
+                DirtyBudget::new(device.clock(), memory).join(0, block_bytes, throttle)
             }
         };
         let barrier = Barrier::new(&device, &latch, options.policies.flushes);
@@ -382,8 +382,10 @@ impl Store {
     /// Whether inodes reach their table blocks only at write-back. With data first they do not: a
     /// name would point to an inode that is not stored.
     pub(crate) fn stores_inodes_late(&self) -> bool {
-        let late = self.policies.inode_creation != InodeCreation::ZeroFill
-            && self.policies.mount == Mount::Async;
+        let late = matches!(
+            self.policies.inode_creation,
+            InodeCreation::ReadOnWrite | InodeCreation::PreRead
+        ) && self.policies.mount == Mount::Async;
         late && !self.keeps_order()
     }
 

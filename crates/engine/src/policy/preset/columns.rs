@@ -459,6 +459,11 @@ const INODE_CREATIONS: &[Choice] = &[
         set: |policies| policies.inode_creation = InodeCreation::PreRead,
     },
     Choice {
+        name: "read",
+        line: "it is read when the inode is made, and that waits for it (FreeBSD)",
+        set: |policies| policies.inode_creation = InodeCreation::Read,
+    },
+    Choice {
         name: "zero-fill",
         line: "not read where no other inode in it is in use (ext3 and later)",
         set: |policies| policies.inode_creation = InodeCreation::ZeroFill,
@@ -608,6 +613,12 @@ const THROTTLES: &[Choice] = &[
         line: "a flusher from 30 % dirty and every 5 s what is 30 s old; writers write from 60 % \
             (Linux 2.4)",
         set: |policies| policies.throttle = Arc::new(throttle::Bdflush),
+    },
+    Choice {
+        name: "bufdaemon",
+        line: "dirty buffers are counted, one for each block: calls wait when a quarter of all are \
+            dirty, 1 MiB is under way at most (FreeBSD up to 2010)",
+        set: |policies| policies.throttle = Arc::new(throttle::Bufdaemon),
     },
     Choice {
         name: "kupdate",

@@ -62,6 +62,8 @@ pub enum InodeCreation {
     ReadOnWrite,
     /// Its read is started when the inode is made, without waiting for it.
     PreRead,
+    /// It is read when the inode is made, which waits for it.
+    Read,
     /// It is not read if no other inode in it is in use: it starts as zeros.
     ZeroFill,
 }

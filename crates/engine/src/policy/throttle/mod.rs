@@ -1,6 +1,7 @@
 //! When dirty blocks are written, and by which thread: pure functions of facts. `flush::admission`
 //! and `flush::flusher` do what they say; the [`DirtyBudget`] counts.
 mod bdflush;
+mod bufdaemon;
 mod fraction;
 mod global;
 mod inline;
@@ -10,6 +11,7 @@ mod proportional;
 mod write_behind;
 
 pub use bdflush::Bdflush;
+pub use bufdaemon::Bufdaemon;
 pub use fraction::Fraction;
 pub use global::Global;
 pub use inline::Inline;
@@ -93,6 +95,8 @@ pub struct WriterFacts {
     pub dirty_bytes: u64,
     /// Bytes of memory that may hold them.
     pub memory_bytes: u64,
+    /// Size of a block of the volume, in bytes.
+    pub block_bytes: u64,
     /// All three states, on all devices. Policies that write whole files do not use it.
     pub all: Load,
     /// The device that the writer writes to.
@@ -123,6 +127,7 @@ pub enum WriterAdvice {
     /// Sleep for this many nanoseconds, then ask again.
     Pause(u64),
     /// Wait until a write has ended on any device, at most this many nanoseconds, then ask again.
+    /// The flusher has work.
     Wait(u64),
 }
 
@@ -135,6 +140,8 @@ pub struct FlusherFacts {
     pub dirty_bytes: u64,
     /// As for writers.
     pub memory_bytes: u64,
+    /// As for writers.
+    pub block_bytes: u64,
     /// When the flusher last looked for old blocks.
     pub last_look: u64,
     /// As for writers.
@@ -161,6 +168,8 @@ pub enum FlusherAdvice {
     /// Store all changed inodes and descriptors into their blocks, then start to write what became
     /// dirty before this time, as [`FlusherAdvice::WriteOldest`] does; then ask again.
     Update(u64),
+    /// Wait until at most this many bytes are being written, then ask again.
+    WaitForWrites(u64),
     /// Sleep until this time, or until a writer wakes it.
     SleepUntil(u64),
 }
