@@ -130,13 +130,23 @@ impl Request {
     }
 }
 
-/// Whether a thread waits for a request.
+/// Whether a thread waits for a request, and what for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
+    /// A thread waits for a directory or an inode: what it wants to read comes after. Some elevators
+    /// prefer these (`READ_META` of Linux 2.6.19 and later).
+    Metadata,
     /// A thread waits for it.
     Awaited,
     /// Read-ahead or write-back.
     Background,
+}
+
+impl Urgency {
+    /// Whether a thread waits.
+    pub fn is_awaited(self) -> bool {
+        self != Urgency::Background
+    }
 }
 
 /// What a completion gets: the memory of the request, and its result.
@@ -146,6 +156,23 @@ pub struct Completed {
     pub segments: Vec<Segment>,
     /// Whether it succeeded. A read past the end is `UnexpectedEof`.
     pub result: io::Result<()>,
+}
+
+impl Completed {
+    /// Copies what a read into one owned segment brought.
+    ///
+    /// # Errors
+    /// The read's own; that the device with this name gave other memory back.
+    fn copy_to(self, bytes: &mut [u8], name: &str) -> io::Result<()> {
+        self.result?;
+        match self.segments.first() {
+            Some(Segment::Owned(read)) if read.len() == bytes.len() => {
+                bytes.copy_from_slice(read);
+                Ok(())
+            }
+            _ => Err(io::Error::other(format!("{name}: gave other memory back"))),
+        }
+    }
 }
 
 /// What is called when a request is done.
@@ -182,19 +209,14 @@ pub trait BlockDevice: Send + Sync {
     }
     /// Reads, and waits until that is done.
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let completed =
-            self.transfer(Operation::Read, offset, vec![Segment::Owned(vec![0; bytes.len()])]);
-        completed.result?;
-        match completed.segments.first() {
-            Some(Segment::Owned(read)) if read.len() == bytes.len() => bytes.copy_from_slice(read),
-            _ => {
-                return Err(io::Error::other(format!(
-                    "{}: gave other memory back",
-                    self.info().name
-                )));
-            }
-        }
-        Ok(())
+        let segments = vec![Segment::Owned(vec![0; bytes.len()])];
+        let completed = self.transfer(Operation::Read, offset, segments);
+        completed.copy_to(bytes, &self.info().name)
+    }
+    /// Reads a directory or an inode, and waits until that is done ([`Urgency::Metadata`]). By
+    /// default a read as any other.
+    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.read(offset, bytes)
     }
     /// Reads what the host holds in memory of these bytes, without waiting for any device. Returns
     /// how many bytes from the start on were read: fewer than asked for, or none, if the rest is
@@ -273,6 +295,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         (**self).read(offset, bytes)
     }
+    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        (**self).read_metadata(offset, bytes)
+    }
     fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
         (**self).read_remembered(offset, bytes)
     }
@@ -307,7 +332,17 @@ pub(crate) fn wait_for(
     offset: u64,
     segments: Vec<Segment>,
 ) -> Completed {
-    Pending::start(clock, submit, operation, offset, segments).wait()
+    Pending::start(clock, submit, operation, offset, segments, Urgency::Awaited).wait()
+}
+
+/// What [`BlockDevice::read_metadata`] does on a device with a queue that tells metadata apart.
+pub fn read_as_metadata(device: &dyn BlockDevice, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+    let segments = vec![Segment::Owned(vec![0; bytes.len()])];
+    let submit = |request| device.submit(request);
+    let urgency = Urgency::Metadata;
+    let pending =
+        Pending::start(device.clock(), submit, Operation::Read, offset, segments, urgency);
+    pending.wait().copy_to(bytes, &device.info().name)
 }
 
 /// A request under way whose result a thread takes later: to work while the device does.
@@ -325,7 +360,7 @@ impl Pending {
         segments: Vec<Segment>,
     ) -> Pending {
         let submit = |request| device.submit(request);
-        Pending::start(device.clock(), submit, operation, offset, segments)
+        Pending::start(device.clock(), submit, operation, offset, segments, Urgency::Awaited)
     }
 
     fn start(
@@ -334,6 +369,7 @@ impl Pending {
         operation: Operation,
         offset: u64,
         segments: Vec<Segment>,
+        urgency: Urgency,
     ) -> Pending {
         edge::meet(Edge::Device);
         let slot = Arc::new(ShortLock::new(Slot::default()));
@@ -342,7 +378,7 @@ impl Pending {
             operation,
             offset,
             segments,
-            urgency: Urgency::Awaited,
+            urgency,
             completion: Box::new(move |completed| answer.give(completed)),
         });
         Pending { clock: Arc::clone(clock), slot }

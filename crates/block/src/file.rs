@@ -17,7 +17,7 @@
 //! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor
 //! across I/O or a completion.
 use crate::clock::{Clock, Task};
-use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment, Urgency};
+use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
 use crate::error::DeviceError;
 use crate::in_use;
@@ -341,7 +341,7 @@ impl Shared {
     fn copy_remembered(&self, mut request: Request) -> Option<Request> {
         let bytes = request.bytes();
         if request.operation != Operation::Read
-            || request.urgency != Urgency::Awaited
+            || !request.urgency.is_awaited()
             || !(1..=COPIED_BYTES_MAX).contains(&bytes)
             || request.segments.iter().any(|segment| segment.is_shared() || segment.is_phantom())
         {

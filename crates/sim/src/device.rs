@@ -30,6 +30,7 @@ mod timeline;
 use crate::clock::{Event, VirtualClock, WaitWatch};
 use crate::drive::{self, Done, Drive, DriveInfo, Unflushed};
 use crate::trace::TraceRecord;
+use extant_block::device::read_as_metadata;
 use extant_block::queue::{Command, HostQueue, Next, QueueSettings, Queued, Unplug, WakeUp};
 use extant_block::{
     BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment,
@@ -463,6 +464,9 @@ impl BlockDevice for SimDevice {
             state.dispatch(now);
         }
         self.schedule(&mut state);
+    }
+    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        read_as_metadata(self, offset, bytes)
     }
     fn wait_for_room(&self, operation: Operation) {
         if self.wake_up == WakeUp::EachSent || self.clock.process().is_none() {

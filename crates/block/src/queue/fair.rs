@@ -59,8 +59,20 @@ pub(super) enum Preemption {
     Never,
     /// It ends the slice once a command was sent in it, and waits for its turn.
     InTurn,
-    /// It ends the slice, and has the next one.
+    /// It ends the slice, and has the next one. So does one that wants metadata while the stream
+    /// that has the slice has none waiting; and one that wants what is near, while the device is
+    /// kept for that stream.
     AtOnce,
+}
+
+/// What a queue sends first.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Metadata {
+    /// What is next by place.
+    #[default]
+    AsOthers,
+    /// What a thread waits for of directories and inodes, if any: by place.
+    First,
 }
 
 /// How long the device is kept for a stream that seeks far.
@@ -108,16 +120,25 @@ pub(super) struct Back {
 impl Back {
     /// The next command of a queue from this byte on; after the highest one the lowest.
     fn next(self, queue: &Waiting, from: u64) -> Option<Queued> {
-        let ahead = queue.at_or_behind(from);
+        self.nearer(queue.before(from), queue.at_or_behind(from), from).or_else(|| queue.lowest())
+    }
+
+    /// The same among its commands of metadata.
+    fn next_metadata(self, queue: &Waiting, from: u64) -> Option<Queued> {
+        let ahead = queue.metadata().find(|command| command.offset >= from);
+        let before = queue.metadata().rfind(|command| command.offset < from);
+        self.nearer(before, ahead, from).or_else(|| queue.metadata().next())
+    }
+
+    /// Which of the neighbours of a byte is next, the one before it or the one after it.
+    fn nearer(self, before: Option<Queued>, ahead: Option<Queued>, from: u64) -> Option<Queued> {
         let distance = |back: &Queued| from.saturating_sub(back.offset);
-        let back = queue.before(from).filter(|back| distance(back) <= self.bytes_max);
-        match (back, ahead) {
+        match (before.filter(|back| distance(back) <= self.bytes_max), ahead) {
             (Some(back), Some(ahead)) => {
                 let is_nearer = distance(&back).saturating_mul(self.penalty)
                     < ahead.offset.saturating_sub(from);
                 Some(if is_nearer { back } else { ahead })
             }
-            (None, None) => queue.lowest(),
             (one, other) => one.or(other),
         }
     }
@@ -141,6 +162,7 @@ pub(super) struct Rules {
     pub idle_after: IdleAfter,
     pub sweep: Sweep,
     pub back: Back,
+    pub metadata: Metadata,
 }
 
 /// Which commands a queue holds.
@@ -154,7 +176,9 @@ enum Owner {
 
 fn owner(command: &Queued) -> Owner {
     match (command.operation, command.urgency) {
-        (Operation::Read, _) | (_, Urgency::Awaited) => Owner::Stream(command.stream),
+        (Operation::Read, _) | (_, Urgency::Awaited | Urgency::Metadata) => {
+            Owner::Stream(command.stream)
+        }
         (Operation::Write | Operation::Flush, Urgency::Background) => Owner::Background,
     }
 }
@@ -339,7 +363,10 @@ impl FairQueues {
         let expired = oldest.filter(|_| slice.sent == 0).map(|(oldest, _)| oldest);
         let goes_on = slice.owner == Owner::Background && self.rules.sweep == Sweep::GoesOn;
         let from = if goes_on { self.sweep } else { self.position };
-        let in_order = || self.rules.back.next(queue, from);
+        let in_order = || match self.rules.metadata {
+            Metadata::First if queue.has_metadata() => self.rules.back.next_metadata(queue, from),
+            Metadata::First | Metadata::AsOthers => self.rules.back.next(queue, from),
+        };
         let Some(command) = expired.or_else(in_order) else {
             return Next::Empty;
         };
@@ -358,13 +385,16 @@ impl FairQueues {
         self.slice = Some(slice);
         Next::Dispatch(command)
     }
-    /// A stream has begun to wait, or has one more command waiting, while the background has the
+    /// A stream has begun to wait, or has one more command waiting, while another queue has the
     /// slice.
-    fn preempt(&mut self, owner: Owner) {
-        let Some(slice) = self.slice.as_mut().filter(|slice| slice.owner == Owner::Background)
-        else {
-            return;
+    fn preempt(&mut self, owner: Owner, command: &Queued) {
+        let Some(active) = self.slice.as_ref().map(|slice| slice.owner) else { return };
+        let goes_first = match active {
+            _ if active == owner => false,
+            Owner::Background => true,
+            Owner::Stream(stream) => self.is_better(command, stream),
         };
+        let Some(slice) = self.slice.as_mut().filter(|_| goes_first) else { return };
         match self.rules.preemption {
             Preemption::Never => {}
             Preemption::InTurn => slice.preempted |= slice.sent > 0,
@@ -374,6 +404,19 @@ impl FairQueues {
                 self.turns.push_front(owner);
             }
         }
+    }
+    /// Whether a command that arrives is worth more than what the stream with the slice has
+    /// waiting, or may ask for while the device is kept for it.
+    fn is_better(&self, command: &Queued, active: u32) -> bool {
+        if self.rules.preemption != Preemption::AtOnce {
+            return false;
+        }
+        let waiting = self.queues.get(&Owner::Stream(active));
+        let is_idle = waiting.is_none() && self.streams.pending(active) == 0;
+        let distance = command.offset.abs_diff(self.position);
+        let is_near = is_idle && self.streams.is_usual(active, distance);
+        let has_metadata = waiting.is_some_and(Waiting::has_metadata);
+        is_near || (command.urgency == Urgency::Metadata && !has_metadata)
     }
 }
 
@@ -390,7 +433,7 @@ impl Elevator for FairQueues {
             self.turns.push_back(owner);
         }
         if owner != Owner::Background {
-            self.preempt(owner);
+            self.preempt(owner, &command);
         }
     }
     /// Only within one queue.

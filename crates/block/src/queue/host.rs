@@ -254,7 +254,7 @@ impl HostQueue {
             self.plugged_until = Some(now.saturating_add(self.settings.plug_ns));
         }
         if self.settings.unplug == Unplug::OnArrival
-            && (request.urgency == Urgency::Awaited || request.operation == Operation::Flush)
+            && (request.urgency.is_awaited() || request.operation == Operation::Flush)
         {
             self.unplug();
         }
@@ -656,8 +656,12 @@ impl HostQueue {
 /// Two adjacent commands as one, with the number of the first. It is awaited if one of them is, and
 /// then has the stream of that one.
 fn together(command: &Queued, other: &Queued) -> Queued {
-    let awaited = |queued: &Queued| queued.urgency == Urgency::Awaited;
-    let waits = if awaited(other) && !awaited(command) { other } else { command };
+    let rank = |queued: &Queued| match queued.urgency {
+        Urgency::Metadata => 2,
+        Urgency::Awaited => 1,
+        Urgency::Background => 0,
+    };
+    let waits = if rank(other) > rank(command) { other } else { command };
     Queued {
         offset: command.offset.min(other.offset),
         bytes: command.bytes.saturating_add(other.bytes),

@@ -105,6 +105,11 @@ impl Streams {
         habit
             .is_some_and(|habit| habit.distance_bytes.is_none_or(|distance| distance <= near_bytes))
     }
+    /// Whether a stream that came back before seeks as far as this on average.
+    pub fn is_usual(&self, stream: u32, distance_bytes: u64) -> bool {
+        let mean = self.habits.get(&stream).and_then(|habit| habit.distance_bytes);
+        mean.is_some_and(|mean| distance_bytes <= mean)
+    }
 
     /// Forgets half of the streams with nothing pending: those not seen for longest.
     fn forget(&mut self) {

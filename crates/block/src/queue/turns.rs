@@ -2,7 +2,7 @@
 //! goes on where its last slice ended, the device never holds much of it, and flushes wait for
 //! nothing ([`FlushOrder::AtOnce`](super::FlushOrder)).
 use super::fair::{
-    Back, Class, FairQueues, IdleAfter, InsideLimit, Preemption, Rules, Seekers, SliceClock, Sweep,
+    Class, FairQueues, IdleAfter, InsideLimit, Preemption, Rules, Seekers, SliceClock, Sweep,
 };
 use super::{ElevatorEntry, ElevatorParameter, FlushOrder, NS_PER_MS, number_of};
 
@@ -44,7 +44,7 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
             seekers: Seekers::AsOthers,
             idle_after: IdleAfter::Reads,
             sweep: Sweep::GoesOn,
-            back: Back::default(),
+            ..Rules::default()
         }))
     },
 };

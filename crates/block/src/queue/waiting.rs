@@ -1,8 +1,9 @@
 //! Waiting commands by their place on the device and by age, for elevators that sort.
 //!
 //! *Invariants*: `by_place` and `commands` hold the same commands. `by_age` has the numbers of all
-//! of them, rising, and not many more; its first is one of them.
+//! of them, rising, and not many more; its first is one of them. `metadata` counts those of that urgency.
 use super::Queued;
+use crate::device::Urgency;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -18,6 +19,13 @@ pub(super) struct Waiting {
     /// (offset, number).
     by_place: BTreeSet<(u64, u64)>,
     by_age: VecDeque<u64>,
+    /// How many are of metadata.
+    metadata: u64,
+}
+
+/// 1 for a command of metadata.
+fn is_metadata(command: &Queued) -> u64 {
+    u64::from(command.urgency == Urgency::Metadata)
 }
 
 impl Waiting {
@@ -30,6 +38,7 @@ impl Waiting {
     }
     /// Adds a command. Its number is higher than all before.
     pub fn insert(&mut self, command: Queued, arrived: u64) {
+        self.metadata += is_metadata(&command);
         self.commands.insert(command.sequence, (command, arrived));
         self.by_place.insert((command.offset, command.sequence));
         self.by_age.push_back(command.sequence);
@@ -38,6 +47,7 @@ impl Waiting {
         let Some((command, _)) = self.commands.remove(&sequence) else {
             return;
         };
+        self.metadata -= is_metadata(&command);
         self.by_place.remove(&(command.offset, sequence));
         let waiting = &self.commands;
         while self.by_age.front().is_some_and(|oldest| !waiting.contains_key(oldest)) {
@@ -56,6 +66,7 @@ impl Waiting {
             self.by_place.remove(&(command.offset, after.sequence));
             self.by_place.insert((after.offset, after.sequence));
         }
+        self.metadata = self.metadata + is_metadata(after) - is_metadata(command);
         *command = *after;
     }
     /// The oldest command, and when it arrived.
@@ -80,6 +91,15 @@ impl Waiting {
             (offset.saturating_sub(near_bytes), 0)..=(offset.saturating_add(near_bytes), u64::MAX);
         self.by_place.range(range).next().is_some()
     }
+    /// Whether one of them is of metadata that a thread waits for.
+    pub fn has_metadata(&self) -> bool {
+        self.metadata > 0
+    }
+    /// The commands of metadata alone, by place. Looks at all that wait.
+    pub fn metadata(&self) -> impl DoubleEndedIterator<Item = Queued> {
+        let all = self.by_place.iter().filter_map(|place| self.command(Some(place)));
+        all.filter(|command| command.urgency == Urgency::Metadata)
+    }
     fn command(&self, place: Option<&(u64, u64)>) -> Option<Queued> {
         let (command, _) = self.commands.get(&place?.1)?;
         Some(*command)
@@ -89,7 +109,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Operation, Urgency};
+    use crate::device::Operation;
 
     #[test]
     fn ages_of_what_is_gone_do_not_pile_up() {

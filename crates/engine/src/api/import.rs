@@ -6,7 +6,7 @@
 //! writes.
 //!
 //! *Invariants*: inodes are numbered in the order in which they are made, from the first free one
-//! that is not reserved.
+//! that is not reserved, without gaps but for those that the caller asks for.
 //! *Locking*: one import at a time (`&mut self`), during which nothing else changes the file
 //! system.
 use crate::api::filesystem::Filesystem;
@@ -97,6 +97,12 @@ impl Import {
     /// How directories of this volume are packed.
     pub fn packing(&self) -> Packing {
         Packing::of(&self.core.inodes.volume.store.superblock)
+    }
+
+    /// Leaves free the inodes before this one that were not given: the next one gets its number, if
+    /// it is free.
+    pub fn skip_to(&mut self, ino: Ino) {
+        self.next = self.next.max(ino);
     }
 
     /// Makes a directory with all its names, and returns its inode number. `parent` is the number

@@ -31,7 +31,7 @@ pub(super) fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usiz
     if let Some((group, _)) = volume.store.superblock.group_of_inode(ino) {
         read_around(volume, group, block, ino);
     }
-    Ok((volume.store.cache.read(block, BlockKind::Plain)?, offset))
+    Ok((volume.store.cache.read_table(block)?, offset))
 }
 
 /// Reads an inode from its table block, verifying its checksum.
@@ -79,7 +79,7 @@ fn read_around(volume: &Volume, group: GroupNo, block: BlockNo, ino: Ino) {
         volume.table_windows.bring(along.filter(|at| !volume.store.cache.holds(BlockNo(*at))));
     }
     let blocks = around.map(|at| (BlockNo(at), BlockKind::Plain));
-    volume.store.cache.fetch(Urgency::Awaited, blocks);
+    volume.store.cache.fetch(Urgency::Metadata, blocks);
 }
 
 /// Reads the shortest windows around several inodes, in the order of the disk.
@@ -89,7 +89,7 @@ fn read_together(volume: &Volume, ino: Ino, others: &[Ino]) {
         Some(window(volume, group, place(volume, *ino).ok()?.0, BLOCKS_MIN))
     });
     let blocks = windows.flatten().map(|at| (BlockNo(at), BlockKind::Plain));
-    volume.store.cache.fetch(Urgency::Awaited, blocks);
+    volume.store.cache.fetch(Urgency::Metadata, blocks);
 }
 
 /// The numbers of the aligned blocks around a block of a group's table, as far as inodes there are

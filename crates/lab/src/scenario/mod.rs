@@ -74,6 +74,7 @@ mod files;
 mod filling;
 mod format;
 mod image;
+mod inode_order;
 mod machine;
 mod making;
 mod mount;

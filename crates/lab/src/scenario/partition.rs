@@ -69,6 +69,11 @@ impl BlockDevice for Partition {
             Ok(()) => self.device.transfer(operation, self.offset + offset, segments),
         }
     }
+
+    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.check(Operation::Read, offset, bytes.len() as u64)?;
+        self.device.read_metadata(self.offset + offset, bytes)
+    }
 }
 
 /// A way to a device, until it is pulled: what used it before a power cut must not reach the drive
@@ -122,6 +127,11 @@ impl BlockDevice for Cable {
             Err(error) => Completed { segments, result: Err(error) },
             Ok(()) => self.device.transfer(operation, offset, segments),
         }
+    }
+
+    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.check()?;
+        self.device.read_metadata(offset, bytes)
     }
 }
 

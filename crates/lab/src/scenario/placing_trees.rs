@@ -1,13 +1,12 @@
 //! Trees onto an empty volume at once: what is there before anything is measured, millions of files
 //! in seconds of the host.
 //!
-//! Inodes are numbered from the first free one on, in the order in which a tree is made; those of
-//! scattered trees first, in an order by chance, as installing, updating and removing leaves them
-//! over the months; those of trees that grew directory by directory last. Directories, maps and
-//! data get their blocks by the policies of the file system. The drive has no part in it.
+//! Inodes are numbered as each tree asks for it (`inode_order.rs`). Directories, maps and data get their blocks by the policies of the file
+//! system. The drive has no part in it.
+use super::inode_order::{Inodes, Object, Source, order};
 use super::placing::{LOST_AND_FOUND, first_free, node};
 use super::process::{Outcome, Stop, Worker};
-use super::step::{InodeOrder, PlacedTree};
+use super::step::PlacedTree;
 use super::tree::{Entry, Tree};
 use extant_engine::Filesystem;
 use extant_engine::Packing;
@@ -34,13 +33,6 @@ struct Planted {
     within: Vec<Vec<u32>>,
 }
 
-/// Something that needs an inode: in which tree, and what.
-#[derive(Clone, Copy)]
-struct Object {
-    tree: u32,
-    entry: Entry,
-}
-
 impl Worker {
     /// Puts trees at the top of a file system that holds none.
     pub(super) fn place_trees(&mut self, placed: &[PlacedTree]) -> Outcome {
@@ -50,10 +42,26 @@ impl Worker {
             planted.push(Planted::new(self.tree(&one.tree)?, one.at.trim_matches('/')));
         }
         let mut random = Random::for_part(world.scenario.seed, "scattered inodes");
-        let order = order(placed, &planted, &mut random);
         let mount = &world.mounts[self.mount()?];
         mount
-            .at_once(|filesystem| plant(filesystem, &mut planted, &order))
+            .at_once(|filesystem| {
+                let trees = placed.iter().zip(&planted);
+                let sources: Vec<Source> = trees
+                    .map(|(one, planted)| Source {
+                        tree: &planted.tree,
+                        within: &planted.within,
+                        inodes: one.inodes,
+                    })
+                    .collect();
+                let superblock = filesystem.superblock();
+                let inodes = Inodes {
+                    first: first_free(filesystem)?,
+                    per_group: superblock.inodes_per_group,
+                    groups: superblock.group_count(),
+                };
+                let order = order(&sources, inodes, &mut random)?;
+                plant(filesystem, &mut planted, &order)
+            })
             .map_err(Stop::Failed)?;
         for one in &planted {
             let totals = one.tree.totals();
@@ -63,37 +71,6 @@ impl Worker {
         }
         Ok(())
     }
-}
-
-/// Everything in the order of its inodes.
-fn order(placed: &[PlacedTree], planted: &[Planted], random: &mut Random) -> Vec<Object> {
-    let objects = |inodes: InodeOrder| {
-        let trees = placed.iter().zip(planted).enumerate();
-        let trees = trees.filter(move |(_, (one, _))| one.inodes == inodes);
-        trees.flat_map(|(number, (_, planted))| {
-            let top = std::iter::once(Entry::Directory(0));
-            let object = move |entry| Object { tree: number as u32, entry };
-            top.chain(planted.tree.entries()).map(object)
-        })
-    };
-    let mut order: Vec<Object> = objects(InodeOrder::Scattered).collect();
-    random.shuffle(&mut order);
-    order.extend(objects(InodeOrder::InOrder));
-    let grown = objects(InodeOrder::ByDirectory)
-        .filter(|object| matches!(object.entry, Entry::Directory(_)));
-    let mut grown: Vec<Object> = grown.collect();
-    random.shuffle(&mut grown);
-    for object in grown {
-        order.push(object);
-        let Entry::Directory(directory) = object.entry else {
-            continue;
-        };
-        let files = &planted[object.tree as usize].within[directory];
-        order.extend(
-            files.iter().map(|file| Object { entry: Entry::File(*file as usize), ..object }),
-        );
-    }
-    order
 }
 
 impl Planted {
@@ -134,11 +111,14 @@ impl Planted {
     }
 }
 
-fn plant(filesystem: &Filesystem, planted: &mut [Planted], order: &[Object]) -> Result<(), String> {
+fn plant(
+    filesystem: &Filesystem,
+    planted: &mut [Planted],
+    order: &[(Ino, Object)],
+) -> Result<(), String> {
     let first = first_free(filesystem)?;
-    for (number, object) in order.iter().enumerate() {
-        let number = u32::try_from(number).map_err(|error| error.to_string())?;
-        let ino = Ino(first.0.saturating_add(number));
+    for (ino, object) in order {
+        let ino = *ino;
         let tree = &mut planted[object.tree as usize];
         match object.entry {
             Entry::Directory(directory) => tree.directories[directory] = ino,
@@ -148,7 +128,8 @@ fn plant(filesystem: &Filesystem, planted: &mut [Planted], order: &[Object]) -> 
     let mut import = filesystem.import();
     let packing = import.packing();
     top(&mut import, &packing, planted, first)?;
-    for (number, object) in order.iter().enumerate() {
+    for (number, (ino, object)) in order.iter().enumerate() {
+        import.skip_to(*ino);
         if number % LOOK_OBJECTS == 0 {
             import.balance().map_err(|error| error.to_string())?;
         }

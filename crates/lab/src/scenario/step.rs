@@ -270,7 +270,11 @@ pub enum InodeOrder {
     /// Each directory with its files in a row, the directories by chance: they were made at
     /// different times.
     ByDirectory,
-    /// By chance, all scattered trees together, as months of installing and updating leave them.
+    /// Each directory with its files in a row, near its parent, as Orlov's rules place it.
+    NearParents,
+    /// The same with files by chance in the group of their directory, as updates leave them.
+    InGroup,
+    /// By chance, all scattered trees together.
     Scattered,
 }
 

@@ -80,7 +80,7 @@ impl Ahead {
         let mut wanted = if cached { Vec::new() } else { vec![(number, own)] };
         let ahead = window.into_iter().flatten().map(|place| BlockNo(place.into()));
         wanted.extend(ahead.map(|number| (number, BlockKind::Unclaimed)));
-        let urgency = if cached { Urgency::Background } else { Urgency::Awaited };
+        let urgency = if cached { Urgency::Background } else { Urgency::Metadata };
         store.cache.fetch(urgency, wanted);
     }
 
@@ -104,7 +104,7 @@ impl Ahead {
         match (window, access.cached) {
             (Some(window), true) => directory.fetch(Urgency::Background, window),
             // It is waited for at once, and the blocks after it are read with it.
-            (Some(window), false) => directory.fetch(Urgency::Awaited, block..window.end),
+            (Some(window), false) => directory.fetch(Urgency::Metadata, block..window.end),
             (None, _) => {}
         }
     }
@@ -121,9 +121,9 @@ impl Ahead {
         let window = self.next..last.min(self.next.saturating_add(HASHED_BLOCKS_MAX));
         self.next = window.end;
         if !window.contains(&block) {
-            directory.fetch(Urgency::Awaited, block..block + 1);
+            directory.fetch(Urgency::Metadata, block..block + 1);
         }
-        directory.fetch(Urgency::Awaited, window);
+        directory.fetch(Urgency::Metadata, window);
     }
 }
 
@@ -143,7 +143,7 @@ impl Directory<'_> {
         {
             return;
         }
-        self.fetch(Urgency::Awaited, block..blocks.min(block.saturating_add(LOOKUP_BLOCKS)));
+        self.fetch(Urgency::Metadata, block..blocks.min(block.saturating_add(LOOKUP_BLOCKS)));
     }
 
     /// Starts to read blocks of the directory that are not in memory.

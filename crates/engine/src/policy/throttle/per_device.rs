@@ -125,6 +125,7 @@ mod tests {
         policy.writer(&WriterFacts {
             dirty_bytes,
             memory_bytes: 1_000_000_000,
+            block_bytes: 4096,
             all: load,
             device: DeviceFacts {
                 load,

@@ -221,6 +221,7 @@ mod tests {
                 now: 0,
                 dirty_bytes,
                 memory_bytes: 1 << 30,
+                block_bytes: 4096,
                 last_look: 0,
                 is_at_work: false,
                 all: load,

@@ -25,12 +25,16 @@ impl Cache {
         shard: &Shard,
         frame: Arc<Frame>,
         kind: BlockKind,
+        urgency: Urgency,
     ) -> Result<Arc<Frame>> {
         let mut bytes = vec![0; 0];
         std::mem::swap(&mut bytes, Arc::make_mut(&mut frame.state.lock().bytes));
-        let outcome = self
-            .device
-            .read(frame.block.0 * self.block_size as u64, &mut bytes)
+        let offset = frame.block.0 * self.block_size as u64;
+        let read = match urgency {
+            Urgency::Metadata => self.device.read_metadata(offset, &mut bytes),
+            Urgency::Awaited | Urgency::Background => self.device.read(offset, &mut bytes),
+        };
+        let outcome = read
             .map_err(Error::from)
             .and_then(|()| kind.verify(&bytes, frame.block, &self.checksums));
         finish_fill(shard, &frame, outcome.is_ok().then_some(bytes));

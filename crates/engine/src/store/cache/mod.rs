@@ -44,7 +44,7 @@ use crate::store::eviction::EvictionQueue;
 use crate::store::latch::Latch;
 use crate::store::writes::Writes;
 use extant_block::lock::ShortGuard;
-use extant_block::{BlockDevice, ShortLock, SleepLock, WaitQueue};
+use extant_block::{BlockDevice, ShortLock, SleepLock, Urgency, WaitQueue};
 use extant_format::directory::{Form, Style};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Fault, FileBlock, Ino, Run, attribute, extent};
@@ -345,11 +345,28 @@ impl Cache {
     /// What the device returns; `Corrupt` if the checksum is wrong, or the block is already in use
     /// as another structure.
     pub(crate) fn read(&self, block: BlockNo, kind: BlockKind) -> Result<Arc<Frame>> {
+        let urgency = match kind {
+            BlockKind::Directory { .. } => Urgency::Metadata,
+            _ => Urgency::Awaited,
+        };
+        self.read_as(urgency, block, kind)
+    }
+
+    /// As `read`, of a block of an inode table: as those of directories, its read is marked as of
+    /// metadata, as ext3 does it. Maps and bitmaps are not.
+    ///
+    /// # Errors
+    /// As for `read`.
+    pub(crate) fn read_table(&self, block: BlockNo) -> Result<Arc<Frame>> {
+        self.read_as(Urgency::Metadata, block, BlockKind::Plain)
+    }
+
+    fn read_as(&self, urgency: Urgency, block: BlockNo, kind: BlockKind) -> Result<Arc<Frame>> {
         let shard = self.shard(block);
         loop {
             let (frame, mine) = self.find_or_insert(shard, block, kind, FrameStatus::Filling);
             if mine {
-                return self.fill(shard, frame, kind);
+                return self.fill(shard, frame, kind, urgency);
             }
             let mut state = frame.state.lock();
             state.touched = true;

@@ -590,6 +590,8 @@ fn place_trees(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Re
         let orders = [
             ("in-order", InodeOrder::InOrder),
             ("by-directory", InodeOrder::ByDirectory),
+            ("near-parents", InodeOrder::NearParents),
+            ("in-group", InodeOrder::InGroup),
             ("scattered", InodeOrder::Scattered),
         ];
         trees.push(PlacedTree {
