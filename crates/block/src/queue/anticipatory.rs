@@ -12,7 +12,7 @@
 //! Guarantees: a wait ends after 6.7 ms, when an older read expires, and when the batch is over and
 //! writes wait. A direction gets its batch when the other one's time is over. In each expiry time
 //! at least the oldest expired command is sent.
-use super::stream::Streams;
+use super::stream::{FirstSeek, Streams};
 use super::waiting::Waiting;
 use super::{
     Elevator, ElevatorEntry, ElevatorParameter, FlushOrder, NS_PER_MS, NS_PER_US, Next, Queued,
@@ -40,7 +40,7 @@ pub(super) const ENTRY: ElevatorEntry = ElevatorEntry {
             wait_ns,
             reads: Line::new(ns(1), ns(3)),
             writes: Line::new(ns(2), ns(4)),
-            streams: Streams::new(wait_ns),
+            streams: Streams::new(wait_ns, FirstSeek::None),
             batch: Operation::Read,
             batch_ends: None,
             position: 0,

@@ -4,7 +4,7 @@
 //!
 //! Guarantees: if others wait, a slice ends with the first command after its time (with the last of
 //! its batch, where the rules have batches). Waiting queues take turns.
-use super::stream::Streams;
+use super::stream::{FirstSeek, Streams};
 use super::waiting::Waiting;
 use super::{Elevator, Next, Queued};
 use crate::device::{Operation, Urgency};
@@ -260,7 +260,13 @@ impl FairQueues {
         FairQueues {
             rules,
             inside: Inside::default(),
-            streams: Streams::new(rules.idle_ns),
+            streams: Streams::new(
+                rules.idle_ns,
+                match rules.seekers {
+                    Seekers::AsOthers => FirstSeek::None,
+                    Seekers::Impatient => FirstSeek::FromStart,
+                },
+            ),
             queues: BTreeMap::new(),
             turns: VecDeque::new(),
             slice: None,

@@ -2,6 +2,11 @@
 //! how near. They decide whether waiting for it is worth an idle device (Iyer and Druschel,
 //! "Anticipatory scheduling", SOSP 2001).
 //!
+//! Means are Linux's: each sample has seven eighths of the weight of the one after it, and the sum
+//! of the weights is kept, so that the first samples count in full. One far seek is cut to four
+//! times the mean and a little more, so that a stream that is elsewhere once does not become one
+//! that seeks.
+//!
 //! *Invariants*: streams with nothing pending are forgotten, oldest first, so that the table has at
 //! most four times as many streams as are pending, or [`STREAMS_MAX`].
 use std::collections::BTreeMap;
@@ -12,7 +17,47 @@ const STREAMS_MAX: usize = 1024;
 /// without that.
 const VAIN_MAX: u32 = 2;
 
-/// One stream. Means are of the last eight or so.
+/// How far a seek counts at most beyond four times the mean, in bytes: of the first two samples,
+/// and of later ones.
+const SEEK_BYTES_FIRST: u64 = 1 << 30;
+const SEEK_BYTES_MORE: u64 = 64 << 20;
+/// How many samples are the first ones.
+const SAMPLES_FIRST: u32 = 2;
+/// The weight of a sample.
+const WEIGHT: u64 = 256;
+
+/// What the first command of a stream counts as a seek.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstSeek {
+    /// Nothing.
+    None,
+    /// The way from the start of the device: CFQ up to Linux 2.6.28.
+    FromStart,
+}
+
+/// A mean in which older samples count less.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    samples: u32,
+    weight: u64,
+    total: u128,
+}
+
+impl Mean {
+    fn add(&mut self, sample: u64) {
+        self.samples = self.samples.saturating_add(1);
+        self.weight = (7 * self.weight + WEIGHT) / 8;
+        self.total = (7 * self.total + u128::from(WEIGHT) * u128::from(sample)) / 8;
+    }
+    /// `None` before the first sample.
+    fn value(&self) -> Option<u64> {
+        let weight = u128::from(self.weight);
+        let mean = (self.total + weight / 2).checked_div(weight)?;
+        Some(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+}
+
+/// One stream.
 #[derive(Default)]
 struct Habit {
     /// Its commands that wait or are under way.
@@ -22,29 +67,37 @@ struct Habit {
     /// Where its last command ends.
     place: u64,
     /// Mean time from the end of a command to the arrival of the next one, in nanoseconds.
-    think_ns: Option<u64>,
+    think_ns: Mean,
     /// Mean distance from the end of a command to the next one, in bytes.
-    distance_bytes: Option<u64>,
+    distance_bytes: Mean,
     vain: u32,
-    seen: u64,
+    seen: Option<u64>,
 }
 
 /// The habits of all streams.
 pub(super) struct Streams {
     /// The longest time that is worth waiting, in nanoseconds.
     patience_ns: u64,
+    first_seek: FirstSeek,
     habits: BTreeMap<u32, Habit>,
     /// How many are kept before old ones are forgotten.
     habits_max: usize,
 }
 
-fn mean(old: Option<u64>, sample: u64) -> Option<u64> {
-    Some(old.map_or(sample, |old| old - old / 8 + sample / 8))
+impl Habit {
+    fn seek(&mut self, distance_bytes: u64) {
+        let mean = self.distance_bytes.value().unwrap_or(0);
+        let more = match self.distance_bytes.samples < SAMPLES_FIRST {
+            true => SEEK_BYTES_FIRST,
+            false => SEEK_BYTES_MORE,
+        };
+        self.distance_bytes.add(distance_bytes.min(mean.saturating_mul(4).saturating_add(more)));
+    }
 }
 
 impl Streams {
-    pub fn new(patience_ns: u64) -> Streams {
-        Streams { patience_ns, habits: BTreeMap::new(), habits_max: STREAMS_MAX }
+    pub fn new(patience_ns: u64, first_seek: FirstSeek) -> Streams {
+        Streams { patience_ns, first_seek, habits: BTreeMap::new(), habits_max: STREAMS_MAX }
     }
     /// Notes that a command of the stream, from `offset` to `end`, waits.
     pub fn arrived(&mut self, stream: u32, (offset, end): (u64, u64), now: u64) {
@@ -52,20 +105,23 @@ impl Streams {
             self.forget();
         }
         let patience_ns = self.patience_ns;
+        let from_start = self.first_seek == FirstSeek::FromStart;
         let habit = self.habits.entry(stream).or_default();
+        if habit.seen.is_none() && from_start {
+            habit.seek(offset);
+        }
         if let Some(answered) = habit.answered.take() {
             let think_ns = now.saturating_sub(answered);
             if think_ns <= patience_ns {
                 habit.vain = 0;
             }
             // A long absence is not a habit: it counts as twice the longest wait.
-            habit.think_ns = mean(habit.think_ns, think_ns.min(patience_ns.saturating_mul(2)));
-            habit.distance_bytes =
-                mean(habit.distance_bytes, offset.abs_diff(habit.place).min(u64::MAX / 16));
+            habit.think_ns.add(think_ns.min(patience_ns.saturating_mul(2)));
+            habit.seek(offset.abs_diff(habit.place));
         }
         habit.place = end;
         habit.pending += 1;
-        habit.seen = now;
+        habit.seen = Some(now);
     }
     /// Notes that a command of the stream became another stream's, or part of another command.
     pub fn left(&mut self, stream: u32) {
@@ -78,7 +134,7 @@ impl Streams {
         if let Some(habit) = self.habits.get_mut(&stream) {
             habit.pending = habit.pending.saturating_sub(1);
             habit.answered = Some(now).filter(|_| habit.pending == 0);
-            habit.seen = now;
+            habit.seen = Some(now);
         }
     }
     /// Notes that the stream was waited for and did not come.
@@ -95,26 +151,28 @@ impl Streams {
     pub fn comes_soon(&self, stream: u32) -> bool {
         self.habits.get(&stream).is_some_and(|habit| {
             habit.vain < VAIN_MAX
-                && habit.think_ns.is_none_or(|think_ns| think_ns <= self.patience_ns)
+                && habit.think_ns.value().is_none_or(|think_ns| think_ns <= self.patience_ns)
         })
     }
     /// Whether the stream is likely to come back within this many bytes. Assumed of an unknown
     /// stream.
     pub fn comes_near(&self, stream: u32, near_bytes: u64) -> bool {
         let habit = self.habits.get(&stream);
-        habit
-            .is_some_and(|habit| habit.distance_bytes.is_none_or(|distance| distance <= near_bytes))
+        habit.is_some_and(|habit| {
+            habit.distance_bytes.value().is_none_or(|distance| distance <= near_bytes)
+        })
     }
     /// Whether a stream that came back before seeks as far as this on average.
     pub fn is_usual(&self, stream: u32, distance_bytes: u64) -> bool {
-        let mean = self.habits.get(&stream).and_then(|habit| habit.distance_bytes);
+        let mean = self.habits.get(&stream).and_then(|habit| habit.distance_bytes.value());
         mean.is_some_and(|mean| distance_bytes <= mean)
     }
 
     /// Forgets half of the streams with nothing pending: those not seen for longest.
     fn forget(&mut self) {
         let idle = self.habits.iter().filter(|(_, habit)| habit.pending == 0);
-        let mut idle: Vec<(u64, u32)> = idle.map(|(stream, habit)| (habit.seen, *stream)).collect();
+        let mut idle: Vec<(Option<u64>, u32)> =
+            idle.map(|(stream, habit)| (habit.seen, *stream)).collect();
         idle.sort_unstable();
         let pending = self.habits.len() - idle.len();
         for (_, stream) in idle.iter().take(idle.len().div_ceil(2)) {
@@ -132,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_known_by_how_it_came_back() {
-        let mut streams = Streams::new(PATIENCE);
+        let mut streams = Streams::new(PATIENCE, FirstSeek::None);
         assert!(!streams.comes_soon(1), "never seen");
         streams.arrived(1, (0, 4096), 0);
         assert!(streams.comes_soon(1) && streams.comes_near(1, 0), "a first chance");
@@ -149,7 +207,7 @@ mod tests {
 
     #[test]
     fn vain_waits_end_the_chances_until_it_comes_back() {
-        let mut streams = Streams::new(PATIENCE);
+        let mut streams = Streams::new(PATIENCE, FirstSeek::None);
         streams.arrived(1, (0, 4096), 0);
         streams.answered(1, 0);
         streams.waited_in_vain(1);
@@ -162,7 +220,7 @@ mod tests {
 
     #[test]
     fn old_streams_are_forgotten_but_never_what_is_pending() {
-        let mut streams = Streams::new(PATIENCE);
+        let mut streams = Streams::new(PATIENCE, FirstSeek::None);
         for stream in 0..10_000 {
             streams.arrived(stream, (0, 4096), u64::from(stream));
             if stream >= 100 {

@@ -83,13 +83,20 @@ pub struct Import {
     core: Arc<Core>,
     shared: FxHashMap<u32, SharedAttributes>,
     next: Ino,
+    /// The number of the process that makes what follows; the caller's own without one.
+    process: Option<u32>,
 }
 
 impl Filesystem {
     /// Begins to import a tree into this file system, which mkfs has just made.
     pub fn import(&self) -> Import {
         let first = Ino(self.core.inodes.volume.store.superblock.first_inode);
-        Import { core: Arc::clone(&self.core), shared: FxHashMap::default(), next: first }
+        Import {
+            core: Arc::clone(&self.core),
+            shared: FxHashMap::default(),
+            next: first,
+            process: None,
+        }
     }
 }
 
@@ -103,6 +110,12 @@ impl Import {
     /// it is free.
     pub fn skip_to(&mut self, ino: Ino) {
         self.next = self.next.max(ino);
+    }
+
+    /// What is made from now on is as if the process with this number made it: where first blocks
+    /// go may depend on it.
+    pub fn as_process(&mut self, number: u32) {
+        self.process = Some(number);
     }
 
     /// Makes a directory with all its names, and returns its inode number. `parent` is the number
@@ -342,6 +355,7 @@ impl Import {
         }
         self.next = Ino(ino.0.saturating_add(1));
         let mut state = NodeState::new(volume, ino, inode);
+        state.writer = self.process.unwrap_or(state.writer);
         self.place_attributes(&mut state, new)?;
         Ok(state)
     }

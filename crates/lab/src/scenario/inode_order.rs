@@ -10,6 +10,7 @@
 //! the next group follows. Directories of one part were made at different times, so they are
 //! anywhere in the group's table, each with its files in a row; or its files are anywhere too, for
 //! updates replace files one by one, and a new file takes any free inode of its directory's group.
+//! Each row was made by another process.
 use super::step::InodeOrder;
 use super::tree::{Entry, Tree};
 use extant_format::Ino;
@@ -32,6 +33,16 @@ pub(super) struct Object {
 /// What Orlov's rules keep of a tree in one group before they look for another: a share of the
 /// group's inodes.
 const PART_OF_GROUP: u32 = 4;
+/// Numbers of processes begin again after as many.
+const PROCESSES: u64 = 32_768;
+
+/// An object with its inode, and the process that made it, where that is not this one.
+#[derive(Clone, Copy)]
+pub(super) struct Numbered {
+    pub(super) ino: Ino,
+    pub(super) object: Object,
+    pub(super) process: Option<u32>,
+}
 
 /// The inodes of a volume.
 #[derive(Clone, Copy)]
@@ -50,14 +61,15 @@ pub(super) fn order(
     sources: &[Source<'_>],
     inodes: Inodes,
     random: &mut Random,
-) -> Result<Vec<(Ino, Object)>, String> {
+) -> Result<Vec<Numbered>, String> {
     let dense = dense(sources, random);
     let numbered = (u64::from(inodes.first.0)..).zip(dense);
     let mut order = Vec::new();
     for (number, object) in numbered {
-        order.push((u32::try_from(number).map(Ino).map_err(|_| NO_INODES)?, object));
+        let ino = u32::try_from(number).map(Ino).map_err(|_| NO_INODES)?;
+        order.push(Numbered { ino, object, process: None });
     }
-    let after = order.last().map_or(inodes.first.0 - 1, |(ino, _)| ino.0);
+    let after = order.last().map_or(inodes.first.0 - 1, |last| last.ino.0);
     order.extend(near_parents(sources, inodes, after, random)?);
     Ok(order)
 }
@@ -110,7 +122,7 @@ fn near_parents(
     inodes: Inodes,
     after: u32,
     random: &mut Random,
-) -> Result<Vec<(Ino, Object)>, String> {
+) -> Result<Vec<Numbered>, String> {
     let is_near = |inodes| matches!(inodes, InodeOrder::NearParents | InodeOrder::InGroup);
     let near = sources.iter().enumerate().filter(|(_, source)| is_near(source.inodes));
     // The first group has the root, and perhaps what is numbered without a gap.
@@ -165,7 +177,7 @@ fn in_group(
     first: u32,
     per_group: u32,
     random: &mut Random,
-) -> Result<Vec<(Ino, Object)>, String> {
+) -> Result<Vec<Numbered>, String> {
     let taken: usize = rows.iter().map(|row| row.objects.len()).sum();
     let free = u64::from(per_group).saturating_sub(taken as u64);
     let mut gaps: Vec<u64> = rows.iter().map(|_| random.below(free + 1)).collect();
@@ -173,9 +185,11 @@ fn in_group(
     let mut placed = Vec::with_capacity(taken);
     for (row, gap) in rows.iter().zip(gaps) {
         let start = u64::from(first + row.group) * u64::from(per_group) + gap + 1;
+        let process = Some(random.below(PROCESSES) as u32);
         for object in &row.objects {
             let number = start + placed.len() as u64;
-            placed.push((u32::try_from(number).map(Ino).map_err(|_| NO_INODES)?, *object));
+            let ino = u32::try_from(number).map(Ino).map_err(|_| NO_INODES)?;
+            placed.push(Numbered { ino, object: *object, process });
         }
     }
     Ok(placed)

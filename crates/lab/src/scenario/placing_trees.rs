@@ -3,7 +3,7 @@
 //!
 //! Inodes are numbered as each tree asks for it (`inode_order.rs`). Directories, maps and data get their blocks by the policies of the file
 //! system. The drive has no part in it.
-use super::inode_order::{Inodes, Object, Source, order};
+use super::inode_order::{Inodes, Numbered, Source, order};
 use super::placing::{LOST_AND_FOUND, first_free, node};
 use super::process::{Outcome, Stop, Worker};
 use super::step::PlacedTree;
@@ -114,11 +114,10 @@ impl Planted {
 fn plant(
     filesystem: &Filesystem,
     planted: &mut [Planted],
-    order: &[(Ino, Object)],
+    order: &[Numbered],
 ) -> Result<(), String> {
     let first = first_free(filesystem)?;
-    for (ino, object) in order {
-        let ino = *ino;
+    for Numbered { ino, object, .. } in order.iter().copied() {
         let tree = &mut planted[object.tree as usize];
         match object.entry {
             Entry::Directory(directory) => tree.directories[directory] = ino,
@@ -128,8 +127,11 @@ fn plant(
     let mut import = filesystem.import();
     let packing = import.packing();
     top(&mut import, &packing, planted, first)?;
-    for (number, (ino, object)) in order.iter().enumerate() {
-        import.skip_to(*ino);
+    for (number, Numbered { ino, object, process }) in order.iter().copied().enumerate() {
+        import.skip_to(ino);
+        if let Some(process) = process {
+            import.as_process(process);
+        }
         if number % LOOK_OBJECTS == 0 {
             import.balance().map_err(|error| error.to_string())?;
         }
