@@ -203,7 +203,7 @@ mod tests {
             (
                 "escalator",
                 "noop, linus, linus-2.4.20, read-latency, deadline, anticipatory, cfq-2.6.20, \
-                 cfq-2.6.23, c-look, turns",
+                 cfq-2.6.23, c-look, disksort, turns",
             ),
             ("", "no elevator is named"),
             ("linus\n(1)x", "parentheses"),

@@ -85,12 +85,6 @@ impl Waiting {
     pub fn lowest(&self) -> Option<Queued> {
         self.command(self.by_place.first())
     }
-    /// Whether a command starts within this many bytes of `offset`, before or after it.
-    pub fn has_near(&self, offset: u64, near_bytes: u64) -> bool {
-        let range =
-            (offset.saturating_sub(near_bytes), 0)..=(offset.saturating_add(near_bytes), u64::MAX);
-        self.by_place.range(range).next().is_some()
-    }
     /// Whether one of them is of metadata that a thread waits for.
     pub fn has_metadata(&self) -> bool {
         self.metadata > 0

@@ -58,22 +58,22 @@ impl Drive {
 fn a_slice_runs_from_its_first_command_or_from_the_first_that_ends() {
     let both = |idles_until: u64| {
         vec![
-            Add(0, Read, 100, 1),
+            Add(0, Read, 10, 1),
             Add(0, Read, 9000, 2),
-            Sends(0, 100),
+            Sends(0, 10),
             Ends(95_000),
             Idles(95_000, idles_until),
-            Add(96_000, Read, 101, 1),
-            Sends(96_000, 101),
+            Add(96_000, Read, 11, 1),
+            Sends(96_000, 11),
             Ends(99_000),
-            Add(99_500, Read, 102, 1),
+            Add(99_500, Read, 12, 1),
         ]
     };
     let before = steps([both(100_000), vec![Sends(100_000, 9000)]]);
     follow("100 ms after it was sent", BEFORE, &before);
     let after = steps([
         both(103_000),
-        vec![Sends(100_000, 102), Ends(194_000), Add(194_500, Read, 103, 1), Sends(195_000, 9000)],
+        vec![Sends(100_000, 12), Ends(194_000), Add(194_500, Read, 13, 1), Sends(195_000, 9000)],
     ]);
     follow("100 ms after it ended", AFTER, &after);
 }
@@ -114,13 +114,13 @@ fn a_queue_goes_back_a_little_if_that_is_nearer() {
 fn a_stream_in_its_slice_is_waited_for() {
     for name in [BEFORE, AFTER] {
         let slices = [
-            Add(0, Read, 100, 1),
+            Add(0, Read, 10, 1),
             Add(0, Read, 9000, 2),
-            Sends(0, 100),
+            Sends(0, 10),
             Ends(5_000),
             Idles(5_000, 13_000),
-            Add(6_000, Read, 101, 1),
-            Sends(6_000, 101),
+            Add(6_000, Read, 11, 1),
+            Sends(6_000, 11),
             Ends(7_000),
             Sends(15_000, 9000),
             Ends(16_000),
@@ -132,7 +132,7 @@ fn a_stream_in_its_slice_is_waited_for() {
         follow("alone, a slice begins anew", name, &alone);
     }
     // While its command is inside: to the end of the slice; up to 2.6.20 whatever its habits are.
-    let inside = [Add(0, Read, 100, 1), Add(0, Read, 9000, 2), Sends(0, 100)];
+    let inside = [Add(0, Read, 10, 1), Add(0, Read, 9000, 2), Sends(0, 10)];
     let inside = |last| steps([inside.iter().map(copy).collect(), last]);
     follow("its slice", BEFORE, &inside(vec![Idles(1_000, 100_000), Sends(100_000, 9000)]));
     follow(
@@ -278,24 +278,24 @@ fn who_seeks_far_is_waited_for_shortly_and_not_if_the_drive_has_a_queue() {
     for name in [BEFORE, AFTER] {
         let mut drive = Drive::new(name);
         let mut now = 0;
-        // 65 MiB each time; the first one says nothing of seeks.
-        for place in (0..10).map(|number| number * 66) {
+        // 80 MiB each time, from the start of the device on.
+        for place in (0..10).map(|number| number * 80) {
             drive.add(now, Read, place, 1);
             assert_eq!(drive.fill(now, 1), [place]);
             now += MS;
             drive.end(now, place);
         }
-        drive.add(now, Read, 9000, 2);
+        drive.add(now, Read, 5, 2);
         assert_eq!(drive.queue.next(0, now), Next::IdleUntil(now + 2 * MS), "{name}");
         now += 2 * MS;
-        assert_eq!(drive.fill(now, 1), [9000], "{name}");
-        drive.end(now, 9000);
+        assert_eq!(drive.fill(now, 1), [5], "{name}");
+        drive.end(now, 5);
         // One that stays near has its 8 ms.
-        drive.add(now, Read, 1, 1);
+        drive.add(now, Read, 100, 1);
         assert_eq!(drive.queue.next(0, now), Next::IdleUntil(now + 8 * MS), "{name}");
         now += 8 * MS;
-        assert_eq!(drive.fill(now, 1), [1], "{name}");
-        drive.end(now, 1);
+        assert_eq!(drive.fill(now, 1), [100], "{name}");
+        drive.end(now, 100);
         // Five commands inside: the drive has a queue.
         drive.write(now, 5);
         now += 8 * MS;
@@ -306,6 +306,89 @@ fn who_seeks_far_is_waited_for_shortly_and_not_if_the_drive_has_a_queue() {
         drive.end(now, 700);
         drive.add(now, Read, 9001, 2);
         assert_eq!(drive.fill(now, 1), [9001], "{name}: at once");
+    }
+}
+
+#[test]
+fn a_new_stream_seeks_from_the_start_and_one_far_seek_does_not_count_in_full() {
+    for name in [BEFORE, AFTER] {
+        // Whether its stream is waited for after reads at these places, each near the one before.
+        let is_waited_for = |places: &[u64]| {
+            let mut drive = Drive::new(name);
+            // The drive has a queue.
+            drive.write(0, 5);
+            assert_eq!(drive.fill(0, 31).len(), 5, "{name}");
+            (1000..1005).for_each(|place| drive.end(MS, place));
+            let mut now = MS;
+            for place in places {
+                drive.add(now, Read, *place, 1);
+                assert_eq!(drive.fill(now, 1), [*place], "{name}");
+                now += MS;
+                drive.end(now, *place);
+            }
+            drive.add(now, Read, 9000, 2);
+            matches!(drive.queue.next(0, now), Next::IdleUntil(_))
+        };
+        let far: Vec<u64> = (5000..5009).collect();
+        assert!(!is_waited_for(&far[..8]), "{name}: its first read was 1 GiB from the start");
+        let longer: Vec<u64> = (5000..5020).collect();
+        assert!(is_waited_for(&longer), "{name}: it has stayed near for long enough");
+        let once: Vec<u64> = (0..10).chain([8000, 8001]).collect();
+        assert!(is_waited_for(&once), "{name}: it was elsewhere once");
+    }
+}
+
+#[test]
+fn metadata_goes_first_in_its_queue_and_before_other_streams_from_2_6_23_on() {
+    let metadata = |sequence, place, stream| Queued {
+        urgency: Urgency::Metadata,
+        ..request(sequence, Read, place, stream)
+    };
+    for name in [BEFORE, AFTER] {
+        let mut queue = elevator(name);
+        queue.add(request(0, Read, 10, 1), 0);
+        queue.add(metadata(1, 30, 1), 0);
+        queue.add(metadata(2, 20, 1), 0);
+        let mut sent = || match queue.next(0, MS) {
+            Next::Dispatch(command) => command.offset / MIB,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([sent(), sent(), sent()], [20, 30, 10], "{name}");
+    }
+    // A stream reads data, two commands; another wants a directory, then data of its own.
+    let second = |name: &str, urgency| {
+        let mut queue = elevator(name);
+        queue.add(request(0, Read, 1, 1), 0);
+        queue.add(request(1, Read, 2, 1), 0);
+        let mut sent = Vec::new();
+        for now in [0, MS] {
+            if now == MS {
+                queue.add(Queued { urgency, ..request(2, Read, 900, 2) }, now);
+            }
+            if let Next::Dispatch(command) = queue.next(0, now) {
+                sent.push(command.offset / MIB);
+            }
+        }
+        sent
+    };
+    assert_eq!(second(BEFORE, Urgency::Metadata), [1, 2]);
+    assert_eq!(second(AFTER, Urgency::Metadata), [1, 900]);
+    assert_eq!(second(AFTER, Awaited), [1, 2]);
+}
+
+#[test]
+fn what_is_near_does_not_wait_for_a_stream_that_is_waited_for() {
+    for (name, place) in [(BEFORE, None), (AFTER, Some(15))] {
+        let mut drive = Drive::new(name);
+        for (now, at) in [(0, 10), (2 * MS, 20)] {
+            drive.add(now, Read, at, 1);
+            assert_eq!(drive.fill(now, 1), [at], "{name}");
+            drive.end(now + MS, at);
+        }
+        drive.add(3 * MS, Read, 900, 3);
+        assert_eq!(drive.fill(3 * MS, 1), [0u64; 0], "{name}: far away");
+        drive.add(4 * MS, Read, 15, 2);
+        assert_eq!(drive.fill(4 * MS, 1).first().copied(), place, "{name}");
     }
 }
 

@@ -231,7 +231,31 @@ fn anticipatory_learns_whom_not_to_wait_for() {
         far.extend([Add(at, Read, place, 1), Sends(at, place), Ends(at + 1_000)]);
     }
     far.extend([Add(39_500, Read, 9000, 2), Sends(39_500, 9000)]);
-    follow("comes back soon, but far away", "anticipatory", &far);
+    follow("comes back soon, but far away: nearer reads go first", "anticipatory", &far);
+    let at = far.len() - 2;
+    far.splice(at.., [Add(39_500, Write, 9000, 2), Idles(39_500, 45_700)]);
+    follow("comes back soon, and only writes wait: they do", "anticipatory", &far);
+}
+
+#[test]
+fn anticipatory_learns_how_many_writes_fill_their_time() {
+    // 12 writes at first. They take 12 ms, far less than 125: the next batch has 24, and its time
+    // is over before the one after that has sent 48 of 5 ms each.
+    let mut steps: Vec<Step> = (0..100).map(|place| Add(0, Write, 100 + place, 2)).collect();
+    let (mut at, mut place) = (0, 100);
+    for (writes, took) in [(12, 1_000), (24, 1_000), (25, 5_000)] {
+        for number in 0..writes {
+            steps.push(Sends(at, place));
+            // A reader begins to wait.
+            steps.extend((number == 0).then_some(Add(at, Read, 1, 1)));
+            (at, place) = (at + took, place + 1);
+            steps.push(Ends(at));
+        }
+        at += 100;
+        steps.extend([Sends(at, 1), Ends(at + 1_000), Idles(at + 1_000, at + 7_700)]);
+        at += 7_700;
+    }
+    follow("write batches", "anticipatory(6700,10000,10000)", &steps);
 }
 
 #[test]
@@ -245,10 +269,15 @@ fn anticipatory_batches_by_time_and_goes_back_a_little() {
         Sends(0, 10),
         Ends(500),
         Sends(1_000, 20),
-        // The time of the reads is over, then that of the writes.
-        Sends(500_000, 25),
-        Sends(625_000, 30),
-        Sends(625_000, 15),
+        Ends(2_000),
+        // The time of the reads, from the first end on, is over: the oldest write, then by place.
+        Sends(500_500, 15),
+        Ends(510_000),
+        Sends(510_000, 25),
+        // No write is left. The device is emptied before reads go on.
+        Idles(511_000, 1_511_000),
+        Ends(512_000),
+        Sends(512_000, 30),
     ];
     follow("batches", "anticipatory(0,10000,10000,500,125)", &batches);
     let back = [
@@ -340,8 +369,17 @@ fn drain(queue: &mut HostQueue) -> Vec<(u64, u64, Vec<u64>)> {
 }
 
 #[test]
+fn disksort_sends_each_request_as_it_came() {
+    let mut queue = HostQueue::new(&settings("disksort"));
+    let arriving = [pages(0, Write, 100, 4), pages(1, Write, 104, 4), pages(2, Write, 96, 4)];
+    arriving.iter().for_each(|request| queue.add(*request, 0));
+    let sent = drain(&mut queue);
+    assert_eq!(sent, [(96, 4, vec![2]), (100, 4, vec![0]), (104, 4, vec![1])]);
+}
+
+#[test]
 fn adjacent_requests_merge_up_to_the_maximum() {
-    for entry in ELEVATORS {
+    for entry in ELEVATORS.iter().filter(|entry| entry.name != "disksort") {
         let mut queue = HostQueue::new(&settings(entry.name));
         let arriving = [
             pages(0, Write, 100, 4),
