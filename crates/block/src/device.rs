@@ -203,6 +203,19 @@ pub trait BlockDevice: Send + Sync {
     fn wait_for_room(&self, operation: Operation) {
         let _ = operation;
     }
+    /// Whether the host's queue is nearly full in this direction, so that a thread that has other
+    /// work leaves it alone (Linux 2.6). By default, and for devices without such a queue, it never
+    /// is.
+    fn is_congested(&self, operation: Operation) -> bool {
+        let _ = operation;
+        false
+    }
+    /// Waits until a request of this direction has ended and the queue is not congested, or until
+    /// `deadline`, in nanoseconds of the clock. Called with no short lock held. By default it does
+    /// not wait.
+    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
+        let _ = (operation, deadline);
+    }
     /// Does one operation with the caller's memory, waits for it, and returns the memory.
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         wait_for(self.clock(), |request| self.submit(request), operation, offset, segments)
@@ -288,6 +301,12 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn wait_for_room(&self, operation: Operation) {
         (**self).wait_for_room(operation)
+    }
+    fn is_congested(&self, operation: Operation) -> bool {
+        (**self).is_congested(operation)
+    }
+    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
+        (**self).wait_for_relief(operation, deadline)
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         (**self).transfer(operation, offset, segments)

@@ -34,7 +34,7 @@ use extant_block::device::read_as_metadata;
 use extant_block::queue::{Command, HostQueue, Next, QueueSettings, Queued, Unplug, WakeUp};
 use extant_block::{
     BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment,
-    ShortLock, Waker,
+    ShortLock, WaitQueue, Waker,
 };
 use past::Past;
 use rustc_hash::FxHashMap;
@@ -98,6 +98,8 @@ pub struct SimDevice {
     wake_up: WakeUp,
     port: Arc<Port>,
     state: ShortLock<Traffic>,
+    /// Those that wait until the queue is not congested.
+    relief: WaitQueue,
 }
 
 /// What the clock fires: it does not keep the device alive.
@@ -161,6 +163,8 @@ struct Traffic {
     waiters: Vec<(u64, Waker)>,
     /// Processes that sleep until the queue has room in a direction.
     sleepers: Vec<(Operation, Waker)>,
+    /// How many reads and writes have ended that left the queue not congested.
+    relieved: [u64; 2],
     /// Kept for its memory.
     done: Vec<Done>,
 }
@@ -219,6 +223,7 @@ impl SimDevice {
             port: Arc::new(Port { device: Weak::clone(device) }),
             state: ShortLock::new(Traffic::new(&settings, drive)),
             wake_up: settings.queue.wake_up,
+            relief: WaitQueue::new(Arc::clone(&clock) as Arc<dyn Clock>),
             name: settings.name,
             clock,
         });
@@ -284,6 +289,7 @@ impl SimDevice {
         let (lost, pending) = state.lose_power(now);
         // What is refused from here on changes nothing.
         drop(state);
+        self.relief.wake_all();
         let sector_bytes = u64::from(self.drive_info.sector_bytes.max(1));
         let bytes = past.undo(&lost, survivors, sector_bytes, &self.contents);
         self.state.lock().past = Some(past);
@@ -401,6 +407,9 @@ impl SimDevice {
         self.schedule(&mut state);
         state.wake_sleepers();
         drop(state);
+        if !ended.is_empty() {
+            self.relief.wake_all();
+        }
         ended.into_iter().for_each(|pending| self.complete(pending.request));
     }
 
@@ -484,6 +493,25 @@ impl BlockDevice for SimDevice {
             self.clock_seam.park(None);
         }
     }
+    fn is_congested(&self, operation: Operation) -> bool {
+        self.state.lock().queue.is_congested(operation)
+    }
+    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
+        if self.clock.process().is_none() {
+            return;
+        }
+        let direction = direction_of(operation);
+        let before = self.state.lock().relieved[direction];
+        self.relief.wait_until_deadline(&self.state, deadline, |state| {
+            let is_over = state.relieved[direction] > before || state.power == Power::Off;
+            is_over.then_some(())
+        });
+    }
+}
+
+/// Where the counts of this direction are.
+fn direction_of(operation: Operation) -> usize {
+    usize::from(operation != Operation::Read)
 }
 
 impl WaitWatch for Port {
@@ -536,6 +564,7 @@ impl Traffic {
             ended: 0,
             waiters: Vec::new(),
             sleepers: Vec::new(),
+            relieved: [0; 2],
             done: Vec::new(),
         }
     }
@@ -624,6 +653,8 @@ impl Traffic {
             };
             debug_assert_eq!(answer.parts.total(), answer.at - inside.dispatched, "{answer:?}");
             self.queue.completed(answer.id, now);
+            let operation = inside.command.operation;
+            self.relieved[direction_of(operation)] += u64::from(self.queue.is_relieved(operation));
             self.ended += 1;
             if self.inside.is_empty() {
                 self.statistics.busy_ns += answer.at - self.busy_since;

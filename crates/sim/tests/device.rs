@@ -606,3 +606,32 @@ fn a_process_that_finds_the_queue_full_sleeps_until_a_quarter_is_free() {
         device.wait_for_room(Operation::Read);
     });
 }
+
+#[test]
+fn who_leaves_a_congested_queue_alone_goes_on_at_relief_or_after_its_time() {
+    run(&clock(), |clock| {
+        let mut settings = noop();
+        let (requests_max, wake_up) = (16, WakeUp::Batches);
+        settings.queue = QueueSettings { requests_max, wake_up, plug_ns: 0, ..settings.queue };
+        let drive = Jittery::boxed(1 << 30, 1, steady);
+        let device = SimDevice::new(Arc::clone(&clock), drive, settings);
+        let requests = Requests::new(&device);
+        for number in 0..16 {
+            let what = (Operation::Write, number << 20, Segment::Phantom(4096));
+            requests.submit(&device, number, (what.0, what.1, what.2, Urgency::Background));
+        }
+        assert!(device.is_congested(Operation::Write) && !device.is_congested(Operation::Read));
+        let wait = |operation, for_ns: u64| {
+            device.wait_for_relief(operation, clock.now() + for_ns);
+            clock.now() / US
+        };
+        // Each takes 100 us. Of 16 fewer than 12 have to be left.
+        assert_eq!(wait(Operation::Write, 50 * US), 50, "its time has passed");
+        assert_eq!(wait(Operation::Read, 50 * US), 100, "no read has ended");
+        assert_eq!(wait(Operation::Write, 1000 * US), 500);
+        assert!(!device.is_congested(Operation::Write));
+        assert_eq!(wait(Operation::Write, 1000 * US), 600, "the next one that ends");
+        requests.wait(16);
+        assert_eq!(wait(Operation::Write, 1000 * US), 2600, "none is left that could end");
+    });
+}

@@ -8,12 +8,15 @@
 //! little for others that they could be merged with. All of this is behaviour of Linux 2.4 and 2.6
 //! as documented (plug, merge, the free list of requests for each direction), with its numbers in
 //! [`QueueSettings`]. An elevator may look for merges itself, piece by piece
-//! ([`Elevator::search`]).
+//! ([`Elevator::search`]). A direction that is nearly full is congested, which the queue only says:
+//! a thread that writes for all devices asks, so that it need not sleep in the queue of one.
 //!
 //! *Invariants*: the elevator holds exactly `waiting`. Each byte of each request is in one place:
 //! before the elevator, waiting in it, or dispatched. A command's parts are adjacent and of one
 //! direction. While requests of a direction wait before the elevator, as many as allowed wait in
-//! it. `older_writes` has one count more than there are flushes.
+//! it. `older_writes` has one count more than there are flushes. A direction is congested from the
+//! moment when as many requests are taken as [`CongestionBounds`] says until fewer than its other
+//! bound are.
 use super::{Elevator, ElevatorChoice, ElevatorEntry, End, FlushOrder, Next, Queued, Search};
 use crate::device::{Operation, Urgency};
 use rustc_hash::FxHashMap;
@@ -51,6 +54,28 @@ pub enum WakeUp {
 pub const BATCH: u32 = 32;
 /// For how long it may take them, in nanoseconds.
 const BATCH_NS: u64 = 20_000_000;
+
+/// Between which numbers of taken requests a direction becomes congested and stops being so: as in
+/// Linux 2.6, seven eighths and one more, and a sixteenth and two below that. Of 128: 113 and 103.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CongestionBounds {
+    /// Congested once this many are taken.
+    pub on: u64,
+    /// Not congested any more once fewer than this are.
+    pub off: u64,
+}
+
+impl CongestionBounds {
+    /// Of a queue with this many requests for each direction.
+    pub fn of(requests_max: u32) -> CongestionBounds {
+        let most = u64::from(requests_max.max(1));
+        let left = most - most / 8;
+        CongestionBounds {
+            on: (left + 1).min(most),
+            off: left.saturating_sub(most / 16 + 1).max(1),
+        }
+    }
+}
 
 /// What a stream may take beyond the limit.
 #[derive(Clone, Copy)]
@@ -182,6 +207,8 @@ struct Direction {
     under_way: u64,
     /// The stream that may go beyond the limit.
     batch: Option<Batch>,
+    /// See [`CongestionBounds`].
+    is_congested: bool,
     /// What waits before it, in the order of arrival.
     outside: VecDeque<Outside>,
 }
@@ -319,6 +346,7 @@ impl HostQueue {
             && command.operation != Operation::Flush
         {
             self.direction(command.operation).under_way -= 1;
+            self.note_congestion(command.operation);
             self.elevator.completed(&command, now);
             if self.settings.wake_up == WakeUp::Batches {
                 self.begin_batch(command.operation, now);
@@ -336,11 +364,19 @@ impl HostQueue {
 
     /// How many requests of this direction found no room and wait for it.
     pub fn outside(&self, operation: Operation) -> u64 {
-        let [reads, writes] = &self.directions;
-        match operation {
-            Operation::Read => reads.outside.len() as u64,
-            Operation::Write | Operation::Flush => writes.outside.len() as u64,
-        }
+        self.of(operation).outside.len() as u64
+    }
+
+    /// Whether so many requests of this direction are taken that who need not wait leaves the queue
+    /// alone.
+    pub fn is_congested(&self, operation: Operation) -> bool {
+        self.of(operation).is_congested
+    }
+
+    /// Whether a request of this direction that has ended wakes those who wait for a queue that is
+    /// not congested: fewer are taken than [`CongestionBounds::off`].
+    pub fn is_relieved(&self, operation: Operation) -> bool {
+        self.taken(self.of(operation)) < CongestionBounds::of(self.settings.requests_max).off
     }
 
     /// Whether the plug is in.
@@ -364,6 +400,30 @@ impl HostQueue {
     /// The counts so far.
     pub fn statistics(&self) -> QueueStatistics {
         self.statistics
+    }
+
+    fn of(&self, operation: Operation) -> &Direction {
+        let [reads, writes] = &self.directions;
+        match operation {
+            Operation::Read => reads,
+            Operation::Write | Operation::Flush => writes,
+        }
+    }
+
+    /// How many requests of a direction count against the limit.
+    fn taken(&self, direction: &Direction) -> u64 {
+        match self.settings.wake_up {
+            WakeUp::EachSent => direction.waiting,
+            WakeUp::QuarterFree | WakeUp::Batches => direction.waiting + direction.under_way,
+        }
+    }
+
+    /// Called whenever a request of this direction was taken or became free.
+    fn note_congestion(&mut self, operation: Operation) {
+        let CongestionBounds { on, off } = CongestionBounds::of(self.settings.requests_max);
+        let taken = self.taken(self.of(operation));
+        let direction = self.direction(operation);
+        direction.is_congested = taken >= on || direction.is_congested && taken >= off;
     }
 
     fn direction(&mut self, operation: Operation) -> &mut Direction {
@@ -428,6 +488,7 @@ impl HostQueue {
             return false;
         }
         self.direction(piece.operation).waiting += 1;
+        self.note_congestion(piece.operation);
         let id = self.id_new();
         let queued = Queued { sequence: id, ..piece };
         self.index(&queued);
@@ -442,11 +503,8 @@ impl HostQueue {
     fn has_place(&mut self, piece: &Queued, now: u64) -> bool {
         let requests_max = u64::from(self.settings.requests_max);
         let wake_up = self.settings.wake_up;
+        let taken = self.taken(self.of(piece.operation));
         let direction = self.direction(piece.operation);
-        let taken = match wake_up {
-            WakeUp::EachSent => direction.waiting,
-            WakeUp::QuarterFree | WakeUp::Batches => direction.waiting + direction.under_way,
-        };
         if wake_up != WakeUp::Batches || taken + 1 < requests_max {
             return taken < requests_max;
         }
@@ -563,6 +621,7 @@ impl HostQueue {
             waiting.parts.extend(absorbed.parts);
         }
         self.direction(grown.operation).waiting -= 1;
+        self.note_congestion(grown.operation);
         self.elevator.join(&older, &younger, &after);
         self.statistics.joins += 1;
     }
@@ -598,6 +657,7 @@ impl HostQueue {
         let direction = self.direction(queued.operation);
         direction.waiting -= 1;
         direction.under_way += 1;
+        self.note_congestion(queued.operation);
         if self.settings.wake_up == WakeUp::EachSent {
             self.admit_outside(queued.operation, now);
         }

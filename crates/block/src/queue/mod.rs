@@ -26,7 +26,9 @@ mod turns;
 mod waiting;
 
 pub use choice::{ElevatorChoice, ElevatorError};
-pub use host::{Command, HostQueue, Part, QueueSettings, QueueStatistics, Unplug, WakeUp};
+pub use host::{
+    Command, CongestionBounds, HostQueue, Part, QueueSettings, QueueStatistics, Unplug, WakeUp,
+};
 
 use crate::device::{Operation, Urgency};
 

@@ -67,3 +67,33 @@ fn more_batches_go_to_half_as_many_again_and_no_further() {
     (200..300).for_each(|number| queue.add(request(number, Read, 10 * number, 8), 0));
     assert_eq!(queue.statistics().depth_max, 120);
 }
+
+#[test]
+fn a_direction_is_congested_from_seven_eighths_until_it_is_clearly_below() {
+    let bounds = |requests_max| {
+        let CongestionBounds { on, off } = CongestionBounds::of(requests_max);
+        (on, off)
+    };
+    assert_eq!((bounds(128), bounds(64), bounds(4)), ((113, 103), (57, 51), (4, 3)));
+    assert_eq!(bounds(1), (1, 1));
+
+    let mut queue = held(128);
+    write(&mut queue, 0..112, 9, 0);
+    assert!(!queue.is_congested(Write));
+    write(&mut queue, 112..113, 9, 0);
+    assert!(queue.is_congested(Write) && !queue.is_congested(Read));
+    // What is inside the drive counts until it has ended.
+    let inside = sent(&mut queue, 0);
+    assert_eq!((inside.len(), queue.waiting()), (113, 0));
+    for command in &inside[..10] {
+        queue.completed(command.id, 0);
+        assert!(queue.is_congested(Write) && !queue.is_relieved(Write));
+    }
+    queue.completed(inside[10].id, 0);
+    assert!(!queue.is_congested(Write) && queue.is_relieved(Write), "102 are taken");
+    // And again only from the upper bound on.
+    write(&mut queue, 200..210, 9, 0);
+    assert!(!queue.is_congested(Write) && !queue.is_relieved(Write), "112 are taken");
+    write(&mut queue, 210..211, 9, 0);
+    assert!(queue.is_congested(Write));
+}

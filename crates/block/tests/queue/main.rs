@@ -6,7 +6,7 @@ mod limits;
 mod linus;
 mod simulation;
 
-use extant_block::queue::{ELEVATORS, Elevator, FlushOrder, WakeUp};
+use extant_block::queue::{CongestionBounds, ELEVATORS, Elevator, FlushOrder, WakeUp};
 use extant_block::{
     Clock, Command, ElevatorChoice, HostQueue, Next, Operation, QueueSettings, QueueStatistics,
     Queued, RealClock, Urgency,

@@ -62,6 +62,14 @@ impl BlockDevice for Partition {
         self.device.wait_for_room(operation);
     }
 
+    fn is_congested(&self, operation: Operation) -> bool {
+        self.device.is_congested(operation)
+    }
+
+    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
+        self.device.wait_for_relief(operation, deadline);
+    }
+
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         let bytes = extant_block::device::segments_bytes(&segments);
         match self.check(operation, offset, bytes) {
@@ -120,6 +128,14 @@ impl BlockDevice for Cable {
 
     fn wait_for_room(&self, operation: Operation) {
         self.device.wait_for_room(operation);
+    }
+
+    fn is_congested(&self, operation: Operation) -> bool {
+        self.device.is_congested(operation)
+    }
+
+    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
+        self.device.wait_for_relief(operation, deadline);
     }
 
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
