@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::inode::Node;
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{PIECE_BYTES, is_scattered, write_back, write_back_piece};
-use crate::policy::preset::InodeWriteBack;
+use crate::policy::preset::{Congestion, InodeWriteBack};
 use crate::policy::throttle::SyncOrder;
 use crate::store::cache::Frame;
+use extant_block::Operation;
 use extant_format::Ino;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -47,6 +48,19 @@ impl Changed {
         }
     }
 }
+
+/// What a thread does that has more to write than the device's queue takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// It sleeps in the queue.
+    Sleeps,
+    /// It stops before a piece if the queue is congested ([`Core::is_queue_congested`]).
+    Leaves,
+}
+
+/// Bytes that a thread with [`Patience::Leaves`] submits before it looks at the queue again: the
+/// largest request of Linux 2.6. That looked before each page, of which those of one request merge.
+const LOOK_BYTES: u64 = 512 << 10;
 
 /// When inodes are stored for the sake of the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -120,13 +134,49 @@ impl Core {
         self.inodes.store_clustered(late)
     }
 
+    /// What a flusher of this volume does that has more to write than the device's queue takes.
+    pub(crate) fn patience_of_flusher(&self) -> Patience {
+        match self.volume().store.policies.congestion {
+            Congestion::Waits => Patience::Sleeps,
+            Congestion::Leaves => Patience::Leaves,
+        }
+    }
+
+    /// Whether the device's queue is nearly full of writes.
+    pub(crate) fn is_queue_congested(&self) -> bool {
+        self.volume().store.device.is_congested(Operation::Write)
+    }
+
+    /// Starts to write a piece of a file. Returns how many bytes.
+    fn write_piece(&self, node: &Node, bytes: u64, patience: Patience) -> Result<u64> {
+        if patience == Patience::Sleeps {
+            return write_back_piece(self.volume(), node, bytes);
+        }
+        let mut begun = 0;
+        while begun < bytes && node.pages.is_dirty() && !self.is_queue_congested() {
+            match write_back_piece(self.volume(), node, (bytes - begun).min(LOOK_BYTES))? {
+                0 => break,
+                piece => begun += piece,
+            }
+        }
+        Ok(begun)
+    }
+
     /// Starts to write from the front until `bytes` were submitted, one piece of each file in turn.
     /// Returns how many bytes. What is left of a file moves to the end.
-    pub(crate) fn write_pieces(&self, changes: &mut VecDeque<Changed>, bytes: u64) -> Result<u64> {
+    pub(crate) fn write_pieces(
+        &self,
+        changes: &mut VecDeque<Changed>,
+        bytes: u64,
+        patience: Patience,
+    ) -> Result<u64> {
         let volume = self.volume();
         let mut begun = 0;
         let mut late = Vec::new();
         while begun < bytes {
+            if patience == Patience::Leaves && self.is_queue_congested() {
+                break;
+            }
             let node = match changes.pop_front() {
                 None => break,
                 Some(Changed::Frame(_, frame)) => {
@@ -136,7 +186,7 @@ impl Core {
                 }
                 Some(Changed::Node(_, node)) => node,
             };
-            begun += write_back_piece(volume, &node, (bytes - begun).min(PIECE_BYTES))?;
+            begun += self.write_piece(&node, (bytes - begun).min(PIECE_BYTES), patience)?;
             if node.pages.is_dirty() {
                 changes.push_back(Changed::Node(node.pages.dirty_since(), node));
                 continue;
@@ -270,16 +320,27 @@ impl Core {
         self.write_all_older(u64::MAX)
     }
 
-    /// Starts to write all of these piece by piece: of each file, what is dirty now.
-    pub(crate) fn write_each(&self, changes: VecDeque<Changed>) -> Result<()> {
-        for change in changes {
+    /// Starts to write all of these piece by piece, from the front: of each file, what is dirty
+    /// now. What is not begun, because the queue is left alone, stays.
+    pub(crate) fn write_each(
+        &self,
+        changes: &mut VecDeque<Changed>,
+        patience: Patience,
+    ) -> Result<()> {
+        while let Some(change) = changes.pop_front() {
             let left = match &change {
                 Changed::Node(_, node) => {
                     node.pages.dirty_blocks() * u64::from(self.volume().store.block_size())
                 }
                 Changed::Frame(..) => 1,
-            };
-            self.write_pieces(&mut VecDeque::from([change]), left.max(1))?;
+            }
+            .max(1);
+            let mut one = VecDeque::from([change]);
+            let begun = self.write_pieces(&mut one, left, patience)?;
+            if patience == Patience::Leaves && begun < left && self.is_queue_congested() {
+                one.into_iter().for_each(|change| changes.push_front(change));
+                break;
+            }
         }
         Ok(())
     }

@@ -6,11 +6,11 @@
 //! again later, and by the next sync, which reports the error.
 //! *Locking*: `shared` is a short lock, never held while anything is written.
 use super::Core;
-use super::changes::Changed;
+use super::changes::{Changed, Patience};
 use crate::error::Result;
 use crate::policy::throttle::{FlusherAdvice, FlusherFacts, Manner};
 use crate::ranks;
-use extant_block::{Clock, ShortLock, Task, WaitQueue};
+use extant_block::{BlockDevice, Clock, Operation, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
@@ -132,6 +132,10 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
                     (std::mem::take(&mut shared.called) || shared.ended).then_some(())
                 });
             }
+            Some(Sleep::UntilRelief(device)) => {
+                let deadline = device.clock().now().saturating_add(CONGESTED_NS);
+                device.wait_for_relief(Operation::Write, deadline);
+            }
             None => {
                 queue.wait_until(state, |shared| shared.ended.then_some(()));
             }
@@ -149,6 +153,9 @@ const WRITES_NS: u64 = 1_000_000_000;
 /// shorter than the time in which a device takes a tenth of the memory.
 const REST_NS: u64 = 20_000_000;
 
+/// How long a flusher leaves a queue alone that is nearly full, in nanoseconds, if it stays so.
+const CONGESTED_NS: u64 = 100_000_000;
+
 /// After how long soft updates write metadata, in nanoseconds: half of what data has.
 const SOFT_METADATA_AGE_NS: u64 = 15_000_000_000;
 
@@ -158,12 +165,23 @@ enum Sleep {
     Until(u64),
     /// Until this time, or until a writer was stopped.
     Rest(u64),
+    /// Until the queue of this device is not nearly full, or for [`CONGESTED_NS`].
+    UntilRelief(Arc<dyn BlockDevice>),
+}
+
+/// A pass over what became dirty before `since`.
+struct Pass {
+    since: u64,
+    /// What is not written yet.
+    changes: VecDeque<Changed>,
 }
 
 /// What the flusher remembers from one round to the next.
 #[derive(Default)]
 struct Round {
     changes: VecDeque<Changed>,
+    /// A pass over what is old that was not done: the queue was nearly full.
+    old: Option<Pass>,
     last_look: u64,
     metadata_written: u64,
     /// Whether the last advice was to write because of how much is dirty.
@@ -174,6 +192,9 @@ impl Round {
     /// Does what the policy says, once. `None` means that there will never be anything to do.
     fn work(&mut self, core: &Core) -> Result<Option<Sleep>> {
         let volume = core.volume();
+        if let Some(pass) = self.old.take() {
+            return self.write_old(core, pass).map(Some);
+        }
         let now = volume.store.clock.now();
         let facts = FlusherFacts {
             dirty_bytes: volume.dirty_bytes() + volume.store.seat.dirty_bytes_of_others(),
@@ -227,16 +248,24 @@ impl Round {
             }
             FlusherAdvice::WriteOlderThan(since) => {
                 self.last_look = now;
-                self.write_old(core, since)?;
-                Ok(Some(Sleep::No))
+                self.changes.clear();
+                let mut changes = core.changes();
+                changes.retain(|change| change.since() <= since);
+                self.write_old(core, Pass { since, changes }).map(Some)
             }
         }
     }
 
     fn write_much(&mut self, core: &Core, now: u64, bytes: u64) -> Result<Sleep> {
         let volume = core.volume();
+        if let Some(sleep) = leave(core) {
+            return Ok(sleep);
+        }
         let before = volume.dirty_bytes();
         self.write(core, bytes)?;
+        if let Some(sleep) = leave(core) {
+            return Ok(sleep);
+        }
         // Everything dirty may have an older write under way: then nothing can be done until one
         // has ended.
         let is_stuck = volume.dirty_bytes() >= before && !volume.store.cache.wait_for_one();
@@ -252,20 +281,26 @@ impl Round {
         } else if self.changes.is_empty() {
             core.write_metadata()
         } else if core.manner() == Manner::Pieces {
-            core.write_pieces(&mut self.changes, bytes).map(drop)
+            core.write_pieces(&mut self.changes, bytes, core.patience_of_flusher()).map(drop)
         } else {
             core.write_changes(&mut self.changes, bytes)
         }
     }
 
-    fn write_old(&mut self, core: &Core, since: u64) -> Result<()> {
-        self.changes.clear();
-        let mut old = core.changes();
-        old.retain(|change| change.since() <= since);
+    /// Goes on with a pass over what is old, until it is done or the queue is left alone.
+    fn write_old(&mut self, core: &Core, mut pass: Pass) -> Result<Sleep> {
         match core.manner() {
-            Manner::Whole => core.write_changes(&mut old, u64::MAX)?,
-            Manner::Pieces => core.write_each(old)?,
+            Manner::Whole => core.write_changes(&mut pass.changes, u64::MAX)?,
+            Manner::Pieces => core.write_each(&mut pass.changes, core.patience_of_flusher())?,
         }
+        if !pass.changes.is_empty() {
+            self.old = Some(pass);
+            return Ok(leave(core).unwrap_or(Sleep::No));
+        }
+        self.write_old_metadata(core, pass.since).map(|()| Sleep::No)
+    }
+
+    fn write_old_metadata(&mut self, core: &Core, since: u64) -> Result<()> {
         let now = core.volume().store.clock.now();
         let metadata_since = match core.volume().store.updates_softly() {
             true => now.saturating_sub(SOFT_METADATA_AGE_NS),
@@ -281,4 +316,10 @@ impl Round {
         }
         Ok(())
     }
+}
+
+/// How a flusher sleeps that leaves its device's queue alone; `None` if it need not.
+fn leave(core: &Core) -> Option<Sleep> {
+    let leaves = core.patience_of_flusher() == Patience::Leaves && core.is_queue_congested();
+    leaves.then(|| Sleep::UntilRelief(Arc::clone(&core.volume().store.device)))
 }

@@ -13,11 +13,11 @@ use crate::policy::throttle::{
     WriterFacts,
 };
 use crate::ranks;
-use extant_block::{Apart, Clock, ShortLock, WaitQueue};
+use extant_block::{Apart, BlockDevice, Clock, Operation, ShortLock, WaitQueue};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// How often a device's rates are computed, in nanoseconds.
 const PERIOD_NS: u64 = 200_000_000;
@@ -187,6 +187,7 @@ impl DirtyBudget {
             limits,
             device,
             number,
+            queue: OnceLock::new(),
         })
     }
 }
@@ -253,6 +254,8 @@ pub(crate) struct Seat {
     limits: Limits,
     device: usize,
     number: u64,
+    /// Its device, where the end of a write wakes no one while the queue is congested.
+    queue: OnceLock<Weak<dyn BlockDevice>>,
 }
 
 /// How long a writer has been stopped, and what it has done since.
@@ -370,6 +373,8 @@ impl Seat {
     /// Counts bytes whose write has ended, successfully or not.
     pub(crate) fn write_ended(&self, bytes: u64) {
         let less = Load { writing_bytes: bytes, ..Load::default() };
+        let device = self.queue.get().and_then(Weak::upgrade);
+        let is_quiet = device.is_some_and(|device| device.is_congested(Operation::Write));
         let mut state = self.budget.state.lock();
         let Some(device) = self.change(&mut state, Load::default(), less) else {
             return;
@@ -380,9 +385,17 @@ impl Seat {
         }
         state.devices[device].written = part;
         state.devices[device].period_written += bytes;
-        state.falls += 1;
-        drop(state);
-        self.budget.fallen.wake_all();
+        if !is_quiet {
+            state.falls += 1;
+            drop(state);
+            self.budget.fallen.wake_all();
+        }
+    }
+
+    /// From now on the end of a write on this device wakes a waiting writer, of whatever device,
+    /// only if the queue is not congested: as Linux 2.6 woke those who waited for relief.
+    pub(crate) fn wake_at_relief(&self, device: &Arc<dyn BlockDevice>) {
+        let _ = self.queue.set(Arc::downgrade(device));
     }
 
     fn fall(&self, less: Load) {

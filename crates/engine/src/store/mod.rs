@@ -44,7 +44,7 @@ pub(crate) mod writes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::allocation::Delay;
 use crate::policy::preset::{
-    DataOrder, InodeCreation, Journal, Mount, NeighbourReadAhead, Policies,
+    Congestion, DataOrder, InodeCreation, Journal, Mount, NeighbourReadAhead, Policies,
 };
 use crate::ranks;
 use barrier::Barrier;
@@ -183,6 +183,9 @@ impl Store {
                 DirtyBudget::new(device.clock(), memory).join(0, block_bytes, throttle)
             }
         };
+        if options.policies.congestion == Congestion::Leaves {
+            seat.wake_at_relief(&device);
+        }
         let barrier = Barrier::new(&device, &latch, options.policies.flushes);
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
         let may_journal = writable

@@ -1,7 +1,7 @@
 //! The columns and their choices: one table, for parsing, `--list`, reports and tests.
 use super::{
-    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Flushes, Growth,
-    InodeCreation, InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, CommitReach, Congestion, DataOrder, DirectoryReadAhead, Flushes,
+    Growth, InodeCreation, InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Policies, Preset, PresetError};
 use crate::policy::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
@@ -266,6 +266,13 @@ pub static COLUMNS: &[Column] = &[
         of: |row| row.wake_up,
         choose: by_name,
     },
+    Column {
+        name: "congestion",
+        line: "what a flusher does that finds that queue nearly full, in the laboratory",
+        choices: CONGESTIONS,
+        of: |row| row.congestion,
+        choose: by_name,
+    },
 ];
 
 const PLUGS: &[Choice] = &[
@@ -299,6 +306,20 @@ const WAKE_UPS: &[Choice] = &[
         line: "when a request has ended; whoever waited, or took the last, takes up to 32 more, of \
             192 (Linux 2.6)",
         set: |policies| policies.wake_up = WakeUp::Batches,
+    },
+];
+
+const CONGESTIONS: &[Choice] = &[
+    Choice {
+        name: "wait",
+        line: "it sleeps in it, like a writer",
+        set: |policies| policies.congestion = Congestion::Waits,
+    },
+    Choice {
+        name: "leave",
+        line: "from 113 of 128 requests on it leaves it alone, for 100 ms or until one ends of at \
+            most 103; writers sleep in it (Linux 2.6)",
+        set: |policies| policies.congestion = Congestion::Leaves,
     },
 ];
 

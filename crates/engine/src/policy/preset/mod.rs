@@ -188,6 +188,16 @@ pub enum AccessTimes {
     Strict,
 }
 
+/// What a flusher does that finds the device's queue nearly full
+/// ([`extant_block::BlockDevice::is_congested`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Congestion {
+    /// It sleeps in it, like a writer.
+    Waits,
+    /// It writes no more until a request has ended and the queue is not congested, or for 100 ms.
+    Leaves,
+}
+
 /// What the processor's work costs in virtual time: constants of a preset, for the machines of its
 /// time. Real time ignores them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -257,6 +267,8 @@ pub struct Policies {
     pub unplug: Unplug,
     /// When that queue wakes those for whom it had no room. The engine does not use it.
     pub wake_up: WakeUp,
+    /// What a flusher does that finds that queue nearly full.
+    pub congestion: Congestion,
     /// What the processor's work costs in virtual time.
     pub costs: Costs,
     /// The names of these choices.

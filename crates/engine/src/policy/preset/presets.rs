@@ -1,7 +1,7 @@
 //! The rows: what systems of their time did, column by column.
 use super::{
-    AccessTimes, BitmapLoad, CommitReach, DataOrder, DirectoryReadAhead, Flushes, InodeCreation,
-    InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
+    AccessTimes, BitmapLoad, CommitReach, Congestion, DataOrder, DirectoryReadAhead, Flushes,
+    InodeCreation, InodeWriteBack, Journal, Mount, NeighbourReadAhead, TableReadAhead,
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
@@ -61,6 +61,8 @@ pub struct Preset {
     pub plug: &'static str,
     /// Column `wake-up`.
     pub wake_up: &'static str,
+    /// Column `congestion`.
+    pub congestion: &'static str,
     /// What the processor's work costs.
     pub costs: Costs,
 }
@@ -99,6 +101,7 @@ const LINUX_2_4: Preset = Preset {
     requests: "64",
     plug: "until-wait",
     wake_up: "quarter",
+    congestion: "wait",
     costs: COSTS_2001,
 };
 
@@ -120,6 +123,7 @@ const LINUX_2_6: Preset = Preset {
     requests: "128",
     plug: "timed",
     wake_up: "batches",
+    congestion: "leave",
     costs: COSTS_2007,
     ..LINUX_2_4
 };
@@ -151,6 +155,7 @@ const FREEBSD: Preset = Preset {
     requests: "128",
     plug: "timed",
     wake_up: "each",
+    congestion: "wait",
     costs: COSTS_2007,
 };
 
@@ -217,6 +222,7 @@ pub static PRESETS: &[Preset] = &[
         requests: "128",
         plug: "timed",
         wake_up: "each",
+        congestion: "wait",
         costs: COSTS_TODAY,
     },
     Preset {
@@ -245,6 +251,7 @@ pub static PRESETS: &[Preset] = &[
         requests: "128",
         plug: "timed",
         wake_up: "each",
+        congestion: "wait",
         costs: COSTS_TODAY,
     },
 ];
@@ -277,6 +284,7 @@ impl Policies {
             requests: 0,
             unplug: Unplug::OnArrival,
             wake_up: WakeUp::EachSent,
+            congestion: Congestion::Waits,
             costs: row.costs,
             names: Names { preset: row.name, values: Vec::new() },
         }

@@ -92,6 +92,7 @@ pub static SOURCES: &[Source] = &[
     ),
     row(LINUX_2_4, "plug", "until-wait", 2001, "2.4: no timer; who waits pulls the plug"),
     row(LINUX_2_4, "wake-up", "quarter", 2001, "2.4: sleepers go on at 32 of 128 free"),
+    row(LINUX_2_4, "congestion", "wait", 2001, "2.4: bdflush and kupdate sleep in the queue"),
     // Linux 2.6, ext3.
     row(
         LINUX_2_6,
@@ -156,6 +157,13 @@ pub static SOURCES: &[Source] = &[
     row(LINUX_2_6, "requests", "128", 2007, "2.6: nr_requests, 128 for each direction"),
     row(LINUX_2_6, "plug", "timed", 2007, "2.6: 3 ms or four requests"),
     row(LINUX_2_6, "wake-up", "batches", 2007, "2.6: 32 more for who waited, 192 at most"),
+    row(
+        LINUX_2_6,
+        "congestion",
+        "leave",
+        2007,
+        "2.6: pdflush works for all devices and blocks in no queue (Love, third edition, 2010)",
+    ),
     // FreeBSD.
     row(
         FREEBSD_5_2,
@@ -212,4 +220,5 @@ pub static SOURCES: &[Source] = &[
     row(FREEBSD, "requests", "128", 2010, "assumed: its queue has no limit"),
     row(FREEBSD, "plug", "timed", 2010, "not as it was: it has no plug; post 4 runs with 0 ms"),
     row(FREEBSD, "wake-up", "each", 2010, "of no meaning: its queue has no limit"),
+    row(FREEBSD, "congestion", "wait", 2010, "of no meaning: its queue has no limit"),
 ];

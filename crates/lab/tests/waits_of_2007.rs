@@ -1,0 +1,159 @@
+//! What waits for what under pdflush of 2007, in virtual time: flushers before a queue that is
+//! nearly full.
+use extant_block::device::DeviceInfo;
+use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, Request};
+use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
+use extant_sim::clock::{Settings, VirtualClock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const MIB: u64 = 1 << 20;
+const SECOND: u64 = 1_000_000_000;
+const MEMORY: u64 = 64 * MIB;
+
+/// A device whose writes take a time, all at once, and whose queue is as full as the test says.
+struct Slow {
+    memory: Arc<MemoryDevice>,
+    /// How long a write takes.
+    write_ns: AtomicU64,
+    /// How long a process sleeps in the queue.
+    room_ns: AtomicU64,
+    is_congested: AtomicBool,
+    /// How many writes were submitted.
+    writes: AtomicU64,
+}
+
+impl BlockDevice for Slow {
+    fn info(&self) -> DeviceInfo {
+        self.memory.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.memory.clock()
+    }
+    fn submit(&self, request: Request) {
+        let for_ns = match request.operation {
+            Operation::Write => self.write_ns.load(Ordering::SeqCst),
+            Operation::Read | Operation::Flush => 0,
+        };
+        self.writes.fetch_add(u64::from(request.operation == Operation::Write), Ordering::SeqCst);
+        if for_ns == 0 {
+            return self.memory.submit(request);
+        }
+        let memory = Arc::clone(&self.memory);
+        let body = move || {
+            sleep(memory.clock(), for_ns);
+            memory.submit(request);
+        };
+        // Nothing joins it: a request that ends is all that is waited for.
+        let _ = self.clock().spawn("write", Box::new(body));
+    }
+    fn wait_for_room(&self, _operation: Operation) {
+        sleep(self.clock(), self.room_ns.load(Ordering::SeqCst));
+    }
+    fn is_congested(&self, operation: Operation) -> bool {
+        operation == Operation::Write && self.is_congested.load(Ordering::SeqCst)
+    }
+    fn wait_for_relief(&self, _operation: Operation, deadline: u64) {
+        sleep(self.clock(), deadline.saturating_sub(self.clock().now()));
+    }
+}
+
+fn sleep(clock: &Arc<dyn Clock>, nanoseconds: u64) {
+    let until = clock.now() + nanoseconds;
+    while clock.now() < until {
+        clock.park(Some(until));
+    }
+}
+
+/// Runs a test on a new volume with two files and a directory, all durable.
+fn on_volume<T: Send + 'static>(
+    policies: &'static str,
+    test: impl FnOnce(&Arc<Slow>, &Filesystem, &Arc<dyn Clock>) -> T + Send + 'static,
+) -> T {
+    let clock = VirtualClock::new(Settings::default());
+    let inner = Arc::clone(&clock) as Arc<dyn Clock>;
+    let outcome = clock.run("test", move || {
+        let clock = inner;
+        let device = Arc::new(Slow {
+            memory: Arc::new(MemoryDevice::new(Arc::clone(&clock), 512 * MIB)),
+            write_ns: AtomicU64::new(0),
+            room_ns: AtomicU64::new(0),
+            is_congested: AtomicBool::new(false),
+            writes: AtomicU64::new(0),
+        });
+        let mut wishes = default_wishes(Profile::Ext3, 512 * MIB, Some(4096));
+        wishes.uuid = *b"one that waits..";
+        wishes.created_seconds = 978_000_000;
+        let options = Options {
+            access: Access::ReadWrite,
+            policies: policies.parse().unwrap(),
+            cache_bytes: cache_for_blocks(MEMORY as usize),
+            data: DataKeeping::Phantom,
+        };
+        let memory = Arc::clone(&device.memory) as Arc<dyn BlockDevice>;
+        format(memory, &FormatOptions::new(wishes), &options.policies).unwrap();
+        let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(shared, &options).unwrap();
+        for path in ["/first", "/second", "/third"] {
+            volume.write(path, &[0; 4096]).unwrap();
+        }
+        volume.create_dir("/directory", 0o755).unwrap();
+        volume.sync().unwrap();
+        sleep(&clock, 2 * SECOND);
+        let outcome = test(&device, &volume, &clock);
+        device.write_ns.store(0, Ordering::SeqCst);
+        device.room_ns.store(0, Ordering::SeqCst);
+        device.is_congested.store(false, Ordering::SeqCst);
+        volume.close().unwrap();
+        outcome
+    });
+    outcome.unwrap_or_else(|error| panic!("{policies}: {error}"))
+}
+
+/// Writes over a file from its start, and beyond its end.
+fn overwrite(volume: &Filesystem, path: &str, bytes: u64) {
+    let file = volume.open_file(path).unwrap();
+    file.write_all_at(0, &vec![0; bytes as usize]).unwrap();
+}
+
+#[test]
+fn a_flusher_leaves_a_congested_queue_alone_and_a_writer_does_not() {
+    let run = |policies| {
+        on_volume(policies, |device, volume, clock| {
+            let written = || device.writes.load(Ordering::SeqCst);
+            let before = written();
+            device.is_congested.store(true, Ordering::SeqCst);
+            // More than the background, 5 % of 64 MiB, and less than the limit of 10 %.
+            overwrite(volume, "/first", 4 * MIB);
+            sleep(clock, SECOND);
+            let left = written() - before;
+            device.is_congested.store(false, Ordering::SeqCst);
+            sleep(clock, SECOND / 10);
+            let relieved = written() - before;
+            device.is_congested.store(true, Ordering::SeqCst);
+            // A writer that has to write itself sleeps in the queue.
+            overwrite(volume, "/second", 16 * MIB);
+            (left > 0, relieved > left, written() > before + relieved)
+        })
+    };
+    let policies = "linux-2.6,commit=600s";
+    assert_eq!(run(policies), (false, true, true));
+    assert!(run("linux-2.6,commit=600s,congestion=wait").0);
+}
+
+#[test]
+fn what_is_old_is_written_once_the_queue_is_relieved() {
+    let seen = on_volume("linux-2.6,commit=600s", |device, volume, clock| {
+        let written = || device.writes.load(Ordering::SeqCst);
+        let before = written();
+        device.is_congested.store(true, Ordering::SeqCst);
+        overwrite(volume, "/first", MIB);
+        sleep(clock, 60 * SECOND);
+        let left = written() - before;
+        device.is_congested.store(false, Ordering::SeqCst);
+        sleep(clock, SECOND / 10);
+        (left, written() > before)
+    });
+    assert_eq!(seen, (0, true));
+}
