@@ -1,15 +1,16 @@
-//! What waits for what under pdflush of 2007, in virtual time: flushers before a queue that is
-//! nearly full.
+//! What waits for what under ext3's journal and pdflush of 2007, in virtual time: changes of blocks
+//! that a commit is writing to the log, and flushers before a queue that is nearly full.
 use extant_block::device::DeviceInfo;
 use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, Request};
 use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
-use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
+use extant_engine::{Access, Change, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_sim::clock::{Settings, VirtualClock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const MIB: u64 = 1 << 20;
 const SECOND: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
 const MEMORY: u64 = 64 * MIB;
 
 /// A device whose writes take a time, all at once, and whose queue is as full as the test says.
@@ -111,10 +112,104 @@ fn on_volume<T: Send + 'static>(
     outcome.unwrap_or_else(|error| panic!("{policies}: {error}"))
 }
 
+fn chmod(volume: &Filesystem, path: &str, permissions: u16) {
+    let change = Change { permissions: Some(permissions), ..Change::default() };
+    volume.change(path, &change).unwrap();
+}
+
 /// Writes over a file from its start, and beyond its end.
 fn overwrite(volume: &Filesystem, path: &str, bytes: u64) {
     let file = volume.open_file(path).unwrap();
     file.write_all_at(0, &vec![0; bytes as usize]).unwrap();
+}
+
+/// How long some work takes, in milliseconds.
+fn time(clock: &Arc<dyn Clock>, work: impl FnOnce()) -> u64 {
+    let before = clock.now();
+    work();
+    (clock.now() - before) / MS
+}
+
+#[test]
+fn a_block_that_a_commit_writes_to_the_log_is_not_changed_before_that_has_ended() {
+    let waits = |policies| {
+        on_volume(policies, |device, volume, clock| {
+            chmod(volume, "/first", 0o600);
+            overwrite(volume, "/third", 4096);
+            volume.create_dir("/new", 0o755).unwrap();
+            device.write_ns.store(SECOND, Ordering::SeqCst);
+            let beside = volume.clone();
+            let sync = clock.spawn("sync", Box::new(move || beside.sync().unwrap()));
+            let half = || sleep(clock, SECOND / 2);
+            // The data is being written, for a second.
+            half();
+            let before = time(clock, || chmod(volume, "/first", 0o640));
+            sleep(clock, SECOND);
+            // The log is, for another one. The table block was copied when it changed before.
+            let again = time(clock, || chmod(volume, "/second", 0o600));
+            let inside = time(clock, || volume.create_dir("/newer", 0o755).unwrap());
+            // The commit block is.
+            half();
+            let after = time(clock, || volume.create_dir("/newest", 0o755).unwrap());
+            sync.join();
+            [before, again, inside, after]
+        })
+    };
+    let jbd = "linux-2.6,throttle=inline,commit=600s";
+    assert_eq!(waits(jbd), [0, 0, 500, 0]);
+    assert_eq!(waits("linux-2.6,throttle=inline,commit=600s,journal=ordered"), [0, 0, 0, 0]);
+}
+
+#[test]
+fn an_access_joins_the_transaction_and_waits_like_a_change() {
+    let waits = |policies| {
+        on_volume(policies, |device, volume, clock| {
+            chmod(volume, "/first", 0o600);
+            device.write_ns.store(SECOND, Ordering::SeqCst);
+            let beside = volume.clone();
+            let sync = clock.spawn("sync", Box::new(move || beside.sync().unwrap()));
+            sleep(clock, SECOND / 2);
+            let listing = || time(clock, || assert_eq!(volume.read_dir("/").unwrap().len(), 5));
+            let waits = [listing(), listing()];
+            let looked = time(clock, || assert!(volume.metadata("/first").is_ok()));
+            sync.join();
+            (waits, looked)
+        })
+    };
+    let jbd = "linux-2.6,throttle=inline,commit=600s";
+    assert_eq!(waits(jbd), ([500, 0], 0));
+    assert_eq!(waits("linux-2.6,throttle=inline,commit=600s,atime=none"), ([0, 0], 0));
+    assert_eq!(waits("linux-2.6,throttle=inline,commit=600s,journal=ordered"), ([0, 0], 0));
+}
+
+#[test]
+fn changes_wait_for_a_commit_that_waits_for_a_handle_which_sleeps_in_the_queue() {
+    let policies = "linux-2.6,throttle=inline,commit=600s";
+    let waits = |commits: bool| {
+        on_volume(policies, move |device, volume, clock| {
+            let sync = |volume: &Filesystem| {
+                let volume = volume.clone();
+                clock.spawn("sync", Box::new(move || volume.sync().unwrap()))
+            };
+            device.room_ns.store(SECOND, Ordering::SeqCst);
+            let mut syncs = Vec::new();
+            if commits {
+                // Its data sleeps in the queue for a second; then it commits.
+                overwrite(volume, "/third", 4096);
+                syncs.push(sync(volume));
+            }
+            sleep(clock, SECOND / 2);
+            // That of this one until half a second after that, with a handle.
+            overwrite(volume, "/first", 4096);
+            syncs.push(sync(volume));
+            sleep(clock, 7 * SECOND / 10);
+            let waited = time(clock, || chmod(volume, "/directory", 0o700));
+            device.room_ns.store(0, Ordering::SeqCst);
+            syncs.into_iter().for_each(|sync| sync.join());
+            waited
+        })
+    };
+    assert_eq!((waits(true), waits(false)), (300, 0));
 }
 
 #[test]

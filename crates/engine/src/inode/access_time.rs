@@ -7,7 +7,8 @@
 //!
 //! *Invariants*: an access changes the inode in memory and notes it as unstored. Its table block is
 //! written with the next write-back, as for any other change. So a read causes no write, and never
-//! fails because of one.
+//! fails because of one. With `journal=ordered-jbd` the call that reads stores it, as ext3 did: it
+//! joins the running transaction, and waits where any change does.
 //! *Locking*: the inode is locked exclusively for a moment, after the read has unlocked it.
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
@@ -79,6 +80,10 @@ impl Inodes {
             return;
         }
         let waiting = mark(volume, &mut node.state.write(), now);
+        if volume.store.waits_for_log() {
+            let _ = self.store_late(node);
+            return;
+        }
         if waiting.is_some_and(|waiting| waiting % WAITING_MAX == 0) {
             let unstored: Vec<Ino> = volume.unstored.inodes.lock().keys().copied().collect();
             let _ = self.store_clustered(self.nodes.of(unstored));

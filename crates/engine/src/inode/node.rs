@@ -297,6 +297,7 @@ impl NodeState {
             && self.freed.is_empty();
         let ino = self.ino;
         let inode = self.as_stored(volume);
+        operation.wait_for_log(&frame);
         let left = volume.orphans.store(ino, |next_orphan| {
             let inode = match next_orphan {
                 Some(next) => Cow::Owned(Inode { deletion_time: next, ..inode.into_owned() }),
@@ -307,7 +308,7 @@ impl NodeState {
             inode.encode(&mut stored, ino, &volume.store.superblock);
             let left = may_leave && frame.bytes().get(slot.clone()) == Some(&stored[..]);
             if !left {
-                operation.modify(&frame, |bytes| {
+                operation.modify_at_once(&frame, |bytes| {
                     if let Some(bytes) = bytes.get_mut(slot) {
                         bytes.copy_from_slice(&stored);
                     }

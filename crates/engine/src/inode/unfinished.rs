@@ -48,6 +48,7 @@ pub(crate) fn strike(operation: &Operation<'_>, state: &NodeState) -> Result<()>
             }),
             PointedTo::By(before) => {
                 let place = table_frame(volume, before)?;
+                operation.wait_for_log(&place.0);
                 volume.orphans.remove(ino, at, |next| point_to(operation, before, &place, next))
             }
         };
@@ -71,7 +72,7 @@ fn point_to(
         return Ok(()); // Its table entry is older than the inode, and gets the number with it.
     }
     let range = *offset..*offset + usize::from(superblock.inode_size);
-    operation.modify(frame, |bytes| {
+    operation.modify_at_once(frame, |bytes| {
         let Some(bytes) = bytes.get_mut(range) else { return Ok(()) };
         let inode = Inode::parse(bytes, ino, superblock)
             .map_err(|fault| Error::corrupt(Place::Inode(ino), fault))?;

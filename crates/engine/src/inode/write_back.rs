@@ -204,6 +204,10 @@ const STEP: u32 = credits::RUN + credits::INODE;
 /// Blocks of data that one step of an operation puts into the journal, at most.
 const LOGGED_AT_ONCE: u32 = 32;
 
+/// Bytes that a handle submits at most where a commit that waits for it makes others wait: the
+/// largest request of Linux 2.6.
+const JBD_REQUEST_BYTES: u32 = 512 << 10;
+
 /// Puts blocks of a file into the running transaction, with `journal=data`: from here on they are
 /// frames like those of metadata.
 fn log_run(
@@ -263,8 +267,14 @@ fn submit_runs(
         while at < end {
             let block = FileBlock(at as u32);
             let want = (end - at).min(u64::from(u32::MAX)) as u32;
-            let (credits, want) = match operation.volume().store.journal() {
+            let store = &operation.volume().store;
+            let (credits, want) = match store.journal() {
                 Journal::Data => (STEP + LOGGED_AT_ONCE, want.min(LOGGED_AT_ONCE)),
+                // Each page had a handle of its own, in which it could sleep in the device's queue,
+                // and the pages of one request merge.
+                Journal::OrderedJbd if store.chooses_at_write() => {
+                    (STEP, want.min(JBD_REQUEST_BYTES / store.block_size()))
+                }
                 _ => (STEP, want),
             };
             operation.breathe(credits, || state.store(operation))?;

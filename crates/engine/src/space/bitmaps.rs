@@ -82,12 +82,30 @@ impl Space {
         group: GroupNo,
         bitmap: BitmapKind,
     ) -> Result<(ShortGuard<'_, GroupState>, Arc<Frame>)> {
-        let state = self.lock_loaded(group, bitmap)?;
+        let state = self.load_to_change(handle, self.state(group).lock(), group, bitmap)?;
         self.ready_to_change(handle, state, group, bitmap)
     }
 
-    /// As `lock_to_change`, for a group that is locked with the bitmap in memory unless it is
-    /// marked uninitialised.
+    /// As `load_locked`, and the bitmap may be changed at once. The group is unlocked while that
+    /// has to wait.
+    pub(super) fn load_to_change<'s>(
+        &'s self,
+        handle: &Handle<'_>,
+        state: ShortGuard<'s, GroupState>,
+        group: GroupNo,
+        bitmap: BitmapKind,
+    ) -> Result<ShortGuard<'s, GroupState>> {
+        let mut state = self.load_locked(state, group, bitmap)?;
+        while let Some(frame) = state.slot(bitmap).clone().filter(|frame| handle.has_to_wait(frame))
+        {
+            drop(state);
+            handle.wait_for_log(&frame);
+            state = self.lock_loaded(group, bitmap)?;
+        }
+        Ok(state)
+    }
+
+    /// As `lock_to_change`, for a group that `load_to_change` has locked.
     pub(super) fn ready_to_change<'s>(
         &'s self,
         handle: &Handle<'_>,

@@ -516,7 +516,7 @@ impl Space {
             state.held_blocks.hold(bitmap_bytes, found.first, found.length);
             return Ok(Some(run));
         }
-        if !taker.handle.modify(&frame, |bytes| set_run(bytes, found.first, found.length)) {
+        if !taker.handle.modify_at_once(&frame, |bytes| set_run(bytes, found.first, found.length)) {
             return Err(wrong(group, BitmapKind::Blocks, "bit", found.first, "given and not free"));
         }
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(found.length);
@@ -592,7 +592,7 @@ impl Space {
             let GroupPart { group, first, length } = part;
             let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Blocks)?;
             debug_assert!(state.held_blocks.holds(first, length), "{run:?} was not placed");
-            if !handle.modify(&frame, |bytes| set_run(bytes, first, length)) {
+            if !handle.modify_at_once(&frame, |bytes| set_run(bytes, first, length)) {
                 return Err(wrong(group, BitmapKind::Blocks, "bit", first, "placed and not free"));
             }
             state.held_blocks.release(first, length);
@@ -675,7 +675,7 @@ impl Space {
             // Two files claim the block, and free it at the same time.
             return Err(self.freed_twice(group, first));
         }
-        let _ = handle.modify(&frame, |bytes| clear_run(bytes, first, length));
+        let _ = handle.modify_at_once(&frame, |bytes| clear_run(bytes, first, length));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_add(length);
         self.counters.free_blocks.fetch_add(length.into(), Ordering::AcqRel);
         let block_size = self.store.block_size() as usize;

@@ -39,7 +39,7 @@ impl Space {
             let mut reservation = self.reserve(count.into())?;
             let start = self.store.superblock.group_start(part.group).0;
             for (first, length) in free {
-                let _ = handle.modify(&frame, |bytes| set_run(bytes, first, length));
+                let _ = handle.modify_at_once(&frame, |bytes| set_run(bytes, first, length));
                 claimed.push(Run { start: BlockNo(start + u64::from(first)), length });
             }
             if count > 0 {
@@ -68,7 +68,7 @@ impl Space {
         self.initialise_blocks(handle, &mut state, group)?;
         self.prepare_table(handle, &state, &bits, index);
         drop(bits);
-        let _ = handle.modify(&frame, |bytes| set_run(bytes, index, 1));
+        let _ = handle.modify_at_once(&frame, |bytes| set_run(bytes, index, 1));
         self.count_inode(&mut state, index, kind);
         self.changed(group, &mut state, BitmapKind::Inodes);
         Ok(())

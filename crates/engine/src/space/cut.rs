@@ -54,7 +54,7 @@ impl Space {
                 ErrorKind::InvalidArgument("what is cut off a volume has to be free").into()
             );
         }
-        let _ = handle.modify(&frame, |bytes| set_run(bytes, keep, gone));
+        let _ = handle.modify_at_once(&frame, |bytes| set_run(bytes, keep, gone));
         state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(gone);
         self.counters.available.fetch_sub(gone.into(), Ordering::AcqRel);
         self.counters.free_blocks.fetch_sub(gone.into(), Ordering::AcqRel);

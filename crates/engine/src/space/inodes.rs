@@ -54,7 +54,7 @@ impl Space {
         if state.descriptor.free_inodes == 0 {
             return Ok(None);
         }
-        let state = self.load_locked(state, group, BitmapKind::Inodes)?;
+        let state = self.load_to_change(handle, state, group, BitmapKind::Inodes)?;
         let (mut state, frame) = self.ready_to_change(handle, state, group, BitmapKind::Inodes)?;
         let bits = frame.bytes();
         let per_group = self.store.superblock.inodes_per_group;
@@ -69,7 +69,7 @@ impl Space {
         self.initialise_blocks(handle, &mut state, group)?;
         self.prepare_table(handle, &state, &bits, index);
         drop(bits);
-        let _ = handle.modify(&frame, |bytes| set_run(bytes, index, 1));
+        let _ = handle.modify_at_once(&frame, |bytes| set_run(bytes, index, 1));
         if is_lowest {
             state.free_inodes_from = index + 1;
         }
@@ -156,7 +156,7 @@ impl Space {
         if !test(&frame.bytes(), index) {
             return Err(wrong("free already"));
         }
-        let _ = handle.modify(&frame, |bytes| clear_run(bytes, index, 1));
+        let _ = handle.modify_at_once(&frame, |bytes| clear_run(bytes, index, 1));
         state.descriptor.free_inodes = state.descriptor.free_inodes.saturating_add(1);
         state.free_inodes_from = state.free_inodes_from.min(index);
         if kind == InodeKind::Directory && state.descriptor.used_directories > 0 {

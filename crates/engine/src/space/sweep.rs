@@ -154,7 +154,7 @@ impl Space {
             state.descriptor.seal_inode_bitmap(&frame.bytes(), &self.store.superblock);
         }
         let end = offset.saturating_add(self.store.superblock.descriptor_size.into());
-        handle.modify(&target, |bytes| {
+        handle.modify_at_once(&target, |bytes| {
             if let Some(bytes) = bytes.get_mut(offset..end) {
                 state.descriptor.encode(bytes, group, &self.store.superblock);
             }

@@ -14,12 +14,14 @@
 //! first change, memory and disk no longer agree, and the latch closes.
 //! *Locking*: a handle is opened after inode locks and before the superblock lock and the groups,
 //! and never while the same thread has another one open. While it is open, no inode is locked and
-//! no sweep is waited for.
+//! no sweep is waited for; with `journal=ordered-jbd` one that is past its freeze is, until it has
+//! written the frame's copy to the log: that needs no lock.
 use super::Store;
 use super::cache::{BlockKind, Frame, Stage};
 use super::gate::Pass;
 use super::superblock::{Changes, FreeCounts};
 use crate::error::{Error, ErrorKind, Result};
+use extant_block::order::assert_no_short_lock;
 use extant_format::BlockNo;
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
 use rustc_hash::FxHashSet;
@@ -202,9 +204,40 @@ impl<'s> Handle<'s> {
         }
     }
 
-    /// Changes a frame's bytes. They are copied first if a reader or a write still uses the old
-    /// ones.
+    /// Whether a change of this frame has to wait for a copy of it that is being written to the
+    /// log.
+    pub(crate) fn has_to_wait(&self, frame: &Frame) -> bool {
+        // No log is being written while a sweep has a handle.
+        self.store.waits_for_log()
+            && self.pass.borrow().is_some()
+            && self.store.cache.is_being_logged(frame)
+    }
+
+    /// Waits until the frame may be changed. Called with no short lock held: before one is taken
+    /// under which `modify_at_once` follows. If a commit begins to log the frame in between, the
+    /// change copies it, as if it had come before that.
+    pub(crate) fn wait_for_log(&self, frame: &Frame) {
+        if self.store.waits_for_log() {
+            assert_no_short_lock();
+        }
+        if self.has_to_wait(frame) {
+            self.store.cache.wait_for_log(frame);
+        }
+    }
+
+    /// Changes a frame's bytes, once it may be changed. They are copied first if a reader or a
+    /// write still uses the old ones. Called with no short lock held.
     pub(crate) fn modify<R>(&self, frame: &Arc<Frame>, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        self.wait_for_log(frame);
+        self.modify_at_once(frame, change)
+    }
+
+    /// As `modify`, under a short lock: the caller has waited until the frame may be changed.
+    pub(crate) fn modify_at_once<R>(
+        &self,
+        frame: &Arc<Frame>,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
         self.count(frame.block());
         self.store.cache.modify(frame, None, change).0
     }
@@ -216,6 +249,7 @@ impl<'s> Handle<'s> {
         stage: Stage,
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> R {
+        self.wait_for_log(frame);
         self.count(frame.block());
         self.store.cache.modify(frame, Some(stage), change).0
     }
@@ -227,6 +261,7 @@ impl<'s> Handle<'s> {
         kind: BlockKind,
         fill: impl FnOnce(&mut [u8]),
     ) {
+        self.wait_for_log(frame);
         self.count(frame.block());
         self.store.cache.rewrite(frame, kind, fill);
     }

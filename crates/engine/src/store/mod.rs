@@ -382,6 +382,12 @@ impl Store {
             && self.policies.allocation.delayed() == Delay::AtWrite
     }
 
+    /// Whether a block is not changed while a commit writes a copy of it to the log, and an access
+    /// joins a transaction: as JBD and ext3 of 2007 had it.
+    pub(crate) fn waits_for_log(&self) -> bool {
+        self.journal() == Journal::OrderedJbd
+    }
+
     /// Whether inodes reach their table blocks only at write-back. With data first they do not: a
     /// name would point to an inode that is not stored.
     pub(crate) fn stores_inodes_late(&self) -> bool {

@@ -748,8 +748,8 @@ const JOURNALS: &[Choice] = &[
     },
     Choice {
         name: "ordered-jbd",
-        line: "metadata; a commit first writes the data of all files that it maps (ext3, \
-            data=ordered)",
+        line: "metadata; a commit first writes the data of all files that it maps, and changes \
+            wait for a block that it is logging (ext3, data=ordered)",
         set: |policies| policies.journal = Journal::OrderedJbd,
     },
     Choice {

@@ -131,7 +131,8 @@ pub enum Journal {
     Writeback,
     /// Metadata. New blocks are written first, and enter the map when that has ended.
     Ordered,
-    /// Metadata. Blocks enter the map at once, and a commit waits for all data under way.
+    /// Metadata. Blocks enter the map at once, and a commit waits for all data under way. A block
+    /// is not changed while a commit writes it to the log, and an access is a change.
     OrderedJbd,
     /// Metadata and data.
     Data,

@@ -142,7 +142,13 @@ pub static SOURCES: &[Source] = &[
     ),
     row(LINUX_2_6, "mount", "async", 2007, "mount(8): the default"),
     row(LINUX_2_6, "data-order", "unordered", 2007, "of no meaning with a journal"),
-    row(LINUX_2_6, "journal", "ordered-jbd", 2007, "mount(8): data=ordered is ext3's default"),
+    row(
+        LINUX_2_6,
+        "journal",
+        "ordered-jbd",
+        2007,
+        "mount(8): data=ordered is ext3's default; its waits as Kara described JBD's in 2013",
+    ),
     row(LINUX_2_6, "barrier", "none", 2007, "mount(8) of the time: ext3's default is barrier=0"),
     row(LINUX_2_6, "commit", "5s", 2007, "mount(8): ext3's default"),
     row(LINUX_2_6, "atime", "strict", 2007, "mount(8): changed but for -o noatime"),
@@ -161,8 +167,8 @@ pub static SOURCES: &[Source] = &[
         LINUX_2_6,
         "congestion",
         "leave",
-        2007,
-        "2.6: pdflush works for all devices and blocks in no queue (Love, third edition, 2010)",
+        2005,
+        "\"Linux Kernel Development\", second edition, 2005: pdflush and congested queues",
     ),
     // FreeBSD.
     row(

@@ -14,8 +14,9 @@
 //!
 //! `transit` says where the bytes are that a sweep took: `Frozen` until they are given to the
 //! device, `UnderWay` until it has completed the write. A change in the meantime copies the bytes
-//! and makes the frame dirty again. A write that fails leaves its frames in `Writing`: the latch is
-//! closed, and nothing is written any more.
+//! and makes the frame dirty again; under `journal=ordered-jbd` it first waits while a copy of them
+//! is being written to the log (`Logging`). A write that fails leaves its frames in `Writing`: the
+//! latch is closed, and nothing is written any more.
 //!
 //! *Invariants*: a frame's bytes are changed only through `modify`. Bytes returned by `bytes()`
 //! never change, because a change copies what is shared. A checksum is verified once, when a frame
@@ -168,6 +169,12 @@ struct FrameState {
     durable: Option<Arc<Vec<u8>>>,
 }
 
+impl FrameState {
+    fn is_being_logged(&self) -> bool {
+        self.transit == Transit::Logging && self.status == FrameStatus::Writing
+    }
+}
+
 /// Where the bytes are that a sweep took from a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Transit {
@@ -175,6 +182,9 @@ enum Transit {
     None,
     /// Taken, and not given to the device yet.
     Frozen,
+    /// Taken, and a copy is on its way into the log, where changes wait for that: see
+    /// [`Cache::wait_for_log`].
+    Logging,
     /// The device is writing them.
     UnderWay,
 }

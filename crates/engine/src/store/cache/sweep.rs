@@ -134,7 +134,11 @@ impl Cache {
     pub(in crate::store) fn end_freeze(&self, frozen: &[Sealed], outcome: &Result<()>) {
         for (frame, _) in frozen {
             let mut state = frame.state.lock();
-            debug_assert_eq!(state.transit, Transit::Frozen, "{}: a commit ended", frame.block);
+            debug_assert!(
+                matches!(state.transit, Transit::Frozen | Transit::Logging),
+                "{}: a commit ended",
+                frame.block
+            );
             state.transit = Transit::None;
             if outcome.is_ok() && state.status == FrameStatus::Writing {
                 state.status = FrameStatus::Logged;
@@ -143,6 +147,47 @@ impl Cache {
             self.seat.write_ended(self.block_size as u64);
             self.shard(frame.block).changed.wake_all();
         }
+    }
+
+    /// Notes that copies of these frames are being written to the log, where changes wait for that.
+    pub(in crate::store) fn begin_logging(&self, frozen: &[Sealed]) {
+        for (frame, _) in frozen {
+            let mut state = frame.state.lock();
+            debug_assert_eq!(state.transit, Transit::Frozen, "{}: is logged", frame.block);
+            state.transit = Transit::Logging;
+        }
+    }
+
+    /// What is called when the copies of some of these frames are in the log.
+    pub(in crate::store) fn end_of_logging(
+        &self,
+        frames: Vec<Arc<Frame>>,
+    ) -> impl FnOnce() + Send + 'static {
+        let shards = Arc::clone(&self.shards);
+        move || {
+            for frame in frames {
+                let mut state = frame.state.lock();
+                if state.transit != Transit::Logging {
+                    continue;
+                }
+                state.transit = Transit::Frozen;
+                drop(state);
+                shards[shard_of(frame.block)].changed.wake_all();
+            }
+        }
+    }
+
+    /// Whether a copy of a frame is being written to the log that has all its changes: JBD's shadow
+    /// buffers. One that was changed since the commit took it was copied then, and changes again at
+    /// once.
+    pub(in crate::store) fn is_being_logged(&self, frame: &Frame) -> bool {
+        frame.state.lock().is_being_logged()
+    }
+
+    /// Waits until that copy is in the log.
+    pub(in crate::store) fn wait_for_log(&self, frame: &Frame) {
+        let shard = self.shard(frame.block);
+        shard.changed.wait_until(&frame.state, |state| (!state.is_being_logged()).then_some(()));
     }
 
     /// Notes that a checkpoint has written a frame to its place.

@@ -117,6 +117,9 @@ impl Log {
             return Err(too_large(total, free));
         }
         let commit_at = self.after(head, blocks.len() as u32);
+        if store.waits_for_log() {
+            store.cache.begin_logging(transaction.frozen);
+        }
         if !bug(Bug::CommitBeforeLog) {
             self.submit(store, head, &blocks)?;
             self.writes.wait()?;

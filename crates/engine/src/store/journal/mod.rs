@@ -23,9 +23,11 @@
 //! 2. The commit block is written after a flush of the log and of the data that the transaction
 //!    points to.
 //! 3. The tail moves after a flush of the blocks in place.
-//! 4. Handles are opened under inode locks, never the reverse, and wait for nothing while open.
+//! 4. Handles are opened under inode locks, never the reverse, and wait for nothing but the device
+//!    while open.
 //! 5. Nothing changes in a transaction once its frames are frozen: a later change copies them and
-//!    belongs to the next one.
+//!    belongs to the next one. With `ordered-jbd` it first waits while a copy of them is on its way
+//!    into the log: a write that needs no lock.
 //! 6. A freed block is not given again before its freeing is durable. If the log has a copy of it,
 //!    the transaction that freed it revokes that copy.
 //!

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::policy::preset::Journal;
 use crate::seeded::{Bug, bug};
 use crate::store::Store;
-use crate::store::cache::Sealed;
+use crate::store::cache::{Frame, Sealed};
 use crate::store::writes::Write;
 use extant_block::{Segment, Urgency};
 use extant_format::BlockNo;
@@ -30,22 +30,38 @@ pub(super) struct Transaction<'f> {
     pub(super) revoked: Vec<BlockNo>,
 }
 
+/// A block of a transaction in the log.
+pub(super) struct LogBlock {
+    bytes: Arc<Vec<u8>>,
+    /// The frame that it is a copy of, if it is one.
+    copy_of: Option<Arc<Frame>>,
+}
+
+impl LogBlock {
+    fn own(bytes: Vec<u8>) -> LogBlock {
+        LogBlock { bytes: Arc::new(bytes), copy_of: None }
+    }
+}
+
 impl Transaction<'_> {
     /// Its blocks in the order of the log, without the commit block.
-    pub(super) fn blocks(&self, log: &Log) -> Vec<Arc<Vec<u8>>> {
+    pub(super) fn blocks(&self, log: &Log) -> Vec<LogBlock> {
         let format = &log.format;
         let revoked = revoke::encode(format, self.sequence, &self.revoked);
-        let mut blocks: Vec<Arc<Vec<u8>>> = revoked.into_iter().map(Arc::new).collect();
+        let mut blocks: Vec<LogBlock> = revoked.into_iter().map(LogBlock::own).collect();
         for part in self.frozen.chunks(format.tags_per_descriptor().max(1)) {
             let mut descriptor = Writer::new(format, self.sequence);
-            let copies: Vec<Arc<Vec<u8>>> = part
+            let copies: Vec<LogBlock> = part
                 .iter()
-                .map(|(frame, bytes)| match descriptor.add(frame.block(), bytes) {
-                    Some(escaped) => Arc::new(escaped),
-                    None => Arc::clone(bytes),
+                .map(|(frame, bytes)| LogBlock {
+                    bytes: match descriptor.add(frame.block(), bytes) {
+                        Some(escaped) => Arc::new(escaped),
+                        None => Arc::clone(bytes),
+                    },
+                    copy_of: Some(Arc::clone(frame)),
                 })
                 .collect();
-            blocks.push(Arc::new(match bug(Bug::DescriptorSealedEarly) {
+            blocks.push(LogBlock::own(match bug(Bug::DescriptorSealedEarly) {
                 true => sealed_early(descriptor),
                 false => descriptor.finish(),
             }));
@@ -68,7 +84,7 @@ impl Log {
     ///
     /// # Errors
     /// `Corrupt` if the log has no such block; what the device returns, which closes the latch.
-    pub(super) fn submit(&self, store: &Store, mut at: u32, blocks: &[Arc<Vec<u8>>]) -> Result<()> {
+    pub(super) fn submit(&self, store: &Store, mut at: u32, blocks: &[LogBlock]) -> Result<()> {
         let is_short = blocks.len() <= WRITTEN_AT_ONCE && self.urgency() == Urgency::Awaited;
         let mut rest = blocks;
         while !rest.is_empty() {
@@ -77,16 +93,19 @@ impl Log {
             let in_request = (REQUEST_BYTES_MAX / self.block_size as usize).max(1);
             let count = in_request.min(adjacent.min(to_end) as usize).min(rest.len());
             let (now, later) = rest.split_at(count);
+            let bytes = now.iter().map(|block| Arc::clone(&block.bytes));
             if is_short {
-                store.write_pieces_at(self.offset(place), now)?;
+                store.write_pieces_at(self.offset(place), &bytes.collect::<Vec<_>>())?;
             } else {
-                let segments = now.iter().map(|bytes| Segment::Shared(Arc::clone(bytes)));
                 let write = Write {
                     offset: self.offset(place),
-                    segments: segments.collect(),
+                    segments: bytes.map(Segment::Shared).collect(),
                     urgency: self.urgency(),
                 };
-                self.writes.write(&*self.device, write, |_| {});
+                let copies = now.iter().filter(|_| store.waits_for_log());
+                let frames = copies.filter_map(|block| block.copy_of.clone()).collect();
+                let end_of_logging = store.cache.end_of_logging(frames);
+                self.writes.write(&*self.device, write, |_| end_of_logging());
             }
             at = self.after(at, count as u32);
             rest = later;
