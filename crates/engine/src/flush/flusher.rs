@@ -10,7 +10,8 @@ use super::changes::{Changed, Patience};
 use crate::error::Result;
 use crate::policy::throttle::{FlusherAdvice, FlusherFacts, Manner};
 use crate::ranks;
-use extant_block::{BlockDevice, Clock, Operation, ShortLock, Task, WaitQueue};
+use crate::store::writes::wait_for_relief;
+use extant_block::{BlockDevice, Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
@@ -134,7 +135,7 @@ fn run(core: &Weak<Core>, shared: &(ShortLock<Shared>, WaitQueue)) {
             }
             Some(Sleep::UntilRelief(device)) => {
                 let deadline = device.clock().now().saturating_add(CONGESTED_NS);
-                device.wait_for_relief(Operation::Write, deadline);
+                wait_for_relief(&*device, deadline);
             }
             None => {
                 queue.wait_until(state, |shared| shared.ended.then_some(()));

@@ -40,6 +40,12 @@ struct Progress {
     bytes: usize,
 }
 
+/// Waits until a write has ended and the device's queue is not congested, or until `deadline`, in
+/// nanoseconds of the clock.
+pub(crate) fn wait_for_relief(device: &dyn BlockDevice, deadline: u64) {
+    device.wait_for_relief(Operation::Write, deadline);
+}
+
 /// A write that will be submitted. Waiting for the writes under way includes it. If it is dropped
 /// instead, it no longer counts.
 pub(crate) struct Announced {
