@@ -76,9 +76,18 @@ pub trait Event: Send + Sync {
 
 /// Something that is to know when a process is about to wait, or has ended.
 pub trait WaitWatch: Send + Sync {
-    /// A process is about to wait, at this time. Called with no lock of the clock held; this must
-    /// not wait.
-    fn process_waits(&self, now: u64);
+    /// A process is about to wait, or has ended, at this time. Called with no lock of the clock
+    /// held; this must not wait.
+    fn process_waits(&self, now: u64, waits: Waits);
+}
+
+/// For what a process is about to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waits {
+    /// The process with this number, until something happens.
+    Process(u32),
+    /// Until something happens or a time has come, or for nothing any more.
+    Other,
 }
 
 /// What a clock has done so far.
@@ -339,7 +348,10 @@ impl Shared {
             if std::mem::take(&mut self.core.lock().process(current.number).permit) {
                 return Unparked::Woken;
             }
-            self.tell_watches();
+            self.tell_watches(match deadline {
+                None => Waits::Process(current.number),
+                Some(_) => Waits::Other,
+            });
         }
         let mut core = self.core.lock();
         if std::mem::take(&mut core.process(current.number).permit) {
@@ -358,9 +370,10 @@ impl Shared {
     }
 
     /// Tells those who asked that a process waits, or has ended.
-    fn tell_watches(&self) {
+    fn tell_watches(&self, waits: Waits) {
         let watches: Vec<_> = self.watches.lock().iter().filter_map(Weak::upgrade).collect();
-        watches.iter().for_each(|watch| watch.process_waits(self.now.load(Ordering::Relaxed)));
+        let now = self.now.load(Ordering::Relaxed);
+        watches.iter().for_each(|watch| watch.process_waits(now, waits));
     }
 
     /// Lets others go on until this process is chosen again; its state says for what it waits.
@@ -539,7 +552,7 @@ impl Shared {
         edge::watch(None);
         self.unsettled.store(0, Ordering::Relaxed);
         if self.is_watched.load(Ordering::Relaxed) {
-            self.tell_watches();
+            self.tell_watches(Waits::Other);
         }
         let mut core = self.core.lock();
         if let Err(payload) = outcome

@@ -27,7 +27,7 @@ mod past;
 mod statistics;
 mod timeline;
 
-use crate::clock::{Event, VirtualClock, WaitWatch};
+use crate::clock::{Event, VirtualClock, WaitWatch, Waits};
 use crate::drive::{self, Done, Drive, DriveInfo, Unflushed};
 use crate::trace::TraceRecord;
 use extant_block::device::read_as_metadata;
@@ -96,6 +96,7 @@ pub struct SimDevice {
     trace: TraceKeeping,
     power_cuts: PowerCuts,
     wake_up: WakeUp,
+    unplug: Unplug,
     port: Arc<Port>,
     state: ShortLock<Traffic>,
     /// Those that wait until the queue is not congested.
@@ -213,7 +214,7 @@ impl SimDevice {
         settings: DeviceSettings,
         contents: MemoryDevice,
     ) -> Arc<SimDevice> {
-        let unplug = settings.queue.unplug;
+        let (unplug, plug_ns) = (settings.queue.unplug, settings.queue.plug_ns);
         let device = Arc::new_cyclic(|device| SimDevice {
             clock_seam: Arc::clone(&clock) as Arc<dyn Clock>,
             drive_info: drive.info().clone(),
@@ -223,11 +224,12 @@ impl SimDevice {
             port: Arc::new(Port { device: Weak::clone(device) }),
             state: ShortLock::new(Traffic::new(&settings, drive)),
             wake_up: settings.queue.wake_up,
+            unplug,
             relief: WaitQueue::new(Arc::clone(&clock) as Arc<dyn Clock>),
             name: settings.name,
             clock,
         });
-        if unplug == Unplug::OnWait {
+        if plug_ns > 0 {
             let port: Weak<Port> = Arc::downgrade(&device.port);
             device.clock.watch_waits(port);
         }
@@ -385,10 +387,19 @@ impl SimDevice {
         }
     }
 
-    /// A process waits: the plug is pulled, whatever it waits for.
-    fn unplug(&self, now: u64) {
+    /// A process waits. In Linux 2.4 that pulls the plug of every device, whatever is waited for;
+    /// later, of the one from which it wants something.
+    fn unplug(&self, now: u64, waits: Waits) {
         let mut state = self.state.lock();
-        if state.queue.is_plugged() {
+        if !state.queue.is_plugged() {
+            return;
+        }
+        let is_wanted = match (self.unplug, waits) {
+            (Unplug::OnWait, _) => true,
+            (Unplug::OnArrival, Waits::Process(process)) => state.queue.holds_of(process),
+            (Unplug::OnArrival, Waits::Other) => false,
+        };
+        if is_wanted {
             state.queue.unplug();
             state.dispatch(now);
             self.schedule(&mut state);
@@ -515,9 +526,9 @@ fn direction_of(operation: Operation) -> usize {
 }
 
 impl WaitWatch for Port {
-    fn process_waits(&self, now: u64) {
+    fn process_waits(&self, now: u64, waits: Waits) {
         if let Some(device) = self.device.upgrade() {
-            device.unplug(now);
+            device.unplug(now, waits);
         }
     }
 }

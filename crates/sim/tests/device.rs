@@ -254,10 +254,10 @@ fn what_lies_end_to_end_is_merged() {
             "3 and 1 waited when 2 joined them"
         );
         assert_eq!(statistics.seek_bytes, u128::from(5 * BLOCK));
-        // Plugged for 3 ms at first, then one command after the other.
-        assert_eq!(clock.now(), 3_000 * US + 200 * US);
+        // Plugged until the process waits, then one command after the other.
+        assert_eq!(clock.now(), 200 * US);
         let latency = statistics.write_latency;
-        assert_eq!((latency.max(), latency.sum()), (3200 * US, u128::from((4 * 3100 + 3200) * US)));
+        assert_eq!((latency.max(), latency.sum()), (200 * US, u128::from((4 * 100 + 200) * US)));
     });
 }
 
@@ -552,6 +552,31 @@ fn of_2_4(clock: &Arc<VirtualClock>, requests_max: u32) -> Arc<SimDevice> {
         ..settings.queue
     };
     SimDevice::new(Arc::clone(clock), Jittery::boxed(1 << 30, 1, steady), settings)
+}
+
+#[test]
+fn who_waits_for_its_own_write_pulls_a_plug_with_a_timer() {
+    run(&clock(), |clock| {
+        let mut settings = noop();
+        settings.queue = QueueSettings { plug_ns: 3_000 * US, ..settings.queue };
+        let drive = Jittery::boxed(1 << 30, 1, steady);
+        let device = SimDevice::new(Arc::clone(&clock), drive, settings);
+        let requests = Requests::new(&device);
+        let write = (Operation::Write, 0, Segment::Phantom(4096), Urgency::Background);
+        requests.submit(&device, 0, write);
+        requests.wait(1);
+        assert_eq!(clock.now(), 100 * US, "it wants what it submitted");
+        // Who sleeps wants nothing.
+        let write = (Operation::Write, 1 << 20, Segment::Phantom(4096), Urgency::Background);
+        requests.submit(&device, 1, write);
+        let until = clock.now() + 1_000 * US;
+        while clock.now() < until {
+            clock.park(Some(until));
+        }
+        assert_eq!(device.statistics().commands, 1);
+        requests.wait(1);
+        assert_eq!(clock.now(), 1_200 * US);
+    });
 }
 
 #[test]

@@ -28,8 +28,8 @@ const CUT_BYTES: u64 = 4096;
 /// What pulls the plug of an idle device, beside the time that it stays at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unplug {
-    /// A request that a thread waits for, when it arrives, and the number of waiting commands: as
-    /// in Linux 2.6.
+    /// A request that a thread waits for, when it arrives, a thread that starts to wait for what it
+    /// submitted ([`HostQueue::holds_of`]), and the number of waiting commands: as in Linux 2.6.
     OnArrival,
     /// A thread that starts to wait for anything ([`HostQueue::unplug`]), and a queue without room:
     /// as in Linux 2.4. What a thread asks for before it waits can merge.
@@ -382,6 +382,12 @@ impl HostQueue {
     /// Whether the plug is in.
     pub fn is_plugged(&self) -> bool {
         self.plugged_until.is_some()
+    }
+
+    /// Whether a command waits that this stream submitted, or its flush does.
+    pub fn holds_of(&self, stream: u32) -> bool {
+        self.waiting.values().any(|waiting| waiting.queued.stream == stream)
+            || self.flushes.iter().any(|flush| flush.stream == stream)
     }
 
     /// Whether nothing waits (commands may be under way).

@@ -278,7 +278,8 @@ pub static COLUMNS: &[Column] = &[
 const PLUGS: &[Choice] = &[
     Choice {
         name: "timed",
-        line: "a request that is waited for, four requests, or 3 ms (Linux 2.6)",
+        line: "a request that is waited for, when it arrives or later, four requests, or 3 ms \
+            (Linux 2.6)",
         set: |policies| policies.unplug = Unplug::OnArrival,
     },
     Choice {
