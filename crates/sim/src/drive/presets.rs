@@ -28,6 +28,10 @@ pub const PRESETS: &[Preset] = &[
         "quiet desktop disk of 2001: 40 GB, 5400 rpm, 30 to 16 MB/s, 2 MB of cache"
     ),
     preset!(
+        "ide-2003-7200",
+        "desktop disk of 2003: 160 GB, 7200 rpm, 58 to 32 MB/s, 8 MB of cache"
+    ),
+    preset!(
         "sata-2006-250",
         "desktop disk of 2006: 250 GB, 7200 rpm, 65 to 33 MB/s, 8 MB of cache, 32 commands"
     ),
