@@ -186,6 +186,32 @@ fn a_full_write_cache_shows_the_medium() {
     assert!(again.iter().all(|done| done.hit));
 }
 
+/// A stick without a write cache, whose link and medium have these rates in MB/s.
+fn stick(link: u64, medium: u64) -> Box<dyn Drive> {
+    let text = format!(
+        "kind = \"ssd\"\ncapacity_bytes = 8_000_000_000\nqueue_depth = 1\nchannels = 1\n\
+         stripe_bytes = 131072\nlink = \"half-duplex\"\nread_bytes_per_s = 20_000_000\n\
+         write_bytes_per_s = {link}_000_000\noverhead_us = 250\nread_4k_us = 900\n\
+         read_4k_p99_us = 900\nwrite_4k_us = 2500\nwrite_4k_p99_us = 2500\n\
+         write_cache_bytes = 0\nmedium_write_bytes_per_s = {medium}_000_000\nflush_us = 2000\n\
+         flush_p99_us = 4000\nforce_unit_access_us = 2000\n"
+    );
+    file::parse("stick.toml", &text).expect("sound").build(1)
+}
+
+#[test]
+fn a_stick_programs_while_the_next_data_come() {
+    for (link, medium) in [(5, 5), (5, 20), (20, 5)] {
+        let mut drive = stick(link, medium);
+        let ended = run(&mut *drive, &sequential(Write, MIB, 64), 1, 0);
+        assert_near(rate(&ended, MIB), 5_000_000, 2);
+        assert!(ended.iter().all(|done| !done.hit && done.parts.queued == 0), "{:?}", ended[1]);
+        let mut drive = stick(link, medium);
+        let ended = run(&mut *drive, &sequential(Write, 4096, 64), 1, 0);
+        assert_near(mean_time(&ended), 2500 * MICROSECOND, 1);
+    }
+}
+
 #[test]
 fn flush_and_forced_writes_cost_what_the_file_says() {
     let mut drive = preset("ssd-sata");

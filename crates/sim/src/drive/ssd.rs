@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! read    overhead -> its channels (a stripe each, in order of arrival) -> link      -> answered
-//! write   link -> room in the cache (which drains at the medium's rate) -> latency   -> answered
+//! write   link, and meanwhile into the cache, which drains at the medium's rate -> latency
+//!         -> answered once the last byte has found room
 //! flush   what was written since the last one is made durable: one time of its own
 //!         distribution; nothing written: overhead
 //! ```
@@ -13,6 +14,10 @@
 //! latencies are those of 4 KiB at depth one, all included, so the file gives these, and what the
 //! channel does is computed from them. Times vary log-normally from the median to the 99th
 //! percentile. A write that forces the medium costs its latency and `force_unit_access_us`.
+//!
+//! The medium takes what has come while the rest is still on the link, so that a write which finds
+//! no room costs the slower of the two, not both. With a cache of 0 the drive still has the two
+//! buffers that this needs; the medium's time for 4 KiB is part of the published latency then.
 //!
 //! At a power cut the write cache is lost: what came first has drained first, at the medium's rate,
 //! and is there; the rest is not, unless a flush or a forced write was answered for it. There is no
@@ -115,6 +120,15 @@ impl SsdSpec {
         self.overhead_ns + transfer_time(4096, bytes_per_s)
     }
 
+    /// What 4 KiB pass through before they are answered: the link, and the medium where the cache
+    /// does not hold as much.
+    fn write_4k_rate(&self) -> u64 {
+        match self.write_cache_bytes < 4096 {
+            true => self.write_bytes_per_s.min(self.medium_write_bytes_per_s),
+            false => self.write_bytes_per_s,
+        }
+    }
+
     fn check_latency(
         &self,
         section: &Section<'_>,
@@ -188,7 +202,7 @@ impl Ssd {
             info: spec.medium.info(name, spec.read_bytes_per_s.max(spec.write_bytes_per_s)),
             spec: spec.clone(),
             read: spec.read_4k.quantiles(spec.spent(spec.read_bytes_per_s)),
-            write: spec.write_4k.quantiles(spec.spent(spec.write_bytes_per_s)),
+            write: spec.write_4k.quantiles(spec.spent(spec.write_4k_rate())),
             flush: spec.flush.quantiles(0),
             random: Random::for_part(seed, "ssd"),
             channels: vec![0; spec.channels.max(1) as usize],
@@ -254,33 +268,41 @@ impl Ssd {
         let begin = now.max(*link);
         let arrived = begin + bus;
         *link = arrived;
-        let room = self.cache.take(command.bytes, arrived);
+        // The cache drains while the data come.
+        let room = self.cache.take(command.bytes, begin).max(arrived);
         let mut media = self.write.draw(&mut self.random);
         if command.force_unit_access {
             media += self.spec.force_unit_access_ns;
         } else {
             self.written = true;
         }
-        let queued = (begin - now) + (room - arrived);
+        // Until the medium is through with what came before, it is others' time.
+        let others = self.drained.clamp(arrived, room);
+        media += room - others;
+        let queued = (begin - now) + (others - arrived);
         let parts =
             Parts { queued, overhead: self.spec.overhead_ns, media, bus, ..Parts::default() };
-        let by = match room == arrived && !command.force_unit_access {
+        let fits = room == arrived && command.bytes <= self.spec.write_cache_bytes;
+        let by = match fits && !command.force_unit_access {
             true => AnsweredBy::Cache,
             false => AnsweredBy::Medium,
         };
-        self.drain(command, arrived, now + parts.total(), now);
+        let Command { id, offset, bytes, .. } = command;
+        let coming = Passage { id, offset, bytes, begin, end: arrived };
+        self.draining.retain(|draining| draining.end() > now);
+        let answered = now + parts.total();
+        let forced = command.force_unit_access.then_some(answered);
+        let passage = self.drain(coming);
+        self.draining.push(Draining { passage, answered, forced });
         self.end(command, now + parts.total(), parts, by);
     }
 
-    /// The medium takes the write after those before it.
-    fn drain(&mut self, command: Command, arrived: u64, answered: u64, now: u64) {
-        self.draining.retain(|draining| draining.end() > now);
-        let begin = self.drained.max(arrived);
-        self.drained = begin + transfer_time(command.bytes, self.spec.medium_write_bytes_per_s);
-        let Command { id, offset, bytes, .. } = command;
-        let passage = Passage { id, offset, bytes, begin, end: self.drained };
-        let forced = command.force_unit_access.then_some(answered);
-        self.draining.push(Draining { passage, answered, forced });
+    /// The medium takes the write after those before it, and as it comes over the link.
+    fn drain(&mut self, coming: Passage) -> Passage {
+        let begin = self.drained.max(coming.begin);
+        let whole = transfer_time(coming.bytes, self.spec.medium_write_bytes_per_s);
+        self.drained = (begin + whole).max(coming.end);
+        Passage { begin, end: self.drained, ..coming }
     }
 
     fn start_flush(&mut self, command: Command, now: u64) {
