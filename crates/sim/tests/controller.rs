@@ -23,7 +23,7 @@ segment_sectors = 64
 bus_bytes_per_s = 10_240_000
 [seek]
 kind = "table"
-points = [[1, 1.0]]
+points = [[1, 1.0], [999, 1.0]]
 [[zone]]
 cylinders = 1000
 sectors_per_track = 100
@@ -239,6 +239,37 @@ fn facts_are_read_in_the_words_of_disksim() {
 }
 
 #[test]
+fn a_write_that_the_cache_cannot_hold_goes_past_it() {
+    for size in ["segment_size_in_blks = 1", "segment_size_in_blks = 7"] {
+        let facts = format!("{SIMPLE}[controller]\n{size}\nfast_write_level = 2\n");
+        let mut drive = parse("simple.toml", &facts).expect("a drive with facts").build(0);
+        let one = run(drive.as_mut(), Write, 30, 1, 0);
+        assert!(one.hit, "{one:?}");
+        // The sectors 50 to 57 pass from 15 to 15.8 ms.
+        let large = run(drive.as_mut(), Write, 50, 8, 10 * MILLISECOND);
+        assert!(!large.hit && large.at == 15_800 * MICROSECOND, "{large:?}");
+        // Over sectors that the cache holds the older ones go first.
+        let one = run(drive.as_mut(), Write, 50, 1, 20 * MILLISECOND);
+        let large = run(drive.as_mut(), Write, 50, 8, one.at);
+        assert!(one.hit && large.at > 35 * MILLISECOND, "{large:?}");
+    }
+}
+
+#[test]
+fn no_segment_for_writes_is_no_write_cache() {
+    let of = |segments: u64| {
+        let facts = format!(
+            "{SIMPLE}[controller]\nmaximum_number_of_write_segments = {segments}\n\
+             fast_write_level = 2\n"
+        );
+        let mut drive = parse("simple.toml", &facts).expect("a drive with facts").build(0);
+        run(drive.as_mut(), Write, 50, 8, 0)
+    };
+    assert!(of(1).hit);
+    assert_eq!((of(0).hit, of(0).at), (false, 5_800 * MICROSECOND));
+}
+
+#[test]
 fn bad_facts_are_one_line() {
     let cases = [
         ("", "facts.toml:1: has no table controller, and no table bus"),
@@ -259,6 +290,16 @@ fn bad_facts_are_one_line() {
             "[controller]\nfast_write_level = 1\nread_any_free_blcks = 1",
             "facts.toml:3: controller.read_any_free_blcks: no such key; the nearest one is \
              read_any_free_blocks",
+        ),
+        (
+            "[controller]\nminimum_read_ahead_blks = 65\nmaximum_read_ahead_blks = 64",
+            "facts.toml:2: controller.minimum_read_ahead_blks: has to be at most \
+             maximum_read_ahead_blks, which is 64",
+        ),
+        (
+            "[controller]\nsegment_size_in_blks = 64\nminimum_read_ahead_blks = 65",
+            "facts.toml:3: controller.minimum_read_ahead_blks: has to be at most \
+             segment_size_in_blks, which is 64",
         ),
         ("[controller]\ncolour = 1", "facts.toml:2: controller.colour: no such key"),
         (

@@ -390,7 +390,36 @@ fn measured_files_are_checked_too() {
             "m.toml:8: seek.kind: the curve gives 1021387 us for 26 cylinders",
         ),
         ("[50, 9.5]", "[50]", "m.toml:8: seek.points: has to be pairs of numbers"),
-        ("[[1, 2.0], [50, 9.5]]", "[]", "m.toml:8: seek.points: has to hold one pair at least"),
+        ("[[1, 2.0], [50, 9.5]]", "[]", "m.toml:8: seek.points: has to hold two pairs at least"),
+        (
+            "[[1, 2.0], [50, 9.5]]",
+            "[[1, 2.0]]",
+            "m.toml:8: seek.points: has to hold two pairs at least",
+        ),
+        (
+            "[50, 9.5]",
+            "[50, 1.7]",
+            "m.toml:8: seek.points: the curve falls: the farthest seek takes 1700 us, a nearer one \
+             2000 us",
+        ),
+        (
+            "[50, 9.5]",
+            "[32, 9.5]",
+            "m.toml:8: seek.points: ends at 32 cylinders; has to reach 33, a third of the drive's \
+             100",
+        ),
+        (
+            "cylinders = 100",
+            "cylinders = 102",
+            "m.toml:4: cylinders: has to be the sum of the zones, 100, or at most one in 100 more, \
+             for spare ones",
+        ),
+        (
+            "segment_sectors = 64",
+            "segment_sectors = 64, look_ahead_least_sectors = 65",
+            "m.toml:7: cache.look_ahead_least_sectors: has to be at most a segment, 64 sectors; is \
+             65",
+        ),
         (
             "cylinders = 60",
             "cylinders = 61",
@@ -406,6 +435,18 @@ fn measured_files_are_checked_too() {
         assert!(MEASURED.contains(from), "{from}");
         let error = parse("m.toml", &MEASURED.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(error.starts_with(message), "{error}\n{message}");
+    }
+}
+
+#[test]
+fn dents_and_spare_cylinders_of_measured_drives_are_taken() {
+    for (from, to) in [
+        ("[50, 9.5]", "[50, 9.5], [60, 1.0], [70, 9.0]"),
+        ("[50, 9.5]", "[33, 9.5]"),
+        ("cylinders = 100", "cylinders = 101"),
+    ] {
+        let parsed = parse("m.toml", &MEASURED.replacen(from, to, 1));
+        assert!(parsed.is_ok(), "{to}: {parsed:?}");
     }
 }
 

@@ -194,7 +194,7 @@ impl Cache {
     /// | `look_ahead` | when it reads on, and what ends that: `off`, `on-sequence`, `until-command`, `continue` (see [`LookAhead`]) | `continue` |
     /// | `look_ahead_to` | how far: `track`, `next-track`, `cylinder`, `segment` | `segment` |
     /// | `look_ahead_sectors` | at most this many after a read | `segment_sectors` |
-    /// | `look_ahead_least_sectors` | this many before another command gets the arm | 0 |
+    /// | `look_ahead_least_sectors` | this many before another command gets the arm, at most a segment | 0 |
     /// | `look_ahead_after_hit` | whether it starts again after a read out of the cache | true |
     /// | `look_ahead_ends_at_write` | whether a write into the cache ends it | false |
     /// | `look_ahead_ends_in_sector` | whether it ends within a sector, not at its end | true |
@@ -259,7 +259,15 @@ impl Cache {
         self.read_order = table.choice("read_order", &ORDER, self.read_order)?;
         self.write_order = table.choice("write_order", &ORDER, self.write_order)?;
         self.read_before = table.flag_or("read_before", self.read_before)?;
-        self.look_ahead.read(table)
+        self.look_ahead.read(table)?;
+        let (least, segment) = (self.look_ahead.least_sectors, self.segment_sectors);
+        match least > segment {
+            true => {
+                let reason = format!("has to be at most a segment, {segment} sectors; is {least}");
+                Err(table.error("look_ahead_least_sectors", reason))
+            }
+            false => Ok(()),
+        }
     }
 }
 

@@ -141,6 +141,19 @@ impl Controller {
         self.read_on = whole(words, "buffer_continuous_read", 0..=4)?;
         self.most_ahead = whole(words, "maximum_read_ahead_blks", 0..=MOST_SECTORS)?;
         self.least_ahead = whole(words, "minimum_read_ahead_blks", 0..=MOST_SECTORS)?;
+        // A drive that has to read on further than it ever does would never give the arm away.
+        if let (Some(least), Some(most)) = (self.least_ahead, self.most_ahead)
+            && least > most
+        {
+            let reason = format!("has to be at most maximum_read_ahead_blks, which is {most}");
+            return Err(words.error("minimum_read_ahead_blks", reason));
+        }
+        if let (Some(least), Some(size)) = (self.least_ahead, self.segment_sectors)
+            && least > size
+        {
+            let reason = format!("has to be at most segment_size_in_blks, which is {size}");
+            return Err(words.error("minimum_read_ahead_blks", reason));
+        }
         self.ahead_over_requested = signed_flag(words, "read_ahead_over_requested")?;
         self.write_ends_ahead = flag(words, "write_hit_stop_prefetch")?;
         self.ends_in_sector = flag(words, "stop_prefetch_in_sector")?;
@@ -178,11 +191,12 @@ impl Controller {
         }
         if let Some(level) = self.fast_write {
             cache.write_back = level > 0;
-            cache.write_segments = cache.write_segments.max(1);
             // What does not append to what is there waits until that is on the medium.
             cache.write_runs = 1;
             cache.destage = Destage::BeforeReads;
         }
+        // Without a segment for writes there is nothing to answer them from.
+        cache.write_back &= cache.write_segments > 0;
         cache.keep_written = self.hits_on_written.unwrap_or(cache.keep_written);
         cache.read_before = self.any_free_sectors.unwrap_or(cache.read_before);
         // 1 is said of drives whose times show ascending reads.

@@ -18,7 +18,7 @@ const DIGITS: u32 = 9;
 pub enum Seek {
     /// Measured distances in rising order.
     Table {
-        /// Cylinders and time; linear in between, level behind the last.
+        /// Cylinders and time; linear in between, level before the first and after the last.
         points: Vec<(u32, u64)>,
     },
     /// Ruemmler and Wilkes: `a + b sqrt(d)` below `limit`, `c + e d` from there on.
@@ -52,7 +52,7 @@ impl Seek {
     /// the reason.
     pub(super) fn read(section: &mut Section<'_>, cylinders: u32) -> Result<Seek, FileError> {
         let seek = match section.optional_text("kind")? {
-            Some("table") => read_table(section)?,
+            Some("table") => read_table(section, cylinders)?,
             Some("hpl") => read_hpl(section)?,
             Some("lee") => read_lee(section, cylinders)?,
             Some(other) => {
@@ -145,7 +145,7 @@ fn lee(distance: u32, cylinders: u32, sheet: (u64, u64, u64)) -> i128 {
         + i128::from(sheet.0)
 }
 
-fn read_table(section: &mut Section<'_>) -> Result<Seek, FileError> {
+fn read_table(section: &mut Section<'_>, cylinders: u32) -> Result<Seek, FileError> {
     let mut points: Vec<(u32, u64)> = Vec::new();
     for (at, distance, time) in section.pairs("points", (0, DIGITS))? {
         let (Ok(distance), Ok(time)) = (u32::try_from(distance), u64::try_from(time)) else {
@@ -156,10 +156,33 @@ fn read_table(section: &mut Section<'_>) -> Result<Seek, FileError> {
         }
         points.push((distance, time));
     }
-    match points.is_empty() {
-        true => Err(section.error("points", "has to hold one pair at least")),
-        false => Ok(Seek::Table { points }),
+    match unlike_an_arm(&points, cylinders) {
+        Some(reason) => Err(section.error("points", reason)),
+        None => Ok(Seek::Table { points }),
     }
+}
+
+/// Why these points are no curve of an arm. Measured tables have dents of all sizes, which are
+/// none of our business; but the farthest seek takes about as long as any, and what lies beyond the
+/// last point is level, which far from the end of the curve is a guess that nobody asked for.
+fn unlike_an_arm(points: &[(u32, u64)], cylinders: u32) -> Option<String> {
+    let ([_, .., (farthest, last)], Some(longest)) =
+        (points, points.iter().map(|(_, time)| *time).max())
+    else {
+        return Some("has to hold two pairs at least".to_owned());
+    };
+    if u128::from(*last) * 10 < u128::from(longest) * 9 {
+        let (last, longest) = (last / 1_000_000, longest / 1_000_000);
+        return Some(format!(
+            "the curve falls: the farthest seek takes {last} us, a nearer one {longest} us"
+        ));
+    }
+    let least = cylinders / 3;
+    (*farthest < least).then(|| {
+        format!(
+            "ends at {farthest} cylinders; has to reach {least}, a third of the drive's {cylinders}"
+        )
+    })
 }
 
 fn read_hpl(section: &mut Section<'_>) -> Result<Seek, FileError> {

@@ -12,6 +12,9 @@ const MOST_CYLINDERS: u64 = 4_000_000;
 const MOST_SECTORS_PER_TRACK: u64 = 100_000;
 const MOST_HEADS: u64 = 256;
 const MOST_ZONES: usize = 1_000;
+/// Of how many cylinders one may be in no zone. Measured drives keep up to 4 in 1,000 for
+/// themselves (spares, and what the controller writes there).
+const SPARE_SHARE: u64 = 100;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// The facts of a rotating drive.
@@ -136,6 +139,14 @@ impl RotatingSpec {
             }
             zone.finish()?;
             self.zones.push(read);
+        }
+        let spare = u64::from(self.cylinders) - used;
+        if spare * SPARE_SHARE > u64::from(self.cylinders) {
+            let reason = format!(
+                "has to be the sum of the zones, {used}, or at most one in {SPARE_SHARE} more, \
+                 for spare ones"
+            );
+            return Err(section.error("cylinders", reason));
         }
         self.sectors = self.sectors_of_zones();
         Ok(())

@@ -60,6 +60,17 @@ impl WriteBuffer {
         self.runs_max == 0 || runs < self.runs_max || continues()
     }
 
+    /// How many sectors it can hold.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Whether a run has one of these sectors.
+    pub fn overlaps(&self, first: u64, end: u64) -> bool {
+        let before = self.runs.range(..end).next_back();
+        before.is_some_and(|(_, run)| run.end > first)
+    }
+
     pub fn room(&self) -> u64 {
         self.capacity.saturating_sub(self.used)
     }

@@ -13,7 +13,7 @@ impl Rotating {
         if ends && self.segments.stream.is_some() {
             self.take_arm();
         }
-        if self.spec.cache.write_back {
+        if self.spec.cache.write_back && !self.bypasses(&waiting) {
             let fits = waiting.end - waiting.first <= self.buffer.room();
             let by = match self.filling.is_empty() && fits && self.admits(waiting.first) {
                 true => AnsweredBy::Cache,
@@ -28,6 +28,14 @@ impl Rotating {
             self.forget(waiting.first, waiting.end);
             self.waiting.push(waiting);
         }
+    }
+
+    /// Whether a write goes to the medium past the buffer: one that the buffer cannot hold would
+    /// wait for each piece of it, and lose turns where pieces are short. What the buffer has of the
+    /// same sectors is older, and has to reach the medium first: then it goes through.
+    fn bypasses(&self, waiting: &Waiting) -> bool {
+        waiting.end - waiting.first > self.buffer.capacity()
+            && !self.buffer.overlaps(waiting.first, waiting.end)
     }
 
     /// Whether the buffer takes a write from that sector on, as far as its runs are concerned.
