@@ -91,23 +91,19 @@ impl Rotating {
         times.time(waiting.before)
     }
 
+    /// The run of the write buffer that the arm reaches first, and its claim. While a flush waits,
+    /// of those that it covers: what comes later must not keep it waiting.
     pub(super) fn best_run(&mut self) -> Option<(u64, i128)> {
         let mut found = std::mem::take(&mut self.scratch);
-        let presser = self.filling.front().map(|filling| filling.waiting.arrival);
-        let presser = presser
-            .into_iter()
-            .chain(self.flushing.iter().map(|flushing| flushing.waiting.arrival))
-            .min();
-        found.clear();
-        match self.flushing.is_empty() {
-            // A flush waits for what is old; what comes later must not keep it waiting.
-            false => found.extend(self.buffer.run_of_oldest()),
-            true => self.buffer.candidates(self.head, &mut found),
-        }
+        let flushes = self.flushing.iter().map(|flushing| flushing.waiting.arrival);
+        let filling = self.filling.front().map(|filling| filling.waiting.arrival);
+        let age = filling.into_iter().chain(flushes).min().map_or(0, |arrival| self.age(arrival));
+        let below = self.flushing.iter().map(|flushing| flushing.below).min().unwrap_or(u64::MAX);
         let arm = self.here();
+        let next = self.passing.map(|passing| passing.end);
+        self.buffer.candidates(self.layout.sector_under(&arm), next, below, &mut found);
         let way = |first: &u64| (*first, self.layout.positioning_ns(&arm, *first, Transfer::Write));
         let best = found.iter().map(way).min_by_key(|(first, way)| (*way, *first));
-        let age = presser.map_or(0, |arrival| self.age(arrival));
         self.scratch = found;
         best.map(|(first, way)| (first, i128::from(way) - i128::from(age)))
     }

@@ -176,6 +176,21 @@ impl Layout {
         Arrival { seek, settle: move_ns - seek, rotation, start }
     }
 
+    /// The sector that is under the head where `arm` is. (After a transfer that is the next one,
+    /// or the last one by a rounding; at the end of a track, the track's first.)
+    pub fn sector_under(&self, arm: &Arm) -> u64 {
+        let after = self.bands.partition_point(|band| band.first_cylinder <= arm.cylinder);
+        let band = &self.bands[after - 1];
+        let cylinder = u64::from(arm.cylinder - band.first_cylinder);
+        let head = u64::from(arm.head);
+        let turned = (arm.at + self.revolution_ns - band.start_ns) % self.revolution_ns;
+        let shift = cylinder * band.cylinder_shift + head * band.track_skew;
+        let passed = turned * band.track / self.revolution_ns;
+        let offset = (passed + band.track - shift % band.track) % band.track;
+        let sector = band.first + cylinder * band.cylinder + head * band.track + offset;
+        sector.min(self.sectors - 1)
+    }
+
     /// The first sector after the cylinder that holds this one.
     pub fn cylinder_end(&self, sector: u64) -> u64 {
         let band = &self.bands[self.bands.partition_point(|band| band.first <= sector) - 1];

@@ -1,6 +1,6 @@
 //! Writes that were answered before they are on the medium: what may be lost when the power fails.
 //!
-//! *Invariants*: `runs` do not touch or overlap; `used` is the sectors in `runs`, in `in_flight`
+//! *Invariants*: `runs` do not touch or overlap; `oldest` of a run is not above any of its entries; `used` is the sectors in `runs`, in `in_flight`
 //! and those that [`WriteBuffer::reserve`] set aside; every entry of `log` belongs to one run or to
 //! `in_flight`, and what is left of it lies within.
 use crate::drive::Unflushed;
@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 
 /// How many runs the choice of the next one looks at on each side of the arm.
 const NEIGHBOURS: usize = 4;
+/// The oldest run is taken in its turn, wherever it is: once in so many. A run that has n older
+/// ones before it is on the medium after n + 1 of these turns, whatever comes meanwhile. (An age
+/// in time would make a full cache, of which everything is old, drain in the order of arrival.)
+const TURN_OF_OLDEST: u64 = 16;
 
 /// What of a write is not on the medium.
 struct Logged {
@@ -19,6 +23,8 @@ struct Logged {
 
 struct Run {
     end: u64,
+    /// No write in it has a lower number.
+    oldest: u64,
     /// Numbers of the writes in it.
     entries: Vec<u64>,
 }
@@ -41,6 +47,8 @@ pub struct WriteBuffer {
     log: BTreeMap<u64, Logged>,
     next_entry: u64,
     in_flight: Option<(u64, u64)>,
+    /// How many pieces were taken.
+    taken: u64,
 }
 
 impl WriteBuffer {
@@ -92,7 +100,7 @@ impl WriteBuffer {
         let entry = self.next_entry;
         self.next_entry += 1;
         self.log.insert(entry, Logged { id, first, end });
-        let (mut start, mut stop, mut entries) = (first, end, Vec::new());
+        let (mut start, mut stop, mut oldest, mut entries) = (first, end, entry, Vec::new());
         while let Some((at, _)) =
             self.runs.range(..=stop).next_back().filter(|(_, run)| run.end >= start)
         {
@@ -100,6 +108,7 @@ impl WriteBuffer {
             let Some(run) = self.runs.remove(&at) else { break };
             self.used -= run.end - at;
             (start, stop) = (start.min(at), stop.max(run.end));
+            oldest = oldest.min(run.oldest);
             let (mut longer, shorter) = match run.entries.len() > entries.len() {
                 true => (run.entries, entries),
                 false => (entries, run.entries),
@@ -109,7 +118,7 @@ impl WriteBuffer {
         }
         entries.push(entry);
         self.used += stop - start;
-        self.runs.insert(start, Run { end: stop, entries });
+        self.runs.insert(start, Run { end: stop, oldest, entries });
         entry
     }
 
@@ -130,13 +139,24 @@ impl WriteBuffer {
         self.next_entry
     }
 
-    /// The first sectors of the runs that are worth a look: around `near`, and that of the oldest
-    /// write.
-    pub fn candidates(&self, near: u64, found: &mut Vec<u64>) {
+    /// The first sectors of the runs that are worth a look, of those that have a write below the
+    /// number `below`: around `near`, where the arm is, and that at `next`, where its last piece
+    /// ended (a long run goes on there, however many runs there are on the track). The oldest one
+    /// alone when it is its turn.
+    pub fn candidates(&self, near: u64, next: Option<u64>, below: u64, found: &mut Vec<u64>) {
         found.clear();
-        found.extend(self.runs.range(near..).take(NEIGHBOURS).map(|(first, _)| *first));
-        found.extend(self.runs.range(..near).rev().take(NEIGHBOURS).map(|(first, _)| *first));
-        found.extend(self.run_of_oldest());
+        if self.taken % TURN_OF_OLDEST < TURN_OF_OLDEST - 1 {
+            let wanted = |(_, run): &(&u64, &Run)| run.oldest < below;
+            let after = self.runs.range(near..).filter(wanted).take(NEIGHBOURS);
+            found.extend(after.map(|(first, _)| *first));
+            let before = self.runs.range(..near).rev().filter(wanted).take(NEIGHBOURS);
+            found.extend(before.map(|(first, _)| *first));
+            let goes_on = |first: &u64| self.runs.get(first).is_some_and(|run| run.oldest < below);
+            found.extend(next.filter(goes_on));
+        }
+        if found.is_empty() {
+            found.extend(self.run_of_oldest());
+        }
     }
 
     /// The first sector of the run with the oldest write.
@@ -150,6 +170,7 @@ impl WriteBuffer {
     /// Takes the start of a run, at most this many sectors, to bring it to the medium.
     pub fn take(&mut self, start: u64, most: u64) -> Option<Piece> {
         let run = self.runs.remove(&start)?;
+        self.taken += 1;
         let end = run.end.min(start + most.max(1));
         let touches = |entry: &u64, from: u64, to: u64| {
             self.log.get(entry).is_some_and(|logged| logged.first < to && from < logged.end)
@@ -157,9 +178,10 @@ impl WriteBuffer {
         let inside =
             run.entries.iter().filter(|entry| touches(entry, start, end)).copied().collect();
         if end < run.end {
-            let entries =
+            let entries: Vec<u64> =
                 run.entries.iter().filter(|entry| touches(entry, end, run.end)).copied().collect();
-            self.runs.insert(end, Run { end: run.end, entries });
+            let oldest = entries.iter().min().copied().unwrap_or(run.oldest);
+            self.runs.insert(end, Run { end: run.end, oldest, entries });
         }
         self.in_flight = Some((start, end));
         Some(Piece { first: start, end, entries: inside })
@@ -229,6 +251,25 @@ mod tests {
         assert_eq!(half, [(40, 40 * 512, 10 * 512), (28, 35 * 512, 5 * 512)]);
         buffer.written(&piece);
         assert_eq!((buffer.room(), unflushed(&buffer)), (100, vec![]));
+    }
+
+    #[test]
+    fn the_oldest_run_has_its_turn_and_a_flush_only_what_it_covers() {
+        let mut buffer = WriteBuffer::new(10_000, 0);
+        add(&mut buffer, 9000, 9001);
+        (0..40).for_each(|number| add(&mut buffer, number * 10, number * 10 + 1));
+        let mut found = Vec::new();
+        buffer.candidates(100, None, 5, &mut found);
+        assert_eq!(found, [9000, 30, 20, 10, 0], "the writes before the fifth");
+        for piece in 1..=TURN_OF_OLDEST {
+            buffer.candidates(100, Some(390), u64::MAX, &mut found);
+            let is_turn = piece == TURN_OF_OLDEST;
+            assert_eq!(found == [9000], is_turn, "{piece}: {found:?}");
+            assert!(is_turn || found.contains(&390), "the run that goes on");
+            let piece = buffer.take(found[0], 100).expect("a run");
+            buffer.written(&piece);
+        }
+        assert_ne!(buffer.oldest(), Some(0));
     }
 
     #[test]
