@@ -255,6 +255,39 @@ fn a_write_that_the_cache_cannot_hold_goes_past_it() {
     }
 }
 
+/// Milliseconds of sequential writes of 50 sectors (half a track), all of them inside.
+fn queued_writes(depth: usize, cache: &str) -> u64 {
+    let text = SIMPLE.replace("heads = 1", &format!("heads = 1\nqueue_depth = {depth}"));
+    let text = text.replace("[cache]", &format!("[cache]\n{cache}"));
+    let mut drive = parse("simple.toml", &text).expect("the test's drive").build(0);
+    let (mut done, mut now, mut sent) = (Vec::new(), 0, 0);
+    while done.len() < 32 {
+        while sent < 32 && sent - done.len() < depth {
+            let (id, offset) = (sent as u64, sent as u64 * 50 * 512);
+            let (operation, bytes) = (Write, 50 * 512);
+            drive.submit(Command { id, operation, offset, bytes, force_unit_access: false }, now);
+            sent += 1;
+        }
+        now = drive.next_event().expect("commands are inside");
+        drive.advance(now, &mut done);
+    }
+    now / MILLISECOND
+}
+
+#[test]
+fn data_of_queued_writes_come_while_the_arm_works() {
+    // Each write loses the rest of its turn, and at each second one a cylinder's skew of 2 ms is
+    // waited for.
+    let alone = queued_writes(1, "");
+    assert!(alone > 32 * 10, "{alone}");
+    // Each takes half a turn. The first one waits for its sector.
+    let queued = queued_writes(4, "");
+    assert!(queued <= 10 + 32 * 5 + 16 * 2, "{queued} against {alone}");
+    let nowhere = queued_writes(4, "write_segments = 0");
+    println!("{alone} ms one at a time, {queued} of four, {nowhere} without a segment for them");
+    assert!(nowhere > queued + 32, "{nowhere}: their data have nowhere to be");
+}
+
 #[test]
 fn no_segment_for_writes_is_no_write_cache() {
     let of = |segments: u64| {

@@ -78,6 +78,16 @@ struct Waiting {
     /// When the caches were last asked for it in vain: in the same instant they need not be asked
     /// again.
     missed_at: Option<u64>,
+    /// What of a write's data came into the buffer, or is coming, while it waits.
+    held: Held,
+}
+
+/// The beginning of a write's data, ahead of the arm.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    sectors: u64,
+    /// When the last of them is in the buffer.
+    at: u64,
 }
 
 struct Filling {
@@ -244,6 +254,7 @@ impl Rotating {
             self.fill_buffer();
         }
         self.choose();
+        self.fetch_ahead();
     }
 }
 
@@ -265,7 +276,8 @@ impl Drive for Rotating {
             self.before = command.operation;
         }
         let end = first + sectors;
-        let waiting = Waiting { command, first, end, arrival: now, before, missed_at: None };
+        let (missed_at, held) = (None, Held::default());
+        let waiting = Waiting { command, first, end, arrival: now, before, missed_at, held };
         match command.operation {
             Operation::Flush => self.flush(waiting),
             Operation::Read => self.submit_read(waiting),
@@ -274,6 +286,7 @@ impl Drive for Rotating {
         if self.arm.at <= self.now {
             self.step();
         }
+        self.fetch_ahead();
     }
 
     fn next_event(&self) -> Option<u64> {

@@ -10,6 +10,12 @@ use extant_block::Operation;
 /// it outweighs the longest way.
 const AGEING: u64 = 24;
 
+/// From when the arm can go to a sector, and how long that takes.
+pub(super) struct Way {
+    pub start: u64,
+    pub time: u64,
+}
+
 impl Rotating {
     /// Gives the arm to the one that has the best claim.
     pub(super) fn choose(&mut self) {
@@ -67,16 +73,29 @@ impl Rotating {
     }
 
     pub(super) fn claim(&self, waiting: &Waiting) -> i128 {
+        let Way { start, time } = self.way(waiting);
+        let mut time = time;
+        if waiting.command.operation == Operation::Write {
+            // A head that is there before the data waits for the next turn.
+            let late = self.first_data_at(waiting, start).saturating_sub(start + time);
+            time += late.next_multiple_of(self.spec.revolution_ns);
+        }
+        i128::from(time) - i128::from(self.age(waiting.arrival))
+    }
+
+    /// How far that command's first sector is from the arm.
+    pub(super) fn way(&self, waiting: &Waiting) -> Way {
         let transfer = match waiting.command.operation {
             Operation::Write => Transfer::Write,
             _ => Transfer::Read,
         };
         let ready = waiting.arrival + self.overhead(waiting, AnsweredBy::Medium);
         let mut arm = self.here();
+        let start = arm.at;
         let late = ready.saturating_sub(arm.at);
         arm.at += late;
-        let way = late + self.layout.positioning_ns(&arm, waiting.first, transfer);
-        i128::from(way) - i128::from(self.age(waiting.arrival))
+        let time = late + self.layout.positioning_ns(&arm, waiting.first, transfer);
+        Way { start, time }
     }
 
     /// Controller time of the command.

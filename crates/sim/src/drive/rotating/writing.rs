@@ -2,7 +2,7 @@
 //! that have to be on the medium.
 use super::cache::LookAhead;
 use super::layout::{Arm, Transfer};
-use super::{Arriving, Filling, Flushing, Passing, Rotating, Waiting};
+use super::{Arriving, Filling, Flushing, Held, Passing, Rotating, Waiting};
 use crate::drive::{AnsweredBy, Parts, Unflushed};
 use extant_block::Operation;
 
@@ -57,15 +57,10 @@ impl Rotating {
         let ready = waiting.arrival + self.overhead(&waiting, AnsweredBy::Medium);
         let start = self.start_of(&waiting, ready, self.now, &mut parts);
         let sectors = waiting.end - waiting.first;
-        let bus_start = (start + overhead.write_data_delay_ns).max(self.bus_free_at);
-        let bus_end = bus_start + overhead.preparation_ns + self.spec.cache.bus.write_ns(sectors);
-        self.bus_free_at = bus_end;
         self.arm.at = start + overhead.write_seek_delay_ns;
-        // The arm moves while the data come. The head may start as soon as no sector will come too
-        // late for it.
         let place = self.layout.place(waiting.first);
-        let sector = self.layout.media_ns(1, place.track).min(self.spec.cache.bus.write_ns(1));
-        let in_time = bus_end - (sectors - 1) * sector;
+        let in_time = self.fetch(&waiting, start, place.track);
+        // The arm moves while the data come.
         let arrival = self.layout.arrive(&self.arm, &place, Transfer::Write);
         let moved = self.arm.at + arrival.seek + arrival.settle;
         parts.overhead += overhead.write_seek_delay_ns;
@@ -79,6 +74,72 @@ impl Rotating {
         let end = self.arm.at + overhead.write_completion_ns;
         parts.overhead += overhead.write_completion_ns;
         self.finish(&waiting, end, parts, AnsweredBy::Medium);
+    }
+
+    /// Puts what is left of a write's data on the bus, for an arm that it has from `start` on.
+    /// Returns when the head may start over a track of that many sectors: as soon as no sector will
+    /// come too late for it.
+    fn fetch(&mut self, waiting: &Waiting, start: u64, track: u64) -> u64 {
+        let bus = self.spec.cache.bus;
+        let (held, medium) = (waiting.held, self.layout.media_ns(1, track));
+        let each = medium.min(bus.write_ns(1));
+        let held_in_time = held.at.saturating_sub(held.sectors.saturating_sub(1) * each);
+        let rest = waiting.end - waiting.first - held.sectors;
+        if rest == 0 {
+            return held_in_time;
+        }
+        let end = self.bus_end(waiting, start, rest);
+        self.bus_free_at = end;
+        let ahead = (rest - 1) * each + self.layout.media_ns(held.sectors, track);
+        held_in_time.max(end.saturating_sub(ahead))
+    }
+
+    /// When that many more sectors of a write are in the buffer, if the drive asks for them at
+    /// `from`.
+    fn bus_end(&self, waiting: &Waiting, from: u64, sectors: u64) -> u64 {
+        let overhead = &self.spec.overhead;
+        let (delay, preparation) = match waiting.held.sectors {
+            0 => (overhead.write_data_delay_ns, overhead.preparation_ns),
+            _ => (0, 0),
+        };
+        (from + delay).max(self.bus_free_at) + preparation + self.spec.cache.bus.write_ns(sectors)
+    }
+
+    /// When the first sector of a write is in the buffer, for an arm that it has from `start` on.
+    pub(super) fn first_data_at(&self, waiting: &Waiting, start: u64) -> u64 {
+        match waiting.held.sectors {
+            0 => {
+                let ready = waiting.arrival + self.overhead(waiting, AnsweredBy::Medium);
+                self.bus_end(waiting, ready.max(start), 1)
+            }
+            held => waiting.held.at.saturating_sub(self.spec.cache.bus.write_ns(held - 1)),
+        }
+    }
+
+    /// Lets the data of queued writes into the buffer while the arm works for another command, as
+    /// far as the segments for writes hold them: first those that the arm would take next. What
+    /// the arm is writing leaves the buffer meanwhile, and counts no more.
+    pub(super) fn fetch_ahead(&mut self) {
+        let cache = &self.spec.cache;
+        if cache.write_back || self.spec.queue_depth == 1 || self.waiting.is_empty() {
+            return;
+        }
+        let room = u64::from(cache.write_segments) * cache.segment_sectors;
+        let mut left = room - self.waiting.iter().map(|one| one.held.sectors).sum::<u64>();
+        while left > 0 {
+            let writes = self.waiting.iter().enumerate().filter(|(_, one)| {
+                one.held.sectors == 0 && one.command.operation == Operation::Write
+            });
+            let claims = writes.map(|(index, one)| (self.way(one).time, one.arrival, index));
+            let Some((_, _, index)) = claims.min() else { return };
+            let waiting = self.waiting[index];
+            let sectors = left.min(waiting.end - waiting.first);
+            let ready = waiting.arrival + self.overhead(&waiting, AnsweredBy::Medium);
+            let at = self.bus_end(&waiting, ready.max(self.now), sectors);
+            self.bus_free_at = at;
+            self.waiting[index].held = Held { sectors, at };
+            left -= sectors;
+        }
     }
 
     /// Has the arm write these sectors from where it is; of a write that did not come through the
