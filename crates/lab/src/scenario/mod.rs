@@ -58,7 +58,7 @@
 //! format          the volume of a file system, of today or of its preset's time
 //! results         what a file computes from its measures
 //! changes         other values than those of the file
-//! step            what steps do (files: single ones); parse and volumes: how a file says it
+//! step            what steps do (files: single ones); parse: how a file says it, room by room
 //! tree            trees by rule (names, sizes), and from a listing
 //! error           what goes wrong
 //! ```

@@ -1,24 +1,24 @@
 //! The table of steps, and how each is read from a scenario file.
 mod files;
+mod making;
+mod streams;
 mod volumes;
+mod walking;
 
 pub(in crate::scenario) use files::life as parse_life;
+pub use making::parse_tree;
 
-use super::{
-    Action, CutMoment, Detail, Direction, Durability, End, InodeOrder, MakeStyle, OnImage, Order,
-    Pattern, PlacedTree, Rows, Stages, Step, StreamAction, Survival, Task, Warmth,
-};
+use super::{Action, CutMoment, End, MakeStyle, OnImage, Step, Survival, Task};
 use crate::fields::{self, Result};
-use crate::quantity::SIZE_MAX;
 use crate::scenario::Workplace;
-use crate::scenario::tree::{
-    BlockTotal, ENTRIES_MAX, FlatOrder, FlatRule, SourceRule, TreeSpec, read_listing,
-};
+use crate::scenario::tree::TreeSpec;
 use extant_engine::preset::Policies;
 use extant_sim::drive::file::Section;
+use making::make;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use streams::{Walkway, stream};
+use walking::walk;
 
 /// A kind of step.
 pub struct StepKind {
@@ -111,7 +111,7 @@ pub static KINDS: &[StepKind] = &[
         "make-directories",
         &[&["at", "count", "names"]],
         "count directories side by side: at, count, names",
-        make_directories,
+        making::make_directories,
     ),
     on_filesystem(
         "create-files",
@@ -121,13 +121,13 @@ pub static KINDS: &[StepKind] = &[
         ],
         "count files of some size over directories: at, count, directories, size, size_max, names, \
          directory_names, order, stages",
-        create_files,
+        making::create_files,
     ),
     on_filesystem(
         "place-trees",
         &[&["trees"]],
         "trees onto an empty file system at once, without its drive: trees (at, tree, inodes)",
-        place_trees,
+        making::place_trees,
     ),
     on_filesystem(
         "place-files",
@@ -180,13 +180,13 @@ pub static KINDS: &[StepKind] = &[
         "tar",
         &[&["at", "to", "order", "chunk"], ROWS],
         "tar a tree to null (which only stats) or to zero: at, to, order, chunk, rows, cold",
-        tar,
+        walking::tar,
     ),
     on_filesystem(
         "diff",
         &[&["at", "with", "chunk"]],
         "compare two trees file by file: at, with, chunk",
-        diff,
+        walking::diff,
     ),
     on_filesystem(
         "remove",
@@ -302,18 +302,18 @@ pub static KINDS: &[StepKind] = &[
         "write until something ends it: as sequential, without direction",
         |s, x| stream(s, x, Walkway::Writer),
     ),
-    on_filesystem("ls", &[&["at", "long"]], "list a directory: at, long", list),
+    on_filesystem("ls", &[&["at", "long"]], "list a directory: at, long", walking::list),
     on_filesystem(
         "getdents",
         &[&["at", "buffer"]],
         "list a directory call by call: at, buffer",
-        getdents,
+        walking::getdents,
     ),
     on_filesystem(
         "open-program",
         &[&["at", "reads", "bytes"]],
         "a chain of dependent reads in a tree: at, reads, bytes",
-        program,
+        walking::program,
     ),
     on_anything("wait", &[END], "let time pass: for; or until a process ended: process", wait),
     on_filesystem("survey", &[], "write everything, and record where it lies", |_, _| {
@@ -418,230 +418,6 @@ fn chunk(section: &mut Section<'_>, default: u64) -> Result<u64> {
     Ok(fields::size(section, "chunk", 1..=CHUNK_MAX)?.unwrap_or(default))
 }
 
-fn order(section: &mut Section<'_>) -> Result<Order> {
-    let words = [("directory", Order::Directory), ("name", Order::Name), ("inode", Order::Inode)];
-    let words = [&words[..], &[("random", Order::Random)]].concat();
-    section.choice("order", &words, Order::Directory)
-}
-
-/// `rows`, and whether each of them is `cold`.
-fn rows(section: &mut Section<'_>) -> Result<Rows> {
-    let warmth = if section.flag("cold")? { Warmth::Cold } else { Warmth::AsItIs };
-    let words = [("whole", Rows::Whole), ("directories", Rows::Directories(warmth))];
-    let rows = section.choice("rows", &words, Rows::Whole)?;
-    match (rows, warmth) {
-        (Rows::Whole, Warmth::Cold) => Err(section.error("cold", "needs rows = \"directories\"")),
-        _ => Ok(rows),
-    }
-}
-
-fn make(
-    section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
-    style: MakeStyle,
-) -> Result<Action> {
-    let at = fields::path(section, "at")?;
-    let tree = named_or_own_tree(section, surroundings)?;
-    Ok(Action::Make { at, tree, style, stages: files::stages(section)? })
-}
-
-/// `tree`: the name of one, or a table.
-fn named_or_own_tree(
-    section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
-) -> Result<TreeSpec> {
-    let is_name = section.find("tree").is_some_and(|value| value.get_ref().is_str());
-    if is_name {
-        let name = fields::text(section, "tree")?;
-        let known = || match surroundings.trees.is_empty() {
-            true => "there are none".to_owned(),
-            false => format!(
-                "known are {}",
-                surroundings.trees.keys().cloned().collect::<Vec<_>>().join(", ")
-            ),
-        };
-        let found = surroundings.trees.get(&name).cloned();
-        found.ok_or_else(|| section.error("tree", format!("unknown tree {name:?}: {}", known())))
-    } else {
-        let mut tree = section.section("tree")?;
-        let spec = parse_tree(&mut tree, surroundings.folder)?;
-        tree.finish()?;
-        Ok(spec)
-    }
-}
-
-/// A tree: its `rule`, and the keys of that rule.
-pub fn parse_tree(section: &mut Section<'_>, folder: &Path) -> Result<TreeSpec> {
-    #[derive(Clone, Copy)]
-    enum Rule {
-        Source,
-        Flat,
-        Listing,
-    }
-    let rules = [("source", Rule::Source), ("flat", Rule::Flat), ("listing", Rule::Listing)];
-    if !section.has("rule") {
-        return Err(section.error("rule", "is missing; there are source, flat, listing"));
-    }
-    match section.choice("rule", &rules, Rule::Source)? {
-        Rule::Source => source_rule(section).map(TreeSpec::Source),
-        Rule::Flat => flat_rule(section, "files", "directories").map(TreeSpec::Flat),
-        Rule::Listing => {
-            let file = fields::text(section, "file")?;
-            let tree = read_listing(&folder.join(file));
-            tree.map(|tree| TreeSpec::Listing(Arc::new(tree)))
-                .map_err(|error| section.error("file", error.to_string()))
-        }
-    }
-}
-
-fn source_rule(section: &mut Section<'_>) -> Result<SourceRule> {
-    let files = required_count(section, "files", 0..=ENTRIES_MAX)?;
-    let directories = section.whole_within("directories", 0..=ENTRIES_MAX, Some(files / 17))?;
-    // A kernel tree of 2001 has 13.2 KB a file.
-    let bytes = fields::size(section, "bytes", 0..=SIZE_MAX)?.unwrap_or(files * 13_200);
-    let empty = section.whole_within("empty", 0..=files, Some(0))?;
-    let blocks = fields::count(section, "blocks", 1..=1 << 40)?;
-    let block_size = fields::size(section, "block_size", 1024..=65536)?;
-    let blocks = match (blocks, block_size) {
-        (Some(blocks), Some(size)) => Some(BlockTotal { blocks, block_size: size as u32 }),
-        (None, None) => None,
-        _ => {
-            return Err(section.error("blocks", "goes with block_size, and block_size with blocks"));
-        }
-    };
-    Ok(SourceRule { files, directories, empty, bytes, blocks })
-}
-
-/// Whether a pattern makes names that a directory can hold.
-fn name_pattern(section: &mut Section<'_>, key: &str, default: &str) -> Result<String> {
-    let pattern = section.optional_text(key)?.unwrap_or(default);
-    match pattern.is_empty() || pattern.contains(['/', '\0']) || pattern.len() > 200 {
-        true => Err(section
-            .error(key, "has to be a file's name of at most 200 letters, with %d for its number")),
-        false => Ok(pattern.to_owned()),
-    }
-}
-
-fn flat_rule(
-    section: &mut Section<'_>,
-    files_key: &str,
-    directories_key: &str,
-) -> Result<FlatRule> {
-    let most = ENTRIES_MAX;
-    let files = required_count(section, files_key, 0..=most)?;
-    let directories = section.whole_within(directories_key, 0..=most, Some(0))?;
-    let size = fields::size(section, "size", 0..=SIZE_MAX)?.unwrap_or(0);
-    let size_max = fields::size(section, "size_max", size..=SIZE_MAX)?.unwrap_or(size);
-    let orders = [("by-directory", FlatOrder::ByDirectory), ("round-robin", FlatOrder::RoundRobin)];
-    Ok(FlatRule {
-        files,
-        directories,
-        bytes: (size, size_max),
-        directory_name: name_pattern(section, "directory_names", "dir-%d")?,
-        file_name: name_pattern(section, "names", "file-%d")?,
-        order: section.choice("order", &orders, FlatOrder::ByDirectory)?,
-    })
-}
-
-fn make_directories(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let rule = FlatRule {
-        files: 0,
-        directories: required_count(section, "count", 1..=ENTRIES_MAX)?,
-        bytes: (0, 0),
-        directory_name: name_pattern(section, "names", "dir-%d")?,
-        file_name: String::new(),
-        order: FlatOrder::ByDirectory,
-    };
-    Ok(Action::Make {
-        at: fields::path(section, "at")?,
-        tree: TreeSpec::Flat(rule),
-        style: MakeStyle::Plain,
-        stages: Stages::All,
-    })
-}
-
-fn create_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    Ok(Action::Make {
-        at: fields::path(section, "at")?,
-        tree: TreeSpec::Flat(flat_rule(section, "count", "directories")?),
-        style: MakeStyle::Plain,
-        stages: files::stages(section)?,
-    })
-}
-
-fn place_trees(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
-    let tables = section.sections("trees")?;
-    if tables.is_empty() {
-        return Err(section.error("trees", "is missing, or has no tree"));
-    }
-    let mut trees: Vec<PlacedTree> = Vec::new();
-    for mut table in tables {
-        let at = fields::path(&mut table, "at")?;
-        let name = at.trim_matches('/');
-        if name.is_empty()
-            || name.contains('/')
-            || trees.iter().any(|other| other.at.trim_matches('/') == name)
-        {
-            return Err(table.error(
-                "at",
-                "has to be one name at the top, such as \"/usr\", that no other tree has",
-            ));
-        }
-        let orders = [
-            ("in-order", InodeOrder::InOrder),
-            ("by-directory", InodeOrder::ByDirectory),
-            ("near-parents", InodeOrder::NearParents),
-            ("in-group", InodeOrder::InGroup),
-            ("scattered", InodeOrder::Scattered),
-        ];
-        trees.push(PlacedTree {
-            at,
-            tree: named_or_own_tree(&mut table, surroundings)?,
-            inodes: table.choice("inodes", &orders, InodeOrder::InOrder)?,
-        });
-        table.finish()?;
-    }
-    Ok(Action::PlaceTrees { trees })
-}
-
-fn walk(section: &mut Section<'_>, surroundings: &Surroundings<'_>, task: Task) -> Result<Action> {
-    Ok(Action::Walk {
-        at: fields::path(section, "at")?,
-        task,
-        order: order(section)?,
-        chunk: if task == Task::Read { chunk(section, CHUNK_DEFAULT)? } else { CHUNK_DEFAULT },
-        end: end(section, surroundings)?,
-        rows: rows(section)?,
-    })
-}
-
-fn tar(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let at = fields::path(section, "at")?;
-    // GNU tar notices /dev/null, and then reads no file.
-    let targets = [("null", Task::Stat), ("zero", Task::Archive)];
-    if !section.has("to") {
-        return Err(
-            section.error("to", "is missing; there are null, which reads no file, and zero")
-        );
-    }
-    Ok(Action::Walk {
-        at,
-        task: section.choice("to", &targets, Task::Stat)?,
-        order: order(section)?,
-        chunk: chunk(section, 10 << 10)?,
-        end: None,
-        rows: rows(section)?,
-    })
-}
-
-fn diff(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    Ok(Action::Diff {
-        at: fields::path(section, "at")?,
-        with: fields::path(section, "with")?,
-        chunk: fields::size(section, "chunk", 1..=CHUNK_MAX)?,
-    })
-}
-
 fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
     let policies = match section.optional_text("preset")? {
         None => None,
@@ -652,27 +428,6 @@ fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
         ),
     };
     Ok(Action::Remount { policies })
-}
-
-fn list(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    let detail = if section.flag("long")? { Detail::Long } else { Detail::Names };
-    Ok(Action::List { at: fields::path(section, "at")?, detail })
-}
-
-fn getdents(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    Ok(Action::Getdents {
-        at: fields::path(section, "at")?,
-        // A buffer has to hold the longest name.
-        buffer_bytes: fields::size(section, "buffer", 280..=16 << 20)?.unwrap_or(4096) as u32,
-    })
-}
-
-fn program(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
-    Ok(Action::Program {
-        at: fields::path(section, "at")?,
-        reads: required_count(section, "reads", 1..=COUNT_MAX)?,
-        bytes: fields::size(section, "bytes", 1..=CHUNK_MAX)?.unwrap_or(4096),
-    })
 }
 
 fn wait(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
@@ -718,80 +473,4 @@ fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Opt
 fn required_end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<End> {
     let found = end(section, surroundings)?;
     found.ok_or_else(|| section.error("for", "is missing, and so is process"))
-}
-
-/// The kinds of streams that the file tells apart.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Walkway {
-    Sequential,
-    Random,
-    Stride,
-    Writer,
-}
-
-fn pattern(section: &mut Section<'_>, walkway: Walkway) -> Result<Pattern> {
-    let size = |section: &mut Section<'_>, key| fields::size(section, key, 1..=SIZE_MAX);
-    Ok(match walkway {
-        Walkway::Sequential | Walkway::Writer => Pattern::Sequential,
-        Walkway::Random => size(section, "near")?.map_or(Pattern::Random, Pattern::Near),
-        Walkway::Stride => {
-            let stride = size(section, "stride")?;
-            Pattern::Stride(fields::required(section, "stride", stride)?)
-        }
-    })
-}
-
-fn direction(section: &mut Section<'_>, walkway: Walkway) -> Result<Direction> {
-    let directions = [("read", Direction::Read), ("write", Direction::Write)];
-    match walkway {
-        Walkway::Writer => Ok(Direction::Write),
-        _ if !section.has("direction") => {
-            Err(section.error("direction", "is missing; there are read, write"))
-        }
-        _ => section.choice("direction", &directions, Direction::Read),
-    }
-}
-
-fn stream(
-    section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
-    walkway: Walkway,
-) -> Result<Action> {
-    let path = match surroundings.workplace {
-        Workplace::Filesystem(_) => Some(fields::path(section, "path")?),
-        Workplace::Drive(_) if section.has("path") => {
-            return Err(section.error("path", "cannot be on a bare drive, which has no files"));
-        }
-        Workplace::Drive(_) => None,
-    };
-    let default = if walkway == Walkway::Writer { 1 << 20 } else { 4096 };
-    let chunk = chunk(section, default)?;
-    let size = |section: &mut Section<'_>, key, least| fields::size(section, key, least..=SIZE_MAX);
-    let bytes = size(section, "bytes", 1)?;
-    let count = match fields::count(section, "count", 1..=COUNT_MAX)? {
-        Some(_) if bytes.is_some() => return Err(section.error("count", "cannot be with bytes")),
-        count => count.or(bytes.map(|bytes| bytes.div_ceil(chunk))),
-    };
-    let end = end(section, surroundings)?;
-    if count.is_none() && end.is_none() {
-        return Err(section.error(
-            "bytes",
-            "is missing; so are count, for and process, and something has to end the step",
-        ));
-    }
-    let direction = direction(section, walkway)?;
-    let durability = if section.flag("synced")? { Durability::Synced } else { Durability::Cached };
-    Ok(Action::Stream(StreamAction {
-        path,
-        direction,
-        pattern: pattern(section, walkway)?,
-        chunk,
-        count,
-        offset: size(section, "offset", 0)?.unwrap_or(0),
-        span: size(section, "span", chunk)?,
-        streams: section.whole_within("streams", 1..=64, Some(1))? as u32,
-        rate: size(section, "rate", 1)?,
-        durability,
-        end,
-    }))
 }

@@ -1,10 +1,10 @@
 //! Steps about single files, and how files are chosen.
-use super::{
-    CHUNK_DEFAULT, COUNT_MAX, SIZE_MAX, Surroundings, chunk, named_or_own_tree, order,
-    required_count,
-};
+use super::making::named_or_own_tree;
+use super::walking::order;
+use super::{CHUNK_DEFAULT, COUNT_MAX, Surroundings, chunk, required_count};
 use crate::ageing;
 use crate::fields::{self, Result};
+use crate::quantity::SIZE_MAX;
 use crate::scenario::step::{
     Action, AgeAction, Among, Deed, Durability, Number, Renewal, Skew, Stages, Targets, Which,
 };

@@ -1,8 +1,11 @@
 //! Steps about a file system as a whole: what is laid on it, how full it is made, how it is
 //! checked.
-use super::{ENTRIES_MAX, SIZE_MAX, Surroundings, name_pattern, required_count};
+use super::making::name_pattern;
+use super::{Surroundings, required_count};
 use crate::fields::{self, Result};
+use crate::quantity::SIZE_MAX;
 use crate::scenario::step::{Action, Filling, PlacedFiles, Problems};
+use crate::scenario::tree::ENTRIES_MAX;
 use extant_inspect::ReadOrder;
 use extant_sim::drive::file::Section;
 use std::num::NonZeroU32;
