@@ -12,8 +12,8 @@
 //! member   = sum | operand | figure "(" operand ")" | "calls" process kind
 //! ```
 //! A name is a word, or any text in single quotes; one that ends with `*` means all that begin so.
-//! `measure a` is the time of that row: of several copies from the first start to the last end.
-//! In a summary it is each copy's own.
+//! `measure a` is the time of that row: of several copies that in which any of them was in it. In a
+//! summary it is each copy's own.
 //!
 //! Values are exact fractions of whole numbers, with their unit: seconds to some power, and bytes.
 //! Nothing is rounded before the end, and no floating point takes part.
@@ -28,7 +28,7 @@ mod parse;
 mod ratio;
 
 pub use evaluate::evaluate;
-pub use parse::{Named, parse};
+pub use parse::{Count, Named, parse};
 pub use ratio::Ratio;
 
 /// What a value is measured in: seconds and bytes, each to a power.

@@ -75,7 +75,7 @@ fn results_are_what_the_rows_give() {
         ("twice", "2 * (result ratio - 0.5) + 1"),
         ("slowest", "max(calls readers read)"),
         ("reads", "count(calls readers read)"),
-        ("looks", "time(step look of readers)"),
+        ("looks", "max(time(step look of readers))"),
         ("nothing", "measure cold / (measure cold - measure cold)"),
         ("after nothing", "result nothing + 1"),
     ];
@@ -90,6 +90,7 @@ fn results_are_what_the_rows_give() {
     cold.sort_by(f64::total_cmp);
     assert_eq!((cold.len(), own("pass ").len()), (3, 6));
     let ratio = seconds(row("make, sync").elapsed_ns) / seconds(row("cold").elapsed_ns);
+    let looks = report.steps.iter().filter(|step| step.label == "look");
     let expected = [
         ("ratio", ratio, ""),
         ("written", row("make, sync").traffic.bytes_written as f64 / 1e6, ""),
@@ -100,7 +101,7 @@ fn results_are_what_the_rows_give() {
         ("rows", 6.0, ""),
         ("second", seconds(row("pass 1").elapsed_ns), "s"),
         ("twice", 2.0 * (ratio - 0.5) + 1.0, ""),
-        ("looks", seconds(report.step("look").unwrap().elapsed_ns), "s"),
+        ("looks", looks.map(|step| seconds(step.elapsed_ns)).fold(0.0, f64::max), "s"),
     ];
     for (name, value, unit) in expected {
         let found = report.result(name).unwrap();

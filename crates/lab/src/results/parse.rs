@@ -373,12 +373,12 @@ impl Expression {
             Expression::Number(..) | Expression::Result(_) => {}
             Expression::Negative(inner) => inner.each_name(visit),
             Expression::Both(_, both) => both.iter().for_each(|one| one.each_name(visit)),
-            Expression::Figure(_, row) => visit(Named::Row(row)),
+            Expression::Figure(_, row) => visit(Named::Row(row, Count::One)),
             Expression::Summary(_, members) => {
                 for member in members {
                     match member {
                         Member::Value(value) => value.each_name(visit),
-                        Member::Rows(_, row) => visit(Named::Row(row)),
+                        Member::Rows(_, row) => visit(Named::Row(row, Count::Any)),
                         Member::Calls { process, .. } => visit(Named::Process(process)),
                     }
                 }
@@ -387,10 +387,19 @@ impl Expression {
     }
 }
 
+/// How many rows a name may mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Count {
+    /// One, whose figure is the value.
+    One,
+    /// Any number: they are summed up.
+    Any,
+}
+
 /// What an expression names.
 pub enum Named<'a> {
-    /// Rows.
-    Row(&'a Row),
+    /// Rows, and how many there may be.
+    Row(&'a Row, Count),
     /// A process.
     Process(&'a str),
 }

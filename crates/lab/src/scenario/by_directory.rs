@@ -26,20 +26,23 @@ impl Worker {
                 world.mounts[self.mount()?].reopen(None)?;
             }
             let (started, before) = (self.mark(), std::mem::take(&mut self.work));
+            let name = directory.rsplit('/').next().unwrap_or(&directory);
+            let name = format!("{}: {name}", self.path(label));
+            let key = self.enter_row(&name, started, Joining::None);
             let outcome = self.walk(&directory, *task, *order, *chunk, *end);
             let ended = self.mark();
-            let name = directory.rsplit('/').next().unwrap_or(&directory);
+            self.leave_row(&key);
             let row = Measure {
                 process: world.process(self.process).name.clone(),
                 copy: Some(self.copy),
-                measure: format!("{}: {name}", self.path(label)),
+                measure: name,
                 started_ns: started.ns,
                 elapsed_ns: ended.ns - started.ns,
                 traffic: ended.traffic.since(&started.traffic),
                 work: self.work,
             };
             self.work = self.work.and(&before);
-            self.rows.add(row, (started, ended), Joining::None);
+            self.rows.add(row, key, Joining::None);
             outcome?;
         }
         Ok(())

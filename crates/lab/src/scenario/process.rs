@@ -3,7 +3,7 @@
 //! *Invariants*: every call of the engine goes through [`Worker::call`], which times it, and ends
 //! the process when another has failed.
 use super::mount::InUse;
-use super::rows::{Joining, Mark, MeasuredRows, StagesDone};
+use super::rows::{Joining, Mark, MeasuredRows, RowKey, StagesDone};
 use super::step::{Action, End, Rows, Step};
 use super::tree::{Tree, TreeSpec};
 use super::world::{World, tree_key};
@@ -99,8 +99,10 @@ pub(super) struct Finished {
     pub(super) report: ProcessReport,
     pub(super) steps: Vec<StepReport>,
     pub(super) measures: Vec<Measure>,
-    /// When each of them began and ended.
-    pub(super) marks: Vec<(Mark, Mark)>,
+    /// The key of each of them.
+    pub(super) keys: Vec<RowKey>,
+    /// The number of the process.
+    pub(super) process: usize,
     /// `None`: it came to its end, or stopped for another's error.
     pub(super) error: Option<ScenarioError>,
 }
@@ -169,7 +171,8 @@ impl Worker {
             },
             steps: self.steps.into_values().collect(),
             measures: self.rows.measures,
-            marks: self.rows.marks,
+            keys: self.rows.keys,
+            process: self.process,
             error: error.flatten(),
         }
     }
@@ -190,14 +193,17 @@ impl Worker {
             let before = self.steps.len();
             let path = vec![number as u32 + 1];
             let at = self.mark();
-            self.step(step, &path)?;
             let name = step.measure.as_deref().map(|name| self.path(name));
-            if let (Some(name), Some(report)) = (&name, self.steps.get(&path))
+            let row = name.as_deref().map(|name| self.enter_row(name, at, Joining::Neighbour));
+            let outcome = self.step(step, &path);
+            if let Some(row) = &row {
+                self.leave_row(row);
+            }
+            outcome?;
+            if let (Some(name), Some(row), Some(report)) = (&name, row, self.steps.get(&path))
                 && self.steps.len() > before
             {
-                let row = measure(name, report, at.ns);
-                let now = self.mark();
-                self.rows.add(row, (at, now), Joining::Neighbour);
+                self.rows.add(measure(name, report, at.ns), row, Joining::Neighbour);
             } else {
                 self.rows.close();
             }
@@ -215,6 +221,8 @@ impl Worker {
         let (started_ns, before) = (world.time.settled(), world.drives[drive].traffic());
         let (work, listings) = (std::mem::take(&mut self.work), std::mem::take(&mut self.listings));
         let at = self.mark();
+        let name = step.measure.as_deref().filter(|_| path.len() > 1).map(|name| self.path(name));
+        let row = name.as_deref().map(|name| self.enter_row(name, at, Joining::Name));
         let result = match &step.action {
             Action::Repeat { count, steps } => self.repeat(*count, steps, path),
             Action::Until { end, steps } => self.until(*end, steps, path),
@@ -222,25 +230,34 @@ impl Worker {
         };
         let elapsed_ns = world.time.settled() - started_ns;
         let traffic = world.drives[drive].traffic().since(&before);
-        if let Some(name) = &step.measure
-            && path.len() > 1
-        {
+        if let (Some(measure), Some(key)) = (name, row) {
             let row = Measure {
                 process: self.entry().name.clone(),
                 copy: Some(self.copy),
-                measure: self.path(name),
+                measure,
                 started_ns,
                 elapsed_ns,
                 traffic,
                 work: self.work,
             };
-            let now = self.mark();
-            self.rows.add(row, (at, now), Joining::Name);
+            self.leave_row(&key);
+            self.rows.add(row, key, Joining::Name);
         }
         self.record(step, path, started_ns, elapsed_ns, traffic);
         self.work = work.and(&self.work);
         self.listings = listings;
         result
+    }
+
+    /// A row of this name begins, or goes on.
+    pub(super) fn enter_row(&mut self, name: &str, now: Mark, joining: Joining) -> RowKey {
+        let key = self.rows.begin(name, joining);
+        self.world.enter_row(self.process, key.clone(), now);
+        key
+    }
+
+    pub(super) fn leave_row(&self, key: &RowKey) {
+        self.world.leave_row(self.process, key.clone(), self.mark());
     }
 
     fn explain(&self, step: &Step, stop: Stop) -> Option<ScenarioError> {

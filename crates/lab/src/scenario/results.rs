@@ -2,7 +2,7 @@
 use super::ProcessEntry;
 use super::step::{Action, Rows, Step, each_step};
 use crate::fields::{self, Result};
-use crate::results::{Named, ResultEntry, Row, RowKind, parse};
+use crate::results::{Count, Named, ResultEntry, Row, RowKind, parse};
 use extant_sim::drive::file::Section;
 
 /// No scenario has more results.
@@ -30,7 +30,10 @@ pub(super) fn parse_results(
         let mut unknown = None;
         expression.each_name(&mut |named| {
             let found = match named {
-                Named::Row(row) => unknown_row(row, processes),
+                Named::Row(row, count) => unknown_row(row, processes).or_else(|| match count {
+                    Count::One => ambiguous(row, processes),
+                    Count::Any => None,
+                }),
                 Named::Process(process) => unknown_process(process, processes),
             };
             unknown = unknown.take().or(found);
@@ -81,6 +84,31 @@ fn unknown_row(row: &Row, processes: &[ProcessEntry]) -> Option<String> {
                 false => Some(format!("unknown {kind} {:?}: {known}", row.name)),
             }
         }
+    }
+}
+
+/// Why a row that is wanted alone is one of several; `None` if nothing shows that it is.
+fn ambiguous(row: &Row, processes: &[ProcessEntry]) -> Option<String> {
+    let has_it = |process: &&ProcessEntry| {
+        let mut is_found = false;
+        each_step(&process.steps, &mut |step| {
+            is_found |= names(step, row.kind).iter().any(|pattern| may_be(pattern, &row.name));
+        });
+        is_found && row.process.as_ref().is_none_or(|it| *it == process.name)
+    };
+    let found: Vec<&ProcessEntry> = processes.iter().filter(has_it).collect();
+    match &found[..] {
+        [_, _, ..] => {
+            let names: Vec<&str> = found.iter().map(|process| process.name.as_str()).collect();
+            let names = names.join(", ");
+            Some(format!("{:?} is in processes {names}: of PROCESS says in which", row.name))
+        }
+        // Copies have a row together for a measure, and none for a step.
+        [one] if one.copies > 1 && row.kind == RowKind::Step => Some(format!(
+            "{:?} is a step of {} copies of {}: max(..) or another makes them one",
+            row.name, one.copies, one.name
+        )),
+        _ => None,
     }
 }
 

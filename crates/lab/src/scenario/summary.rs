@@ -1,6 +1,7 @@
 //! The report of a run, from what its processes and drives gave.
 use super::machine::queue;
 use super::process::Finished;
+use super::rows::RowKey;
 use super::time::Time;
 use super::world::{Medium, World};
 use super::{Data, DriveEntry, FilesystemEntry, Origin};
@@ -14,6 +15,7 @@ use extant_chart::Figure;
 use extant_engine::read_superblock;
 use extant_sim::device::{Activity, TraceKeeping};
 use extant_sim::random;
+use std::collections::BTreeMap;
 
 pub(super) fn report(
     world: &World,
@@ -54,8 +56,7 @@ pub(super) fn report(
     };
     for copies in finished.chunk_by(|one, other| one.report.name == other.report.name) {
         if let [first, _, ..] = copies {
-            let rows = 0..first.measures.len();
-            report.measures.extend(rows.filter_map(|row| together(copies, row)));
+            report.measures.extend(together(world, first.process, copies));
         }
         for one in copies {
             report.processes.push(one.report.clone());
@@ -67,26 +68,32 @@ pub(super) fn report(
     report
 }
 
-/// A row of all copies of a process: from the first start to the last end. `None` where each copy
-/// has a name of its own for it.
-fn together(copies: &[Finished], row: usize) -> Option<Measure> {
-    let name = &copies[0].measures[row].measure;
-    let rows = || copies.iter().filter_map(|one| one.measures.get(row));
-    if rows().any(|row| row.measure != *name) {
-        return None;
+/// The rows of all copies of a process, in the order of the first copy that has each: the time in
+/// which any of them was in it. A row that one copy alone has is none.
+fn together(world: &World, process: usize, copies: &[Finished]) -> Vec<Measure> {
+    let mut rows: Vec<(&RowKey, Measure, usize)> = Vec::new();
+    let mut places: BTreeMap<&RowKey, usize> = BTreeMap::new();
+    for (key, own) in copies.iter().flat_map(|copy| copy.keys.iter().zip(&copy.measures)) {
+        let place = *places.entry(key).or_insert(rows.len());
+        match rows.get_mut(place) {
+            Some((_, row, count)) => {
+                row.work = row.work.and(&own.work);
+                *count += 1;
+            }
+            None => rows.push((key, Measure { copy: None, ..own.clone() }, 1)),
+        }
     }
-    let marks = || copies.iter().filter_map(|one| one.marks.get(row));
-    let first = marks().map(|(start, _)| *start).min_by_key(|mark| mark.ns);
-    let last = marks().map(|(_, end)| *end).max_by_key(|mark| mark.ns);
-    let mut measure = copies[0].measures[row].clone();
-    measure.copy = None;
-    if let (Some(first), Some(last)) = (first, last) {
-        measure.started_ns = first.ns;
-        measure.elapsed_ns = last.ns - first.ns;
-        measure.traffic = last.traffic.since(&first.traffic);
-    }
-    measure.work = rows().skip(1).fold(measure.work, |work, other| work.and(&other.work));
-    Some(measure)
+    let shared = rows.into_iter().filter(|(_, _, count)| *count > 1);
+    shared
+        .map(|(key, mut row, _)| {
+            if let Some(all) = world.together(process, key.clone()) {
+                row.started_ns = all.started_ns;
+                row.elapsed_ns = all.elapsed_ns;
+                row.traffic = all.traffic;
+            }
+            row
+        })
+        .collect()
 }
 
 /// Maps of the file systems, where they were drawn.

@@ -1,8 +1,9 @@
 //! What the processes of a run share.
 //!
-//! *Locking*: `alive` is short, and waited for with `ended`; `gone` and `lives` are short, and no
-//! other lock is taken with them held.
+//! *Locking*: `alive` is short, and waited for with `ended`; `gone`, `rows` and `lives` are short,
+//! and no other lock is taken with them held.
 use super::mount::Mount;
+use super::rows::{Mark, RowKey, SharedRows, Together};
 use super::time::Time;
 use super::tree::{Tree, TreeSpec};
 use super::{ProcessEntry, Scenario};
@@ -76,6 +77,8 @@ pub(super) struct World {
     cuts: Vec<AtomicU32>,
     /// Numbers of files that steps took away from their trees, by the trees' places.
     gone: ShortLock<BTreeMap<String, BTreeSet<u32>>>,
+    /// Rows of processes with several copies.
+    rows: ShortLock<SharedRows>,
     /// Lives of file systems between two steps that go on with them.
     lives: ShortLock<BTreeMap<String, Life>>,
 }
@@ -95,6 +98,7 @@ impl World {
             alive: ShortLock::new(alive),
             stopped: AtomicBool::new(false),
             gone: ShortLock::new(BTreeMap::new()),
+            rows: ShortLock::new(SharedRows::default()),
             lives: ShortLock::new(BTreeMap::new()),
             cuts: drives.iter().map(|_| AtomicU32::new(0)).collect(),
             scenario,
@@ -144,6 +148,25 @@ impl World {
     /// The tree at this place is made again.
     pub(super) fn give_back(&self, place: &str) {
         self.gone.lock().remove(place);
+    }
+
+    /// A copy of a process begins a part of a row.
+    pub(super) fn enter_row(&self, process: usize, key: RowKey, now: Mark) {
+        if self.process(process).copies > 1 {
+            self.rows.lock().enter((process, key), now);
+        }
+    }
+
+    /// A copy of a process ends it.
+    pub(super) fn leave_row(&self, process: usize, key: RowKey, now: Mark) {
+        if self.process(process).copies > 1 {
+            self.rows.lock().leave((process, key), now);
+        }
+    }
+
+    /// What the copies of a process did together in a row; `None` where there is one copy.
+    pub(super) fn together(&self, process: usize, key: RowKey) -> Option<Together> {
+        self.rows.lock().get(&(process, key))
     }
 
     /// The life of that name, for a step to go on with it.
