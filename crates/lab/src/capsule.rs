@@ -10,6 +10,8 @@ use extant_sim::random;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use toml::de::{DeTable, DeValue};
@@ -352,11 +354,18 @@ fn source(word: &str) -> Result<(String, PathBuf)> {
 fn text_of(path: &Path, word: &str) -> Result<String> {
     let failed = |wrong: std::io::Error| error(format!("{word}: {wrong}"));
     let found = std::fs::metadata(path).map_err(failed)?;
-    if !found.is_file() || found.len() > FILE_BYTES_MAX {
+    let mut bytes = Vec::new();
+    if found.is_file() {
+        let read = File::open(path).and_then(|file| {
+            // One byte more shows that it is too long, whatever its length is said to be.
+            file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+        });
+        read.map_err(failed)?;
+    }
+    if !found.is_file() || bytes.len() as u64 > FILE_BYTES_MAX {
         let words = format!("{word}: is no file of at most {FILE_BYTES_MAX} bytes");
         return Err(error(words));
     }
-    let bytes = std::fs::read(path).map_err(failed)?;
     String::from_utf8(bytes).map_err(|_| {
         error(format!("{word}: is not text; a capsule holds texts only (of a tar file: tar tvf)"))
     })

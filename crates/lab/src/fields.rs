@@ -2,8 +2,26 @@
 //! inside a volume.
 use crate::quantity;
 use extant_sim::drive::file::{FileError, Section};
+use std::fs::File;
+use std::io::Read;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use toml::de::DeValue;
+
+/// What a text file holds, if that is not more than `most` bytes. No more is read, whatever the
+/// file says of its length: of a device it is 0.
+///
+/// # Errors
+/// What is wrong, as the end of a sentence.
+pub fn contents(path: &Path, most: u64) -> std::result::Result<String, String> {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut text));
+    read.map_err(|error| error.to_string())?;
+    if text.len() as u64 > most {
+        return Err(format!("has more than {most} bytes"));
+    }
+    String::from_utf8(text).map_err(|_| "is not text".to_owned())
+}
 
 /// The result of reading a key.
 pub type Result<T> = std::result::Result<T, FileError>;

@@ -408,6 +408,29 @@ fn what_is_wrong_with_a_file_is_one_line_with_its_place() {
     }
 }
 
+/// A device that says it has no bytes, and never ends.
+#[test]
+fn what_has_no_end_is_refused_at_its_limit() {
+    let folder = Scratch::new("extant-lab-endless");
+    let out = folder.join("out.capsule").display().to_string();
+    let commands = [
+        &["lab", "run", "/dev/zero"][..],
+        &["lab", "age", "/dev/zero"],
+        &["lab", "run", "read-cold", "--drive", "/dev/zero"],
+        &["lab", "capsule", "/dev/zero", "--to", &out],
+    ];
+    for words in commands {
+        let (code, line) = failure(words);
+        assert_eq!(code, 1, "{line}");
+        assert!(
+            line.contains("/dev/zero: has more than") || line.contains("is too long"),
+            "{line}"
+        );
+    }
+    let (code, line) = failure(&["lab", "capsule", "verify", "/dev/zero"]);
+    assert!(code == 1 && line.contains("/dev/zero: is longer than"), "{line}");
+}
+
 #[test]
 fn unknown_names_on_the_command_line_are_wrong_usage() {
     let wrong: [&[&str]; 7] = [

@@ -31,11 +31,7 @@ pub(super) fn text(path: &Path) -> Result<String> {
         key: String::new(),
         reason,
     };
-    let length = std::fs::metadata(path).map_err(|error| whole(error.to_string()))?.len();
-    if length > FILE_BYTES_MAX {
-        return Err(whole(format!("has {length} bytes; it can have at most {FILE_BYTES_MAX}")));
-    }
-    std::fs::read_to_string(path).map_err(|error| whole(error.to_string()))
+    fields::contents(path, FILE_BYTES_MAX).map_err(whole)
 }
 
 /// The profile of that name: a built-in one, or else a file.

@@ -2,7 +2,9 @@
 use super::changes::{Changes, merge};
 use super::format::parse_format;
 use super::results::parse_results;
-use super::step::{Action, End, Surroundings, each_step, parse_life, parse_steps, parse_tree};
+use super::step::{
+    Action, End, Surroundings, each_step, parse_life, parse_steps, parse_tree, runs,
+};
 use super::tree::TreeSpec;
 use super::{
     Aged, BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry,
@@ -24,6 +26,8 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 const SESSION_BYTES_MAX: u64 = 256 << 20;
 /// No scenario has more drives, file systems, or processes.
 const ENTRIES_MAX: usize = 1024;
+/// No scenario runs more steps, each run of one in a `repeat` counted.
+const STEP_RUNS_MAX: u64 = 1_000_000_000;
 /// Memory of a machine when the file says nothing.
 const MEMORY_DEFAULT: u64 = 256 << 20;
 /// All file systems together have no more memory than this.
@@ -56,15 +60,7 @@ fn whole(file: &str, reason: String) -> FileError {
 /// One line: file, line, key, reason.
 pub fn load(path: &Path) -> Result<Scenario> {
     let name = path.display().to_string();
-    let failed = |error: std::io::Error| whole(&name, error.to_string());
-    let length = std::fs::metadata(path).map_err(failed)?.len();
-    if length > FILE_BYTES_MAX {
-        return Err(whole(
-            &name,
-            format!("has {length} bytes; a scenario has at most {FILE_BYTES_MAX}"),
-        ));
-    }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = fields::contents(path, FILE_BYTES_MAX).map_err(|reason| whole(&name, reason))?;
     parse(&name, &text, path.parent().unwrap_or(Path::new("")))
 }
 
@@ -215,8 +211,8 @@ fn parse_model(table: &mut Section<'_>, name: &str, folder: &Path) -> Result<Dri
     let preset = PRESETS.iter().find(|preset| preset.name == model);
     let text = match preset {
         Some(preset) => preset.text.to_owned(),
-        None => std::fs::read_to_string(folder.join(&model))
-            .map_err(|error| table.error("model", error.to_string()))?,
+        None => fields::contents(&folder.join(&model), FILE_BYTES_MAX)
+            .map_err(|reason| table.error("model", format!("{model}: {reason}")))?,
     };
     let Ok(base) = DeTable::parse(&text) else {
         return Ok(spec);
@@ -317,11 +313,7 @@ fn parse_aged(table: &mut Section<'_>, folder: &Path) -> Result<Option<Aged>> {
             let path = folder.join(name);
             let failed =
                 |reason: String| aged.error("session", format!("{}: {reason}", path.display()));
-            let length = std::fs::metadata(&path).map_err(|error| failed(error.to_string()))?.len();
-            if length > SESSION_BYTES_MAX {
-                return Err(failed(format!("has more than {SESSION_BYTES_MAX} bytes")));
-            }
-            let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+            let text = fields::contents(&path, SESSION_BYTES_MAX).map_err(failed)?;
             let records = session::read(&text).map_err(|error| failed(error.to_string()))?;
             Aged::Session(Arc::new(records))
         }
@@ -401,6 +393,11 @@ fn parse_processes(
         });
     }
     tables.into_iter().try_for_each(Section::finish)?;
+    let runs = processes.iter().map(|one| runs(&one.steps).saturating_mul(one.copies.into()));
+    if runs.fold(0, u64::saturating_add) > STEP_RUNS_MAX {
+        let reason = format!("the steps would run more than {STEP_RUNS_MAX} times in all");
+        return Err(section.error("process", reason));
+    }
     match circle(&processes) {
         None => Ok(processes),
         Some(process) => {
@@ -464,12 +461,25 @@ fn parse_places(
             Ok(vec![Workplace::Drive(by_name(table, "drive", name, &known_drives)?)])
         }
         ([], None) if filesystems.len() == 1 => Ok(vec![Workplace::Filesystem(0)]),
-        ([], None) => Err(table.error("filesystem", "is missing")),
+        ([], None) => Err(table.error("filesystem", missing_place(&known, &known_drives))),
         (names, None) => {
             let place = |name: &String| by_name(table, "filesystem", name, &known);
             names.iter().map(|name| place(name).map(Workplace::Filesystem)).collect()
         }
         (_, Some(_)) => Err(table.error("drive", "cannot be with filesystem")),
+    }
+}
+
+/// That a process says nowhere what it works on, and what there is.
+fn missing_place(filesystems: &[String], drives: &[String]) -> String {
+    let drives = drives.join(", ");
+    match filesystems {
+        [] => {
+            format!("is missing, and so is drive: a process needs one of them; drives are {drives}")
+        }
+        known => {
+            format!("is missing: known are {}; or drive: known are {drives}", known.join(", "))
+        }
     }
 }
 

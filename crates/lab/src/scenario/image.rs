@@ -22,6 +22,9 @@ const BLOCKS_MAX: u64 = 1 << 31;
 
 /// Bytes of an image or block device.
 pub(super) fn bytes(path: &Path) -> io::Result<u64> {
+    if path.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
+    }
     rustix::fs::seek(&File::open(path)?, SeekFrom::End(0)).map_err(io::Error::from)
 }
 

@@ -455,6 +455,17 @@ pub(super) fn each_step<'a>(steps: &'a [Step], visit: &mut dyn FnMut(&'a Step)) 
     }
 }
 
+/// How many runs of steps these come to, each step of a `repeat` counted as often as it runs; those
+/// of an `until` once, for it has its end. `u64::MAX` for more.
+pub(super) fn runs(steps: &[Step]) -> u64 {
+    let one = |step: &Step| match &step.action {
+        Action::Repeat { count, steps } => runs(steps).saturating_mul(*count).saturating_add(1),
+        Action::Until { steps, .. } => runs(steps).saturating_add(1),
+        _ => 1,
+    };
+    steps.iter().map(one).fold(0, u64::saturating_add)
+}
+
 /// How full a file system is made, and with what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Filling {

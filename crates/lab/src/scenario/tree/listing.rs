@@ -31,12 +31,19 @@ impl std::error::Error for ListingError {}
 const HEADER_BYTES: u64 = 512;
 /// No line of a listing is longer.
 const LINE_MAX: usize = 8192;
+/// No listing has more lines: each entry, and as many remarks.
+const LINES_MAX: u64 = 2 * ENTRIES_MAX;
 
 /// The tree of that file, in its order.
 pub fn read(path: &Path) -> Result<Tree, ListingError> {
     let name = path.display().to_string();
     let failed = |error: io::Error| ListingError { place: name.clone(), reason: error.to_string() };
     let mut file = File::open(path).map_err(failed)?;
+    // A device may have no end; a pipe cannot be read twice.
+    if !file.metadata().map_err(failed)?.is_file() {
+        let reason = "is no file".to_owned();
+        return Err(ListingError { place: name, reason });
+    }
     let mut head = Vec::new();
     (&file).take(HEADER_BYTES).read_to_end(&mut head).map_err(failed)?;
     file.rewind().map_err(failed)?;
@@ -132,6 +139,9 @@ fn read_lines(name: &str, reader: impl BufRead) -> Result<Tree, ListingError> {
         limited.read_until(b'\n', &mut line).map_err(|failure| error(failure.to_string()))?;
         if line.is_empty() {
             break;
+        }
+        if number > LINES_MAX {
+            return Err(error(format!("a listing has at most {LINES_MAX} lines")));
         }
         let text = std::str::from_utf8(&line)
             .map_err(|_| error("neither a tar file nor text".to_owned()))?;
