@@ -71,10 +71,20 @@ pub(super) fn parse_format(
     wishes.created_seconds = CREATED_SECONDS;
     identify(&mut wishes, seed, name);
     parse_wishes(table, &mut wishes)?;
+    let journal = parse_journal(table)?;
+    if journal == Some(JournalWish::Default) {
+        // As `mke2fs -j` does, whatever the profile is.
+        wishes.features.set(Feature::HAS_JOURNAL);
+    }
     let mut options = FormatOptions::new(wishes);
-    options.journal = parse_journal(table)?;
-    mkfs::plan(&options).map_err(|error| table.error("size", error.to_string()))?;
-    Ok(options)
+    options.journal = journal.unwrap_or(JournalWish::Default);
+    let planned = mkfs::plan(&options).map_err(|error| table.error("size", error.to_string()))?;
+    match (journal, planned.1) {
+        (Some(JournalWish::Default), 0) => {
+            Err(table.error("journal", "the volume is too small for one"))
+        }
+        _ => Ok(options),
+    }
 }
 
 /// Gives a volume of this name the UUID and the hash seed that the scenario's seed decides.
@@ -154,12 +164,14 @@ fn parse_features(table: &mut Section<'_>, features: &mut Features) -> Result<()
     Ok(())
 }
 
-fn parse_journal(table: &mut Section<'_>) -> Result<JournalWish> {
+/// `journal`; `None` where the file leaves it to the profile.
+fn parse_journal(table: &mut Section<'_>) -> Result<Option<JournalWish>> {
     match table.optional_text("journal")? {
-        None | Some("default") => Ok(JournalWish::Default),
-        Some("none") => Ok(JournalWish::None),
+        None => Ok(None),
+        Some("default") => Ok(Some(JournalWish::Default)),
+        Some("none") => Ok(Some(JournalWish::None)),
         Some(blocks) => match blocks.parse() {
-            Ok(blocks) => Ok(JournalWish::Blocks(blocks)),
+            Ok(blocks) => Ok(Some(JournalWish::Blocks(blocks))),
             Err(_) => Err(table.error(
                 "journal",
                 "has to be \"default\", \"none\", or a number of blocks as a string",

@@ -481,7 +481,13 @@ impl Worker {
         }
         let before = self.world.time.now();
         let result = work();
-        let elapsed = self.world.time.now().saturating_sub(before);
+        self.timed(call, before);
+        result.map_err(Stop::from)
+    }
+
+    /// Notes a call that began then and has ended now.
+    pub(super) fn timed(&mut self, call: Call, began: u64) {
+        let elapsed = self.world.time.now().saturating_sub(began);
         self.latencies.entry(call).or_default().add(elapsed);
         if self.entry().samples == Samples::Kept {
             let samples = self.samples.entry(call).or_default();
@@ -489,7 +495,6 @@ impl Worker {
                 samples.push(elapsed);
             }
         }
-        result.map_err(Stop::from)
     }
 
     /// The tree of a rule; those of all steps were made before the run.
@@ -503,8 +508,13 @@ impl Worker {
         }
     }
 
+    /// Writes what changed; of a bare drive, what its cache holds.
     fn sync(&mut self) -> Outcome {
         let world = Arc::clone(&self.world);
+        if let Workplace::Drive(number) = self.entry().place {
+            let device = world.drives[number].device();
+            return self.call(Call::Sync, || device.flush());
+        }
         let in_use = self.enter(&world)?;
         self.call(Call::Sync, || in_use.filesystem.sync())
     }

@@ -401,6 +401,8 @@ pub struct StreamAction {
     pub rate: Option<u64>,
     /// Whether each write is waited for until it is on the medium.
     pub durability: Durability,
+    /// How many requests are under way at once, on a bare drive.
+    pub depth: u32,
     /// What ends it.
     pub end: Option<End>,
 }

@@ -2,8 +2,13 @@
 use super::process::{Call, Outcome, Stop, Worker};
 use super::step::{Direction, Durability, Pattern, StreamAction};
 use super::time::Time;
-use extant_block::{BlockDevice, DeviceInfo, Operation, Segment};
+use extant_block::device::Urgency;
+use extant_block::{
+    BlockDevice, Clock, DeviceInfo, Operation, Request, Segment, ShortLock, WaitQueue,
+};
 use extant_engine::{ErrorKind, File, Filesystem};
+use std::collections::VecDeque;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +16,64 @@ use std::sync::Arc;
 enum Target {
     File(Box<File>, PathBuf),
     Device(Arc<dyn BlockDevice>),
+}
+
+/// A request that has ended.
+struct Ended {
+    began_ns: u64,
+    result: io::Result<()>,
+}
+
+/// Requests of a stream to the bare drive that are under way at once.
+///
+/// *Locking*: the lock of `ended` is short; completions take it, and wake the stream.
+struct UnderWay {
+    ended: Arc<(ShortLock<VecDeque<Ended>>, WaitQueue)>,
+    /// How many were submitted, and not taken yet.
+    count: u32,
+}
+
+impl UnderWay {
+    fn new(clock: Arc<dyn Clock>) -> UnderWay {
+        let ended = (ShortLock::new(VecDeque::new()), WaitQueue::new(clock));
+        UnderWay { ended: Arc::new(ended), count: 0 }
+    }
+
+    fn submit(
+        &mut self,
+        device: &dyn BlockDevice,
+        operation: Operation,
+        offset: u64,
+        segments: Vec<Segment>,
+        began_ns: u64,
+    ) {
+        let ended = Arc::clone(&self.ended);
+        self.count += 1;
+        device.submit(Request {
+            operation,
+            offset,
+            segments,
+            urgency: Urgency::Awaited,
+            completion: Box::new(move |completed| {
+                let result = completed.result;
+                ended.0.lock().push_back(Ended { began_ns, result });
+                ended.1.wake_all();
+            }),
+        });
+    }
+
+    /// The next one that ends; there has to be one under way.
+    fn next(&mut self) -> Ended {
+        self.count -= 1;
+        self.ended.1.wait_until(&self.ended.0, VecDeque::pop_front)
+    }
+}
+
+fn operation(direction: Direction) -> Operation {
+    match direction {
+        Direction::Read => Operation::Read,
+        Direction::Write => Operation::Write,
+    }
 }
 
 /// Where the pieces lie, and where each of the streams stands.
@@ -104,6 +167,7 @@ impl Worker {
         let span = self.span(&target, stream)?;
         let mut places = Places::new(stream, span);
         let mut buffer = vec![b'e'; stream.chunk as usize];
+        let mut under_way = UnderWay::new(world.time.clock());
         let count = stream.count.map(|count| world.scaled(count));
         let started = world.time.settled();
         let mut done = 0;
@@ -112,9 +176,16 @@ impl Worker {
         {
             let before = world.time.now();
             let offset = places.take(self);
-            self.piece(&target, stream, offset, &mut buffer)?;
+            match &target {
+                Target::Device(device) if stream.depth > 1 => {
+                    self.end_down_to(&mut under_way, stream, stream.depth - 1)?;
+                    self.begin(&mut under_way, &**device, stream, offset)?;
+                }
+                _ => self.piece(&target, stream, offset, &mut buffer)?,
+            }
             done += 1;
-            if stream.end.is_some() {
+            // Requests beside others take no time of their own.
+            if stream.end.is_some() && under_way.count.max(1) >= stream.depth {
                 self.go_on_from(before);
             }
             if let Some(rate) = stream.rate {
@@ -123,6 +194,47 @@ impl Worker {
                 world
                     .time
                     .sleep_until(started.saturating_add(u64::try_from(due).unwrap_or(u64::MAX)));
+            }
+        }
+        self.end_down_to(&mut under_way, stream, 0)
+    }
+
+    /// Submits a request to the bare drive.
+    fn begin(
+        &mut self,
+        under_way: &mut UnderWay,
+        device: &dyn BlockDevice,
+        stream: &StreamAction,
+        offset: u64,
+    ) -> Outcome {
+        if self.is_halted() {
+            return Err(Stop::Halted);
+        }
+        let operation = operation(stream.direction);
+        let segments = vec![self.segment(stream.chunk)];
+        device.wait_for_room(operation);
+        under_way.submit(device, operation, offset, segments, self.world.time.now());
+        Ok(())
+    }
+
+    /// Waits until at most so many requests are under way.
+    fn end_down_to(
+        &mut self,
+        under_way: &mut UnderWay,
+        stream: &StreamAction,
+        most: u32,
+    ) -> Outcome {
+        while under_way.count > most {
+            let ended = under_way.next();
+            let call = match stream.direction {
+                Direction::Read => Call::Read,
+                Direction::Write => Call::Write,
+            };
+            self.timed(call, ended.began_ns);
+            ended.result?;
+            match stream.direction {
+                Direction::Read => self.work.bytes_read += stream.chunk,
+                Direction::Write => self.work.bytes_written += stream.chunk,
             }
         }
         Ok(())
@@ -197,7 +309,7 @@ impl Worker {
         }
     }
 
-    /// One request to the bare drive; on a simulated one it carries no bytes.
+    /// One request to the bare drive, which is waited for.
     fn raw(
         &mut self,
         device: &dyn BlockDevice,
@@ -205,11 +317,7 @@ impl Worker {
         stream: &StreamAction,
         offset: u64,
     ) -> Outcome {
-        let segment = || match self.world.time {
-            Time::Virtual(_) => Segment::Phantom(stream.chunk as usize),
-            Time::Real(_) => Segment::Owned(vec![0; stream.chunk as usize]),
-        };
-        let segments = vec![segment()];
+        let segments = vec![self.segment(stream.chunk)];
         match direction {
             Direction::Read => {
                 self.call(Call::Read, || {
@@ -228,5 +336,13 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// The memory of a request to the bare drive; on a simulated one it carries no bytes.
+    fn segment(&self, bytes: u64) -> Segment {
+        match self.world.time {
+            Time::Virtual(_) => Segment::Phantom(bytes as usize),
+            Time::Real(_) => Segment::Owned(vec![0; bytes as usize]),
+        }
     }
 }

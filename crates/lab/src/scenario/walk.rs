@@ -426,6 +426,7 @@ impl Worker {
         let in_use = self.enter(&world)?;
         let filesystem = &in_use.filesystem;
         let mut buffer = vec![0; bytes as usize];
+        let before = self.work.files;
         for _ in 0..world.scaled(reads) {
             let mut path = PathBuf::from(at);
             for _ in 0..DEPTH_MAX {
@@ -444,7 +445,10 @@ impl Worker {
                 break;
             }
         }
-        Ok(())
+        match self.work.files == before {
+            true => Err(Stop::Failed(format!("{at}: none of its reads came to a file"))),
+            false => Ok(()),
+        }
     }
 
     fn read_somewhere(

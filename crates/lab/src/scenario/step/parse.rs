@@ -80,7 +80,7 @@ const fn on_anything(
 
 /// The keys of every stream.
 const STREAM: &[&str] =
-    &["path", "chunk", "bytes", "count", "offset", "span", "streams", "rate", "synced"];
+    &["path", "chunk", "bytes", "count", "offset", "span", "streams", "rate", "synced", "depth"];
 /// Which files a step works on.
 const FILES: &[&str] =
     &["path", "at", "tree", "order", "number", "first", "last", "every", "from", "draw", "skew"];
@@ -270,7 +270,12 @@ pub static KINDS: &[StepKind] = &[
          months, at",
         files::age,
     ),
-    on_filesystem("sync", &[], "write everything that changed, and wait", |_, _| Ok(Action::Sync)),
+    on_anything(
+        "sync",
+        &[],
+        "write everything that changed, and wait; on a bare drive: flush its cache",
+        |_, _| Ok(Action::Sync),
+    ),
     on_filesystem(
         "remount",
         &[&["preset"]],
@@ -281,7 +286,7 @@ pub static KINDS: &[StepKind] = &[
         "sequential",
         &[&["direction"], STREAM, END],
         "read or write in a row: direction, path, chunk, bytes or count, offset, span, streams, \
-         rate, synced, for or process",
+         rate, synced, depth, for or process",
         |s, x| stream(s, x, Walkway::Sequential),
     ),
     on_anything(
@@ -465,6 +470,7 @@ fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Opt
             });
             found.map(|process| Some(End::Process(process)))
         }
+        (None, Some(0)) => Err(section.error("for", "has to be longer than 0")),
         (None, time) => Ok(time.map(End::After)),
         (Some(_), Some(_)) => Err(section.error("for", "cannot be with process")),
     }

@@ -105,6 +105,14 @@ fn flat_rule(
     let most = ENTRIES_MAX;
     let files = required_count(section, files_key, 0..=most)?;
     let directories = section.whole_within(directories_key, 0..=most, Some(0))?;
+    if files == 0 && directories == 0 {
+        return Err(section.error(files_key, format!("is 0, and so is {directories_key}")));
+    }
+    if directories == 0
+        && let Some(key) = ["directory_names", "order"].into_iter().find(|key| section.has(key))
+    {
+        return Err(section.error(key, format!("goes with {directories_key}")));
+    }
     let size = fields::size(section, "size", 0..=SIZE_MAX)?.unwrap_or(0);
     let size_max = fields::size(section, "size_max", size..=SIZE_MAX)?.unwrap_or(size);
     let orders = [("by-directory", FlatOrder::ByDirectory), ("round-robin", FlatOrder::RoundRobin)];

@@ -6,6 +6,9 @@ use crate::scenario::Workplace;
 use crate::scenario::step::{Action, Direction, Durability, Pattern, StreamAction};
 use extant_sim::drive::file::Section;
 
+/// No stream has more requests under way.
+const DEPTH_MAX: u64 = 256;
+
 /// The kinds of streams that the file tells apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Walkway {
@@ -66,18 +69,45 @@ pub(super) fn stream(
         ));
     }
     let direction = direction(section, walkway)?;
+    if direction == Direction::Read && section.has("synced") {
+        return Err(section.error("synced", "is for what is written"));
+    }
     let durability = if section.flag("synced")? { Durability::Synced } else { Durability::Cached };
+    let pattern = pattern(section, walkway)?;
+    let span = size(section, "span", chunk)?;
+    let streams = section.whole_within("streams", 1..=64, Some(1))?;
+    if let (Pattern::Stride(stride), Some(span)) = (pattern, span)
+        && stride > (span / streams / chunk).saturating_sub(1) * chunk
+    {
+        let reason = "leads out of the span of a stream, whose first piece would come every time";
+        return Err(section.error("stride", reason));
+    }
     Ok(Action::Stream(StreamAction {
         path,
         direction,
-        pattern: pattern(section, walkway)?,
+        pattern,
         chunk,
         count,
         offset: size(section, "offset", 0)?.unwrap_or(0),
-        span: size(section, "span", chunk)?,
-        streams: section.whole_within("streams", 1..=64, Some(1))? as u32,
+        span,
+        streams: streams as u32,
         rate: size(section, "rate", 1)?,
         durability,
+        depth: depth(section, surroundings.workplace, durability)?,
         end,
     }))
+}
+
+/// `depth`: of a bare drive, for what need not be on the medium one by one.
+fn depth(section: &mut Section<'_>, workplace: Workplace, durability: Durability) -> Result<u32> {
+    let depth = section.whole_within("depth", 1..=DEPTH_MAX, Some(1))? as u32;
+    match (workplace, durability) {
+        (Workplace::Filesystem(_), _) if depth > 1 => {
+            Err(section.error("depth", "is of bare drives: a file is read by one call at a time"))
+        }
+        (_, Durability::Synced) if depth > 1 => {
+            Err(section.error("depth", "cannot be with synced"))
+        }
+        _ => Ok(depth),
+    }
 }

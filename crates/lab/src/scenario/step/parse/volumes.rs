@@ -31,8 +31,12 @@ pub(super) fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<A
     let plans = [("vanilla", ReadOrder::Vanilla), ("ours", ReadOrder::DiskOrder)];
     let threads = section.whole_within("threads", 1..=64, Some(1))? as u32;
     let problems = [("fail", Problems::Fail), ("count", Problems::Count)];
+    let plan = section.choice("plan", &plans, ReadOrder::DiskOrder)?;
+    if plan == ReadOrder::Vanilla && threads > 1 {
+        return Err(section.error("threads", "goes with plan = \"ours\": vanilla has one thread"));
+    }
     Ok(Action::Check {
-        plan: section.choice("plan", &plans, ReadOrder::DiskOrder)?,
+        plan,
         threads: NonZeroU32::new(threads).unwrap_or(NonZeroU32::MIN),
         processor_ns_per_kib: fields::time(section, "processor_per_kib")?.unwrap_or(0),
         problems: section.choice("problems", &problems, Problems::Fail)?,

@@ -45,9 +45,13 @@ pub(super) fn tar(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Act
             section.error("to", "is missing; there are null, which reads no file, and zero")
         );
     }
+    let task = section.choice("to", &targets, Task::Stat)?;
+    if task == Task::Stat && section.has("chunk") {
+        return Err(section.error("chunk", "goes with to = \"zero\": null reads no file"));
+    }
     Ok(Action::Walk {
         at,
-        task: section.choice("to", &targets, Task::Stat)?,
+        task,
         order: order(section)?,
         chunk: chunk(section, 10 << 10)?,
         end: None,
