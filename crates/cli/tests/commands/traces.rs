@@ -93,6 +93,13 @@ fn what_is_wrong_with_a_foreign_trace_is_one_line() {
     let measured = written(&folder, "measured", "R Hit 8 8 1000.0 10.0\n");
     let (code, errors) = failure(&replay(&measured, &["--pace", "closed"]));
     assert!(code == 2 && errors.contains("--pace: is for traces of other systems"), "{errors}");
+    let words = ["lab", "replay", "--help"];
+    let help = printed_text(&words, extant(&words));
+    let help_words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("--volume, --pace and --times are for traces of other systems"),
+        "{help}"
+    );
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER",
         value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// Divide all counts of steps and trees by this
+    /// Divide counts of files, bytes, pieces and calls by this, but not those of `repeat`
     #[arg(long, value_name = "NUMBER", default_value = "1",
         value_parser = clap::value_parser!(u64).range(1..))]
     pub scale: u64,

@@ -94,7 +94,8 @@ fn refuse_others(arguments: &Arguments) -> Result<(), Error> {
         None => Ok(()),
         Some((option, _)) => Err(Error::usage(format!(
             "{option}: is for traces of other systems, not for measured, disksim and blktrace"
-        ))),
+        ))
+        .hint("measured is replayed as closed, the others as recorded; times are printed")),
     }
 }
 

@@ -18,6 +18,9 @@ use std::path::PathBuf;
 /// Of traces of other systems (msr, alibaba, tencent, fio-iolog, blkparse, oracle-general), which
 /// may be of any length and compressed with gzip, zstd or xz, it prints sums, and what the format
 /// does not say.
+///
+/// --volume, --pace and --times are for traces of other systems only: what the others print is a
+/// time a line already, at the times and of the one drive that they hold.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant lab replay --drive atlas10k.toml --trace atlas10k.trace > times && score.py \
@@ -43,18 +46,20 @@ pub struct Arguments {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Auto)]
     pub format: Format,
     /// Which volume of a trace that mixes several: HOST.DISK of msr, the device of alibaba and
-    /// blkparse, the volume of tencent, the file of fio-iolog
+    /// blkparse, the volume of tencent, the file of fio-iolog (not of measured, disksim, blktrace)
     #[arg(long, value_name = "NAME")]
     pub volume: Option<String>,
     /// When requests are issued: at their times (recorded), one after another with the pauses
-    /// between them (closed), or as soon as the drive takes one more (full-speed)
+    /// between them (closed), or as soon as the drive takes one more (full-speed). Of measured,
+    /// disksim and blktrace it is given: closed of measured, recorded of the others
     #[arg(long, value_name = "PACE", value_enum)]
     pub pace: Option<PaceWord>,
     /// What becomes of requests beyond the drive's end: they are moved there, or folded into the
     /// drive (wrap; so are the objects of oracle-general unless this says move)
     #[arg(long, value_name = "WHAT", value_enum)]
     pub beyond: Option<BeyondWord>,
-    /// Write the response time of each request to this file, in milliseconds, a line each
+    /// Write the response time of each request to this file, in milliseconds, a line each; those of
+    /// measured, disksim and blktrace are printed
     #[arg(long, value_name = "FILE")]
     pub times: Option<PathBuf>,
     /// What is random in the drive comes from this; disks have nothing that is
