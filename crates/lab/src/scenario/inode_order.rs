@@ -168,7 +168,8 @@ fn with_room(used: &[u32], from: u32, count: u32, per_group: u32) -> Result<u32,
     let groups = used.len() as u32;
     let mut all = (0..groups).map(|step| (from + step) % groups);
     let room = |group: &u32| per_group - used[*group as usize] >= count;
-    all.find(room).ok_or_else(|| NO_INODES.to_owned())
+    let none = || format!("no group has {count} free inodes for a directory with its files");
+    all.find(room).ok_or_else(none)
 }
 
 /// The rows of one group over its table, with the gaps between them by chance.
@@ -193,4 +194,147 @@ fn in_group(
         }
     }
     Ok(placed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::{SourceRule, TreeSpec};
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    const SPARSE: [InodeOrder; 2] = [InodeOrder::NearParents, InodeOrder::InGroup];
+    const ALL: [InodeOrder; 5] = [
+        InodeOrder::InOrder,
+        InodeOrder::ByDirectory,
+        InodeOrder::NearParents,
+        InodeOrder::InGroup,
+        InodeOrder::Scattered,
+    ];
+    const ROOMY: Inodes = Inodes { first: Ino(12), per_group: 256, groups: 24 };
+
+    fn tree(files: u64) -> Arc<Tree> {
+        let rule =
+            SourceRule { files, directories: 60, empty: 0, bytes: files * 100, blocks: None };
+        TreeSpec::Source(rule).build(1, 1).unwrap()
+    }
+
+    fn within(tree: &Tree) -> Vec<Vec<u32>> {
+        let mut within = vec![Vec::new(); tree.totals().directories as usize + 1];
+        for entry in tree.entries() {
+            if let Entry::File(file) = entry {
+                within[tree.directory_of(file)].push(file as u32);
+            }
+        }
+        within
+    }
+
+    /// The order of one tree for each of `orders`.
+    fn numbered(orders: &[InodeOrder], inodes: Inodes, seed: u64) -> Result<Vec<Numbered>, String> {
+        let tree = tree(600);
+        let within = within(&tree);
+        let sources: Vec<Source> = orders
+            .iter()
+            .map(|inodes| Source { tree: &tree, within: &within, inodes: *inodes })
+            .collect();
+        order(&sources, inodes, &mut Random::for_part(seed, "test"))
+    }
+
+    fn refusal(orders: &[InodeOrder], inodes: Inodes) -> String {
+        numbered(orders, inodes, 1).err().unwrap()
+    }
+
+    fn group(ino: Ino) -> u32 {
+        (ino.0 - 1) / ROOMY.per_group
+    }
+
+    #[test]
+    fn everything_gets_a_number_and_numbers_rise() {
+        for orders in [&ALL[..], &ALL[2..3], &ALL[3..4]] {
+            let numbered = numbered(orders, ROOMY, 1).unwrap();
+            // 600 files, 60 directories, and the one that the tree is put at.
+            assert_eq!(numbered.len(), 661 * orders.len(), "{orders:?}");
+            assert!(numbered.is_sorted_by(|one, other| one.ino < other.ino), "{orders:?}");
+            let last = ROOMY.per_group * ROOMY.groups;
+            assert!(numbered.iter().all(|one| (12..=last).contains(&one.ino.0)), "{orders:?}");
+            let objects: BTreeSet<(u32, bool, usize)> = numbered
+                .iter()
+                .map(|one| match one.object.entry {
+                    Entry::Directory(number) => (one.object.tree, true, number),
+                    Entry::File(number) => (one.object.tree, false, number),
+                })
+                .collect();
+            assert_eq!(objects.len(), numbered.len(), "{orders:?}");
+        }
+    }
+
+    /// Files are in the group of their directory, in a row after it or anywhere; a group has about a
+    /// quarter of its inodes from one part of a tree, and each row another process.
+    #[test]
+    fn what_is_near_its_parent_is_in_its_group() {
+        let tree = tree(600);
+        for sparse in SPARSE {
+            let numbered = numbered(&[sparse], ROOMY, 1).unwrap();
+            let mut directories = vec![Ino(0); 61];
+            for one in &numbered {
+                if let Entry::Directory(number) = one.object.entry {
+                    directories[number] = one.ino;
+                }
+            }
+            let mut beside = 0;
+            for one in &numbered {
+                if let Entry::File(file) = one.object.entry {
+                    let directory = directories[tree.directory_of(file)];
+                    assert_eq!(group(one.ino), group(directory), "{sparse:?}");
+                    let files = &within(&tree)[tree.directory_of(file)];
+                    let place =
+                        files.iter().position(|other| *other == file as u32).unwrap() as u32;
+                    beside += u32::from(one.ino.0 == directory.0 + 1 + place);
+                }
+            }
+            assert_eq!(beside == 600, sparse == InodeOrder::NearParents, "{beside}");
+            let groups: BTreeSet<u32> = numbered.iter().map(|one| group(one.ino)).collect();
+            assert!((5..=11).contains(&groups.len()), "{sparse:?}: {groups:?}");
+            let processes: BTreeSet<u32> = numbered.iter().filter_map(|one| one.process).collect();
+            let rows = if sparse == InodeOrder::NearParents { 61 } else { 661 };
+            assert!(processes.len() > rows * 9 / 10 && processes.len() <= rows);
+        }
+    }
+
+    #[test]
+    fn a_seed_decides_it() {
+        let inos = |seed| -> Vec<(u32, Option<u32>)> {
+            let numbered = numbered(&ALL, ROOMY, seed).unwrap();
+            numbered.iter().map(|one| (one.ino.0, one.process)).collect()
+        };
+        assert_eq!(inos(1), inos(1));
+        assert_ne!(inos(1), inos(2));
+    }
+
+    /// What is numbered without a gap has the groups before, to the end of that in which it ends.
+    #[test]
+    fn what_has_gaps_begins_in_a_group_of_its_own() {
+        let numbered = numbered(&[InodeOrder::InOrder, InodeOrder::InGroup], ROOMY, 1).unwrap();
+        let of = |tree| numbered.iter().filter(move |one| one.object.tree == tree);
+        let last = of(0).map(|one| group(one.ino)).max().unwrap();
+        let first = of(1).map(|one| group(one.ino)).min().unwrap();
+        assert!(last < first, "{last} {first}");
+        assert!(of(0).all(|one| one.process.is_none()) && of(1).all(|one| one.process.is_some()));
+    }
+
+    #[test]
+    fn a_volume_without_room_is_refused() {
+        for sparse in SPARSE {
+            for groups in [0, 1, 2] {
+                let refused = refusal(&[sparse], Inodes { groups, ..ROOMY });
+                assert!(
+                    refused.contains("free inodes for a directory with its files"),
+                    "{refused}"
+                );
+            }
+        }
+        let inodes = Inodes { first: Ino(u32::MAX - 100), ..ROOMY };
+        let refused = refusal(&[InodeOrder::InOrder], inodes);
+        assert_eq!(refused, NO_INODES);
+    }
 }
