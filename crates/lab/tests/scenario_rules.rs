@@ -115,9 +115,9 @@ fn a_journal_that_is_asked_for_is_made() {
 #[test]
 fn a_program_without_a_file_to_read_fails() {
     let step = |at: &str| format!("{{ step = \"open-program\", at = \"{at}\", reads = 5 }}");
-    let empty = format!("{{ step = \"mkdir\", path = \"/a/b\" }}, {}", step("/a"));
+    let empty = format!("{{ step = \"mkdir\", path = \"/a\" }}, {}", step("/a"));
     let error = failure(&on_volume(SMALL, &empty));
-    assert!(error.ends_with("open-program: /a: none of its reads came to a file"), "{error}");
+    assert!(error.ends_with("open-program: /a: holds no file to read"), "{error}");
     let file = format!("{{ step = \"create\", path = \"/f\", size = 9000 }}, {}", step("/"));
     run(&on_volume(SMALL, &file));
 }
