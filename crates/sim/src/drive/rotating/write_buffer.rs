@@ -1,8 +1,9 @@
 //! Writes that were answered before they are on the medium: what may be lost when the power fails.
 //!
-//! *Invariants*: `runs` do not touch or overlap; `oldest` of a run is not above any of its entries; `used` is the sectors in `runs`, in `in_flight`
-//! and those that [`WriteBuffer::reserve`] set aside; every entry of `log` belongs to one run or to
-//! `in_flight`, and what is left of it lies within.
+//! *Invariants*: `runs` do not touch or overlap; `oldest` of a run is not above any of its entries;
+//! `used` is the sectors in `runs`, in `in_flight` and those that [`WriteBuffer::reserve`] set
+//! aside; every entry of `log` belongs to one run or to `in_flight`, and what is left of it lies
+//! within.
 use crate::drive::Unflushed;
 use std::collections::BTreeMap;
 
