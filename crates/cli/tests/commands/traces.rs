@@ -97,7 +97,7 @@ fn what_is_wrong_with_a_foreign_trace_is_one_line() {
     let help = printed_text(&words, extant(&words));
     let help_words = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("--volume, --pace and --times are for traces of other systems"),
+        help_words.contains("--volume, --pace and --times are for traces of other systems"),
         "{help}"
     );
 }
