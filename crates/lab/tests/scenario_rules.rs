@@ -137,7 +137,7 @@ fn with_copies(copies: u32, result: &str) -> String {
 
 fn millionths(report: &Report) -> i64 {
     let row = &report.results[0];
-    row.millionths.unwrap_or_else(|| panic!("{:?}", row.reason)) as i64
+    row.millionths.unwrap_or_else(|| panic!("{:?}", row.reason))
 }
 
 /// Copies that do the same at the same time take as long as one: what is between two runs is no

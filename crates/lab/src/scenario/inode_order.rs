@@ -268,8 +268,8 @@ mod tests {
         }
     }
 
-    /// Files are in the group of their directory, in a row after it or anywhere; a group has about a
-    /// quarter of its inodes from one part of a tree, and each row another process.
+    /// Files are in the group of their directory, in a row after it or anywhere; a group has about
+    /// a quarter of its inodes from one part of a tree, and each row another process.
     #[test]
     fn what_is_near_its_parent_is_in_its_group() {
         let tree = tree(600);

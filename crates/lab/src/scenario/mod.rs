@@ -47,7 +47,8 @@
 //! summary         the report of a run                 machine    drives, file systems
 //! prepare         a scenario as it is run: what cannot be is refused before it starts
 //! process         what a process does, step by step: making, filling, placing, placing_trees,
-//!                 walk, by_directory, files (choosing: which), stream, checking, power, ageing
+//!                 inode_order, walk, by_directory, files (choosing: which), stream, checking,
+//!                 power, ageing
 //! rows            how far a process has got: rows of the report, stages of trees
 //! world           what the processes of a run share   mount      a file system that is open
 //! time            virtual or real                     partition  parts of a device
@@ -58,7 +59,8 @@
 //! format          the volume of a file system, of today or of its preset's time
 //! results         what a file computes from its measures
 //! changes         other values than those of the file
-//! step            what steps do (files: single ones); parse: how a file says it, room by room
+//! step            what steps do (files: single ones); parse: how a file says it: making, walking,
+//!                 streams, volumes
 //! tree            trees by rule (names, sizes), and from a listing
 //! error           what goes wrong
 //! ```

@@ -1,8 +1,8 @@
 //! Trees onto an empty volume at once: what is there before anything is measured, millions of files
 //! in seconds of the host.
 //!
-//! Inodes are numbered as each tree asks for it (`inode_order.rs`). Directories, maps and data get their blocks by the policies of the file
-//! system. The drive has no part in it.
+//! Inodes are numbered as each tree asks for it (`inode_order.rs`). Directories, maps and data get
+//! their blocks by the policies of the file system. The drive has no part in it.
 use super::inode_order::{Inodes, Numbered, Source, order};
 use super::placing::{LOST_AND_FOUND, first_free, node};
 use super::process::{Outcome, Stop, Worker};

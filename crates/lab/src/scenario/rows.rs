@@ -5,8 +5,8 @@
 //! them was in it. Where they overlap it is from the first start to the last end; what each does
 //! between two runs of a step is no part of it, as it is none of the row of one copy.
 //!
-//! *Invariants*: each row has its key, at the same place; copies that do the same give rows the same
-//! keys.
+//! *Invariants*: each row has its key, at the same place; copies that do the same give rows the
+//! same keys.
 use crate::report::{Measure, Traffic};
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use crate::ageing;
 use crate::fields::{self, Result};
 use crate::quantity::SIZE_MAX;
 use crate::scenario::step::{
-    Action, AgeAction, Among, Deed, Durability, Number, Renewal, Skew, Stages, Targets, Which,
+    Action, AgeAction, Among, Deed, Durability, Number, Renewal, Skew, Targets, Which,
 };
 use extant_sim::drive::file::Section;
 use std::sync::Arc;
@@ -217,18 +217,6 @@ pub(super) fn copy(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Ac
         true => Err(section.error("to", "lies in what is copied")),
         false => Ok(Action::Copy { at, to, chunk: chunk(section, CHUNK_DEFAULT)? }),
     }
-}
-
-/// `stages`: how many, or `"directories"`.
-pub(super) fn stages(section: &mut Section<'_>) -> Result<Stages> {
-    let is_word = section.find("stages").is_some_and(|value| value.get_ref().is_str());
-    if is_word {
-        return match section.optional_text("stages")? {
-            Some("directories") => Ok(Stages::Directories),
-            _ => Err(section.error("stages", "has to be a number, or \"directories\"")),
-        };
-    }
-    Ok(fields::count(section, "stages", 1..=COUNT_MAX)?.map_or(Stages::All, Stages::Parts))
 }
 
 pub(super) fn age(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {

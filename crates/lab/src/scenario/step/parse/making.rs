@@ -1,5 +1,5 @@
 //! Steps that make trees, or place them: the rule of a tree, and how it comes to be.
-use super::{Surroundings, files, required_count};
+use super::{COUNT_MAX, Surroundings, required_count};
 use crate::fields::{self, Result};
 use crate::quantity::SIZE_MAX;
 use crate::scenario::step::{Action, InodeOrder, MakeStyle, PlacedTree, Stages};
@@ -17,7 +17,7 @@ pub(super) fn make(
 ) -> Result<Action> {
     let at = fields::path(section, "at")?;
     let tree = named_or_own_tree(section, surroundings)?;
-    Ok(Action::Make { at, tree, style, stages: files::stages(section)? })
+    Ok(Action::Make { at, tree, style, stages: stages(section)? })
 }
 
 /// `tree`: the name of one, or a table.
@@ -148,7 +148,7 @@ pub(super) fn create_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> R
         at: fields::path(section, "at")?,
         tree: TreeSpec::Flat(flat_rule(section, "count", "directories")?),
         style: MakeStyle::Plain,
-        stages: files::stages(section)?,
+        stages: stages(section)?,
     })
 }
 
@@ -188,4 +188,16 @@ pub(super) fn place_trees(
         table.finish()?;
     }
     Ok(Action::PlaceTrees { trees })
+}
+
+/// `stages`: how many, or `"directories"`.
+fn stages(section: &mut Section<'_>) -> Result<Stages> {
+    let is_word = section.find("stages").is_some_and(|value| value.get_ref().is_str());
+    if is_word {
+        return match section.optional_text("stages")? {
+            Some("directories") => Ok(Stages::Directories),
+            _ => Err(section.error("stages", "has to be a number, or \"directories\"")),
+        };
+    }
+    Ok(fields::count(section, "stages", 1..=COUNT_MAX)?.map_or(Stages::All, Stages::Parts))
 }
