@@ -14,6 +14,11 @@ pub const DISTANCES: [f64; 12] =
 /// Pairs of reads at each distance, and within a track.
 const PAIRS: usize = 80;
 const TRACK_PAIRS: usize = 250;
+/// Pairs of which the second comes after a rest of that long, in nanoseconds, and a turn at most.
+const RESTED_PAIRS: usize = 100;
+const RESTED_NS: u64 = 30 * MILLISECOND;
+/// Distances of pairs differ by at most this part of them.
+const ABOUT: u64 = 20;
 /// Places across the target at which it is read in a row, as 33rds.
 const ZONES: u64 = 17;
 /// Bytes of each read there, and how many.
@@ -43,6 +48,8 @@ pub fn run(prober: &mut Prober<'_>) -> io::Result<()> {
     let turn_s = prober.recording.phase("backward-0").map_or(8e6, |one| median(&one.times())) / 1e9;
     let requests = within_track(prober, (outer * turn_s * 1.3) as u64);
     prober.run(Plan::new("track-4k", requests).every(2))?;
+    let requests = rested(prober, (outer * turn_s * 1.3) as u64);
+    prober.run(Plan::new("rested-4k", requests).every(2))?;
     for bytes in [4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB] {
         let bytes = prober.whole(bytes);
         let place = prober.place(bytes);
@@ -69,13 +76,16 @@ fn backward(prober: &mut Prober<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Pairs of reads of which the second is at that distance from the first, inwards and outwards.
+/// Pairs of reads of which the second is about at that distance from the first, inwards and
+/// outwards. At one distance exactly all pairs of a zone would wait for the same angle.
 fn pairs(prober: &mut Prober<'_>, share: f64) -> Vec<ProbeRequest> {
     let unit = prober.unit();
     let units = prober.facts.bytes / unit;
-    let distance = ((units as f64 * share) as u64).clamp(1, units - 1);
+    let middle = ((units as f64 * share) as u64).clamp(1, units - 1);
+    let apart = middle / ABOUT;
     let mut reads = Vec::with_capacity(2 * PAIRS);
     for number in 0..PAIRS {
+        let distance = (middle - apart + prober.random.below(2 * apart + 1)).min(units - 1);
         let low = prober.random.below(units - distance);
         let places = [low, low + distance].map(|place| ProbeRequest::read(place * unit, unit));
         match number % 2 {
@@ -98,6 +108,16 @@ fn within_track(prober: &mut Prober<'_>, track: u64) -> Vec<ProbeRequest> {
         let back = 1 + prober.random.below(units - 1);
         reads.push(ProbeRequest::read(place * unit, unit));
         reads.push(ProbeRequest::read((place - back) * unit, unit));
+    }
+    reads
+}
+
+/// The same after rests: whatever the drive still does after a read is then over.
+fn rested(prober: &mut Prober<'_>, track: u64) -> Vec<ProbeRequest> {
+    let mut reads = within_track(prober, track);
+    reads.truncate(2 * RESTED_PAIRS);
+    for second in reads.iter_mut().skip(1).step_by(2) {
+        *second = second.after(RESTED_NS + prober.random.below(16 * MILLISECOND));
     }
     reads
 }
