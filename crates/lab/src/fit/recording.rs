@@ -4,6 +4,11 @@ use super::target::{ProbeRequest, ProbeTarget, TargetFacts, Timing};
 use extant_block::Operation;
 use extant_sim::drive::file::DriveSpec;
 
+/// How many starts there are, and how far they are from each other in nanoseconds: together they
+/// are spread over the turns of all disks.
+const STARTS: u64 = 32;
+const START_NS: u64 = 1_234_567;
+
 /// Requests of one kind, and their times.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Phase {
@@ -77,7 +82,8 @@ impl Recording {
     }
 
     /// Does the same on the drive of a spec, each phase when it began or when the one before has
-    /// ended: the timings of each phase. Phases that are not `wanted` are left out.
+    /// ended: the timings of each phase. Phases that are not `wanted` are left out. All begins a
+    /// little later with each seed: where a disk's platter is at the start is not known.
     pub fn play(
         &self,
         spec: &DriveSpec,
@@ -91,7 +97,7 @@ impl Recording {
                 all.push(Vec::new());
                 continue;
             }
-            target.rest_until(phase.begin_ns);
+            target.rest_until(phase.begin_ns + seed % STARTS * START_NS);
             // A simulated drive has no errors.
             let timings = target.run(&phase.requests, phase.depth, u64::MAX);
             all.push(timings.unwrap_or_default());
