@@ -29,6 +29,8 @@ pub enum Written {
     Decimal,
     /// As the product with the value of that number: percentiles are factors of their medians.
     Times(usize),
+    /// Less the value of that number, where it is above 0: what shows is the sum of both.
+    Less(usize),
     /// A point of the seek table: the time for that share of all cylinders.
     Seek(f64),
     /// One of the words of its scale, in quotes.
@@ -130,6 +132,7 @@ impl Parameter {
             (Written::Flag, Scale::Words(words)) => words[value as usize].to_owned(),
             (Written::Whole, _) => format!("{value:.0}"),
             (Written::Times(of), _) => decimal(value * values[of]),
+            (Written::Less(of), _) => decimal((value - values[of].max(0.0)).max(0.0)),
             _ => decimal(value),
         }
     }
@@ -174,8 +177,25 @@ impl Family {
         self.number(name).map(|number| values[number])
     }
 
-    /// The drive of these values; `None` if it is not valid. A longer seek takes no less time than
-    /// a shorter one.
+    /// The values with that one changed. A longer seek takes no less time than a shorter one: where
+    /// a seek gets longer or shorter, those that it passes go with it.
+    pub fn changed(&self, values: &[f64], number: usize, value: f64) -> Vec<f64> {
+        let mut changed = values.to_vec();
+        changed[number] = value;
+        if self.parameters[number].table == "seek" {
+            for (other, parameter) in self.parameters.iter().enumerate() {
+                if parameter.table == "seek" {
+                    changed[other] = match other < number {
+                        true => values[other].min(value),
+                        false => changed[other].max(value),
+                    };
+                }
+            }
+        }
+        changed
+    }
+
+    /// The drive of these values; `None` if it is not valid.
     pub fn spec(&self, values: &[f64]) -> Option<DriveSpec> {
         let seeks = self.parameters.iter().zip(values).filter(|(one, _)| one.table == "seek");
         if !seeks.map(|(_, time)| *time).is_sorted() {
@@ -247,10 +267,11 @@ impl Family {
         let of = |name: &str| self.value(name, values).unwrap_or(1.0);
         let first_seek = self.parameters.iter().position(|one| one.table == "seek");
         let (turn, heads) = (60.0 / of("rpm"), of("heads"));
-        let switch = of("head_switch_ms") / 1e3;
+        // Settling is part of the first one.
+        let skew = of("head_switch_ms") / 1e3;
         let settle = self.value("write_settle_ms", values).unwrap_or(0.0).max(0.0) / 1e3;
-        let step = first_seek.map_or(0.0, |number| values[number] / 1e3).max(switch);
-        let time = heads * turn + (heads - 1.0) * (switch + settle) + step + settle;
+        let step = first_seek.map_or(0.0, |number| values[number] / 1e3) + settle;
+        let time = heads * turn + (heads - 1.0) * skew + step.max(skew);
         let rate = (of("geometry.outer_mb_per_s") + of("geometry.inner_mb_per_s")) / 2.0 * 1e6;
         (self.capacity as f64 / (rate * time)).max(64.0)
     }

@@ -1,17 +1,18 @@
 //! From a recording to the drive that explains it best.
-use super::family::{Family, Scale};
+use super::bars::{Bar, bars};
+use super::family::{Family, Scale, Written};
 use super::kinds::families;
 use super::probes::held_out;
 use super::recording::Recording;
 use super::score::Agreement;
-use super::search::{Bar, Search};
+use super::search::Search;
 use serde::Serialize;
 
 /// Candidates that are played for each kind before one is chosen, for each that is then near the
 /// best, and for the one that is chosen.
 const CHOOSING: usize = 40;
 const COMPARING: usize = 150;
-const SEARCHING: usize = 500;
+const SEARCHING: usize = 350;
 /// A kind whose start is that many times as far as the nearest one is not searched.
 const HOPELESS: f64 = 6.0;
 /// Kinds that are that many times as far as the nearest one are searched for longer before one is
@@ -167,7 +168,7 @@ pub(super) fn fit(
     let mut search = Search::new(&family, &seen);
     let distance = search.descend(&mut values, SEARCHING);
     progress("error bars");
-    let bars = search.bars(&values);
+    let bars = bars(&mut search, &values);
     candidates += search.evaluations;
     let fitted: Vec<FittedValue> =
         (0..values.len()).map(|number| fitted(&family, number, &values, &bars)).collect();
@@ -191,7 +192,12 @@ pub(super) fn fit(
 
 fn fitted(family: &Family, number: usize, values: &[f64], bars: &[Bar]) -> FittedValue {
     let parameter = &family.parameters[number];
-    let bar = bars.get(number).copied().unwrap_or(Bar { least: None, most: None });
+    let open = Bar { least: None, most: None };
+    let bar_of = |number: usize| bars.get(number).copied().unwrap_or(open);
+    let bar = match parameter.written {
+        Written::Less(of) => bar_of(number).less(bar_of(of)),
+        _ => bar_of(number),
+    };
     let known = match (parameter.unknown, parameter.scale, bar.least, bar.most) {
         (Some(_), ..)
         | (None, Scale::Ratio(..) | Scale::Linear(..) | Scale::Steps(_), None, None) => {
@@ -205,12 +211,16 @@ fn fitted(family: &Family, number: usize, values: &[f64], bars: &[Bar]) -> Fitte
         (None, _, Some(_), None) => Known::AtLeast,
         (None, _, None, Some(_)) => Known::AtMost,
     };
-    let shown = |value: f64| parameter.shown(value, values);
+    let end = |value: f64| match parameter.written {
+        // The bar is the difference's already.
+        Written::Less(of) => parameter.shown(value + values[of].max(0.0), values),
+        _ => parameter.shown(value, values),
+    };
     FittedValue {
         name: parameter.name(),
-        value: shown(values[number]),
-        least: bar.least.map(shown),
-        most: bar.most.map(shown),
+        value: parameter.shown(values[number], values),
+        least: bar.least.map(end),
+        most: bar.most.map(end),
         known,
     }
 }

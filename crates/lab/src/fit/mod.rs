@@ -10,6 +10,8 @@
 //! fitting      kinds are tried, the best is searched, error bars, the held-out phase
 //! kinds        the kinds as families of values, with starts estimated from the recording
 //! probes       what is asked: general, turning, held_out
+//! bars         how far a value can be changed, whatever the others do
+//! sensitivity  what each value does to the times, and how others make up for it
 //! search       values change one at a time while the distance shrinks
 //! family       values, and the drive file that they make
 //! recording    what was asked and how long it took; the same on a candidate
@@ -22,6 +24,7 @@
 //!
 //! A module uses those below it only. Floating point is used in the search alone: what runs on a
 //! candidate's clock comes from the drive file that its values make.
+mod bars;
 mod family;
 mod fitting;
 mod host;
@@ -31,6 +34,7 @@ mod recording;
 mod report;
 mod score;
 mod search;
+mod sensitivity;
 mod simulated;
 mod target;
 mod threaded;

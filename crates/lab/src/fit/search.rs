@@ -2,49 +2,39 @@
 //! the distance gets smaller (coordinate descent with steps of its own for each value).
 use super::family::{Family, Scale, within};
 use super::recording::Recording;
-use super::score::{distance, resampled};
-use extant_sim::random::Random;
+use super::score::distance;
 
 /// Steps of the search by factors end with this, as a logarithm.
 const STEP_LAST: f64 = 0.003;
-/// How often what was measured is drawn anew to see how far the distance varies by chance.
-const RESAMPLES: u64 = 16;
-/// A difference of distances that counts, whatever the noise.
-const DISTANCE_LEAST: f64 = 0.001;
-/// A drive that does not fit tells less: this share of its distance does not count.
-const MISFIT: f64 = 0.15;
-/// How far from the best value its error bar is looked for, as factors.
-const REACH: [f64; 7] = [1.005, 1.02, 1.06, 1.2, 1.7, 3.0, 10.0];
+/// A search that ends above this share of the distance with which it began is the last one.
+const GAIN_LEAST: f64 = 0.95;
+/// The first of the seeds with which candidates are played.
+const SEEDS: u64 = 11;
+/// A phase of so many requests counts half as much as a long one.
+const REQUESTS_HALF: f64 = 16.0;
 
 /// A recording to be explained by a family.
 pub struct Search<'a> {
-    family: &'a Family,
+    pub(super) family: &'a Family,
     recording: &'a Recording,
-    measured: Vec<Vec<u64>>,
-    seeds: Vec<u64>,
+    pub(super) measured: Vec<Vec<u64>>,
+    pub(super) seeds: Vec<u64>,
+    /// A value that stays as it is.
+    held: Option<usize>,
     /// Candidates played so far.
     pub evaluations: usize,
 }
 
-/// What is known of a value.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Bar {
-    /// Smaller values explain the measurements worse; `None`: they do not.
-    pub least: Option<f64>,
-    /// Larger values explain them worse; `None`: they do not.
-    pub most: Option<f64>,
-}
-
 impl<'a> Search<'a> {
-    /// Nothing searched yet. A drive that varies is played with several seeds.
+    /// Nothing searched yet.
     pub fn new(family: &'a Family, recording: &'a Recording) -> Search<'a> {
-        let seeds = if family.kind == "rotating" { vec![1] } else { vec![11, 12] };
+        let seeds = draws(family, SEEDS);
         let measured = recording.phases.iter().map(|phase| phase.times()).collect();
-        Search { family, recording, measured, seeds, evaluations: 0 }
+        Search { family, recording, measured, seeds, held: None, evaluations: 0 }
     }
 
     /// The times of a candidate, for each phase and seed; `None` if it is no valid drive.
-    fn times(&mut self, values: &[f64], seeds: &[u64]) -> Option<Vec<Vec<Vec<u64>>>> {
+    pub(super) fn times(&mut self, values: &[f64], seeds: &[u64]) -> Option<Vec<Vec<Vec<u64>>>> {
         let spec = self.family.spec(values)?;
         self.evaluations += 1;
         let of_seed = |seed: &u64| {
@@ -58,7 +48,7 @@ impl<'a> Search<'a> {
     }
 
     /// The distance of a candidate in each phase.
-    fn distances(&mut self, values: &[f64]) -> Option<Vec<f64>> {
+    pub(super) fn distances(&mut self, values: &[f64]) -> Option<Vec<f64>> {
         let seeds = self.seeds.clone();
         let times = self.times(values, &seeds)?;
         let mean = |(number, measured): (usize, &Vec<u64>)| {
@@ -70,14 +60,41 @@ impl<'a> Search<'a> {
 
     /// The distance of a candidate over all phases; infinite if it is no valid drive.
     pub fn total(&mut self, values: &[f64]) -> f64 {
-        self.distances(values).map_or(f64::INFINITY, |all| mean(&all))
+        self.distances(values).map_or(f64::INFINITY, |all| self.mean(&all))
+    }
+
+    /// The mean over phases by their weights.
+    fn mean(&self, all: &[f64]) -> f64 {
+        let weights = self.measured.iter().map(|measured| weight(measured.len()));
+        weighted_mean(all.iter().copied().zip(weights))
     }
 
     /// Changes the values while that brings the candidate nearer; at most that many candidates are
-    /// played. Returns the distance.
+    /// played. What came to rest while others were wrong is looked at again: it begins anew until
+    /// that helps no longer, with other draws each time, so that none is followed for its luck.
+    /// Returns the distance.
     pub fn descend(&mut self, values: &mut [f64], evaluations: usize) -> f64 {
         let end = self.evaluations + evaluations;
-        let mut best = self.total(values);
+        loop {
+            let before = self.total(values);
+            let best = self.descend_once(values, before, end);
+            if self.evaluations >= end || best > before * GAIN_LEAST {
+                return best;
+            }
+            self.seeds.iter_mut().for_each(|seed| *seed += 2);
+        }
+    }
+
+    /// Lets the others follow a value that stays as it is.
+    pub fn follow(&mut self, values: &mut [f64], held: usize, evaluations: usize) {
+        self.held = Some(held);
+        let before = self.total(values);
+        self.descend_once(values, before, self.evaluations + evaluations);
+        self.held = None;
+    }
+
+    /// The same once, until so many candidates have been played.
+    fn descend_once(&mut self, values: &mut [f64], mut best: f64, end: usize) -> f64 {
         let mut steps: Vec<f64> = self.family.parameters.iter().map(|one| one.step).collect();
         let mut rounds = 0;
         let mut idle = vec![0; values.len()];
@@ -89,6 +106,7 @@ impl<'a> Search<'a> {
                 if parameter.unknown.is_some()
                     || steps[number] <= 0.0
                     || idle[number] > 1
+                    || self.held == Some(number)
                     || self.evaluations >= end
                 {
                     continue;
@@ -127,12 +145,12 @@ impl<'a> Search<'a> {
                 if tried == values[number] {
                     break;
                 }
-                let kept = std::mem::replace(&mut values[number], tried);
-                let distance = self.total(values);
+                let changed = self.family.changed(values, number, tried);
+                let distance = self.total(&changed);
                 if distance >= nearest {
-                    values[number] = kept;
                     break;
                 }
+                values.copy_from_slice(&changed);
                 (nearest, found) = (distance, true);
                 tried = match self.family.parameters[number].scale {
                     scale @ Scale::Ratio(..) => {
@@ -152,103 +170,27 @@ impl<'a> Search<'a> {
         }
         is_better.then_some(nearest)
     }
-
-    /// The error bars around the best values: as far as a value alone can be changed until the
-    /// phases that it touches are explained worse than chance accounts for.
-    pub fn bars(&mut self, values: &[f64]) -> Vec<Bar> {
-        let Some(base) = self.distances(values) else { return Vec::new() };
-        let noise = self.noise(values);
-        (0..values.len()).map(|number| self.bar(values, number, &base, &noise)).collect()
-    }
-
-    /// The distance of each phase when what was measured is drawn anew, draw by draw.
-    fn noise(&mut self, values: &[f64]) -> Vec<Vec<f64>> {
-        let seeds = self.seeds[..1].to_vec();
-        let Some(times) = self.times(values, &seeds) else { return Vec::new() };
-        let mut random = Random::for_part(1, "noise");
-        let mut draw = |(measured, model): (&Vec<u64>, &Vec<u64>)| match measured.is_empty() {
-            true => 0.0,
-            false => distance(&resampled(measured, &mut random), model),
-        };
-        let draws = 0..RESAMPLES;
-        draws.map(|_| self.measured.iter().zip(&times[0]).map(&mut draw).collect()).collect()
-    }
-
-    fn bar(&mut self, values: &[f64], number: usize, base: &[f64], noise: &[Vec<f64>]) -> Bar {
-        let parameter = &self.family.parameters[number];
-        let (scale, best) = (parameter.scale, values[number]);
-        if parameter.unknown.is_some() || parameter.is_word() {
-            return Bar { least: None, most: None };
-        }
-        let ends = [Side::Below, Side::Above].map(|side| {
-            let mut last = best;
-            for other in reach(scale, best, side) {
-                let mut changed = values.to_vec();
-                changed[number] = other;
-                if self.is_far(&changed, base, noise) {
-                    return Some(self.end(&mut changed, number, (last, other), base, noise));
-                }
-                last = other;
-            }
-            None
-        });
-        Bar { least: ends[0], most: ends[1] }
-    }
-
-    fn is_far(&mut self, values: &[f64], base: &[f64], noise: &[Vec<f64>]) -> bool {
-        self.distances(values).is_none_or(|all| is_worse(&all, base, noise))
-    }
-
-    /// The end of an error bar between a value that is possible and one that is not. Of a list it
-    /// is the last possible one.
-    fn end(
-        &mut self,
-        values: &mut [f64],
-        number: usize,
-        (mut possible, mut far): (f64, f64),
-        base: &[f64],
-        noise: &[Vec<f64>],
-    ) -> f64 {
-        if matches!(self.family.parameters[number].scale, Scale::Steps(_)) {
-            return possible;
-        }
-        for _ in 0..2 {
-            values[number] = possible.midpoint(far);
-            match self.is_far(values, base, noise) {
-                true => far = values[number],
-                false => possible = values[number],
-            }
-        }
-        far
-    }
 }
 
-/// Smaller or larger values.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Below,
-    Above,
+/// The seeds of a candidate, from that one on: what varies by itself is played twice.
+pub(super) fn draws(family: &Family, first: u64) -> Vec<u64> {
+    let count = if family.kind == "rotating" { 1 } else { 2 };
+    (first..first + count).collect()
 }
 
-fn mean(all: &[f64]) -> f64 {
-    all.iter().sum::<f64>() / all.len().max(1) as f64
+/// How much a phase of that many requests counts: the time of a single one is chance where it is
+/// that of a seek and a turn.
+pub(super) fn weight(requests: usize) -> f64 {
+    requests as f64 / (requests as f64 + REQUESTS_HALF)
 }
 
-/// Whether the phases that a change touched are explained worse, by more than chance accounts for.
-fn is_worse(changed: &[f64], base: &[f64], noise: &[Vec<f64>]) -> bool {
-    let touched: Vec<usize> =
-        (0..base.len()).filter(|phase| (changed[*phase] - base[*phase]).abs() > 1e-4).collect();
-    if touched.is_empty() {
-        return false;
-    }
-    let over =
-        |all: &[f64]| touched.iter().map(|phase| all[*phase]).sum::<f64>() / touched.len() as f64;
-    let draws: Vec<f64> = noise.iter().map(|draw| over(draw)).collect();
-    let middle = mean(&draws);
-    let spread = (draws.iter().map(|one| (one - middle).powi(2)).sum::<f64>()
-        / draws.len().saturating_sub(1).max(1) as f64)
-        .sqrt();
-    over(changed) - over(base) > 2.0 * spread + DISTANCE_LEAST + MISFIT * over(base)
+/// The mean of numbers with weights; 0 of none.
+pub(super) fn weighted_mean(all: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let add = |(sum, weights): (f64, f64), (one, weight): (f64, f64)| {
+        (sum + weight * one, weights + weight)
+    };
+    let (sum, weights) = all.fold((0.0, 0.0), add);
+    sum / f64::max(weights, f64::MIN_POSITIVE)
 }
 
 /// The values to try around one.
@@ -273,28 +215,4 @@ fn neighbours(scale: Scale, value: f64, step: f64, round: u32) -> Vec<f64> {
             (0..words.len()).map(|word| word as f64).filter(|word| *word != value).collect()
         }
     }
-}
-
-/// The values at which the end of an error bar may be, from the best one outwards.
-fn reach(scale: Scale, best: f64, side: Side) -> Vec<f64> {
-    let mut found: Vec<f64> = match scale {
-        Scale::Steps(steps) => {
-            let mut steps = steps.to_vec();
-            if side == Side::Below {
-                steps.reverse();
-            }
-            steps
-        }
-        Scale::Linear(_, _, unit) => {
-            let sign = if side == Side::Above { unit } else { -unit };
-            REACH.iter().map(|factor| within(scale, best + (factor - 1.0) * sign)).collect()
-        }
-        _ => {
-            let power = if side == Side::Above { 1 } else { -1 };
-            REACH.iter().map(|factor| within(scale, best * factor.powi(power))).collect()
-        }
-    };
-    found.retain(|value| if side == Side::Above { *value > best } else { *value < best });
-    found.dedup();
-    found
 }

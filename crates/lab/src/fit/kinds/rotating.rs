@@ -3,7 +3,8 @@
 //! The time of a turn is that between two reads of which the second is just before the first. A
 //! seek is what a read at a distance takes beyond half a turn on the average, and beyond what a
 //! read without one takes. Rates are those of reading in a row across the disk. How far is read
-//! ahead, and how many segments there are, is the largest that was found in the drive's memory.
+//! ahead, and how many segments there are, is the largest that was found in the drive's memory. What
+//! a read takes longer when another one has just ended is what the drive reads on by all means.
 use super::{NO_WRITES, estimate};
 use crate::fit::family::{Family, Fixed, Parameter, Scale, Written};
 use crate::fit::probes::turning::DISTANCES;
@@ -19,10 +20,21 @@ const RATES: Scale = Scale::Ratio(1e6, 2e10);
 const MB_PER_S: Scale = Scale::Ratio(0.2, 2000.0);
 const SEEKS: Scale = Scale::Ratio(0.01, 200.0);
 const OVERHEADS: Scale = Scale::Ratio(0.001, 20.0);
+/// How nearly the time of a turn is known at the start, as a logarithm.
+const TURN_STEP: f64 = 0.000_5;
 /// How far from a whole number of turns a pair of reads on a track is at most, as a share of one.
 const WHOLE_TURN: f64 = 0.012;
-/// Starts whose times are no farther apart than this, as a logarithm, are one.
-const ALIKE: f64 = 0.2;
+/// The rate under the head over the sustained one at which the first estimate of a turn is made.
+const FACTOR: f64 = 1.06;
+const SETTLES: Scale = Scale::Linear(-2.0, 4.0, 0.2);
+/// The number of that value in the family: tracks are skewed by the time to switch heads and by it.
+const SETTLE: usize = 0;
+/// Where the search for the time that a write needs to settle begins, in ms.
+const SETTLE_MS: f64 = 0.1;
+/// The shortest seek that a search begins with.
+const SEEK_LEAST_MS: f64 = 0.05;
+/// What a drive reads on by all means is looked for from this share of a turn on.
+const READS_ON: f64 = 0.05;
 /// Turns a minute.
 const TURNS: Scale = Scale::Ratio(2000.0, 40_000.0);
 
@@ -37,33 +49,30 @@ pub fn is_turning(recording: &Recording) -> bool {
 /// What is estimated first.
 struct Start {
     turn_ms: f64,
+    /// The overhead of a read that follows on nothing.
     miss_ms: f64,
-    switch_ms: f64,
+    skew_ms: f64,
     hit_ms: f64,
     bus: f64,
     outer: f64,
     inner: f64,
     seeks: Vec<f64>,
+    /// How many bytes the drive reads on before another command gets the arm.
+    reads_on: f64,
 }
 
-/// The family, with a start for each way to read the rate under the head off the pairs on a track
-/// where they differ: one alone leads astray.
+/// The family.
 pub fn families(recording: &Recording) -> Vec<Family> {
-    let starts = [Agreeing::Many, Agreeing::Nearly].map(|agreeing| Start::of(recording, agreeing));
-    let [many, nearly] = &starts;
-    let are_alike = (many.miss_ms / nearly.miss_ms).ln().abs() < ALIKE
-        && (many.switch_ms / nearly.switch_ms).ln().abs() < ALIKE;
-    starts[..if are_alike { 1 } else { 2 }].iter().map(|start| family(recording, start)).collect()
+    vec![family(recording, &Start::of(recording))]
 }
 
 fn family(recording: &Recording, start: &Start) -> Family {
     let depth = estimate::plateau(recording, "4k").1;
     let mut parameters = vec![
+        settle(recording),
         Parameter::new(("", "rpm"), TURNS, Written::Decimal, 60_000.0 / start.turn_ms)
-            .within_about(0.004),
-        Parameter::new(("", "heads"), HEADS, Written::Whole, 4.0),
-        Parameter::new(("", "head_switch_ms"), OVERHEADS, Written::Decimal, start.switch_ms),
-        Parameter::new(("", "queue_depth"), DEPTHS, Written::Whole, f64::from(depth)),
+            .within_about(TURN_STEP),
+        Parameter::new(("", "head_switch_ms"), OVERHEADS, Written::Less(SETTLE), start.skew_ms),
         Parameter::new(("geometry", "outer_mb_per_s"), MB_PER_S, Written::Decimal, start.outer)
             .within_about(0.02),
         Parameter::new(("geometry", "inner_mb_per_s"), MB_PER_S, Written::Decimal, start.inner)
@@ -82,6 +91,9 @@ fn family(recording: &Recording, start: &Start) -> Family {
     }
     parameters.extend(cache(recording, start));
     parameters.extend(writes(recording, start));
+    // Last, when the times are nearly right: with wrong ones a wrong number makes up for them.
+    parameters.push(Parameter::new(("", "heads"), HEADS, Written::Whole, 4.0));
+    parameters.push(Parameter::new(("", "queue_depth"), DEPTHS, Written::Whole, f64::from(depth)));
     Family {
         kind: "rotating",
         parameters,
@@ -103,31 +115,38 @@ fn fixed(recording: &Recording) -> Vec<Fixed> {
 }
 
 impl Start {
-    fn of(recording: &Recording, agreeing: Agreeing) -> Start {
+    fn of(recording: &Recording) -> Start {
         let rates: Vec<f64> =
             recording.phases_of("zone-").map(|phase| phase.bytes_per_s(3) / 1e6).collect();
         let outer = rates.iter().copied().fold(0.5, f64::max);
         let inner = rates.iter().copied().fold(outer, f64::min).max(0.2);
-        let unit_ms = 4.096 / ((outer + inner) / 2.0) * 0.85;
-        let turn_ms = turn(recording, unit_ms);
-        let track = track(recording, turn_ms, outer, agreeing);
-        let miss_ms = track.as_ref().map_or(0.3, |track| track.miss_ms);
-        let switch_ms = track.map_or(0.7, |track| track.skew_ms * 0.7);
+        // The rate under the head and the time of a turn are read off with the help of each other.
+        let first = track(recording, turn(recording, FACTOR), outer);
+        let factor = first.map_or(FACTOR, |track| track.factor);
+        let turn_ms = turn(recording, factor);
+        let track = track(recording, turn_ms, outer);
+        let between_ms = track.as_ref().map_or(0.3, |track| track.least_ms);
+        let skew_ms = track.as_ref().map_or(0.7, |track| track.skew_ms);
+        let switch_ms = switch_ms(skew_ms);
+        // While the drive rests it reads on to another track.
+        let media_ms = 4.096 / outer / factor;
+        let rested_ms = estimate::quantile(recording, "rested-4k", 0.01)
+            .map_or(between_ms, |time| (time / 1e6 - media_ms - switch_ms).max(0.05));
+        let on_ms = between_ms - rested_ms;
+        let reads_on =
+            if on_ms > turn_ms * READS_ON { between_ms * outer * factor * 1e3 } else { 0.0 };
+        let miss_ms = if reads_on > 0.0 { rested_ms } else { between_ms };
         let (hit_ms, bus) = hits(recording);
         // The mean of what waits for half a turn; the sum of two independent sorts of errors.
-        let beyond = miss_ms + turn_ms / 2.0 + unit_ms;
-        let mut seeks: Vec<f64> = (0..DISTANCES.len())
+        let beyond = between_ms + turn_ms / 2.0 + 4.096 * 2.0 / (outer + inner) / factor;
+        let seeks: Vec<f64> = (0..DISTANCES.len())
             .map(|number| {
                 let phase = recording.phase(&format!("distance-{number}"));
                 phase.map_or(1.0, mean_ms) - beyond
             })
             .collect();
-        let mut least = 0.05;
-        for seek in &mut seeks {
-            *seek = seek.max(least);
-            least = *seek;
-        }
-        Start { turn_ms, miss_ms, switch_ms, hit_ms, bus, outer, inner, seeks }
+        let seeks = rising(&seeks);
+        Start { turn_ms, miss_ms, skew_ms, hit_ms, bus, outer, inner, seeks, reads_on }
     }
 }
 
@@ -138,82 +157,122 @@ fn mean_ms(phase: &Phase) -> f64 {
 
 /// The time of a turn in ms: that between the ends of reads that step back, and what the head
 /// passes between them; or what reads at one distance differ by, where the first has no meaning.
-fn turn(recording: &Recording, unit_ms: f64) -> f64 {
+/// `factor` is the rate under the head over the sustained one.
+fn turn(recording: &Recording, factor: f64) -> f64 {
     let spread = recording.phase("distance-8").map_or(8.0, |phase| {
         let times = phase.times();
         (quantile_of(&times, 0.95) - quantile_of(&times, 0.05)) / 0.9 / 1e6
     });
-    let steps = recording.phases_of("backward-").flat_map(|phase| {
-        let ends: Vec<u64> = phase.timings.iter().map(|timing| timing.end_ns).collect();
-        ends.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>()
-    });
-    let turn = median(&steps.collect::<Vec<_>>()) / 1e6 + unit_ms;
-    match (0.8..1.25).contains(&(turn / spread)) {
-        true => turn,
-        false => spread.clamp(1.5, 30.0),
+    let of_part = |part: usize| {
+        let ends = recording.phase(&format!("backward-{part}"))?.timings.iter();
+        let ends: Vec<u64> = ends.map(|timing| timing.end_ns).collect();
+        let steps: Vec<u64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        // Three quarters of the way inwards are 17 places.
+        let rate = recording.phase(&format!("zone-{}", 4 * (part + 1)))?.bytes_per_s(3);
+        Some(median(&steps) / 1e6 + 4096.0 / rate.max(1e5) / factor * 1e3)
+    };
+    let mut turns: Vec<f64> = (0..3).filter_map(of_part).collect();
+    turns.sort_by(f64::total_cmp);
+    match turns.get(turns.len() / 2) {
+        Some(turn) if (0.8..1.25).contains(&(turn / spread)) => *turn,
+        _ => spread.clamp(1.5, 30.0),
     }
 }
 
-/// How the pairs choose the rate under the head.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Agreeing {
-    /// The one with which most of them agree.
-    Many,
-    /// The one with which they agree most nearly, of those with which nearly as many do: as many
-    /// can agree roughly with a wrong one.
-    Nearly,
-}
-
 /// What pairs of reads within a track say.
+#[derive(Clone, Copy)]
 struct Track {
-    /// The overhead of a read of the medium, in ms.
-    miss_ms: f64,
+    /// The rate under the head over the sustained one.
+    factor: f64,
+    /// The least that passes between the end of a read and the start of the next one on the same
+    /// track, in ms.
+    least_ms: f64,
     /// How long the angle is that a track starts later than the one before, in ms.
     skew_ms: f64,
 }
 
+/// A pair of reads within a track, in turns: how far back the second one is at the sustained rate,
+/// and how long it took.
+struct Pair {
+    back: f64,
+    time: f64,
+}
+
+impl Pair {
+    /// How many turns it takes from a place to itself, at a rate that is that many times the
+    /// sustained one.
+    fn turns(&self, factor: f64) -> f64 {
+        self.time + self.back / factor
+    }
+}
+
+/// How nearly that is a whole number of turns: 1 where it is exact, 0 where it is too far from one.
+fn nearness(turns: f64) -> f64 {
+    (1.0 - (turns - turns.round()).abs() / WHOLE_TURN).max(0.0)
+}
+
 /// Of two reads on one track the second takes a turn less what it is before the first, or a turn
-/// more when the controller is too late for that. So the rate under the head is the one with which
-/// most pairs agree, and the overhead lies between the shortest that was not too late and the
-/// longest that was.
-fn track(recording: &Recording, turn_ms: f64, outer: f64, how: Agreeing) -> Option<Track> {
+/// more when the controller is too late for that; on the track before it takes less by the skew. So
+/// the rate under the head and the skew are those with which most pairs agree, and the least time
+/// is that of the shortest that was not too late.
+fn track(recording: &Recording, turn_ms: f64, outer: f64) -> Option<Track> {
     let phase = recording.phase("track-4k")?;
     let reads = phase.requests.chunks_exact(2).zip(phase.times());
-    let pairs: Vec<(f64, f64)> = reads
-        .map(|(pair, time)| (pair[0].offset.saturating_sub(pair[1].offset) as f64, time as f64))
-        .map(|(back, time)| (back / outer / 1e3, time / 1e6))
+    let pairs: Vec<Pair> = reads
+        .map(|(pair, time)| Pair {
+            back: pair[0].offset.saturating_sub(pair[1].offset) as f64 / outer / 1e3 / turn_ms,
+            time: time as f64 / 1e6 / turn_ms,
+        })
         .collect();
-    // How many turns a pair takes at a rate that is that many times the sustained one, and how
-    // nearly it does: 1 where it is exact, 0 where it is too far from a whole number.
-    let turns = |(back, time): &(f64, f64), factor: f64| {
-        let turns = (time + back / factor) / turn_ms;
-        (turns.round(), (1.0 - (turns - turns.round()).abs() / WHOLE_TURN).max(0.0))
+    let agreement = |factor: f64, skew: f64| {
+        pairs.iter().map(|pair| nearness(pair.turns(factor) + skew)).sum::<f64>()
     };
-    let all = |factor: f64| pairs.iter().map(move |pair| turns(pair, factor).1);
-    let agreeing = |factor: &f64| all(*factor).filter(|agreement| *agreement > 0.0).count();
-    let agreement = |factor: f64| all(factor).sum::<f64>();
-    let factors = || (0..140).map(|step| 1.0 + f64::from(step) / 200.0);
-    let mut factor = factors().max_by_key(agreeing)?;
-    if how == Agreeing::Nearly {
-        let many = agreeing(&factor) * 9 / 10;
-        let nearer = factors().filter(|other| agreeing(other) >= many);
-        factor = nearer.max_by(|one, other| agreement(*one).total_cmp(&agreement(*other)))?;
+    let mut best = (0.0, FACTOR, 0.0);
+    for step in 0..280 {
+        let factor = 1.0 + f64::from(step) / 400.0;
+        let same = agreement(factor, 0.0);
+        // A sustained turn is longer by the mean skew, to which that of a cylinder adds.
+        for part in 6..24 {
+            let skew = (factor - 1.0) * f64::from(part) / 20.0;
+            let other = if skew > 2.0 * WHOLE_TURN { agreement(factor, skew) } else { 0.0 };
+            if same + other > best.0 {
+                best = (same + other, factor, skew);
+            }
+        }
     }
-    let of_turns = |count: f64| {
-        let of_count = move |pair: &&(f64, f64)| {
-            let (turns, agreement) = turns(pair, factor);
-            turns == count && agreement > 0.0
-        };
-        pairs.iter().filter(of_count).map(|pair| pair.1)
+    let (_, factor, skew) = best;
+    // The shortest of those whose angle is that much farther back.
+    let shortest = |skew: f64| {
+        let agreeing = pairs.iter().filter(|pair| nearness(pair.turns(factor) + skew) > 0.0);
+        agreeing.map(|pair| pair.time * turn_ms).fold(f64::INFINITY, f64::min)
     };
-    let least = of_turns(1.0).fold(f64::INFINITY, f64::min);
-    let late = of_turns(2.0).map(|time| time - turn_ms).fold(0.0, f64::max);
-    let late = if late < least { late } else { (least - turn_ms / 50.0).max(0.0) };
-    let media_ms = 4.096 / outer / factor;
-    least.is_finite().then(|| Track {
-        miss_ms: (least.midpoint(late.max(least - turn_ms / 40.0)) - media_ms).max(0.02),
-        skew_ms: (turn_ms * (factor - 1.0)).max(0.05),
-    })
+    let skew_ms = (turn_ms * skew).max(0.05);
+    // Few pairs are a whole track apart and on the same one; on the one before are many of them.
+    let switched = if skew > 0.0 { shortest(skew) - switch_ms(skew_ms) } else { f64::INFINITY };
+    let least = shortest(0.0).min(switched);
+    let least_ms = (least - 4.096 / outer / factor).max(0.02);
+    least.is_finite().then_some(Track { factor, least_ms, skew_ms })
+}
+
+/// The nearest times that do not fall: neighbours that do become their mean, one after another.
+fn rising(times: &[f64]) -> Vec<f64> {
+    let mut groups: Vec<(f64, usize)> = Vec::new();
+    for time in times {
+        groups.push((time.max(SEEK_LEAST_MS), 1));
+        while let [.., (before, count), (last, more)] = groups[..]
+            && before > last
+        {
+            let all = count + more;
+            groups.truncate(groups.len() - 2);
+            groups.push(((before * count as f64 + last * more as f64) / all as f64, all));
+        }
+    }
+    groups.into_iter().flat_map(|(time, count)| std::iter::repeat_n(time, count)).collect()
+}
+
+/// The time to switch heads that makes that skew: the rest is that of writes to settle.
+fn switch_ms(skew_ms: f64) -> f64 {
+    (skew_ms - SETTLE_MS).max(0.05)
 }
 
 /// Overhead of a hit in ms, and the rate of the interface in bytes a second.
@@ -252,6 +311,7 @@ fn cache(recording: &Recording, start: &Start) -> Vec<Parameter> {
     };
     // Nothing after a single read may still be much after two in a row: that is searched.
     let step = if ahead > 0.0 { 0.0 } else { 0.25 };
+    let least = Scale::Linear(0.0, 16_384.0, 32.0);
     let kinds = Scale::Words(&["off", "on-sequence", "until-command", "continue"]);
     let (many, sectors) = (Scale::Ratio(1.0, 1024.0), Scale::Ratio(1.0, 16_777_216.0));
     vec![
@@ -264,12 +324,26 @@ fn cache(recording: &Recording, start: &Start) -> Vec<Parameter> {
             (ahead / sector).max(128.0),
         )
         .within_about(step),
+        Parameter::new(
+            ("cache", "look_ahead_least_sectors"),
+            least,
+            Written::Whole,
+            if ahead > 0.0 { start.reads_on / sector } else { 0.0 },
+        )
+        .within_about(if ahead > 0.0 { 0.25 } else { 0.0 }),
     ]
+}
+
+fn settle(recording: &Recording) -> Parameter {
+    let settle = Parameter::new(("", "write_settle_ms"), SETTLES, Written::Decimal, SETTLE_MS);
+    match recording.phase("write-rested-4k") {
+        Some(_) => settle,
+        None => settle.unknown(NO_WRITES),
+    }
 }
 
 fn writes(recording: &Recording, start: &Start) -> Vec<Parameter> {
     let flags = Scale::Words(&["false", "true"]);
-    let settles = Scale::Linear(-2.0, 4.0, 0.2);
     let bus_ms = 4096.0 / start.bus * 1e3;
     let rested = estimate::quantile(recording, "write-rested-4k", 0.5).map(|time| time / 1e6);
     let is_back = rested.is_some_and(|time| time < start.turn_ms / 4.0);
@@ -278,7 +352,6 @@ fn writes(recording: &Recording, start: &Start) -> Vec<Parameter> {
         _ => start.miss_ms,
     };
     let all = vec![
-        Parameter::new(("", "write_settle_ms"), settles, Written::Decimal, 0.1),
         Parameter::new(("overhead_ms", "write"), OVERHEADS, Written::Decimal, write_ms),
         Parameter::new(("cache", "write_back"), flags, Written::Flag, f64::from(u8::from(is_back))),
         Parameter::new(("cache", "write_segments"), BUFFERS, Written::Whole, 2.0),
@@ -286,5 +359,17 @@ fn writes(recording: &Recording, start: &Start) -> Vec<Parameter> {
     match rested {
         Some(_) => all,
         None => all.into_iter().map(|parameter| parameter.unknown(NO_WRITES)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_fall_become_their_mean() {
+        assert_eq!(rising(&[1.0, 3.0, 2.0, 4.0]), [1.0, 2.5, 2.5, 4.0]);
+        assert_eq!(rising(&[3.0, 2.0, 1.0]), [2.0; 3]);
+        assert_eq!(rising(&[-1.0, 0.5]), [SEEK_LEAST_MS, 0.5]);
     }
 }
