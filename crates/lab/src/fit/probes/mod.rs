@@ -24,6 +24,9 @@ pub(super) const TARGET_BYTES_LEAST: u64 = 16 << 20;
 /// How long the target is left alone before each phase, in nanoseconds.
 const REST_NS: u64 = 250_000_000;
 
+/// What is left of the time for the held-out phase at least, in thousandths.
+const HELD_OUT_PERMILLE: u64 = 80;
+
 /// Said while probes run: the name of the phase, and how much of the time has passed, in percent.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, u64);
 
@@ -155,7 +158,11 @@ impl<'a> Prober<'a> {
         let passed = begin.saturating_sub(self.start_ns);
         (self.progress)(&plan.name, (passed * 100 / self.time_ns.max(1)).min(100));
         let share = self.time_ns / 1000 * plan.permille;
-        let deadline = (begin + REST_NS + share).min(self.start_ns.saturating_add(self.time_ns));
+        let end = match plan.name.starts_with(held_out::NAME) {
+            true => self.time_ns,
+            false => self.time_ns / 1000 * (1000 - HELD_OUT_PERMILLE),
+        };
+        let deadline = (begin + REST_NS + share).min(self.start_ns.saturating_add(end));
         let mut timings = self.target.run(&plan.requests, plan.depth, deadline)?;
         plan.requests.truncate(timings.len());
         for timing in &mut timings {
