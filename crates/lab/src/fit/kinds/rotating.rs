@@ -10,6 +10,7 @@ use crate::fit::family::{Family, Fixed, Parameter, Scale, Written};
 use crate::fit::probes::turning::DISTANCES;
 use crate::fit::recording::{Phase, Recording};
 use crate::fit::score::{median, quantile_of};
+use std::ops::Range;
 
 const DEPTHS: Scale = Scale::Steps(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
 const HEADS: Scale =
@@ -22,6 +23,9 @@ const SEEKS: Scale = Scale::Ratio(0.01, 200.0);
 const OVERHEADS: Scale = Scale::Ratio(0.001, 20.0);
 /// How nearly the time of a turn is known at the start, as a logarithm.
 const TURN_STEP: f64 = 0.000_5;
+/// What a turn is of the spread of reads at a distance, to which seeks add up to two fifths; above
+/// that, steps back take two turns each.
+const TURN_OF_SPREAD: Range<f64> = 0.62..1.25;
 /// How far from a whole number of turns a pair of reads on a track is at most, as a share of one.
 const WHOLE_TURN: f64 = 0.012;
 /// The rate under the head over the sustained one at which the first estimate of a turn is made.
@@ -174,7 +178,7 @@ fn turn(recording: &Recording, factor: f64) -> f64 {
     let mut turns: Vec<f64> = (0..3).filter_map(of_part).collect();
     turns.sort_by(f64::total_cmp);
     match turns.get(turns.len() / 2) {
-        Some(turn) if (0.8..1.25).contains(&(turn / spread)) => *turn,
+        Some(turn) if TURN_OF_SPREAD.contains(&(turn / spread)) => *turn,
         _ => spread.clamp(1.5, 30.0),
     }
 }
