@@ -46,7 +46,7 @@ pub use simulated::{SimulatedTarget, Writes};
 pub use target::{ProbeRequest, ProbeTarget, TargetFacts, Timing};
 pub use threaded::{Store, ThreadedTarget};
 
-use probes::{Prober, general, held_out, turning};
+use probes::{HELD_OUT_PERMILLE, Prober, WRITES_PERMILLE, general, held_out, turning};
 use recording::Recording;
 use std::io;
 
@@ -111,6 +111,8 @@ fn probe(
     progress: &mut dyn FnMut(&str, u64),
 ) -> io::Result<Recording> {
     let mut prober = Prober::new(target, options.seed, options.time_ns, progress)?;
+    let writes = if prober.facts.write_bytes > 0 { WRITES_PERMILLE } else { 0 };
+    prober.keep(HELD_OUT_PERMILLE + writes);
     general::first(&mut prober)?;
     if options.caching == Caching::Bypassed {
         let first = prober.recording.phase("random-4k");
@@ -119,12 +121,16 @@ fn probe(
     general::reads(&mut prober)?;
     if kinds::is_turning(&prober.recording) {
         turning::run(&mut prober)?;
-    } else if kinds::is_slow(&prober.recording) {
-        general::across(&mut prober)?;
     } else {
-        general::crowded(&mut prober)?;
+        general::long(&mut prober)?;
+        match kinds::is_slow(&prober.recording) {
+            true => general::across(&mut prober)?,
+            false => general::crowded(&mut prober)?,
+        }
     }
+    prober.keep(HELD_OUT_PERMILLE);
     general::writes(&mut prober)?;
+    prober.keep(0);
     held_out::run(&mut prober)?;
     Ok(prober.recording)
 }

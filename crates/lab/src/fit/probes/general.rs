@@ -66,6 +66,14 @@ pub fn reads(prober: &mut Prober<'_>) -> io::Result<()> {
         let name = format!("sequential-{}k", bytes / KIB);
         prober.run(Plan::new(name, requests.collect()).preparing(2))?;
     }
+    Ok(())
+}
+
+/// Reads that go on until they empty token buckets, which nothing that turns has.
+///
+/// # Errors
+/// Those of the target.
+pub fn long(prober: &mut Prober<'_>) -> io::Result<()> {
     let requests = prober.random_reads(12_000, 4 * KIB);
     prober.run(Plan::new("long-4k", requests).at_depth(64).for_permille(50))?;
     let requests = prober.random_reads(1500, MIB);

@@ -25,7 +25,9 @@ pub(super) const TARGET_BYTES_LEAST: u64 = 16 << 20;
 const REST_NS: u64 = 250_000_000;
 
 /// What is left of the time for the held-out phase at least, in thousandths.
-const HELD_OUT_PERMILLE: u64 = 80;
+pub(super) const HELD_OUT_PERMILLE: u64 = 80;
+/// The same for writes, where they are possible.
+pub(super) const WRITES_PERMILLE: u64 = 120;
 
 /// Said while probes run: the name of the phase, and how much of the time has passed, in percent.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, u64);
@@ -40,6 +42,8 @@ pub(super) struct Prober<'a> {
     pub(super) random: Random,
     start_ns: u64,
     time_ns: u64,
+    /// What of the time is left for later phases, in thousandths.
+    kept_permille: u64,
     progress: Progress<'a>,
 }
 
@@ -108,7 +112,13 @@ impl<'a> Prober<'a> {
         }
         let recording = Recording { facts: facts.clone(), phases: Vec::new() };
         let (random, start_ns) = (Random::for_part(seed, "probes"), target.now());
-        Ok(Prober { target, facts, recording, random, start_ns, time_ns, progress })
+        let kept_permille = 0;
+        Ok(Prober { target, facts, recording, random, start_ns, time_ns, kept_permille, progress })
+    }
+
+    /// From now on no phase goes on into the last thousandths of the time: they are for later ones.
+    pub(super) fn keep(&mut self, permille: u64) {
+        self.kept_permille = permille.min(1000);
     }
 
     /// The smallest request, in bytes.
@@ -158,10 +168,7 @@ impl<'a> Prober<'a> {
         let passed = begin.saturating_sub(self.start_ns);
         (self.progress)(&plan.name, (passed * 100 / self.time_ns.max(1)).min(100));
         let share = self.time_ns / 1000 * plan.permille;
-        let end = match plan.name.starts_with(held_out::NAME) {
-            true => self.time_ns,
-            false => self.time_ns / 1000 * (1000 - HELD_OUT_PERMILLE),
-        };
+        let end = self.time_ns / 1000 * (1000 - self.kept_permille);
         let deadline = (begin + REST_NS + share).min(self.start_ns.saturating_add(end));
         let mut timings = self.target.run(&plan.requests, plan.depth, deadline)?;
         plan.requests.truncate(timings.len());
