@@ -2,10 +2,10 @@
 //! the other values do.
 //!
 //! A value that others make up for is less well known than it seems when it is changed alone: a
-//! longer overhead and shorter seeks take the same time. So where a changed value is excluded, it is
-//! tried again with the others changed along, by as much as they make up for it to first order
-//! ([`Sensitivity`]); only what is excluded both ways ends the bar. For a value of a list the others
-//! are also searched again for a while.
+//! longer overhead and shorter seeks take the same time. So where a changed value is excluded, it
+//! is tried again with the others changed along, by as much as they make up for it to first order
+//! ([`Sensitivity`]); only what is excluded both ways ends the bar. For a value of a list the
+//! others are also searched again for a while.
 //!
 //! Changed values are judged with a draw that is none of the search's: the search has found the
 //! values that are best with its own, by chance too.

@@ -3,8 +3,9 @@
 //! The time of a turn is that between two reads of which the second is just before the first. A
 //! seek is what a read at a distance takes beyond half a turn on the average, and beyond what a
 //! read without one takes. Rates are those of reading in a row across the disk. How far is read
-//! ahead, and how many segments there are, is the largest that was found in the drive's memory. What
-//! a read takes longer when another one has just ended is what the drive reads on by all means.
+//! ahead, and how many segments there are, is the largest that was found in the drive's memory.
+//! What a read takes longer when another one has just ended is what the drive reads on by all
+//! means.
 use super::{NO_WRITES, estimate};
 use crate::fit::family::{Family, Fixed, Parameter, Scale, Written};
 use crate::fit::probes::turning::DISTANCES;
