@@ -133,8 +133,8 @@ impl Request {
 /// Whether a thread waits for a request, and what for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Urgency {
-    /// A thread waits for a directory or an inode: what it wants to read comes after. Some elevators
-    /// prefer these (`READ_META` of Linux 2.6.19 and later).
+    /// A thread waits for a directory or an inode: what it wants to read comes after. Some
+    /// elevators prefer these (`READ_META` of Linux 2.6.19 and later).
     Metadata,
     /// A thread waits for it.
     Awaited,

@@ -4,8 +4,8 @@
 //! The idea is that of Iyer and Druschel (SOSP 2001), the design that of Linux 2.6's anticipatory
 //! scheduler as it is documented: batches of reads and of writes; within a batch a one-way elevator
 //! that also goes back a little if that is less than half as far; an age at which a command goes
-//! first (reads 125 ms, writes 250 ms; once in that time at most); and a wait of 6.7 ms after a read
-//! whose stream is known to come back soon.
+//! first (reads 125 ms, writes 250 ms; once in that time at most); and a wait of 6.7 ms after a
+//! read whose stream is known to come back soon.
 //!
 //! - *Waits.* While only writes wait, the stream's pause alone decides: how far it seeks does not
 //!   matter. A read of another stream ends the wait if it is as near as the stream's own reads are

@@ -2,8 +2,8 @@
 //! A command that arrives ahead of the head is sent in this sweep, one that arrives after it in the
 //! next. No expiry, no directions.
 //!
-//! `disksort` is the same without merging: BSD's queue (bioq_disksort(9)) holds what the file system
-//! submits, a buffer or a cluster of buffers, and sends it as it is.
+//! `disksort` is the same without merging: BSD's queue (bioq_disksort(9)) holds what the file
+//! system submits, a buffer or a cluster of buffers, and sends it as it is.
 //!
 //! Guarantee: a command is dispatched in the sweep in which it arrives or in the next.
 use super::waiting::Waiting;

@@ -7,8 +7,8 @@
 //! has its slice and nothing waiting keeps the device until its commands have ended and 8 ms more,
 //! if it is known to come back that soon; 2 ms if its mean seek exceeds 64 MiB, and not at all once
 //! the drive is known to have a queue: more than 4 commands were inside. The next command of a
-//! queue is the nearest one to its last: upwards, or at most 16 MiB downwards, which count twice; what
-//! is wanted of directories and inodes comes before anything else of its queue (since 2.6.19).
+//! queue is the nearest one to its last: upwards, or at most 16 MiB downwards, which count twice;
+//! what is wanted of directories and inodes comes before anything else of its queue (since 2.6.19).
 //! Where they differ:
 //!
 //! | | 2.6.20 | 2.6.23 |

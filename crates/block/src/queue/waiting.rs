@@ -1,7 +1,8 @@
 //! Waiting commands by their place on the device and by age, for elevators that sort.
 //!
 //! *Invariants*: `by_place` and `commands` hold the same commands. `by_age` has the numbers of all
-//! of them, rising, and not many more; its first is one of them. `metadata` counts those of that urgency.
+//! of them, rising, and not many more; its first is one of them. `metadata` counts those
+//! of that urgency.
 use super::Queued;
 use crate::device::Urgency;
 use rustc_hash::FxHashMap;

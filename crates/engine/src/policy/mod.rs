@@ -7,8 +7,9 @@
 //! allocation   where blocks go: ext2_goal, reservation, freebsd, multi_block, packed;
 //!              metacluster, where map blocks go
 //! readahead    what is read before it is wanted
-//! throttle     when writers wait and the flusher writes: write_behind, bdflush, kupdate, inline,
-//!              global, per_device, proportional; fraction is the numbers that they count with
+//! throttle     when writers wait and the flusher writes: write_behind, bdflush, kupdate,
+//!              bufdaemon, inline, global, per_device, proportional; fraction is the numbers that
+//!              they count with
 //! ```
 pub mod allocation;
 pub mod placement;

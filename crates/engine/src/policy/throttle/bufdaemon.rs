@@ -1,12 +1,12 @@
 //! Write-back of FreeBSD up to 2010: a daemon that counts dirty buffers, not bytes.
 //!
 //! Memory for buffers is cut into buffers of 16 KiB on average (BKVASIZE), and each block of a file
-//! system takes one, however small it is: what may be dirty shrinks with the block. A quarter of the
-//! buffers and 20 more may be dirty (`vfs.hidirtybuffers`); a call that finds as many waits until
-//! three eighths are left. From three eighths on the daemon writes, oldest first, until an eighth is
-//! left (`vfs.lodirtybuffers` is half of the other). Not more than 1 MiB is under way at a time: who
-//! finds more waits until it is half of that (`vfs.hirunningspace`, `vfs.lorunningspace`). Every
-//! second the syncer writes what has been dirty for 30 s.
+//! system takes one, however small it is: what may be dirty shrinks with the block. A quarter of
+//! the buffers and 20 more may be dirty (`vfs.hidirtybuffers`). A call that finds as many waits
+//! until three quarters of that are left; from as many on the daemon writes, oldest first, until
+//! half are left (`vfs.lodirtybuffers`). Not more than 1 MiB is under way at a time: who finds more
+//! waits until it is half of that (`vfs.hirunningspace`, `vfs.lorunningspace`). Every second the
+//! syncer writes what has been dirty for 30 s.
 //!
 //! Names, defaults and meaning are those of tuning(7) and syncer(4); sizes of a buffer and the
 //! fractions are those of the releases from 5 to 8.
