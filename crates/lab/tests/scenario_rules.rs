@@ -62,7 +62,6 @@ fn a_step_that_would_not_do_what_it_says_is_refused() {
             format!("{files}, count = 1, directory_names = \"d\""),
             "directory_names: goes with directories",
         ),
-        ("step = \"wait\", for = \"0s\"".to_owned(), "for: has to be longer than 0"),
         (
             "step = \"until\", for = \"0s\", steps = [ { step = \"sync\" } ]".to_owned(),
             "for: has to be longer than 0",

@@ -166,11 +166,11 @@ fn the_same_cuts_without_an_order_or_without_roll_back_do_harm() {
     assert!(!in_stages.is_empty(), "stages alone name inodes that are freed");
 }
 
-/// A tree is made and removed again.
+/// A tree is made and removed again. All of it may be dirty: memory has 65,536 buffers.
 const TREES: &str = r#"
 name = "trees"
 seed = 1
-memory = "112M"
+memory = "1G"
 [[drive]]
 name = "disk"
 model = "ide-2001-5400"

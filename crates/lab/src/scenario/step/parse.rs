@@ -339,7 +339,7 @@ pub static KINDS: &[StepKind] = &[
         "until",
         &[&["steps"], END],
         "do steps until a process ended or for some time: process or for, steps",
-        |s, x| Ok(Action::Until { end: required_end(s, x)?, steps: parse_steps(s, x)? }),
+        |s, x| Ok(Action::Until { end: required(end(s, x)?, s)?, steps: parse_steps(s, x)? }),
     ),
 ];
 
@@ -436,7 +436,7 @@ fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
 }
 
 fn wait(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
-    Ok(match required_end(section, surroundings)? {
+    Ok(match required(any_end(section, surroundings)?, section)? {
         End::After(nanoseconds) => Action::Wait(nanoseconds),
         End::Process(process) => Action::Join(process),
     })
@@ -459,6 +459,14 @@ fn power_cut(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Resu
 }
 
 fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Option<End>> {
+    match any_end(section, surroundings)? {
+        Some(End::After(0)) => Err(section.error("for", "has to be longer than 0")),
+        end => Ok(end),
+    }
+}
+
+/// The same, of a step for which no time at all makes sense.
+fn any_end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Option<End>> {
     let process = section.optional_text("process")?;
     let time = fields::time(section, "for")?;
     match (process, time) {
@@ -470,13 +478,11 @@ fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Opt
             });
             found.map(|process| Some(End::Process(process)))
         }
-        (None, Some(0)) => Err(section.error("for", "has to be longer than 0")),
         (None, time) => Ok(time.map(End::After)),
         (Some(_), Some(_)) => Err(section.error("for", "cannot be with process")),
     }
 }
 
-fn required_end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<End> {
-    let found = end(section, surroundings)?;
-    found.ok_or_else(|| section.error("for", "is missing, and so is process"))
+fn required(end: Option<End>, section: &Section<'_>) -> Result<End> {
+    end.ok_or_else(|| section.error("for", "is missing, and so is process"))
 }
