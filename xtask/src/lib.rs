@@ -2,7 +2,7 @@
 //! of the command line in front of the kit that its tests use.
 //!
 //! ```text
-//! suites      the tests, and the time of each crate's
+//! suites      the tests, and the time of each crate's; guide: its tables in CONTRIBUTING.md
 //! tidy        the house rules, read from the sources
 //! licenses    what every dependency may be used for
 //! bench       tables of speed and memory; measure: one program, timed
@@ -22,6 +22,7 @@ pub mod crash;
 pub mod demo;
 pub mod diff_walk;
 pub mod fixtures;
+pub mod guide;
 pub mod kernel_journals;
 pub mod licenses;
 pub mod measure;

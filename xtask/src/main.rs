@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    bench, crash, demo, diff_walk, fixtures, kernel_journals, licenses, proofs, suites, tidy, tools,
+    bench, crash, demo, diff_walk, fixtures, guide, kernel_journals, licenses, proofs, suites,
+    tidy, tools,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -44,6 +45,7 @@ const TASKS: &[Task] = &[
         "images made by mke2fs and the kernel, with their listings",
         fixtures::run,
     ),
+    task("guide", "", "writes the tables of the suites into CONTRIBUTING.md", guide::run),
     task(
         "kernel-journals",
         "[--count N] [--seed S] ..",
@@ -63,7 +65,7 @@ const TASKS: &[Task] = &[
         "suites, loads, real programs and power cuts on a mount",
         proofs::run,
     ),
-    task("suites", "[WORD..]", "the tests, and the time of each crate's", suites::run),
+    task("suites", "[--level L] [WORD..]", "the tests, and the time of each crate's", suites::run),
     task("tidy", "[--debts]", "the house rules, read from the sources", tidy::run),
     task("tools", "", "install, or name, what the tests call from the host", tools::run),
 ];

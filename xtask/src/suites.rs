@@ -2,33 +2,20 @@
 //!
 //! The budgets are no assertion: a busy machine makes no test fail. They are a promise about `make
 //! test` on two quiet cores, so that a suite that grows is seen when it does and not when the sum
-//! is too much. What is slow and seldom breaks takes more rounds in `make test-all`.
+//! is too much. What is slow and seldom breaks takes more rounds in `make test-all` and `make
+//! test-night`.
+//!
+//! A test that was skipped is a row of the table, with what it lacked; at the gate it is an error,
+//! but for what `testkit::skips` knows to be missing.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::command::program;
-use crate::measure::seconds_now;
+use extant_testkit::skips::{Skipped, skipped_by};
+use extant_testkit::variables::{BUDGETS, Level, VARIABLES};
 
-/// Seconds that compiling and the tests of each crate may take, on two quiet cores.
-pub const BUDGETS: &[(&str, u32)] = &[
-    ("compiling", 295),
-    ("format", 15),
-    ("block", 10),
-    ("journal", 15),
-    ("engine", 150),
-    ("inspect", 65),
-    ("archive", 10),
-    ("image", 10),
-    ("edit", 20),
-    ("sim", 15),
-    ("chart", 10),
-    ("lab", 170),
-    ("crash", 50),
-    ("cli", 140),
-    ("testkit", 10),
-    ("xtask", 10),
-];
+use crate::command::{is_gate, program};
+use crate::measure::seconds_now;
 
 /// What a crate without a row may take.
 const BUDGET_OF_OTHERS: u32 = 15;
@@ -38,46 +25,90 @@ const BUDGET_OF_OTHERS: u32 = 15;
 const SCRIPT: &str = "if env --default-signal true 2>/dev/null; then set -- env --default-signal \
     \"$@\"; fi; exec \"$@\" 2>&1";
 
-/// `suites [WORD..]`: `cargo test --workspace --no-fail-fast WORD..`, and then a line for each
-/// crate.
+/// `suites [--level test|all|night] [WORD..]`: `cargo test --no-fail-fast WORD..` with the values
+/// of [`VARIABLES`] on that level, and then a line for each crate and each skipped test. Without
+/// words all crates are tested; `--release` among them means the profile that ships.
 ///
 /// # Errors
-/// A test fails, or cargo cannot be run.
+/// A test fails, or cargo cannot be run; at the gate, also if a test was skipped that should not
+/// be.
 pub fn run(words: &[String]) -> Result<(), String> {
+    let (level, words) = level(words)?;
     let mut cargo = program("sh");
-    cargo.args(["-c", SCRIPT, "sh", "cargo", "test", "--workspace", "--no-fail-fast"]).args(words);
+    cargo.args(["-c", SCRIPT, "sh", "cargo", "test", "--no-fail-fast"]);
+    if !words.iter().any(|word| word == "-p" || word == "--package") {
+        cargo.arg("--workspace");
+    }
+    cargo.args(words);
+    for row in VARIABLES.iter().filter(|row| std::env::var_os(row.name).is_none()) {
+        cargo.env(row.name, row.value(level));
+    }
     let mut child =
         cargo.stdout(Stdio::piped()).spawn().map_err(|error| format!("cargo test: {error}"))?;
     let output = child.stdout.take().ok_or("cargo test: no output")?;
-    let mut times = Times::starting(seconds_now());
+    let mut report = Report::starting(seconds_now());
     let mut lines = BufReader::new(output);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).map_err(|error| format!("cargo test: {error}"))? > 0 {
         let text = String::from_utf8_lossy(&line);
         print!("{text}");
-        times.note(&text, seconds_now());
+        report.note(&text, seconds_now());
         line.clear();
     }
     let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
-    times.end(seconds_now());
-    println!("{}", times.table());
-    if status.success() { Ok(()) } else { Err(format!("cargo test: {status}")) }
+    report.end(seconds_now());
+    println!("{}", report.table());
+    if !status.success() {
+        return Err(format!("cargo test: {status}"));
+    }
+    match report.skipped.iter().filter(|row| !row.is_known).count() {
+        missed if missed > 0 && is_gate() => Err(format!("{missed} tests were skipped")),
+        _ => Ok(()),
+    }
 }
 
-/// Seconds by crate, in the order in which cargo runs them.
-struct Times {
+/// The level that the first words ask for, and the other words.
+fn level(words: &[String]) -> Result<(Level, &[String]), String> {
+    let [option, word, rest @ ..] = words else { return Ok((Level::Test, words)) };
+    if option != "--level" {
+        return Ok((Level::Test, words));
+    }
+    let level = match word.as_str() {
+        "test" => Level::Test,
+        "all" => Level::All,
+        "night" => Level::Night,
+        _ => return Err(format!("--level {word}: test, all or night")),
+    };
+    Ok((level, rest))
+}
+
+/// A test that was skipped, or a part of one, on its way to the table.
+struct SkippedRow {
+    suite: String,
+    what: String,
+    is_known: bool,
+    times: u32,
+}
+
+/// Seconds by crate, in the order in which cargo runs them, and what was skipped.
+struct Report {
     spent: Vec<(String, f64)>,
     since: f64,
+    skipped: Vec<SkippedRow>,
 }
 
-impl Times {
+impl Report {
     /// Cargo compiles first.
-    fn starting(now: f64) -> Times {
-        Times { spent: vec![("compiling".into(), 0.0)], since: now }
+    fn starting(now: f64) -> Report {
+        Report { spent: vec![("compiling".into(), 0.0)], since: now, skipped: Vec::new() }
     }
 
-    /// Takes a line of cargo's output, which may begin the tests of another crate.
+    /// Takes a line of cargo's output, which may begin the tests of another crate or say that a
+    /// test was skipped.
     fn note(&mut self, line: &str, now: f64) {
+        if let Some(skipped) = skipped_by(line) {
+            self.skip(skipped);
+        }
         let Some(suite) = Suite::begun_by(line) else { return };
         self.end(now);
         let name = match suite {
@@ -91,6 +122,21 @@ impl Times {
         let at = self.spent.iter().position(|(known, _)| *known == name).unwrap_or(0);
         let current = self.spent.remove(at);
         self.spent.push(current);
+    }
+
+    /// The same words of a crate are one row.
+    fn skip(&mut self, skipped: Skipped) {
+        let suite = self.spent.last().map_or("", |(name, _)| name.as_str());
+        let is_same = |row: &&mut SkippedRow| row.suite == suite && row.what == skipped.what;
+        match self.skipped.iter_mut().find(is_same) {
+            Some(row) => row.times += 1,
+            None => self.skipped.push(SkippedRow {
+                suite: suite.to_owned(),
+                what: skipped.what.to_owned(),
+                is_known: skipped.is_known,
+                times: 1,
+            }),
+        }
     }
 
     /// The time since the last line that began something belongs to the last crate.
@@ -112,6 +158,12 @@ impl Times {
             sum = (sum.0 + seconds, sum.1 + budget);
         }
         lines.push(format!("{:<12} {:>9.1} {:>9}", "all", sum.0, sum.1));
+        lines.push(format!("\nskipped: {}", self.skipped.len()));
+        for row in &self.skipped {
+            let times =
+                if row.times > 1 { format!(" ({} times)", row.times) } else { String::new() };
+            lines.push(format!("{:<12} {}{times}", row.suite, row.what));
+        }
         lines.join("\n")
     }
 }
@@ -143,11 +195,10 @@ impl Suite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository;
 
     #[test]
     fn each_crate_gets_the_time_of_all_its_tests() {
-        let mut times = Times::starting(0.0);
+        let mut times = Report::starting(0.0);
         let lines = [
             ("   Compiling extant-block v0.1.0", 1.0),
             ("     Running unittests src/lib.rs (target/debug/deps/extant_block-0d25c7)", 60.0),
@@ -166,13 +217,24 @@ mod tests {
     }
 
     #[test]
-    fn the_budgets_are_those_of_the_guide() {
-        let guide = std::fs::read_to_string(repository().join("CONTRIBUTING.md")).expect("a guide");
-        for (name, seconds) in BUDGETS {
-            let row = format!("| {name} | {seconds} s |");
-            assert!(guide.contains(&row), "CONTRIBUTING.md has no row {row}");
-        }
-        let sum: u32 = BUDGETS.iter().map(|(_, seconds)| seconds).sum();
-        assert!(sum <= 17 * 60, "{sum} s are more than a commit should wait for");
+    fn what_was_skipped_is_a_row_with_its_crate() {
+        let mut report = Report::starting(0.0);
+        let lines = [
+            "     Running unittests src/lib.rs (target/debug/deps/extant_edit-0d25c7)",
+            concat!("skip", "ped: a::b: no zstd"),
+            concat!("test c ... skip", "ped: a::b: no zstd"),
+            "test d ... ok",
+        ];
+        lines.iter().for_each(|line| report.note(line, 0.0));
+        let table = report.table();
+        assert!(table.ends_with("\nedit         a::b: no zstd (2 times)"), "{table}");
+    }
+
+    #[test]
+    fn a_level_is_taken_from_the_front() {
+        let words = ["--level", "night", "-p", "x"].map(str::to_owned);
+        assert_eq!(level(&words), Ok((Level::Night, &words[2..])));
+        assert_eq!(level(&words[2..]), Ok((Level::Test, &words[2..])));
+        assert!(level(&["--level", "x"].map(str::to_owned)).is_err());
     }
 }

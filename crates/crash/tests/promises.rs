@@ -7,10 +7,7 @@ use extant_crash::examine::Judges;
 use extant_crash::random::Pace;
 use extant_crash::verdict::Bytes;
 use extant_testkit::oracle;
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
-}
+use extant_testkit::variables::number;
 
 fn judges() -> Judges {
     let e2fsck_one_in = if oracle::require("e2fsck") { 8 } else { 0 };
@@ -35,7 +32,7 @@ fn holds(report: &Report) {
 }
 
 fn processes_hold(seed: u64) {
-    let plan = plan(seed, number("EXTANT_CRASH_STATES", 3000) / 2);
+    let plan = plan(seed, number("EXTANT_CRASH_STATES") / 2);
     holds(&processes(&plan, |_| ()).expect("volumes are made"));
 }
 
@@ -51,7 +48,7 @@ fn four_other_processes_keep_theirs() {
 
 #[test]
 fn short_sequences_keep_their_promises() {
-    let count = number("EXTANT_CRASH_SEQUENCES", 12) as usize;
+    let count = number("EXTANT_CRASH_SEQUENCES") as usize;
     let plan = SequencePlan {
         seed: 1,
         of_one: count,
@@ -69,7 +66,7 @@ fn short_sequences_keep_their_promises() {
 /// draws. A deadlock or a panic is a wrong history.
 #[test]
 fn schedules_of_commits_and_checkpoints_end_and_hold() {
-    let schedules = number("EXTANT_CRASH_SCHEDULES", 200);
+    let schedules = number("EXTANT_CRASH_SCHEDULES");
     let plan = Plan {
         states_each: 3,
         pace: Pace::Busy,

@@ -93,8 +93,7 @@ fn four_threads_leave_a_sound_volume() {
     if !extant_testkit::oracle::require("e2fsck") {
         return;
     }
-    let rounds: u64 =
-        std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
+    let rounds = extant_testkit::variables::number("EXTANT_THREAD_ROUNDS");
     let rows = [
         (Profile::Ext4, 1024, "modern", 8, 64 << 10),
         (Profile::Ext2, 1024, "linux-2.4", 8, 4 << 20),
@@ -203,8 +202,7 @@ fn directories_that_move_under_each_other_give_only_the_errors_of_directories() 
     if !extant_testkit::oracle::require("e2fsck") {
         return;
     }
-    let rounds: u64 =
-        std::env::var("EXTANT_THREAD_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
+    let rounds = extant_testkit::variables::number("EXTANT_THREAD_ROUNDS");
     // The tree grows for a while where a thread overtakes those that clear it. Where data comes
     // first, numbers are reused late, and what is freed is held: more room is needed.
     let rows = [

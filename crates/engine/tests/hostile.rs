@@ -9,6 +9,8 @@ use extant_engine::{
     SetAttribute, Size,
 };
 use extant_format::inode::FileType;
+use extant_testkit::skips::{Known, skip_known};
+use extant_testkit::variables;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volume::{KIB, MIB, Random, Specification, patience};
@@ -181,8 +183,7 @@ fn unpack(path: &Path) -> Option<MemoryDevice> {
 fn the_images_of_the_collection_are_survived() {
     let folder = extant_testkit::repository().join("../shared/corpus");
     let Ok(listed) = std::fs::read_dir(&folder) else {
-        eprintln!("skipped: no collection of broken images");
-        return;
+        return skip_known(Known::Collections, "no collection of broken images");
     };
     let mut images: Vec<PathBuf> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
     images.retain(|path| path.extension().is_some_and(|ending| ending == "gz"));
@@ -258,10 +259,8 @@ fn spoil(device: &MemoryDevice, random: &mut Random) {
 
 #[test]
 fn changed_bytes_are_survived() {
-    let rounds: u64 =
-        std::env::var("EXTANT_HOSTILE_ROUNDS").map_or(40, |text| text.parse().expect("a number"));
-    let first: u64 =
-        std::env::var("EXTANT_HOSTILE_SEED").map_or(0, |text| text.parse().expect("a number"));
+    let rounds = variables::number("EXTANT_HOSTILE_ROUNDS");
+    let first = variables::seed("EXTANT_HOSTILE_SEED", 0);
     let rows = [
         (Profile::Ext4, "^metadata_csum"),
         (Profile::Ext2, ""),

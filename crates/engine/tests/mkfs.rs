@@ -15,6 +15,7 @@ use extant_testkit::oracle::{
     Access, can_mount, dumpe2fs, e2fsck, kernel_mounts_block_size, mount_loop, require,
 };
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::{Known, skip_known};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -306,7 +307,7 @@ fn usage_types_of_large_volumes_are_those_of_mke2fs() {
         for bytes in [3 << 40, 5 << 40, 15 << 40_u64] {
             // Not every host keeps so large a file, even a sparse one.
             if std::fs::File::create(&image).unwrap().set_len(bytes).is_err() {
-                eprintln!("skipped: no sparse file of {bytes} bytes here");
+                skip_known(Known::HugeFiles, format_args!("no sparse file of {bytes} bytes"));
                 continue;
             }
             let mut command = program("mke2fs");

@@ -203,8 +203,7 @@ fn live(row: (Profile, u32, &'static str), seed: u64, rounds: u64) {
 
 #[test]
 fn pages_in_any_order_from_several_threads_are_the_file() {
-    let rounds = std::env::var("EXTANT_THREAD_ROUNDS").ok().and_then(|text| text.parse().ok());
-    for seed in 0..rounds.unwrap_or(2) {
+    for seed in 0..=extant_testkit::variables::number("EXTANT_THREAD_ROUNDS") {
         for row in ROWS {
             let name = format!("{row:?}, seed {seed}");
             let run = move || live(row, seed, 6);

@@ -6,6 +6,7 @@ use extant_inspect::{Error, SuperblockPlace, Visit, Volume, survey, walk};
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle::require;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::{Known, skip_known};
 use proptest::prelude::*;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -33,8 +34,7 @@ fn memory(bytes: &[u8]) -> Arc<MemoryDevice> {
 fn the_corpus_of_broken_images_is_shown() {
     let corpus = extant_testkit::repository().join("../shared/corpus");
     let Ok(entries) = std::fs::read_dir(&corpus) else {
-        eprintln!("skipped: no corpus beside the repository");
-        return;
+        return skip_known(Known::Collections, "no corpus of damaged images");
     };
     let mut images: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     images.retain(|path| path.extension().is_some_and(|extension| extension == "gz"));

@@ -165,14 +165,15 @@ enum Drives {
 }
 
 impl Drives {
-    /// What `EXTANT_FIT` says: nothing, `all`, or the name of a drive.
+    /// What `EXTANT_FIT` says: `one`, `all`, or the name of a drive.
     fn asked() -> Drives {
-        match std::env::var("EXTANT_FIT") {
-            Err(_) => Drives::OneOfEach,
-            Ok(word) if word == "all" => Drives::All,
-            Ok(name) => {
-                assert!(file::by_name(&name).is_ok(), "EXTANT_FIT={name}: no built-in drive");
-                Drives::Named(name)
+        let word = extant_testkit::variables::word("EXTANT_FIT");
+        match word.as_str() {
+            "one" => Drives::OneOfEach,
+            "all" => Drives::All,
+            name => {
+                assert!(file::by_name(name).is_ok(), "EXTANT_FIT={name}: no built-in drive");
+                Drives::Named(word)
             }
         }
     }

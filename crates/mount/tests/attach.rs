@@ -60,10 +60,8 @@ impl Serve for Empty {
 
 fn can_mount() -> bool {
     let can = Path::new("/dev/fuse").exists();
-    assert!(can || std::env::var_os("CI").is_none_or(|value| value != "true"), "no /dev/fuse");
     if !can {
-        // tidy: print because a test that is skipped says so
-        eprintln!("skipped: no /dev/fuse");
+        extant_testkit::skips::skip("no /dev/fuse");
     }
     can
 }

@@ -7,8 +7,8 @@ use extant_sim::replay::{
 };
 use extant_sim::trace::requests::{Request, RequestFormat, RequestReader};
 use extant_sim::trace::{Recognised, TraceFormat, TraceRecord, recognise, write};
+use extant_testkit::skips::skip;
 use proptest::prelude::*;
-use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 const FORMATS: [RequestFormat; 6] = [
@@ -424,7 +424,7 @@ fn output_of(command: &mut Command) -> Option<Vec<u8>> {
     match command.stdin(Stdio::null()).stderr(Stdio::null()).output() {
         Ok(output) => Some(output.stdout),
         Err(_) => {
-            writeln!(std::io::stderr(), "skipped: no {name}").expect("a line");
+            skip(format_args!("no {name}"));
             None
         }
     }

@@ -3,6 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use crate::variables::chosen;
 
 /// Where `tool` is, looked up in `PATH` and in the administrator's folders (which a user's `PATH`
 /// may lack).
@@ -84,4 +87,11 @@ pub fn with_default_signals(command: &Command) -> Command {
         with.current_dir(folder);
     }
     with
+}
+
+/// The path of the command that the suites judge: what `EXTANT_PROGRAM` names (the gate names the
+/// one that ships), else the one that cargo `built` for them.
+pub fn tested(built: &'static str) -> &'static str {
+    static NAMED: OnceLock<Option<String>> = OnceLock::new();
+    NAMED.get_or_init(|| chosen("EXTANT_PROGRAM")).as_deref().unwrap_or(built)
 }

@@ -14,6 +14,7 @@
 //! listing    what `extant ls -lR --json` prints, read and written
 //! archive    plain tar archives, made entry by entry
 //! scratch    folders that go when a test ends
+//! skips      tests that do nothing here, and say so; variables: how much the suites do
 //! command    programs of the host; tools: which ones the tests call, and their packages
 //! lines      how wide text is
 //! journals   volumes whose log holds transactions: left by a kernel that was shut down under load,
@@ -35,9 +36,11 @@ pub mod numbers;
 pub mod oracle;
 pub mod promises;
 pub mod scratch;
+pub mod skips;
 pub mod system;
 pub mod tools;
 pub mod twins;
+pub mod variables;
 pub mod walk;
 
 use std::path::{Path, PathBuf};

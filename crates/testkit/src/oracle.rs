@@ -1,41 +1,41 @@
 //! The judges that are not ours: e2fsprogs and the kernel.
 //!
-//! What is not installed, or not permitted, is said in one line and the test is skipped; at the
-//! gate (`CI=true`) a missing program is a failure.
+//! What is not installed, or not permitted, is said in one line and the test is skipped
+//! ([`crate::skips`]); at the gate (`CI=true`) it is a failure.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::command::{self, find, is_gate, is_root, program};
+use crate::command::{self, find, is_root, program};
 use crate::scratch::Scratch;
+use crate::skips::{Known, skip, skip_known};
 
 /// Whether `tool` is here; if not, the line `skipped: no TOOL`.
 ///
 /// # Panics
 /// It is not here and this is the gate.
 pub fn require(tool: &str) -> bool {
-    if find(tool).is_some() {
-        return true;
+    let is_here = find(tool).is_some();
+    if !is_here {
+        skip(format_args!("no {tool}"));
     }
-    assert!(!is_gate(), "{tool} is not installed, and the gate needs it");
-    // tidy: print because a test that is skipped says so
-    eprintln!("skipped: no {tool}");
-    false
+    is_here
 }
 
 /// Whether this process may mount an image through a loop device, found out by doing it once; if
 /// not, a line says so.
+///
+/// # Panics
+/// It may not, and this is the gate.
 pub fn can_mount() -> bool {
-    if kernel_mounts_block_size(1024) {
-        return true;
+    match mounts(1024) {
+        Ok(()) => true,
+        Err(error) => {
+            skip(format_args!("no loop mounts ({})", error.trim_end()));
+            false
+        }
     }
-    // tidy: print because a test that is skipped says so
-    eprintln!(
-        "skipped: no loop mounts here ({})",
-        if is_root() { "the kernel refuses" } else { "not root" }
-    );
-    false
 }
 
 /// `e2fsck -y -E journal_only IMAGE`, if the volume asks for recovery: replays the journal and does
@@ -346,16 +346,29 @@ pub fn mount_loop(image: &Path, access: Access, options: &str) -> Result<Mounted
     Ok(Mounted { folder, is_mounted: true })
 }
 
-/// Whether the kernel here mounts blocks of `bytes`, found out by mounting an empty image once.
-/// Before Linux 6.19 ext4 takes no block above the page size.
+/// Whether the kernel here mounts blocks of `bytes`, found out by mounting an empty image once; if
+/// not, a line says so. Before Linux 6.19 ext4 takes no block above the page size.
+///
+/// # Panics
+/// It mounts no block of a page or less, and this is the gate.
 pub fn kernel_mounts_block_size(bytes: u32) -> bool {
-    static KNOWN: OnceLock<Mutex<BTreeMap<u32, bool>>> = OnceLock::new();
+    let Err(error) = mounts(bytes) else { return true };
+    match usize::try_from(bytes).is_ok_and(|bytes| bytes > rustix::param::page_size()) {
+        true => skip_known(Known::LargeBlocks, format_args!("no mount of blocks of {bytes} bytes")),
+        false => skip(format_args!("no mount of blocks of {bytes} bytes ({})", error.trim_end())),
+    }
+    false
+}
+
+/// Whether the kernel here mounts blocks of `bytes`, tried once in this process.
+fn mounts(bytes: u32) -> Result<(), String> {
+    static KNOWN: OnceLock<Mutex<BTreeMap<u32, Result<(), String>>>> = OnceLock::new();
     if !is_root() {
-        return false;
+        return Err("not root".into());
     }
     let mut known =
         KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    *known.entry(bytes).or_insert_with(|| probe(bytes).is_ok())
+    known.entry(bytes).or_insert_with(|| probe(bytes)).clone()
 }
 
 fn probe(bytes: u32) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use super::places::{CLOCKS, THREADS, WRITERS};
 use super::source::{Finding, Source};
 use super::{booleans, manifest, width};
+use extant_testkit::variables::{CHOICES, PRIVATE, VARIABLES};
 
 /// A rule of the house.
 pub struct Rule {
@@ -231,6 +232,38 @@ pub const RULES: &[Rule] = &[
         )],
     },
     Rule {
+        name: "skip",
+        reason: "cargo hides what a passing test prints; testkit::skips has it counted",
+        check: |source| {
+            let words = [concat!("\"skip", "ped: "), concat!("(\"skip", "ped: ")];
+            lines_with(source, &["crates/testkit/src/skips.rs", "xtask/src/bench/"], &words)
+        },
+        bad: &[("crates/cli/tests/x.rs", concat!("eprintln!(\"skip", "ped: no zstd\");\n"))],
+        good: &[("crates/cli/tests/x.rs", "skip(\"no zstd\");\n")],
+    },
+    Rule {
+        name: "program",
+        reason: "the gate judges the command that ships: testkit::command::tested names it",
+        check: |source| {
+            let mut lines = lines_with(source, &["xtask/src/"], &["CARGO_BIN_EXE_extant"]);
+            let text = |line: usize| source.text.lines().nth(line.saturating_sub(1)).unwrap_or("");
+            lines.retain(|(line, _)| !text(*line).contains("tested(env!("));
+            lines
+        },
+        bad: &[("crates/cli/tests/x.rs", "Command::new(env!(\"CARGO_BIN_EXE_extant\"))\n")],
+        good: &[(
+            "crates/cli/tests/x.rs",
+            "Command::new(tested(env!(\"CARGO_BIN_EXE_extant\")))\n",
+        )],
+    },
+    Rule {
+        name: "variables",
+        reason: "one table in testkit::variables says what each variable of the suites is",
+        check: variables,
+        bad: &[("crates/cli/tests/x.rs", concat!("number(\"EXT", "ANT_UNKNOWN\");\n"))],
+        good: &[("crates/cli/tests/x.rs", "number(\"EXTANT_CUTS\");\n")],
+    },
+    Rule {
         name: "boolean",
         reason: "a call with `true` in it does not say what it asks for; an enum has two names",
         check: booleans::booleans,
@@ -393,6 +426,39 @@ fn phrases(source: &Source, places: &[&str], phrases: &[&str]) -> Vec<(usize, St
     let mut found = Vec::new();
     for phrase in phrases {
         found.extend(source.phrase(phrase).into_iter().map(|line| (line, phrase.replace(' ', ""))));
+    }
+    found
+}
+
+/// The lines of Rust outside of `places` that hold one of `words`, comments and strings too.
+fn lines_with(source: &Source, places: &[&str], words: &[&str]) -> Vec<(usize, String)> {
+    if !source.is_rust() || source.is_under(places) {
+        return Vec::new();
+    }
+    let lines = (1..).zip(source.text.lines());
+    let found = lines.filter_map(|(number, line)| {
+        let word = words.iter().find(|word| line.contains(**word))?;
+        Some((number, word.trim_matches(['(', '"']).to_owned()))
+    });
+    found.collect()
+}
+
+/// Names of variables of the suites that the table does not have.
+fn variables(source: &Source) -> Vec<(usize, String)> {
+    const START: &str = "EXTANT_";
+    let known = VARIABLES.iter().map(|row| row.name).chain(CHOICES.iter().map(|row| row.name));
+    let known: Vec<&str> = known.chain(PRIVATE.iter().copied()).collect();
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(source.text.lines()) {
+        for (at, _) in line.match_indices(START) {
+            let name = &line[at..];
+            let is_of_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+            let end = name.find(|letter| !is_of_name(letter)).unwrap_or(name.len());
+            let name = &name[..end];
+            if name != START && !known.contains(&name) {
+                found.push((number, name.to_owned()));
+            }
+        }
     }
     found
 }

@@ -131,7 +131,9 @@ fn how_an_archive_comes_does_not_matter() {
     let plain = fs::read(&image).unwrap();
     let again = |source: &Path, processors: &str| {
         let mut alone = program("taskset");
-        alone.args(["-c", processors]).arg(env!("CARGO_BIN_EXE_extant"));
+        alone
+            .args(["-c", processors])
+            .arg(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
         alone.args(["build", "-q", "--order", "arrival"]);
         fs::remove_file(&image).unwrap();
         output(alone.arg(source).arg(&image)).unwrap();

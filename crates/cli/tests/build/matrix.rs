@@ -115,7 +115,7 @@ fn kept(case: &Case) -> Options {
 }
 
 fn run(cases: &[Case]) {
-    if !require("e2fsck") || !extant_testkit::command::is_root() {
+    if !require("e2fsck") || !extant_testkit::skips::require_root() {
         return;
     }
     let folder = Scratch::new("build-matrix");

@@ -1,9 +1,10 @@
 //! What is mounted below a source: part of it, or with `--one-file-system` an empty directory, as
 //! GNU tar has it; and file systems of the kernel, which hold no files.
 use crate::command::{build, build_command, extant, refusal};
-use extant_testkit::command::{is_root, output, program};
+use extant_testkit::command::{output, program};
 use extant_testkit::oracle::{can_mount, require};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::require_root;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,7 @@ fn has(image: &Path, name: &str) -> bool {
 
 #[test]
 fn mount_points_stay_empty_directories_where_asked() {
-    if !is_root() || !can_mount() || !require("tar") {
+    if !require_root() || !can_mount() || !require("tar") {
         return;
     }
     let folder = Scratch::new("build-mounts");
@@ -82,7 +83,7 @@ fn mount_points_stay_empty_directories_where_asked() {
 
 #[test]
 fn file_systems_of_the_kernel_are_named() {
-    if !is_root() || !can_mount() {
+    if !require_root() || !can_mount() {
         return;
     }
     let folder = Scratch::new("build-kernel-mounts");

@@ -2,9 +2,10 @@
 //! nothing left over.
 use crate::command::{Refusal, build, build_command, bytes, extant, judge, read_refusal, refusal};
 use extant_testkit::archive::{self, Member};
-use extant_testkit::command::{find, is_root, output, program, with_default_signals};
+use extant_testkit::command::{find, output, program, with_default_signals};
 use extant_testkit::oracle::{Access, can_mount, e2fsck, mount_loop, require};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::require_root;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
@@ -60,7 +61,7 @@ fn as_nobody(command: &Command) -> Command {
 /// The command where everybody can run it: its own folder may be closed to others.
 fn for_everybody(place: &Place) -> PathBuf {
     let copy = place.folder.join("extant");
-    fs::copy(env!("CARGO_BIN_EXE_extant"), &copy).unwrap();
+    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), &copy).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(place.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(place.folder.join("target"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -69,7 +70,7 @@ fn for_everybody(place: &Place) -> PathBuf {
 
 #[test]
 fn what_cannot_be_read_is_named_and_may_be_left_out() {
-    if !is_root() || !require("setpriv") {
+    if !require_root() || !require("setpriv") {
         return;
     }
     let place = place("build-unreadable");

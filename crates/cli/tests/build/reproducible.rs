@@ -242,7 +242,7 @@ fn source_date_epoch_stamps_and_clamps() {
 /// pipe.
 #[test]
 fn out_and_in_again() {
-    if !extant_testkit::command::is_root() {
+    if !extant_testkit::skips::require_root() {
         return;
     }
     let folder = Scratch::new("build-again");

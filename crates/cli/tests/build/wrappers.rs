@@ -4,6 +4,7 @@ use crate::command::{build, refusal};
 use extant_testkit::command::{is_root, output, program};
 use extant_testkit::oracle::{Access, can_mount, e2fsck, mount_loop, require};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::require_root;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -39,7 +40,8 @@ const ARCHIVE: &str = "tar --format=pax --numeric-owner --xattrs --xattrs-includ
 fn workplace(name: &str) -> Scratch {
     let folder = Scratch::new(name);
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_extant"), folder.join("extant")).unwrap();
+    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), folder.join("extant"))
+        .unwrap();
     folder
 }
 
@@ -158,7 +160,7 @@ fn succeeds(command: &mut Command) -> bool {
 /// be root.
 #[test]
 fn pretended_root_reads_no_more_than_the_user() {
-    if !is_root() || !require("fakeroot") || !require("setpriv") {
+    if !require_root() || !require("fakeroot") || !require("setpriv") {
         return;
     }
     let folder = workplace("build-fakeroot-locked");

@@ -164,8 +164,7 @@ fn a_target_that_is_missed_is_told() {
 /// The host's file system is full before the image is: what was changed by then is worth a word.
 #[test]
 fn an_image_that_is_left_half_aged_is_called_so() {
-    if !extant_testkit::command::is_root() {
-        eprintln!("skipped: only root mounts a small file system");
+    if !extant_testkit::skips::require_root() {
         return;
     }
     let scratch = Scratch::new("age-half");

@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn check(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_extant")).arg("check").args(words).output().unwrap()
+    Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")))
+        .arg("check")
+        .args(words)
+        .output()
+        .unwrap()
 }
 
 fn words(output: &Output) -> (Option<i32>, String, String) {
@@ -102,7 +106,7 @@ fn what_is_no_file_system_ends_with_8_and_wrong_words_with_16() {
         assert_eq!(code, Some(expected), "{case:?}: {said}{errors}");
         assert!(!errors.is_empty() || case.contains(&"--json"), "{case:?} says why");
     }
-    let unknown = Command::new(env!("CARGO_BIN_EXE_extant"))
+    let unknown = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")))
         .args(["--json", "check", "--no-such"])
         .output()
         .unwrap();
@@ -127,7 +131,7 @@ fn the_verdict_does_not_depend_on_how_much_is_read_of_the_report() {
     let mut bytes = std::fs::read(&image).unwrap();
     bytes[20 * 1024..420 * 1024].fill(0xa7);
     std::fs::write(&image, bytes).unwrap();
-    let mut extant = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut extant = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     let mut child =
         extant.args(["check", "--json"]).arg(&image).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

@@ -23,7 +23,9 @@ fn limited(words: &[&str]) -> Output {
     let script =
         format!("ulimit -d {MEMORY_KIB}; exec timeout -s KILL {SECONDS_MAX} \"$0\" \"$@\"");
     let mut command = Command::new("sh");
-    command.args(["-c", &script, env!("CARGO_BIN_EXE_extant")]).args(words);
+    command
+        .args(["-c", &script, extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"))])
+        .args(words);
     command.stdout(Stdio::null()).output().expect("sh starts")
 }
 
@@ -59,7 +61,7 @@ fn survives(name: &str, path: &Path) -> i32 {
 
 /// The end of the check's report: how many of each code.
 fn told(path: &Path) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_extant"))
+    let output = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")))
         .args(["check", "--json"])
         .arg(path)
         .output()
@@ -351,10 +353,8 @@ fn contents(random: &Random, claims: &Claims, length: u64) -> Vec<(u64, Vec<u8>)
 
 #[test]
 fn any_superblock_is_survived() {
-    let rounds: u64 =
-        std::env::var("EXTANT_CLAIMS_ROUNDS").map_or(24, |text| text.parse().expect("a number"));
-    let first: u64 =
-        std::env::var("EXTANT_CLAIMS_SEED").map_or(0, |text| text.parse().expect("a number"));
+    let rounds = extant_testkit::variables::number("EXTANT_CLAIMS_ROUNDS");
+    let first = extant_testkit::variables::seed("EXTANT_CLAIMS_SEED", 0);
     let folder = Scratch::new("claims-drawn");
     let path = folder.join("drawn.img");
     for seed in first..first + rounds {

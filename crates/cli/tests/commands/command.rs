@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 /// The command with these words; nothing of the caller's environment changes its bytes.
 pub fn command<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.args(words).env_remove("SOURCE_DATE_EPOCH");
     command
 }

@@ -2,6 +2,7 @@
 //! is wrong.
 use crate::command::{extant, printed_text};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::{Known, skip, skip_known};
 use std::path::Path;
 
 /// Standard output of a command that must end with 0 and say nothing else.
@@ -308,8 +309,7 @@ fn traces_are_written_and_read_back() {
 fn measured_drives_are_replayed_within_the_bounds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/drives");
     if !folder.is_dir() {
-        println!("../shared/drives is not there: replay is NOT compared with real drives");
-        return;
+        return skip_known(Known::Collections, "no measured drives: replay is not compared");
     }
     for drive in ["atlas10k", "barracuda", "cheetah9LP", "dec_rz26", "hp_c2247a", "ibm18es"] {
         let path =
@@ -504,8 +504,7 @@ fn what_cannot_be_probed_is_refused_in_one_line() {
 fn a_file_in_memory_is_no_device() {
     let shared = Path::new("/dev/shm");
     if !shared.is_dir() {
-        println!("skipped: there is no /dev/shm");
-        return;
+        return skip("no /dev/shm");
     }
     let folder = Scratch::inside(shared, "lab-fit");
     let file = written(&folder, "file", &"x".repeat(32 << 20));

@@ -75,7 +75,8 @@ fn the_same_words_give_the_same_volume() {
         let mut mke2fs = program(name);
         mke2fs.args(["-q", "-F"]).args(&words).arg(&theirs).arg(size);
         output(&mut mke2fs).unwrap_or_else(|error| panic!("{words:?} {size}: {error}"));
-        let mut extant = Command::new(env!("CARGO_BIN_EXE_extant"));
+        let mut extant =
+            Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
         extant.args(["mkfs", "-q"]).args(&words).arg(&ours).arg(size);
         output(&mut extant).unwrap_or_else(|error| panic!("{words:?} {size}: {error}"));
         let [theirs, ours] =

@@ -129,7 +129,8 @@ fn the_same_command_gives_the_same_bytes_when_the_time_is_given() {
     let folder = Scratch::new("extant-mkfs");
     let make = |name: &str, options: &[&str], epoch: &str| {
         let image = folder.join(name);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+        let mut command =
+            Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
         command
             .args(["mkfs", "-q"])
             .args(options)

@@ -7,6 +7,7 @@ use extant_testkit::compare::{self, Field, Grain, Options};
 use extant_testkit::fixtures::{self, Made};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::{Known, skip_known};
 use extant_testkit::walk::{Depth, Entry, Kind, walk};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -300,7 +301,7 @@ fn survives(image: &Path, name: &str) {
     for more in [&[][..], &["--keep-going"]] {
         let output = Command::new("timeout")
             .args(["60", "prlimit", "--as=1500000000", "--"])
-            .arg(env!("CARGO_BIN_EXE_extant"))
+            .arg(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")))
             .args(["tar", "-o", "/dev/null"])
             .arg(image)
             .args(more)
@@ -322,8 +323,7 @@ fn survives(image: &Path, name: &str) {
 fn damaged_images_are_survived() {
     let corpus = extant_testkit::repository().join("../shared/corpus");
     let Ok(folder) = std::fs::read_dir(&corpus) else {
-        eprintln!("skipped: no {}", corpus.display());
-        return;
+        return skip_known(Known::Collections, "no corpus of damaged images");
     };
     let scratch = Scratch::new("tar-damaged");
     let image = scratch.path().join("x.img");

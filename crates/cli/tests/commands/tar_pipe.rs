@@ -22,13 +22,13 @@ fn image_of(folder: &Path, words: &[&str], fill: impl FnOnce(&Path)) -> PathBuf 
     let (tree, image) = (folder.join("tree"), folder.join("x.img"));
     fs::create_dir(&tree).unwrap();
     fill(&tree);
-    let mut build = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut build = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     output(build.args(["build", "-q"]).args(words).arg(&tree).arg(&image)).unwrap();
     image
 }
 
 fn start(image: &Path, stdout: Stdio) -> Child {
-    let mut tar = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut tar = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     tar.arg("tar").arg(image).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap()
 }
 

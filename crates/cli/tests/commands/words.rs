@@ -113,7 +113,10 @@ fn a_terminal_gets_a_page_that_can_be_read() {
     }
     let folder = Scratch::new("words-terminal");
     let on_terminal = |words: &str, columns: u32| {
-        let line = format!("stty cols {columns}; {} {words}", env!("CARGO_BIN_EXE_extant"));
+        let line = format!(
+            "stty cols {columns}; {} {words}",
+            extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"))
+        );
         let mut script = program("script");
         script
             .args(["-qec", &line, "/dev/null"])

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 /// `build WORDS..`; nothing of the caller's environment changes its bytes.
 pub fn build<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.arg("build").args(words).env_remove("SOURCE_DATE_EPOCH");
     command
 }
@@ -65,7 +65,7 @@ pub fn differences(image: &Path, tree: &Path) -> Vec<String> {
 
 /// What `extant ls -R` says of an image.
 pub fn names(image: &Path) -> Vec<String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     let root = format!("{}:/", image.display());
     let output = command.args(["ls", "-R", "--json", &root]).output().unwrap();
     assert!(output.status.success());

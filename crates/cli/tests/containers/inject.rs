@@ -25,7 +25,7 @@ fn base(scratch: &Scratch) -> [std::path::PathBuf; 3] {
 }
 
 fn cat(image: &Path, path: &str) -> Vec<u8> {
-    let mut command = program(env!("CARGO_BIN_EXE_extant"));
+    let mut command = program(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     output(command.args(["cat", &format!("{}:{path}", image.display())])).unwrap().stdout
 }
 
@@ -66,7 +66,7 @@ fn files_and_directories_go_where_they_are_sent() {
             assert_eq!(cat(&image, path), wanted.as_bytes(), "{path}");
         }
         assert!(cat(&image, "/new/of/sparse") == std::fs::read(folder.join("sparse")).unwrap());
-        let mut stat = program(env!("CARGO_BIN_EXE_extant"));
+        let mut stat = program(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
         let stat = output(stat.args(["stat", "--json", &format!("{}:/replaced", image.display())]));
         let stat: serde_json::Value = serde_json::from_slice(&stat.unwrap().stdout).unwrap();
         let number = |key: &str| stat[key].as_u64().unwrap();

@@ -219,7 +219,7 @@ fn links_of_docker_save_lead_to_layers() {
     let tree = scratch.join("tree");
     std::fs::create_dir(&tree).unwrap();
     for name in ["a", "b"] {
-        let mut cat = program(env!("CARGO_BIN_EXE_extant"));
+        let mut cat = program(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
         let read = output(cat.args(["cat", &format!("{}:/{name}", image.display())])).unwrap();
         assert_eq!(read.stdout, b"1", "{name}");
     }

@@ -15,7 +15,7 @@ pub struct Said {
 
 /// The command with these words.
 pub fn command(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.args(words).env_remove("SOURCE_DATE_EPOCH").stdin(Stdio::null());
     command
 }

@@ -1,12 +1,12 @@
 //! What comes out of an image again is what went in; and from one image to another.
 use crate::bench::{Bench, bytes, clean, command, done, extant, has_tools, said};
-use extant_testkit::command::is_root;
 use extant_testkit::compare::{Options, trees};
+use extant_testkit::skips::require_root;
 use std::fs;
 use std::path::Path;
 
 fn same(left: &Path, right: &Path) {
-    if !is_root() {
+    if !require_root() {
         return;
     }
     let differences = trees(left, right, &Options::copy()).expect("both are read");

@@ -1,6 +1,7 @@
 //! Signals, kills, and what they leave.
 use crate::bench::{Bench, bytes, clean, command, done, extant, has_tools, said};
 use extant_testkit::command::{output, program, with_default_signals};
+use extant_testkit::skips::skip;
 use std::fs;
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -220,8 +221,7 @@ fn a_device_without_a_journal_needs_a_place_for_its_log() {
     let bench = Bench::new();
     let image = bench.image("image", &["-t", "ext2"]);
     let Ok(made) = output(program("losetup").args(["--find", "--show", &image])) else {
-        eprintln!("skipped: no loop devices here");
-        return;
+        return skip("no loop devices");
     };
     let device = LoopDevice(String::from_utf8(made.stdout).unwrap().trim().to_owned());
     let place = format!("{}:/new", device.0);

@@ -107,7 +107,14 @@ fn sources_that_cannot_be_read() {
         output(&mut shell).unwrap();
         // The program may be in a folder that only root enters: there is nothing to test then.
         let mut sh = program("sh");
-        sh.args(["-c", script, "sh", env!("CARGO_BIN_EXE_extant"), "cp", &plain]);
+        sh.args([
+            "-c",
+            script,
+            "sh",
+            extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")),
+            "cp",
+            &plain,
+        ]);
         let told = crate::bench::said(sh.arg(format!("{}:/", open.display())));
         if !told.err.contains("failed to execute") {
             refused(&told, 1, "Permission denied");

@@ -1,6 +1,7 @@
 //! Writable or not: volumes with errors, protected files, journals that are not empty.
 use crate::fixture::{Bench, Mounted, done, extant, has_fuse};
 use extant_testkit::command::{output, program};
+use extant_testkit::skips::skip;
 use rustix::process::{Signal, kill_process};
 use std::fs;
 
@@ -37,8 +38,7 @@ fn a_protected_file_is_mounted_read_only_with_one_warning() {
     let image = bench.image();
     let bind = |words: &[&str]| output(program("mount").args(words)).is_ok();
     if !bind(&["--bind", &image, &image]) || !bind(&["-o", "remount,bind,ro", &image]) {
-        eprintln!("skipped: no bind mounts here");
-        return;
+        return skip("no bind mounts");
     }
     let mounted = Mounted::of(&bench);
     let by_default = extant(["mount", &image, &bench.point()]);

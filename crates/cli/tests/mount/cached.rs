@@ -130,7 +130,10 @@ fn a_program_may_unmount_what_it_was_given() {
     }
     patiently(|| {
         let bench = Bench::new("mount-own");
-        let script = format!("cd /; {} umount $EXTANT_MOUNT", env!("CARGO_BIN_EXE_extant"));
+        let script = format!(
+            "cd /; {} umount $EXTANT_MOUNT",
+            extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"))
+        );
         let told = extant(["mount", &bench.image(), "--", "sh", "-c", &script]);
         assert_eq!(told.code, 0, "{told:?}");
         bench.is_whole();

@@ -1,6 +1,7 @@
 //! Block devices.
 use crate::fixture::{Bench, Mounted, done, extant, has_fuse};
 use extant_testkit::command::{output, program};
+use extant_testkit::skips::skip;
 use std::fs;
 
 /// A loop device over an image; detached with its value.
@@ -29,8 +30,7 @@ fn unmounting_a_block_device_waits() {
     }
     let bench = Bench::new("mount-device");
     let Some(device) = LoopDevice::over(&bench.image()) else {
-        eprintln!("skipped: no loop devices here");
-        return;
+        return skip("no loop devices");
     };
     let mounted = Mounted::of(&bench);
     let read_ahead = || {

@@ -13,7 +13,8 @@ struct Foreground {
 
 impl Foreground {
     fn start(bench: &Bench) -> Foreground {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+        let mut command =
+            Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
         command.args(["mount", "-f", "-v", &bench.image(), &bench.point()]);
         let mut command = extant_testkit::command::with_default_signals(&command);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,6 +1,7 @@
 //! Images, mounts that end with their value, commands with a time limit.
-use extant_testkit::command::{is_gate, is_root};
+use extant_testkit::command::is_root;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::skip;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -17,15 +18,21 @@ pub fn has_fuse() -> bool {
     if device.is_ok() && is_root() {
         return true;
     }
-    assert!(!is_gate(), "no FUSE here, and the gate needs it");
-    eprintln!("skipped: no FUSE here, or not root");
+    skip("no /dev/fuse, or not root");
     false
 }
 
 /// The command with these words, killed after a while.
 pub fn command<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Command {
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", SECONDS_MAX, env!("CARGO_BIN_EXE_extant")]).args(words);
+    command
+        .args([
+            "-k",
+            "5",
+            SECONDS_MAX,
+            extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")),
+        ])
+        .args(words);
     command.env_remove("SOURCE_DATE_EPOCH").stdin(Stdio::null());
     command
 }

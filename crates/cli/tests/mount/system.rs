@@ -2,6 +2,7 @@
 //! our links and nothing else.
 use crate::fixture::{Bench, has_fuse};
 use extant_testkit::command::program;
+use extant_testkit::skips::skip;
 
 #[test]
 fn mount_8_and_umount_8_find_us() {
@@ -37,14 +38,17 @@ fn mount_8_and_umount_8_find_us() {
         echo code $code";
     let mut run = program("timeout");
     run.args(["-k", "5", "60", "unshare", "-m", "sh", "-c", script, "sh"]);
-    run.args([env!("CARGO_BIN_EXE_extant"), &bench.image(), &bench.point()])
-        .arg(bench.join("fstab"));
+    run.args([
+        extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")),
+        &bench.image(),
+        &bench.point(),
+    ])
+    .arg(bench.join("fstab"));
     let output = run.output().unwrap();
     let (said, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if errors.contains("unshare") {
-        eprintln!("skipped: no namespaces here");
-        return;
+        return skip(format_args!("no namespaces ({})", errors.trim_end()));
     }
     assert!(output.status.success(), "{said}{errors}");
     let lines: Vec<&str> = said.lines().collect();

@@ -2,6 +2,7 @@
 //! mounts of their own.
 use crate::fixture::{Bench, has_fuse};
 use extant_testkit::command::{output, program};
+use extant_testkit::skips::skip;
 use std::fs;
 
 /// The user and group of these tests: nobody.
@@ -15,7 +16,8 @@ fn as_user(bench: &Bench, script: &str) -> Option<String> {
     }
     let folder = bench.join("");
     // The program itself may be where that user may not look.
-    fs::copy(env!("CARGO_BIN_EXE_extant"), bench.join("extant")).unwrap();
+    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), bench.join("extant"))
+        .unwrap();
     output(program("chown").args(["-R", USER]).arg(&folder)).unwrap();
     let prepare = "set -e; cd \"$1\"
         mount --make-rprivate /
@@ -30,7 +32,7 @@ fn as_user(bench: &Bench, script: &str) -> Option<String> {
     let done = run.output().unwrap();
     let errors = String::from_utf8_lossy(&done.stderr);
     if errors.contains("unshare") || errors.contains("mknod") {
-        eprintln!("skipped: no namespaces here");
+        skip(format_args!("no namespaces ({})", errors.trim_end()));
         return None;
     }
     assert!(errors.is_empty(), "{errors}");

@@ -5,17 +5,16 @@ use extant_testkit::system::{System, can_mount_fuse};
 use extant_testkit::twins::{Life, Users, live_beside_kernel};
 use std::path::PathBuf;
 
-/// Calls of each life, unless `EXTANT_MOUNT_CALLS` says otherwise.
-const OPERATIONS: u64 = 3000;
-
 fn prove(words: &str, options: &str, users: Users) {
     let has_tools = ["mke2fs", "e2fsck", "python3"].iter().all(|tool| oracle::require(tool));
     if !has_tools || !can_mount_fuse() || !oracle::can_mount() {
         return;
     }
-    let operations = std::env::var("EXTANT_MOUNT_CALLS")
-        .map_or(OPERATIONS, |text| text.parse().expect("EXTANT_MOUNT_CALLS is a number"));
-    let system = System::Extant(PathBuf::from(env!("CARGO_BIN_EXE_extant")), options.into());
+    let operations = extant_testkit::variables::number("EXTANT_MOUNT_CALLS");
+    let system = System::Extant(
+        PathBuf::from(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"))),
+        options.into(),
+    );
     let life = Life { seed: 11, operations, users };
     if let Err(error) = live_beside_kernel(&system, words, life) {
         panic!("{words}, {options}: {error}");

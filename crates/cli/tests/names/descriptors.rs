@@ -42,7 +42,7 @@ fn meta_bg_that_no_one_asked_for_is_refused_where_mke2fs_takes_it() {
         spread += usize::from(is_spread);
         let _ = std::fs::remove_file(&image);
         let mut ours = extant("mkfs.ext4");
-        let mut mkfs = Command::new(env!("CARGO_BIN_EXE_extant"));
+        let mut mkfs = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
         mkfs.args(["mkfs", "-t", "ext4"]).args(&words[2..]);
         for (command, size) in [(ours.args(&words), size), (&mut mkfs, size)] {
             let (code, said) = run(command.arg(&image).arg(size));

@@ -148,7 +148,7 @@ fn attributes_stay_out_where_they_are_not_wanted_or_have_no_place() {
         assert!(said.contains("2 files lose their extended attributes"), "{options}: {said}");
     }
     // Our own command takes nothing away.
-    let mut build = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut build = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     build.args(["build", "-O", "^ext_attr"]).arg(&source).arg(scratch.join("y.img"));
     let (code, said) = run(&mut build);
     assert_eq!(code, Some(1), "{said}");

@@ -32,7 +32,7 @@ const TIME: &str = "1700000000";
 
 /// This program under another's name.
 fn extant(name: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.args(["--as", name]).env("E2FSPROGS_FAKE_TIME", TIME);
     command
 }

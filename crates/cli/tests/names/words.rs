@@ -100,7 +100,7 @@ fn a_run_that_is_dry_writes_nothing_and_prints_the_copies() {
 #[test]
 fn links_are_made_and_called() {
     let folder = Scratch::new("names-links");
-    let program = env!("CARGO_BIN_EXE_extant");
+    let program = extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"));
     let (code, said) = run(Command::new(program).arg("names").arg(folder.path()));
     assert_eq!(code, Some(0), "{said}");
     let image = folder.join("x.img");

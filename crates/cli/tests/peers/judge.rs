@@ -93,7 +93,7 @@ fn tar(words: &[&str], archive: &Path, folder: &Path) -> Output {
 }
 
 fn build(archive: &Path, image: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.env_remove("SOURCE_DATE_EPOCH").arg("build").arg(archive).arg(image);
     command.output().unwrap()
 }

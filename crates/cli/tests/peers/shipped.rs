@@ -5,6 +5,7 @@ use crate::judge::{Expected, Verdicts, can_judge};
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle::require;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::{Known, skip_known};
 use extant_testkit::tools::{GO_ARCHIVES, PYTHON_ARCHIVE, require_data};
 use std::path::{Path, PathBuf};
 
@@ -114,9 +115,7 @@ fn archives_of_a_crate() {
     let is_it = |path: &PathBuf| path.to_string_lossy().contains("/astral-tokio-tar-");
     let found = crates.flatten().filter_map(|entry| Some(entry.ok()?.path())).filter(is_it).max();
     match found.map(|folder| folder.join("tests/archives")).filter(|folder| folder.is_dir()) {
-        None => eprintln!(
-            "skipped: cargo has no astral-tokio-tar here (cargo fetch in a project that needs it)"
-        ),
+        None => skip_known(Known::ForeignArchives, "no astral-tokio-tar (cargo fetch it)"),
         Some(folder) if can_judge() => judge_all(&archives(&folder)),
         Some(_) => {}
     }

@@ -25,7 +25,7 @@ pub fn source(folder: &Scratch) -> PathBuf {
 
 /// `extant WORDS..` in the folder, words as one line.
 pub fn extant(folder: &Scratch, words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.args(words.split_whitespace()).current_dir(folder.path());
     command.env_remove("SOURCE_DATE_EPOCH").output().unwrap()
 }

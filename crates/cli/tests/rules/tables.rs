@@ -126,7 +126,14 @@ fn what_fakeroot_saved_is_what_fakeroot_shows() {
     let ours = told(&folder, "disk.img");
     // The same build, run by fakeroot itself.
     let mut loaded = program("fakeroot");
-    loaded.args(["-i", "state", env!("CARGO_BIN_EXE_extant"), "build", "source", "theirs.img"]);
+    loaded.args([
+        "-i",
+        "state",
+        extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")),
+        "build",
+        "source",
+        "theirs.img",
+    ]);
     output(loaded.current_dir(folder.path())).unwrap();
     let theirs = told(&folder, "theirs.img");
     assert_eq!(ours["/dev/c"].device, (300, 70000));

@@ -7,6 +7,7 @@ use crate::fixture::{command, told};
 use extant_testkit::command::program;
 use extant_testkit::oracle::{e2fsck_replays, require};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::{Known, skip_known};
 use extant_testkit::tools::{KERNEL, require_data};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -22,10 +23,8 @@ const SCRIPT: &str = "echo alive-$((40 + 2)); cat /etc/debian_version; sha256sum
 
 #[test]
 fn a_debian_root_boots_to_a_prompt() {
-    if std::env::var("EXTANT_BOOT").is_err() {
-        // tidy: print because a test that is skipped says so
-        eprintln!("skipped: EXTANT_BOOT is not set");
-        return;
+    if extant_testkit::variables::word("EXTANT_BOOT") != "yes" {
+        return skip_known(Known::Rounds, "EXTANT_BOOT is not yes");
     }
     let tools = ["mmdebstrap", "qemu-system-x86_64"];
     let Some(kernel) = require_data(&KERNEL) else { return };

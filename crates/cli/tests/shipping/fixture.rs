@@ -23,7 +23,7 @@ pub fn source(folder: &Scratch) -> PathBuf {
 
 /// `extant WORDS..`, words as one line; paths are those of `folder`.
 pub fn command(folder: &Scratch, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.args(words.split_whitespace()).current_dir(folder.path());
     command.env_remove("SOURCE_DATE_EPOCH");
     command

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 /// The command with these words, in a folder.
 pub fn command<W: AsRef<OsStr>>(words: &[W], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+    let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.args(words).current_dir(folder).env_remove("SOURCE_DATE_EPOCH").env_remove("TMPDIR");
     command
 }

@@ -1,9 +1,10 @@
 //! Every kind of difference, between every two kinds of trees.
 use crate::command::{command, extant, refused, told};
 use crate::made::{everything, noise, volume};
-use extant_testkit::command::{is_root, output, program};
+use extant_testkit::command::{output, program};
 use extant_testkit::oracle::require;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::require_root;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -32,7 +33,7 @@ fn differences(folder: &Path, a: &str, b: &str, options: &[&str]) -> String {
 #[test]
 fn equal_trees_are_equal_in_every_form() {
     let tools = ["setfattr", "setfacl", "setcap"];
-    if !is_root() || !tools.iter().all(|tool| require(tool)) {
+    if !require_root() || !tools.iter().all(|tool| require(tool)) {
         return;
     }
     let folder = Scratch::new("take-equal");
@@ -52,7 +53,7 @@ type Change = (&'static str, &'static str);
 
 #[test]
 fn each_kind_of_difference_is_named_between_every_two_forms() {
-    if !is_root() || !require("setfattr") {
+    if !require_root() || !require("setfattr") {
         return;
     }
     let folder = Scratch::new("take-kinds");
@@ -178,7 +179,7 @@ fn exit_codes_are_those_of_diff() {
 /// Holes of both are not read: terabytes are compared at once.
 #[test]
 fn holes_cost_nothing() {
-    if !is_root() {
+    if !require_root() {
         return;
     }
     let folder = Scratch::new("take-holes");

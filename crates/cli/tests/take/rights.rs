@@ -1,9 +1,10 @@
 //! As a user without rights, in a user namespace, and under programs that pretend to be root.
 use crate::command::command;
 use crate::made::everything;
-use extant_testkit::command::{is_root, output, program};
+use extant_testkit::command::{output, program};
 use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::require_root;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
@@ -15,7 +16,7 @@ const USER: u32 = 1000;
 /// `full.img` with everything, in a folder that is open to all; `None` where it cannot be made.
 fn full() -> Option<Scratch> {
     let tools = ["mke2fs", "setfattr", "setfacl", "setcap", "setpriv", "unshare", "fakeroot"];
-    if !is_root() || !tools.iter().all(|tool| require(tool)) || !can_mount() {
+    if !require_root() || !tools.iter().all(|tool| require(tool)) || !can_mount() {
         return None;
     }
     let folder = Scratch::inside(Path::new("/tmp"), "take-rights");
@@ -28,7 +29,8 @@ fn full() -> Option<Scratch> {
     fs::create_dir(folder.join("mine")).unwrap();
     chown(folder.join("mine"), Some(USER), Some(USER)).unwrap();
     // A user may not reach the folder that cargo builds in.
-    fs::copy(env!("CARGO_BIN_EXE_extant"), folder.join("extant")).unwrap();
+    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), folder.join("extant"))
+        .unwrap();
     Some(folder)
 }
 

@@ -14,6 +14,7 @@ use extant_edit::redo;
 use extant_testkit::command::program;
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
@@ -101,12 +102,9 @@ fn by_e2fsck(medium: &MemoryDevice, folder: &Scratch) -> Result<Tree, String> {
     tree_of(Arc::new(MemoryDevice::from_bytes(volumes::clock(), &bytes)))
 }
 
-/// Every how many media e2fsck judges too; `EXTANT_EDIT_CUTS=all` for each of them.
+/// Every how many media e2fsck judges too.
 fn stride() -> usize {
-    match std::env::var("EXTANT_EDIT_CUTS").as_deref() {
-        Ok("all") => 1,
-        _ => 31,
-    }
+    usize::try_from(number("EXTANT_EDIT_CUTS")).expect("a small number").max(1)
 }
 
 #[test]

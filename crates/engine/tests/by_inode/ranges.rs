@@ -221,10 +221,9 @@ fn ranges_change_as_in_the_kernel() {
     if !can_compare() {
         return;
     }
-    let (seeds, calls) = match std::env::var("EXTANT_RANGES") {
-        Ok(words) => (words.parse().expect("a number"), 120),
-        Err(_) => (8, 60),
-    };
+    let seeds = extant_testkit::variables::number("EXTANT_RANGES");
+    // Longer lives where there are many of them.
+    let calls = if seeds > 8 { 120 } else { 60 };
     for kind in KINDS {
         compare(kind, seeds, calls);
     }

@@ -18,6 +18,7 @@ use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_testkit::compare::{self, Field};
 use extant_testkit::journals;
+use extant_testkit::variables::chosen;
 use extant_testkit::walk::Entry;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,10 +26,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number of the environment.
-fn number(name: &str, usual: u64) -> u64 {
-    std::env::var(name).ok().and_then(|word| word.parse().ok()).unwrap_or(usual)
-}
-
 /// Does `work` for each number from 0 to `count` on two threads; the faults that it returned.
 fn faults_of(count: u64, work: impl Fn(u64) -> Result<(), String> + Sync) -> Vec<String> {
     const THREADS: usize = 2;
@@ -52,7 +49,7 @@ fn faults_of(count: u64, work: impl Fn(u64) -> Result<(), String> + Sync) -> Vec
 
 /// Copies a volume on which something failed to the folder `EXTANT_KEEP`, if there is one.
 fn keep(image: &Path) {
-    if let (Some(folder), Some(name)) = (std::env::var_os("EXTANT_KEEP"), image.file_name()) {
+    if let (Some(folder), Some(name)) = (chosen("EXTANT_KEEP"), image.file_name()) {
         let _ = std::fs::copy(image, Path::new(&folder).join(name));
     }
 }

@@ -1,12 +1,13 @@
 //! Our log, cut at any moment, with any subset of what no flush had made durable.
 use crate::life::Life;
-use crate::{apply, faults_of, keep, number, options, recovered, same};
+use crate::{apply, faults_of, keep, options, recovered, same};
 use extant_block::{BlockDevice, CrashLog, MemoryDevice, RealClock};
 use extant_engine::Filesystem;
 use extant_testkit::command::{output, program};
 use extant_testkit::journals;
 use extant_testkit::numbers::Numbers;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ fn our_log_is_replayed_by_others_as_by_us() {
     if !journals::is_possible() {
         return;
     }
-    let lives = number("EXTANT_JOURNAL_LIVES", CASES.len() as u64);
-    let first = number("EXTANT_JOURNAL_SEED", 1);
+    let lives = variables::number("EXTANT_JOURNAL_LIVES");
+    let first = variables::seed("EXTANT_JOURNAL_SEED", 1);
     let faults = faults_of(lives, |number| {
         let case = &CASES[(number % CASES.len() as u64) as usize];
         let seed = first.wrapping_add(number);

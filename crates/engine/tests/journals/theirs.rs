@@ -1,11 +1,12 @@
 //! Logs that others wrote.
 use crate::volume::reading;
-use crate::{apply, faults_of, keep, number, options, recovered, same};
+use crate::{apply, faults_of, keep, options, recovered, same};
 use extant_block::{Clock, FileDevice, RealClock, WallTime, file};
 use extant_engine::{Access, Filesystem, Options};
 use extant_testkit::command::{output, program};
 use extant_testkit::journals::{self, VARIANTS, Variant};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables;
 use extant_testkit::walk::Entry;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// `EXTANT_KERNEL_JOURNAL=FOLDER/ext4-4k-fast-3.img`.
 #[test]
 fn a_log_that_was_kept_is_replayed() {
-    let Some(kept) = std::env::var_os("EXTANT_KERNEL_JOURNAL") else {
+    let Some(kept) = variables::chosen("EXTANT_KERNEL_JOURNAL") else {
         return;
     };
     let kept = Path::new(&kept);
@@ -37,8 +38,8 @@ fn logs_of_others_are_replayed_as_they_replay_them() {
     if !journals::is_possible() {
         return;
     }
-    let count = number("EXTANT_KERNEL_JOURNALS", VARIANTS.len() as u64);
-    let first = number("EXTANT_KERNEL_JOURNALS_SEED", 1);
+    let count = variables::number("EXTANT_KERNEL_JOURNALS");
+    let first = variables::seed("EXTANT_KERNEL_JOURNALS_SEED", 1);
     let faults = faults_of(count, |number| {
         let variant = &VARIANTS[(number % VARIANTS.len() as u64) as usize];
         let seed = first.wrapping_add(number);

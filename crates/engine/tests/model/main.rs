@@ -18,6 +18,7 @@ mod tree;
 mod volume;
 
 use extant_engine::mkfs::Profile;
+use extant_testkit::variables::{chosen, number, seed};
 use round::{Failure, replay, run};
 use volume::{KIB, MIB, Random, Specification};
 
@@ -64,10 +65,6 @@ const POLICIES: &[&str] = &[
     "modern,growth=reservation",
 ];
 
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
-}
-
 /// What is run for a seed: rows and policies in turn; sizes small enough to fill up now and then.
 fn specification(seed: u64) -> Specification {
     let mut random = Random::new(seed ^ 0x5eed);
@@ -105,10 +102,10 @@ fn the_engine_does_what_the_model_does() {
     if !extant_testkit::oracle::require("e2fsck") {
         return;
     }
-    let rounds = number("EXTANT_MODEL_SEEDS", 2);
-    let first = number("EXTANT_MODEL_SEED", 1);
-    let operations = number("EXTANT_MODEL_OPERATIONS", 400) as usize;
-    let only = std::env::var("EXTANT_MODEL_ONLY").unwrap_or_default();
+    let rounds = number("EXTANT_MODEL_SEEDS");
+    let first = seed("EXTANT_MODEL_SEED", 1);
+    let operations = number("EXTANT_MODEL_OPERATIONS") as usize;
+    let only = chosen("EXTANT_MODEL_ONLY").unwrap_or_default();
     let mut failures = Vec::new();
     let mut total = round::Tally::new();
     for seed in first..first + rounds * ROWS.len() as u64 {
@@ -122,7 +119,7 @@ fn the_engine_does_what_the_model_does() {
             }
             Err(failure) => failures.push(report(seed, &specification, failure)),
         }
-        if failures.len() >= number("EXTANT_MODEL_FAILURES", 1) as usize {
+        if failures.len() >= number("EXTANT_MODEL_FAILURES") as usize {
             break;
         }
     }
@@ -137,8 +134,8 @@ fn the_kernel_sees_what_the_model_has() {
     if !extant_testkit::oracle::require("e2fsck") || !extant_testkit::oracle::can_mount() {
         return;
     }
-    let rounds = number("EXTANT_MODEL_SEEDS", 1);
-    let first = number("EXTANT_MODEL_SEED", 1);
+    let rounds = number("EXTANT_MODEL_KERNEL_SEEDS");
+    let first = seed("EXTANT_MODEL_SEED", 1);
     let mut wrong = Vec::new();
     for seed in first..first + rounds * ROWS.len() as u64 {
         let specification = specification(seed);

@@ -161,10 +161,8 @@ fn cuts_of(logged: &Logged, specification: &Specification, seed: u64, count: u64
     wrong
 }
 
-/// More by hand: `EXTANT_CUTS=10000`.
 fn count() -> u64 {
-    let asked = std::env::var("EXTANT_CUTS").ok().and_then(|words| words.parse().ok());
-    asked.unwrap_or(1000)
+    extant_testkit::variables::number("EXTANT_CUTS")
 }
 
 fn holds(profile: Profile, block_size: u32, policies: &'static str, count: u64) {

@@ -287,7 +287,7 @@ fn lives_of_many_operations_are_there_after_recovery() {
         Wish { features: "fast_commit,orphan_file", block_size: 4096 },
         Wish { features: "fast_commit,^metadata_csum,^64bit", block_size: 2048 },
     ];
-    let seeds = std::env::var("EXTANT_FAST_COMMIT_SEEDS").map_or(3, |words| words.parse().unwrap());
+    let seeds = extant_testkit::variables::number("EXTANT_FAST_COMMIT_SEEDS");
     for seed in 0..seeds {
         let wish = wishes[seed as usize % wishes.len()];
         let left = leave(wish, Shutdown::AtOnce, |root| {

@@ -196,7 +196,7 @@ pub fn judge(device: &MemoryDevice) -> Result<(), String> {
     device.save(&image).map_err(|error| error.to_string())?;
     let verdict = oracle::e2fsck_replays(&image).and_then(|()| oracle::e2fsck(&image));
     if verdict.is_err()
-        && let Some(keep) = std::env::var_os("EXTANT_KEEP")
+        && let Some(keep) = extant_testkit::variables::chosen("EXTANT_KEEP")
     {
         let _ = std::fs::copy(&image, keep);
     }

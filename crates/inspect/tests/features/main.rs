@@ -114,7 +114,7 @@ fn has_tools() -> bool {
 }
 
 fn is_full() -> bool {
-    std::env::var_os("EXTANT_FEATURES").is_some_and(|value| value == "all")
+    extant_testkit::variables::word("EXTANT_FEATURES") == "all"
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The kit sees what it is there to see.
 
 mod fixtures;
+mod gate;
 mod journals;
 mod walk;

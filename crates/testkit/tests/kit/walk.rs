@@ -10,6 +10,7 @@ use std::path::Path;
 use extant_testkit::compare::{self, Field, Options};
 use extant_testkit::listing;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::skip;
 use extant_testkit::walk::{Depth, Kind, walk};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags, mknodat, utimensat,
@@ -131,8 +132,7 @@ fn attributes_are_seen_where_the_file_system_has_them() {
     let probe = Scratch::new("walk");
     fs::create_dir(probe.join("folder")).expect("a folder");
     if set(probe.path(), b"x").is_err() {
-        eprintln!("skipped: no user attributes in the folder for temporary files");
-        return;
+        return skip("no user attributes in the folder for temporary files");
     }
     let found = differences(|root| set(root, b"a\0b").expect("it was possible before"));
     assert_eq!(found, ["/folder: attributes: user.word is none against a\\x00b"]);
