@@ -1,32 +1,36 @@
-# The gates of the project. `make test` is what a commit must pass; `.ci/run` runs more rounds of it
-# and the lints.
+# The gates of the project. `make test` is what a commit must pass; `.ci/run` runs more rounds of
+# it, what ships, and the lints.
 CARGO ?= cargo
+XTASK = $(CARGO) run --quiet --bin xtask --
+# All that the commands of `extant` are tested by.
+SUITES_OF_CLI = $(foreach suite,$(wildcard crates/cli/tests/*/),--test $(notdir $(suite:/=)))
 
-.PHONY: test test-all demo bench lint tools
+.PHONY: test test-all test-night test-release test-level demo bench lint tools
 
 # The crates and the tools share one profile and one set of features: everything is built once.
-test: tools
-	$(CARGO) run --quiet --bin xtask -- suites
-	$(CARGO) run --quiet --bin xtask -- tidy
-	$(CARGO) run --quiet --bin xtask -- licenses
+test: LEVEL = test
+test: test-level
 
-# All that the suites have; CONTRIBUTING.md says what each variable is.
-test-all: export EXTANT_FEATURES = all
-test-all: export EXTANT_CUTS = 3000
-test-all: export EXTANT_MODEL_SEEDS = 4
-test-all: export EXTANT_THREAD_ROUNDS = 3
-test-all: export EXTANT_HOSTILE_ROUNDS = 200
-test-all: export EXTANT_FAST_COMMIT_SEEDS = 30
-test-all: export EXTANT_CLAIMS_ROUNDS = 60
-test-all: export EXTANT_MOUNT_CALLS = 25000
-test-all: export EXTANT_EDIT_CUTS = all
-test-all: export EXTANT_CRASH_STATES = 20000
-test-all: export EXTANT_CRASH_SEQUENCES = 100
-test-all: export EXTANT_CRASH_SCHEDULES = 1000
-test-all: export EXTANT_KERNEL_JOURNALS = 100
-test-all: export EXTANT_JOURNAL_LIVES = 60
-test-all: export EXTANT_BOOT = 1
-test-all: test
+# All rounds that the gate has; CONTRIBUTING.md says what each variable is.
+test-all: LEVEL = all
+test-all: test-level
+
+# What takes hours.
+test-night: LEVEL = night
+test-night: test-level
+
+test-level: tools
+	$(XTASK) suites --level $(LEVEL)
+	$(XTASK) tidy
+	$(XTASK) licenses
+
+# What ships: the release profile, without the mistakes that tests plant and without assertions.
+test-release: tools
+	$(CARGO) build --release -p extant-cli
+	EXTANT_PROGRAM=$(CURDIR)/target/release/extant $(XTASK) suites $(SUITES_OF_CLI)
+	$(XTASK) suites --release -p extant-edit -p extant-image -p extant-mount
+	$(XTASK) crash --release --states 20000
+	$(XTASK) crash --release --sequences 100,100
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing
 # tool is an error.

@@ -3,13 +3,22 @@
 
 use crate::command::program;
 
-/// `crash WORD..`: the words are those of the program; without any that it knows it says which.
+/// `crash [--release] WORD..`: the words are those of the program; without any that it knows it
+/// says which. With `--release` it is built as what ships is.
 ///
 /// # Errors
 /// A state that is not as promised, or words that it does not know.
 pub fn run(words: &[String]) -> Result<(), String> {
     let mut cargo = program("cargo");
-    cargo.args(["run", "--quiet", "-p", "extant-crash", "--bin", "crash", "--"]).args(words);
+    cargo.args(["run", "--quiet", "-p", "extant-crash", "--bin", "crash"]);
+    let words = match words {
+        [first, rest @ ..] if first == "--release" => {
+            cargo.arg("--release");
+            rest
+        }
+        _ => words,
+    };
+    cargo.arg("--").args(words);
     let status = cargo.status().map_err(|error| format!("cargo run: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("crash: {status}")) }
 }
