@@ -3,7 +3,7 @@
 use extant_testkit::command::program;
 use extant_testkit::oracle::{can_mount, kernel_mounts_block_size, require};
 use extant_testkit::scratch::Scratch;
-use extant_testkit::skips::require_root;
+use extant_testkit::skips::{MARK, require_root};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
@@ -42,7 +42,7 @@ fn what_cannot_be_judged_fails_at_the_gate_only() {
         ("gate::a_block_of_a_page_is_mounted", "no mount of blocks of 4096 bytes (not root)"),
     ];
     for (test, lack) in tests {
-        let line = format!("skipped: {test}: {lack}\n");
+        let line = format!("{MARK}{test}: {lack}\n");
         for (gate, is_well) in [("false", true), ("true", false)] {
             let output = by_nobody(test, gate);
             let said = String::from_utf8_lossy(&output.stderr);
