@@ -30,6 +30,8 @@ pub enum Known {
     HugeFiles,
     /// What root may do, where the test is of what others may not.
     OrdinaryUser,
+    /// What is true of the command that ships only.
+    Released,
     /// Rounds that a variable of [`crate::variables`] leaves to `make test-all`.
     Rounds,
 }
@@ -44,6 +46,7 @@ impl Known {
             Known::ForeignArchives => "the archives are another package's, which cargo fetched",
             Known::HugeFiles => "the file system of the folder for temporary files sets the limit",
             Known::OrdinaryUser => "the suite build of cli tries it as another user",
+            Known::Released => "make test-release judges what ships",
             Known::Rounds => "make test-all does it",
         }
     }

@@ -51,6 +51,7 @@ const TOOLS: &[Tool] = &[
     Tool { program: "bzip2", package: "bzip2" },
     Tool { program: "blkparse", package: "blktrace" },
     Tool { program: "fio", package: "fio" },
+    Tool { program: "readelf", package: "binutils" },
     Tool { program: "busybox", package: "busybox" },
     Tool { program: "7z", package: "p7zip-full" },
     Tool { program: "cpio", package: "cpio" },

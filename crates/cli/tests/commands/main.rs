@@ -14,6 +14,7 @@
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! words        words and files that mean something to other tools; how wide text is
 //! targets      images in use, and signals
+//! released     what ships: its sections, its size
 //! claims       images that claim much and hold little
 //! ```
 mod age;
@@ -25,6 +26,7 @@ mod layout;
 mod mkfs_words;
 mod page;
 mod reading;
+mod released;
 mod replay;
 mod tar_export;
 mod tar_pipe;
