@@ -2,7 +2,7 @@
 //! small log on a volume without a free block.
 mod volume;
 
-use extant_block::{BlockDevice, Fault, Faulty, MemoryDevice, RealClock, Traced};
+use extant_block::{BlockDevice, CrashLog, Fault, Faulty, MemoryDevice, RealClock, Traced};
 use extant_engine::mkfs::Profile;
 use extant_engine::{ErrorKind, Filesystem, Rename, SetAttribute};
 use extant_format::journal::JournalSuperblock;
@@ -192,5 +192,77 @@ fn a_full_volume_with_a_small_log_goes_on() {
         assert!(counts.checkpoints > 1, "the log was never full: {counts:?}");
         volume.close().expect("closes");
         judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
+    }
+}
+
+#[test]
+fn what_was_synced_is_there_at_every_moment_of_a_checkpoint() {
+    for profile in [Profile::Ext4, Profile::Ext3] {
+        let specification = specification(profile);
+        let base = specification.make(RealClock::new()).snapshot();
+        let log = Arc::new(CrashLog::new(Arc::new(base.snapshot())));
+        let shared = Arc::clone(&log) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(shared, &specification.options()).expect("opens");
+        for number in 0..20 {
+            volume.write(format!("/{number}"), &[number as u8; 3000]).expect("a file");
+        }
+        volume.sync().expect("syncs");
+        let synced = log.moments();
+        // Closing writes all that is committed to its place, and empties the log.
+        volume.close().expect("closes");
+        for moment in synced..=log.moments() {
+            let name = format!("{specification}, moment {moment} of {}", log.moments());
+            let durable = log.cut(moment).durable(&base).expect("the base is as large");
+            let durable = Arc::new(durable);
+            let volume = specification.open(&durable).unwrap_or_else(|e| panic!("{name}: {e}"));
+            for number in 0..20 {
+                let read = volume.read(format!("/{number}"));
+                let read = read.unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert_eq!(read, [number as u8; 3000], "{name}: /{number}");
+            }
+            volume.close().unwrap_or_else(|error| panic!("{name}: close: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_grows_again_after_a_power_cut_does_not_show_what_was_cut_off() {
+    for (profile, policies) in [
+        (Profile::Ext4, "modern,commit=3600s"),
+        (Profile::Ext3, "modern,commit=3600s"),
+        (Profile::Ext4, "modern,commit=3600s,journal=data"),
+    ] {
+        let specification = Specification { policies, ..specification(profile) };
+        let base = specification.make(RealClock::new()).snapshot();
+        let log = Arc::new(CrashLog::new(Arc::new(base.snapshot())));
+        let shared = Arc::clone(&log) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(shared, &specification.options()).expect("opens");
+        let file = volume.create_file("/file", 0o644).expect("a file");
+        file.write_all_at(0, &[b'x'; 3000]).expect("writes");
+        let other = volume.create_file("/other", 0o644).expect("a file");
+        volume.sync().expect("syncs");
+        let before = log.moments();
+        // The size is committed, on behalf of another file.
+        file.set_len(2500).expect("sets the size");
+        other.write_all_at(0, &[b'o'; 10]).expect("writes");
+        other.sync().expect("syncs");
+        let last = log.moments();
+        let mut cut_sizes = 0;
+        for moment in before..=last {
+            let name = format!("{specification}, moment {moment} of {last}");
+            let durable = log.cut(moment).durable(&base).expect("the base is as large");
+            let volume = specification.open(&Arc::new(durable)).expect("opens");
+            let read = volume.read("/file").expect("reads");
+            assert!(read[..2500].iter().all(|byte| *byte == b'x'), "{name}: what stays");
+            if read.len() == 3000 {
+                continue;
+            }
+            cut_sizes += 1;
+            volume.open_file("/file").expect("opens").set_len(3000).expect("grows");
+            let grown = volume.read("/file").expect("reads");
+            let shown = grown[2500..].iter().position(|byte| *byte != 0);
+            assert_eq!((grown.len(), shown), (3000, None), "{name}: what was cut off");
+        }
+        assert!(cut_sizes > 0, "{specification}: the smaller size was never durable");
     }
 }

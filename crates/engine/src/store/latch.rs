@@ -147,3 +147,40 @@ impl std::error::Error for Earlier {
         Some(&*self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use extant_block::RealClock;
+
+    fn latch() -> Arc<Latch> {
+        let clock: Arc<dyn Clock> = RealClock::new();
+        Latch::new(&clock)
+    }
+
+    fn device(errno: i32) -> Error {
+        io::Error::from_raw_os_error(errno).into()
+    }
+
+    #[test]
+    fn the_first_failure_is_the_cause_whatever_follows() {
+        let (io, full) = (5, 28);
+        let latch = latch();
+        latch.close(Some(&device(io)));
+        let first = latch.check().unwrap_err().to_string();
+        for later in [Some(device(full)), Some(ErrorKind::ReadOnly.into()), None] {
+            latch.close(later.as_ref());
+            let error = latch.check().unwrap_err();
+            assert_eq!((error.errno(), error.to_string()), (io, first.clone()), "{later:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_closed_in_order_stays_so() {
+        let latch = latch();
+        latch.close(None);
+        latch.close(Some(&device(5)));
+        assert!(matches!(latch.check().unwrap_err().kind, ErrorKind::ReadOnly));
+        assert!(!latch.enter(), "it lets a write in");
+    }
+}

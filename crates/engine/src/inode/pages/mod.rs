@@ -395,6 +395,20 @@ mod tests {
     use extant_block::RealClock;
 
     #[test]
+    fn after_a_failure_nothing_that_was_submitted_goes() {
+        let clock: Arc<dyn Clock> = RealClock::new();
+        let (pages, latch) = (Pages::new(&clock), Latch::new(&clock));
+        pages.write(16, 0, &[7; 64]);
+        let mut submitted = RunSet::default();
+        submitted.insert(0..4);
+        latch.close(Some(&std::io::Error::from_raw_os_error(5).into()));
+        pages.drop_submitted(&mut submitted, &RunSet::default(), &latch);
+        for block in 0..4 {
+            assert!(pages.at(block).is_some(), "block {block}, which the device may not have");
+        }
+    }
+
+    #[test]
     fn of_what_was_submitted_goes_what_is_neither_dirty_nor_under_way() {
         const BLOCKS: u64 = 64;
         // A multiplier that reaches every combination of the three sets in short and long runs.

@@ -30,6 +30,43 @@ fn given(space: &Space, goal: u64, search: Search, count: usize) -> Vec<u64> {
     (0..count).map(|_| allocate(space, &plan(goal, 1, search)).unwrap().start.0).collect()
 }
 
+/// A volume of which only these blocks are free.
+fn free_only(blocks: &[u64]) -> Space {
+    let space = fresh(EXT2);
+    let all = free_blocks(&space).len() as u32;
+    let mut reservation = space.reserve(all.into()).unwrap();
+    while reservation.remaining() > 0 {
+        with(&space, |handle| {
+            let plan = plan(1, 512, Search::Sequential);
+            space.allocate(handle, &mut reservation, &plan, Route::Anywhere)
+        })
+        .unwrap();
+    }
+    drop(reservation);
+    blocks.iter().for_each(|block| free(&space, *block, 1).unwrap());
+    assert_eq!(free_blocks(&space), blocks.iter().copied().collect());
+    space
+}
+
+#[test]
+fn the_group_of_the_goal_is_searched_again_from_its_start() {
+    // Block 1 is bit 0 of the first group, so a byte begins at 1 + 512 * 5 + 8 * n.
+    let start = fresh(EXT2).store.superblock.group_start(GroupNo(5)).0;
+    let (alone, byte) = (start + 301, start + 320);
+    let free: Vec<u64> = std::iter::once(alone).chain(byte..byte + 8).collect();
+    let goal = start + 400;
+    // As ext2, a byte first, and not what a last resort finds first.
+    let space = free_only(&free);
+    assert_eq!(given(&space, goal, Search::GoalThenByte, 1), [byte]);
+    let space = free_only(&free);
+    assert_eq!(given(&space, goal, Search::Sequential, 2), [alone, byte]);
+    // A window is made there too.
+    let space = free_only(&free);
+    let window = Search::Window { owner: Ino(11), blocks: 8 };
+    assert_eq!(given(&space, goal, window, 1), [alone]);
+    assert!(space.windows.lock().of(Ino(11)).is_some(), "it has a window");
+}
+
 #[test]
 fn one_block_in_eight_then_groups_by_the_quadratic_rehash() {
     let space = fresh(EXT2);

@@ -138,3 +138,22 @@ fn debt_is_kept_within_its_counter() {
     assert_eq!([take(InodeKind::Directory).unwrap(), take(InodeKind::Directory).unwrap()], [1, 2]);
     assert_eq!(take(InodeKind::Other).unwrap(), 1);
 }
+
+#[test]
+fn a_number_before_the_one_asked_for_is_found_when_no_other_is_free() {
+    let space = fresh(EXT4);
+    let per_group = space.store.superblock.inodes_per_group;
+    let take = |group, from| {
+        with(&space, |handle| space.allocate_inode(handle, GroupNo(group), from, InodeKind::Other))
+    };
+    // The group itself but for its fourth inode, then all others.
+    (4..per_group).for_each(|_| assert!(take(2, 4).is_ok()));
+    (0..3).for_each(|_| assert!(take(2, 0).is_ok()));
+    for group in (0..space.len()).filter(|group| *group != 2) {
+        let free = space.descriptor(GroupNo(group)).free_inodes;
+        (0..free).for_each(|_| assert!(take(group, 0).is_ok()));
+    }
+    let last = Ino(2 * per_group + 4);
+    assert_eq!(take(2, 60).unwrap(), last, "in the same group, before the place asked for");
+    assert!(matches!(take(2, 60).unwrap_err().kind, ErrorKind::NoInodes));
+}

@@ -183,3 +183,7 @@ fn too_large(blocks: u32, free: u32) -> Error {
     )))
     .into()
 }
+
+#[cfg(test)]
+#[path = "commit_tests.rs"]
+mod tests;

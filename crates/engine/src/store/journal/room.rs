@@ -68,4 +68,4 @@ impl Log {
 
 /// Blocks of group descriptors, and that of the superblock, which join a transaction when it is
 /// frozen: a guess at how many.
-const GROUPS: u64 = 8;
+pub(super) const GROUPS: u64 = 8;

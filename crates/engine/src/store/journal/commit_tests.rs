@@ -1,0 +1,236 @@
+//! A commit that takes all that is free of the log, or nearly so, and one that meets a checkpoint
+//! under way.
+use super::*;
+use crate::api::mkfs::{FormatOptions, Profile, default_wishes, format};
+use crate::policy::preset::Policies;
+use crate::{Access, DataKeeping, Filesystem, Options};
+use extant_block::clock::{Task, Unparked, Waker, WallTime};
+use extant_block::{
+    BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, RealClock, Request,
+    Segment, ShortLock, WaitQueue,
+};
+use extant_format::BlockNo;
+use std::cell::Cell;
+use std::sync::Arc;
+
+const BYTES: u64 = 8 << 20;
+const BLOCK_BYTES: u32 = 1024;
+
+fn options() -> Options {
+    let policies: Policies = "modern,commit=3600s".parse().unwrap();
+    Options { access: Access::ReadWrite, policies, cache_bytes: 4 << 20, data: DataKeeping::Bytes }
+}
+
+/// A fresh ext4 volume with the smallest log.
+fn formatted(clock: Arc<dyn Clock>) -> Arc<MemoryDevice> {
+    let device = Arc::new(MemoryDevice::new(clock, BYTES));
+    let mut wishes = default_wishes(Profile::Ext4, BYTES, Some(BLOCK_BYTES));
+    wishes.blocks = BYTES / u64::from(BLOCK_BYTES);
+    let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
+    format(shared, &FormatOptions::new(wishes), &options().policies).unwrap();
+    device
+}
+
+fn free(log: &Log) -> u32 {
+    log.state.lock().free
+}
+
+/// A transaction of so many blocks of the log: revoke records and the commit block.
+fn transaction(log: &Log, blocks: u32) -> Transaction<'static> {
+    let records = (blocks - 1) as usize * log.format.revokes_per_block();
+    let (transaction, _) = {
+        log.state.lock().revoked.extend((0..records as u64).map(|at| BlockNo(10_000 + at)));
+        log.lock(&[])
+    };
+    assert_eq!(transaction.blocks(log).len() as u32 + 1, blocks);
+    transaction
+}
+
+/// Commits such a transaction. Returns how many checkpoints that took.
+fn commit(store: &Store, log: &Log, blocks: u32) -> Result<u64> {
+    let before = log.counts().checkpoints;
+    let transaction = transaction(log, blocks);
+    let written = log.write(store, &transaction)?.unwrap();
+    assert_eq!(written.blocks, blocks);
+    log.committed(&transaction, written);
+    assert!(free(log) >= 1, "the end of the log has met its beginning");
+    Ok(log.counts().checkpoints - before)
+}
+
+/// Commits until this many blocks of the log are free.
+fn fill(store: &Store, log: &Log, left: u32) {
+    while free(log) > left {
+        let blocks = if (free(log) - left).is_multiple_of(2) { 2 } else { 3 };
+        assert_eq!(commit(store, log, blocks).unwrap(), 0, "{} blocks are free", free(log));
+    }
+    assert_eq!(free(log), left);
+}
+
+#[test]
+fn a_transaction_never_takes_the_last_free_block_of_the_log() {
+    let device = formatted(RealClock::new());
+    let filesystem = Filesystem::open(Arc::clone(&device) as _, &options()).unwrap();
+    let store = &filesystem.core.volume().store;
+    let log = store.log().unwrap();
+    let all = u32::try_from(log.log_blocks()).unwrap();
+    assert_eq!(free(log), all);
+    // One block more than it takes: no checkpoint is needed.
+    fill(store, log, 3);
+    assert_eq!((commit(store, log, 2).unwrap(), free(log)), (0, 1));
+    // Exactly as many as it takes: a checkpoint makes room.
+    assert_eq!((commit(store, log, 2).unwrap(), free(log)), (1, all - 2));
+    fill(store, log, 2);
+    assert_eq!((commit(store, log, 2).unwrap(), free(log)), (1, all - 2));
+    // What others find on the disk now can be replayed, around the end of the log.
+    fill(store, log, 1);
+    let cut = Filesystem::open(Arc::new(device.snapshot()) as _, &options()).unwrap();
+    cut.close().unwrap();
+    // The largest that fits into the empty log, and the smallest that does not.
+    assert_eq!((commit(store, log, all - 1).unwrap(), free(log)), (1, 1));
+    let refused = log.write(store, &transaction(log, all)).err().expect("it does not fit");
+    assert!(refused.to_string().contains("does not fit"), "{refused}");
+}
+
+#[test]
+fn there_is_room_for_a_transaction_that_leaves_a_block_free() {
+    let filesystem = Filesystem::open(formatted(RealClock::new()), &options()).unwrap();
+    let store = &filesystem.core.volume().store;
+    let log = store.log().unwrap();
+    for left in [600, 601] {
+        fill(store, log, log.log_blocks() as u32);
+        log.state.lock().free = left;
+        let wanted = |dirty: u64| {
+            log.format.transaction_blocks((dirty + crate::store::journal::room::GROUPS) as usize, 0)
+        };
+        let exact = (0..u64::from(left)).any(|dirty| wanted(dirty) == left as usize);
+        assert!(exact, "no transaction takes exactly {left} blocks");
+        for dirty in 0..u64::from(left) {
+            let has_room = wanted(dirty) < left as usize;
+            assert_eq!(log.has_room(dirty), has_room, "{dirty} dirty blocks, {left} free");
+        }
+        log.state.lock().free = log.log_blocks() as u32;
+    }
+}
+
+thread_local! {
+    /// Whether what is held back is let go when this thread waits.
+    static LETS_GO: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the device holds back.
+#[derive(Default)]
+struct Kept {
+    holds: bool,
+    requests: Vec<Request>,
+}
+
+/// Writes that are submitted and held back, and whoever waits for one.
+struct Gate {
+    medium: Arc<MemoryDevice>,
+    kept: ShortLock<Kept>,
+    arrived: WaitQueue,
+}
+
+impl Gate {
+    fn let_go(&self) {
+        let requests = {
+            let mut kept = self.kept.lock();
+            kept.holds = false;
+            std::mem::take(&mut kept.requests)
+        };
+        requests.into_iter().for_each(|request| self.medium.submit(request));
+    }
+}
+
+/// A clock on which a thread lets go what is held back, once it would have to wait.
+struct Opening {
+    real: Arc<RealClock>,
+    gate: ShortLock<Option<Arc<Gate>>>,
+}
+
+impl Clock for Opening {
+    fn now(&self) -> u64 {
+        self.real.now()
+    }
+    fn wall(&self) -> WallTime {
+        self.real.wall()
+    }
+    fn waker(&self) -> Waker {
+        self.real.waker()
+    }
+    fn park(&self, deadline: Option<u64>) -> Unparked {
+        if LETS_GO.with(Cell::take) {
+            let gate = self.gate.lock().clone();
+            gate.unwrap().let_go();
+        }
+        self.real.park(deadline)
+    }
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
+        self.real.spawn(name, body)
+    }
+    fn charge(&self, cpu_ns: u64) {
+        self.real.charge(cpu_ns);
+    }
+}
+
+/// A device that holds back writes that are submitted, but none that a thread makes itself.
+struct Held {
+    clock: Arc<dyn Clock>,
+    gate: Arc<Gate>,
+}
+
+impl BlockDevice for Held {
+    fn info(&self) -> DeviceInfo {
+        self.gate.medium.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+    fn submit(&self, request: Request) {
+        let mut kept = self.gate.kept.lock();
+        if !kept.holds || request.operation != Operation::Write {
+            drop(kept);
+            return self.gate.medium.submit(request);
+        }
+        kept.requests.push(request);
+        drop(kept);
+        self.gate.arrived.wake_all();
+    }
+    fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
+        self.gate.medium.transfer(operation, offset, segments)
+    }
+}
+
+#[test]
+fn a_commit_that_revokes_waits_for_the_checkpoint_that_writes_the_block() {
+    let opening = Arc::new(Opening { real: RealClock::new(), gate: ShortLock::default() });
+    let clock = Arc::clone(&opening) as Arc<dyn Clock>;
+    let gate = Arc::new(Gate {
+        medium: formatted(Arc::clone(&clock)),
+        kept: ShortLock::default(),
+        arrived: WaitQueue::new(Arc::clone(&clock)),
+    });
+    *opening.gate.lock() = Some(Arc::clone(&gate));
+    let device = Arc::new(Held { clock: Arc::clone(&clock), gate: Arc::clone(&gate) });
+    let filesystem = Filesystem::open(device, &options()).unwrap();
+    let core = Arc::clone(&filesystem.core);
+    filesystem.create_dir("/directory", 0o755).unwrap();
+    filesystem.sync().unwrap();
+    // A checkpoint is about to write the block of the directory.
+    gate.kept.lock().holds = true;
+    let checkpoint = {
+        let core = Arc::clone(&core);
+        clock.spawn("checkpoint", Box::new(move || core.volume().store.checkpoint().unwrap()))
+    };
+    gate.arrived.wait_until(&gate.kept, |kept| (!kept.requests.is_empty()).then_some(()));
+    filesystem.remove_dir("/directory").unwrap();
+    LETS_GO.with(|lets_go| lets_go.set(true));
+    filesystem.sync().unwrap();
+    LETS_GO.with(|lets_go| lets_go.set(false));
+    // From here on the block may be given to a file.
+    let is_running = core.volume().store.log().unwrap().state.lock().in_flight.is_some();
+    gate.let_go();
+    checkpoint.join();
+    assert!(!is_running, "the freed block is being written to its place");
+    filesystem.close().unwrap();
+}
