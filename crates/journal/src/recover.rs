@@ -245,7 +245,7 @@ impl Recovery {
     }
 
     /// Empties the log, after its copies are durable in their places, and clears `needs_recovery`.
-    /// An error that Linux left in the journal becomes the flag of errors of the volume first. Each
+    /// An error that is noted in the journal becomes the flag of errors of the volume first. Each
     /// step is durable before the next.
     ///
     /// # Errors

@@ -379,7 +379,7 @@ fn a_log_that_need_not_be_replayed_is_not() {
     assert_eq!((report.outcome, over.changed().len()), (Outcome::Clean, 0));
 }
 
-/// What Linux left in the journal becomes the flag of errors of the volume.
+/// An error that is noted in the journal becomes the flag of errors of the volume.
 #[test]
 fn an_error_in_the_journal_is_handed_to_the_volume() {
     if !tools() {

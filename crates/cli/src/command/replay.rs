@@ -142,7 +142,9 @@ fn sentence(arguments: &Arguments, report: &Report) -> String {
                 text += &format!("; {} revoked", counted(report.revoked, "block"));
             }
             if report.journal_error != 0 {
-                text += &format!("; Linux stopped it with error {}", report.journal_error);
+                // It is a negative errno. Linux and we record it alike: who did is not known.
+                let error = std::io::Error::from_raw_os_error(report.journal_error.wrapping_neg());
+                text += &format!("; an error had stopped it: {error}");
             }
             if let (Some(end), false) =
                 (recovery::end(report), matches!(report.end, End::Damaged { .. }))

@@ -186,7 +186,7 @@ fn end_change(image: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether errors were found on a volume, by its superblock or by Linux in its journal.
+/// Whether errors were found on a volume: its superblock or its journal says so.
 fn has_errors(superblock: &Superblock, device: &Arc<dyn BlockDevice>) -> bool {
     if superblock.state & STATE_ERRORS != 0 || !superblock.has(Feature::NEEDS_RECOVERY) {
         return superblock.state & STATE_ERRORS != 0;

@@ -1,9 +1,14 @@
 //! Volumes that were not unmounted: read as they are after replay, and replayed.
 use crate::command::{extant, printed};
+use extant_block::{BlockDevice, Fault, Faulty, MemoryDevice, RealClock};
+use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::preset::Policies;
+use extant_engine::{DataKeeping, Filesystem, Options};
 use extant_testkit::oracle::{self, Access};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::{command, compare};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Standard output of a command that ends with 0, and what it says besides.
 fn said(words: &[&str]) -> (String, String) {
@@ -146,4 +151,43 @@ fn what_cannot_be_replayed_is_said_in_a_line() {
     let output = extant(&["replay", &name]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("not an ext2, ext3 or ext4 volume"));
+}
+
+/// An image whose journal was stopped, while we wrote to it, by a log that the device did not take.
+fn stopped(folder: &Scratch) -> PathBuf {
+    let (bytes, image) = (8 << 20, folder.join("stopped.img"));
+    let medium = Arc::new(MemoryDevice::new(RealClock::new(), bytes));
+    let mut wishes = default_wishes(Profile::Ext4, bytes, Some(1024));
+    wishes.blocks = bytes / 1024;
+    let policies: Policies = "modern,commit=3600s".parse().expect("policies");
+    let shared = Arc::clone(&medium) as Arc<dyn BlockDevice>;
+    format(shared, &FormatOptions::new(wishes), &policies).expect("formats");
+    let device = Arc::new(Faulty::new(Arc::clone(&medium)));
+    let (access, data) = (extant_engine::Access::ReadWrite, DataKeeping::Bytes);
+    let options = Options { access, policies, cache_bytes: 4 << 20, data };
+    let volume = Filesystem::open(Arc::clone(&device) as _, &options).expect("opens");
+    volume.write("/kept", b"synced\n").expect("a file");
+    volume.sync().expect("syncs");
+    volume.create_dir("/lost", 0o755).expect("a directory");
+    device.repair();
+    device.add(Fault::NthWrite(1));
+    assert!(volume.sync().is_err(), "the log cannot be written");
+    assert!(volume.close().is_err(), "close said nothing");
+    medium.save(&image).expect("saves");
+    image
+}
+
+#[test]
+fn an_error_in_the_journal_is_blamed_on_nobody() {
+    let folder = Scratch::new("replay-stopped");
+    let image = stopped(&folder);
+    let name = image.display().to_string();
+    for words in [&["replay", "--dry-run", &name][..], &["replay", &name]] {
+        let (out, errors) = said(words);
+        // Whoever wrote to it: the journal does not say.
+        assert!(out.contains("; an error had stopped it: Input/output error"), "{words:?}: {out}");
+        assert!(!out.contains("Linux") && errors.is_empty(), "{words:?}: {out}{errors}");
+    }
+    let (out, _) = said(&["cat", &format!("{name}:/kept")]);
+    assert_eq!(out, "synced\n");
 }
