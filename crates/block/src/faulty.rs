@@ -21,6 +21,8 @@ pub enum Fault {
     NthWrite(u64),
     /// All writes after the n-th fail (EIO).
     WritesAfter(u64),
+    /// The n-th read fails (EIO).
+    NthRead(u64),
     /// Reads that touch these bytes fail (EIO).
     ReadsIn(Range<u64>),
     /// Writes fail once all of them together would exceed this many bytes (ENOSPC).
@@ -38,6 +40,7 @@ pub struct Faulty<D> {
 #[derive(Default)]
 struct Plan {
     faults: Vec<Fault>,
+    reads: u64,
     writes: u64,
     bytes_written: u64,
 }
@@ -51,13 +54,17 @@ impl<D: BlockDevice> Faulty<D> {
     pub fn device(&self) -> &D {
         &self.device
     }
-    /// Adds a fault. Writes made before are counted too.
+    /// Adds a fault. Reads and writes made before are counted too.
     pub fn add(&self, fault: Fault) {
         self.plan.lock().faults.push(fault);
     }
     /// Removes all faults, and counts from the beginning.
     pub fn repair(&self) {
         *self.plan.lock() = Plan::default();
+    }
+    /// How many reads there were since the last repair, those that failed included.
+    pub fn reads(&self) -> u64 {
+        self.plan.lock().reads
     }
 
     fn admit(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
@@ -76,8 +83,10 @@ impl<D: BlockDevice> Faulty<D> {
 impl Plan {
     /// Counts a request, and returns how it fails, if it does.
     fn meet(&mut self, operation: Operation, offset: u64, bytes: u64) -> Option<Errno> {
-        if operation == Operation::Write {
-            self.writes += 1;
+        match operation {
+            Operation::Read => self.reads += 1,
+            Operation::Write => self.writes += 1,
+            Operation::Flush => {}
         }
         let end = offset.saturating_add(bytes);
         let written = self.bytes_written.saturating_add(bytes);
@@ -90,6 +99,9 @@ impl Plan {
             }
             (Operation::Write, Fault::FullAfter(limit)) => {
                 (written > *limit).then_some(Errno::NOSPC)
+            }
+            (Operation::Read, Fault::NthRead(number)) => {
+                (self.reads == *number).then_some(Errno::IO)
             }
             (Operation::Read, Fault::ReadsIn(bad)) => {
                 (offset < bad.end && bad.start < end).then_some(Errno::IO)

@@ -135,6 +135,16 @@ impl Error {
         self
     }
 
+    /// Whether the disk could not be read or written, or is damaged: not what a caller asked for.
+    pub(crate) fn is_of_the_disk(&self) -> bool {
+        matches!(self.kind, ErrorKind::Corrupt(_) | ErrorKind::Device(_))
+    }
+
+    /// Whether the device has failed.
+    pub(crate) fn is_of_the_device(&self) -> bool {
+        matches!(self.kind, ErrorKind::Device(_))
+    }
+
     /// The error for a fault at a place.
     pub(crate) fn corrupt(place: Place, fault: Fault) -> Error {
         ErrorKind::Corrupt(Corrupt { place, fault }).into()

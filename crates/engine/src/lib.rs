@@ -76,8 +76,8 @@
 //! a shard of frames | list of dirty frames > a frame's state;  a shard of frames > spare buffers
 //! a shard of nodes > unstored.inodes > space.windows
 //! arrivals.coming > pages of a file
-//! alone: inodes.nameless, inodes.replaced, unstored.tables, space.held, streams of reads, record,
-//!   writes of a file under way, latch, flusher, backlog
+//! alone: inodes.nameless, inodes.replaced, inodes.unfreed, unstored.tables, space.held, streams of
+//!   reads, record, writes of a file under way, latch, flusher, backlog
 //! ```
 //!
 //! Allocation needs no lock on the superblock: free space is one atomic counter of blocks that are

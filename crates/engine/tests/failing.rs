@@ -3,9 +3,11 @@
 //! panics or waits forever.
 mod volume;
 
-use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, RealClock, Traced};
+use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, RealClock, Traced};
 use extant_engine::mkfs::Profile;
-use extant_engine::{ErrorKind, Filesystem, Options, Rename};
+use extant_engine::{
+    Change, ErrorKind, Filesystem, Options, Rename, SetAttribute, read_superblock,
+};
 use std::sync::Arc;
 use volume::{KIB, MIB, Random, Specification, judge, patience};
 
@@ -331,5 +333,329 @@ fn a_table_that_cannot_be_read_is_told_by_the_sync_and_can_be_read_again() {
                 (0..200).filter(|number| volume.read(format!("/new {number}")).is_ok()).count();
             assert!(kept + refused >= 200, "{policies}: {kept} kept, {refused} refused");
         }
+    }
+}
+
+/// Calls that change something, on a volume of which nothing is in memory.
+struct Call {
+    name: &'static str,
+    run: fn(&Filesystem) -> extant_engine::Result<()>,
+    /// Whether it is seen to have been made; `None` where a part of it may be.
+    is_made: Option<fn(&Filesystem) -> bool>,
+}
+
+fn is_absent(volume: &Filesystem, path: &str) -> bool {
+    match volume.symlink_metadata(path) {
+        Ok(_) => false,
+        Err(error) if matches!(error.kind, ErrorKind::NotFound) => true,
+        Err(error) => panic!("{path}: {error}"),
+    }
+}
+
+fn size(volume: &Filesystem, path: &str) -> u64 {
+    volume.metadata(path).expect("there").size
+}
+
+fn attribute_bytes(volume: &Filesystem) -> usize {
+    let attributes = volume.attributes("/attributes").expect("attributes");
+    attributes.iter().find(|one| one.name == b"user.large").map_or(0, |one| one.value.len())
+}
+
+const CALLS: &[Call] = &[
+    Call {
+        name: "unlink",
+        run: |volume| volume.remove_file("/d/many"),
+        is_made: Some(|volume| is_absent(volume, "/d/many")),
+    },
+    Call {
+        name: "unlink with attributes",
+        run: |volume| volume.remove_file("/attributes"),
+        is_made: Some(|volume| is_absent(volume, "/attributes")),
+    },
+    Call {
+        name: "last close",
+        run: |volume| {
+            let file = volume.open_file("/d/many")?;
+            volume.remove_file("/d/many")?;
+            drop(file);
+            Ok(())
+        },
+        is_made: Some(|volume| is_absent(volume, "/d/many")),
+    },
+    Call {
+        name: "rmdir",
+        run: |volume| volume.remove_dir("/d/empty"),
+        is_made: Some(|volume| is_absent(volume, "/d/empty")),
+    },
+    Call {
+        name: "rename over a file",
+        run: |volume| volume.rename("/wide/name 7", "/d/many", Rename::Replace),
+        is_made: Some(|volume| is_absent(volume, "/wide/name 7")),
+    },
+    Call {
+        name: "rename to a new name",
+        run: |volume| volume.rename("/d/small", "/wide/moved", Rename::Replace),
+        is_made: Some(|volume| is_absent(volume, "/d/small")),
+    },
+    Call {
+        name: "rename of a directory",
+        run: |volume| volume.rename("/d/empty", "/wide/moved", Rename::Replace),
+        is_made: Some(|volume| is_absent(volume, "/d/empty")),
+    },
+    Call {
+        name: "rename with a whiteout",
+        run: |volume| volume.rename("/d/small", "/wide/moved", Rename::Whiteout),
+        is_made: Some(|volume| !is_absent(volume, "/wide/moved")),
+    },
+    Call {
+        name: "exchange",
+        run: |volume| volume.rename("/d/small", "/attributes", Rename::Exchange),
+        is_made: Some(|volume| size(volume, "/d/small") == 11),
+    },
+    Call {
+        name: "truncate",
+        run: |volume| volume.open_file("/d/many")?.set_len(5000),
+        is_made: Some(|volume| size(volume, "/d/many") == 5000),
+    },
+    Call {
+        name: "truncate to nothing",
+        run: |volume| volume.open_file("/d/many")?.set_len(0),
+        is_made: Some(|volume| size(volume, "/d/many") == 0),
+    },
+    Call {
+        name: "punch",
+        run: |volume| volume.open_file("/d/many")?.punch_hole(3000, 300_000),
+        is_made: None,
+    },
+    Call {
+        name: "write in a hole",
+        run: |volume| volume.open_file("/d/many")?.write_all_at(100 * KIB, &[5; 100]),
+        is_made: None,
+    },
+    Call {
+        name: "write at the end",
+        run: |volume| volume.open_file("/d/many")?.write_all_at(PIECES * 2 * KIB, &[5; 100]),
+        is_made: Some(|volume| size(volume, "/d/many") > PIECES * 2 * KIB),
+    },
+    Call {
+        name: "set an attribute",
+        run: |volume| {
+            volume.set_attribute("/attributes", b"user.large", &[9; 500], SetAttribute::Any)
+        },
+        is_made: Some(|volume| attribute_bytes(volume) == 500),
+    },
+    Call {
+        name: "remove an attribute",
+        run: |volume| volume.remove_attribute("/attributes", b"user.large"),
+        is_made: Some(|volume| attribute_bytes(volume) == 0),
+    },
+    Call {
+        name: "create",
+        run: |volume| volume.create_file("/wide/new", 0o644).map(drop),
+        is_made: Some(|volume| !is_absent(volume, "/wide/new")),
+    },
+    Call {
+        name: "create where a leaf splits",
+        run: |volume| volume.create_file(format!("/wide/{}", "n".repeat(250)), 0o644).map(drop),
+        is_made: Some(|volume| !is_absent(volume, &format!("/wide/{}", "n".repeat(250)))),
+    },
+    Call {
+        name: "mkdir",
+        run: |volume| volume.create_dir("/wide/new", 0o755),
+        is_made: Some(|volume| !is_absent(volume, "/wide/new")),
+    },
+    Call {
+        name: "symlink",
+        run: |volume| volume.symlink("t".repeat(200), "/wide/new"),
+        is_made: Some(|volume| !is_absent(volume, "/wide/new")),
+    },
+    Call {
+        name: "link",
+        run: |volume| volume.hard_link("/d/small", "/wide/new"),
+        is_made: Some(|volume| !is_absent(volume, "/wide/new")),
+    },
+    Call {
+        name: "change of mode",
+        run: |volume| {
+            volume.change("/d/small", &Change { permissions: Some(0o600), ..Change::default() })
+        },
+        is_made: Some(|volume| volume.metadata("/d/small").expect("there").mode & 0o777 == 0o600),
+    },
+];
+
+/// Pieces of the file that has a large map, each of one block, with a hole of one block after it.
+const PIECES: u64 = 420;
+
+/// A closed volume with what the calls work on.
+fn prepared_for_calls(specification: &Specification) -> Arc<MemoryDevice> {
+    let device = specification.make(RealClock::new());
+    let volume = specification.open(&device).expect("opens");
+    for directory in ["/d", "/d/empty", "/wide"] {
+        volume.create_dir(directory, 0o755).expect("a directory");
+    }
+    let many = volume.create_file("/d/many", 0o644).expect("a file");
+    for piece in 0..PIECES {
+        many.write_all_at(piece * 2 * KIB, &[(piece % 251) as u8; KIB as usize]).expect("writes");
+    }
+    drop(many);
+    volume.write("/d/small", &[3; 3000]).expect("a file");
+    volume.write("/attributes", b"eleven byte").expect("a file");
+    let (name, how) = (b"user.large", SetAttribute::Any);
+    volume.set_attribute("/attributes", name, &[8; 700], how).expect("an attribute");
+    for number in 0..150 {
+        volume.write(format!("/wide/name {number}"), &[4; 10]).expect("a file");
+    }
+    volume.close().expect("closes");
+    device
+}
+
+/// What is left of one call whose n-th read fails, once, with what it was answered.
+fn one_read_fails(
+    (specification, base): (&Specification, &MemoryDevice),
+    call: &Call,
+    number: u64,
+) -> bool {
+    let name = format!("{specification}: {}, read {number}", call.name);
+    let medium = Arc::new(base.snapshot());
+    let device = failing(&medium);
+    let volume = open(&device, &specification.options());
+    faulty(&device).repair();
+    faulty(&device).add(Fault::NthRead(number));
+    let outcome = (call.run)(&volume);
+    let reads = faulty(&device).reads();
+    faulty(&device).repair();
+    if let Err(error) = &outcome {
+        assert!(matches!(error.kind, ErrorKind::Device(_)), "{name}: {error}");
+    }
+    if let Some(is_made) = call.is_made {
+        assert_eq!(is_made(&volume), outcome.is_ok(), "{name}: answered {outcome:?}");
+    }
+    volume.write("/after", &[6; 5000]).unwrap_or_else(|error| panic!("{name}: latched: {error}"));
+    if outcome.is_err() {
+        (call.run)(&volume).unwrap_or_else(|error| panic!("{name}: again: {error}"));
+        assert!(call.is_made.is_none_or(|is_made| is_made(&volume)), "{name}: again");
+    }
+    volume.sync().unwrap_or_else(|error| panic!("{name}: sync: {error}"));
+    volume.close().unwrap_or_else(|error| panic!("{name}: close: {error}"));
+    judge(&medium).unwrap_or_else(|said| panic!("{name}: {said}"));
+    reads >= number
+}
+
+const COLD: &[(Profile, &str)] = &[
+    (Profile::Ext4, "modern"),
+    (Profile::Ext3, "modern"),
+    (Profile::Ext4, "modern,journal=none"),
+    (Profile::Ext2, "modern"),
+];
+
+#[test]
+fn a_read_that_fails_once_stops_its_call_alone() {
+    if !extant_testkit::oracle::require("e2fsck") {
+        return;
+    }
+    for (profile, policies) in COLD {
+        let specification =
+            Specification { policies, inodes: 512, ..Specification::new(*profile, 1024, 8 * MIB) };
+        let base = prepared_for_calls(&specification);
+        for call in CALLS {
+            let mut number = 1;
+            while one_read_fails((&specification, &base), call, number) {
+                number += 1;
+            }
+            assert!(number > 1, "{specification}: {}: {number} reads", call.name);
+        }
+    }
+}
+
+/// Where each read of a call begins, on a volume of which nothing is in memory.
+fn places_read(
+    specification: &Specification,
+    base: &MemoryDevice,
+    run: impl FnOnce(&Filesystem),
+) -> Vec<u64> {
+    let device = failing(&Arc::new(base.snapshot()));
+    let volume = open(&device, &specification.options());
+    device.take_records();
+    run(&volume);
+    let reads = device.take_records().into_iter().filter(|it| it.operation == Operation::Read);
+    reads.map(|read| read.offset).collect()
+}
+
+#[test]
+fn what_stays_unreadable_is_freed_by_the_first_who_can_read_it() {
+    if !extant_testkit::oracle::require("e2fsck") {
+        return;
+    }
+    for (profile, policies) in COLD {
+        let specification =
+            Specification { policies, inodes: 512, ..Specification::new(*profile, 1024, 8 * MIB) };
+        let base = prepared_for_calls(&specification);
+        let unlink = |volume: &Filesystem| volume.remove_file("/d/many");
+        let places = places_read(&specification, &base, |volume| unlink(volume).expect("goes"));
+        let mut left = 0;
+        for place in places {
+            let name = format!("{specification}: unreadable at {place}");
+            let medium = Arc::new(base.snapshot());
+            let device = failing(&medium);
+            let volume = open(&device, &specification.options());
+            faulty(&device).add(Fault::ReadsIn(place..place + 1));
+            let outcome = unlink(&volume);
+            // Where the bitmaps can be read.
+            let _ = volume.create_dir("/after", 0o755);
+            volume.sync().unwrap_or_else(|error| panic!("{name}: sync: {error}"));
+            volume.close().unwrap_or_else(|error| panic!("{name}: close: {error}"));
+            if outcome.is_ok() {
+                // It hinders no opening, unless it is the inode itself, or its bitmap.
+                let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
+                if let Ok(volume) = Filesystem::open(shared, &specification.options()) {
+                    assert!(is_absent(&volume, "/d/many"), "{name}");
+                    volume.close().unwrap_or_else(|error| panic!("{name}: again: {error}"));
+                    left += u32::from(read_superblock(&*medium).expect("there").last_orphan != 0);
+                }
+            }
+            let volume = specification.open(&medium).expect("opens");
+            assert_eq!(is_absent(&volume, "/d/many"), outcome.is_ok(), "{name}: {outcome:?}");
+            volume.close().expect("closes");
+            judge(&medium).unwrap_or_else(|said| panic!("{name}: {said}"));
+        }
+        assert!(left > 0, "{specification}: {left} orphans were left twice");
+    }
+}
+
+#[test]
+fn what_a_cut_could_not_free_never_shows_when_the_file_grows() {
+    for (profile, policies) in COLD {
+        let specification =
+            Specification { policies, inodes: 512, ..Specification::new(*profile, 1024, 8 * MIB) };
+        let base = prepared_for_calls(&specification);
+        let (cut, whole) = (5000, PIECES * 2 * KIB);
+        let set = |volume: &Filesystem, size| volume.open_file("/d/many")?.set_len(size);
+        let places = places_read(&specification, &base, |volume| set(volume, cut).expect("cut"));
+        let mut refused = 0;
+        for place in places {
+            let name = format!("{specification}: unreadable at {place}");
+            let medium = Arc::new(base.snapshot());
+            let device = failing(&medium);
+            let volume = open(&device, &specification.options());
+            faulty(&device).add(Fault::ReadsIn(place..place + 1));
+            if set(&volume, cut).is_err() {
+                continue;
+            }
+            assert_eq!(size(&volume, "/d/many"), cut, "{name}");
+            volume.sync().unwrap_or_else(|error| panic!("{name}: sync: {error}"));
+            // As a power cut leaves it, and as it is here.
+            let later = specification.open(&Arc::new(medium.snapshot())).expect("opens");
+            refused += u32::from(set(&volume, whole).is_err());
+            faulty(&device).repair();
+            for volume in [later, volume] {
+                set(&volume, whole).unwrap_or_else(|error| panic!("{name}: grows: {error}"));
+                let read = volume.read("/d/many").expect("reads");
+                let shown = read[cut as usize..].iter().position(|byte| *byte != 0);
+                assert_eq!((read.len() as u64, shown), (whole, None), "{name}: what was cut off");
+                volume.close().expect("closes");
+            }
+            judge(&medium).unwrap_or_else(|said| panic!("{name}: {said}"));
+        }
+        assert!(refused > 0, "{specification}: nothing was left after the end");
     }
 }

@@ -153,6 +153,7 @@ impl Core {
         self.submit_dirty()?;
         self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
+        self.inodes.free_left()?;
         if self.volume().store.journals() && !self.volume().store.is_of_the_posts() {
             // The flush before the commit covers the data then, and no other is needed for it.
             self.volume().store.writes.wait()?;
@@ -204,9 +205,16 @@ impl Core {
         self.submit_dirty()?;
         self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
+        self.inodes.free_left()?;
         self.inodes.free_nameless()?;
         for node in self.inodes.nodes.all() {
-            make_map_dense(self.volume(), &mut node.state.write())?;
+            let mut state = node.state.write();
+            match file::finish_cut(self.volume(), &node, &mut state) {
+                // It stays an orphan, which whoever opens the volume cuts.
+                Err(error) if error.is_of_the_disk() && self.inodes.is_writable() => {}
+                finished => finished?,
+            }
+            make_map_dense(self.volume(), &mut state)?;
         }
         // The counts are made durable before the mark that vouches for them, even if a sync has
         // just written them: what closing asks of a device does not depend on earlier calls.

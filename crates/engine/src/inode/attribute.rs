@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_locked;
+use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{BlockKind, Frame};
@@ -147,11 +148,14 @@ pub(crate) fn replace_all(
 ) -> Result<()> {
     let volume = operation.volume();
     node.has_no_capability = false;
+    let _table = table::hold(volume, node.ino)?;
     let placed = attribute::place(attributes, node.inode.tail.len(), &volume.store.superblock)?;
-    let own = node.inode.attribute_block.0 != 0 && {
-        let (frame, _) = read_block(volume, node)?;
-        attribute::reference_count(&frame.bytes()) <= 1
+    // Read before a block is allocated, and kept in memory.
+    let there = match node.inode.attribute_block.0 {
+        0 => None,
+        _ => Some(read_block(volume, node)?.0),
     };
+    let own = there.is_some_and(|frame| attribute::reference_count(&frame.bytes()) <= 1);
     match placed.block {
         None => release(operation, node)?,
         Some(bytes) if own => {
@@ -211,6 +215,9 @@ pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result
     let volume = operation.volume();
     check_block(volume, node)?;
     let (frame, _) = read_block(volume, node)?;
+    if attribute::reference_count(&frame.bytes()) <= 1 {
+        volume.space.check_to_free(Run { start: block, length: 1 })?;
+    }
     // Read and lowered in one step: another inode may drop its reference at the same time.
     let shared = operation.modify(&frame, |bytes| {
         let count = attribute::reference_count(bytes);

@@ -12,6 +12,7 @@ use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::rights::{self, CAPABILITY, RunRights};
+use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::inode::{attribute, credits, file};
 use extant_format::attribute::Attribute;
@@ -277,6 +278,7 @@ pub(crate) fn by_path(
     if *change != Change::default() {
         check_not_append(state)?;
     }
+    let _table = table::hold(operation.volume(), state.ino)?;
     let owns_anew = change.uid.is_some() || change.gid.is_some();
     if owns_anew && state.file_type()? != FileType::Directory {
         rights::remove_capability(operation, state)?;
@@ -358,6 +360,7 @@ pub(crate) fn change_flags(
     if before & after & flags::IMMUTABLE != 0 && before != after {
         check_not_immutable(state)?;
     }
+    let _table = table::hold(operation.volume(), state.ino)?;
     state.inode.flags = after;
     state.inode.change_time = operation.volume().store.now();
     state.store(operation)?;

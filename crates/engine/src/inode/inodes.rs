@@ -2,9 +2,10 @@
 //! renames.
 //!
 //! *Invariants*: an inode without a name that is open is in `nameless`, and an orphan. One
-//! whose last name was replaced, and whose old name may still be on disk, is in `replaced`.
-//! *Locking*: `renaming` comes before any inode. `nameless` and `replaced` are short locks under
-//! which no other is taken.
+//! whose last name was replaced, and whose old name may still be on disk, is in `replaced`. One that
+//! could not be freed, because a part of it could not be read, is in `unfreed`, and an orphan.
+//! *Locking*: `renaming` comes before any inode. `nameless`, `replaced` and `unfreed` are short
+//! locks under which no other is taken.
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
 use crate::inode::node::{Node, NodeState};
@@ -32,6 +33,8 @@ pub(crate) struct Inodes {
     pub(crate) nameless: ShortLock<BTreeMap<Ino, Arc<Node>>>,
     /// Inodes whose last name was replaced. They are freed after the sweep that makes that durable.
     pub(crate) replaced: ShortLock<Vec<Arc<Node>>>,
+    /// Inodes that could not be freed. Each sync tries again; at last whoever opens the volume.
+    pub(crate) unfreed: ShortLock<Vec<Arc<Node>>>,
 }
 
 impl Inodes {
@@ -42,6 +45,7 @@ impl Inodes {
             renaming: SleepLock::new(Arc::clone(&volume.store.clock), ()).ranked(ranks::RENAMING),
             nameless: ShortLock::ranked(ranks::LAST, BTreeMap::new()),
             replaced: ShortLock::ranked(ranks::LAST, Vec::new()),
+            unfreed: ShortLock::ranked(ranks::LAST, Vec::new()),
             volume,
         }
     }

@@ -19,8 +19,8 @@
 //! pages              blocks of a file in memory     arrivals   blocks being read into it
 //! resident           the runs in which they are kept     stream   what reads in a row share
 //! placed             blocks with a place on the volume and data on their way, in no map yet
-//! mapping            file blocks to blocks: extents (merge, unwritten, compact, shift; dense,
-//!                    rewrite) or indirect blocks
+//! mapping            file blocks to blocks: extents (removal, merge, unwritten, compact, shift;
+//!                    dense, rewrite) or indirect blocks
 //! window             blocks in hand for a growing file or directory
 //! table              the inode table                unstored   changed inodes not in it yet
 //! lazy_pages         pages that are made when they are wanted
@@ -47,7 +47,7 @@ pub(crate) mod known_names;
 mod lazy_pages;
 pub(crate) mod listings;
 pub(crate) mod mapping;
-mod nameless;
+pub(crate) mod nameless;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod operation;

@@ -1,16 +1,19 @@
 //! Inodes without a name: kept while they are open, and freed when they are not. Until they are
-//! freed they are orphans, so that a power cut loses no space.
+//! freed they are orphans, so that a power cut loses no space. One of which a part cannot be read
+//! stays an orphan: the name is gone all the same, and each sync tries again to free it.
 //!
 //! *Locking*: that of `inodes`.
 use crate::error::Result;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::unfinished::{enlist, pause, strike};
+use crate::inode::table;
+use crate::inode::unfinished::{enlist, hold_neighbour, pause, stop_here, strike};
 use crate::inode::write_back::{make_map_dense, write_with_names};
 use crate::inode::{attribute, credits, file, mapping};
 use crate::policy::allocation::Purpose;
 use crate::space::InodeKind;
+use crate::store::cache::Frame;
 use extant_format::inode::FileType;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,6 +21,15 @@ use std::sync::atomic::Ordering;
 /// The last step of freeing an inode: its attributes, its table block and that of the orphan before
 /// it, its bitmap.
 const FREE: u32 = credits::ATTRIBUTES + credits::INODE + credits::ORPHAN + 1;
+
+/// What became of an inode that was to be freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Freeing {
+    /// It is free.
+    Ended,
+    /// It stays an orphan, because a part of it cannot be read.
+    Left,
+}
 
 impl Inodes {
     /// Frees the inodes whose names were replaced, once a sweep has made that durable.
@@ -45,10 +57,26 @@ impl Inodes {
             return Ok(());
         }
         if node.opens.load(Ordering::Acquire) == 0 {
-            return self.free_alone(node, &mut state);
+            return self.free_alone(node, &mut state).map(drop);
         }
         self.volume
             .change(credits::INODE, |operation| self.keep_nameless(operation, node, &mut state))
+    }
+
+    /// Tries again to free what could not be freed.
+    ///
+    /// # Errors
+    /// `ReadOnly`; what closed the latch.
+    pub(crate) fn free_left(&self) -> Result<()> {
+        let left = std::mem::take(&mut *self.unfreed.lock());
+        for node in left {
+            let mut state = node.state.write();
+            let is_free = state.gone || state.inode.links > 0;
+            if !is_free && node.opens.load(Ordering::Acquire) == 0 {
+                self.free_alone(&node, &mut state)?;
+            }
+        }
+        Ok(())
     }
 
     /// Frees inodes that have no name and are still open: once the volume is closed they are
@@ -72,7 +100,7 @@ impl Inodes {
         let is_replaced = state.kept_links.is_some();
         if last && state.inode.links == 0 && !is_replaced && !state.gone && self.is_writable() {
             self.nameless.lock().remove(&node.ino);
-            return self.free_alone(node, &mut state);
+            return self.free_alone(node, &mut state).map(drop);
         }
         if !self.is_writable() {
             return Ok(());
@@ -93,36 +121,54 @@ impl Inodes {
         if state.dirty.is_empty() { make_map_dense(&self.volume, &mut state) } else { Ok(()) }
     }
 
-    /// Frees an inode that has no name and is not open, as an operation of its own.
-    pub(crate) fn free(&self, node: &Arc<Node>) -> Result<()> {
+    /// Frees an inode that has no name, is not open, and is an orphan, as an operation of its own.
+    pub(crate) fn free(&self, node: &Arc<Node>) -> Result<Freeing> {
         self.free_alone(node, &mut node.state.write())
     }
 
     /// As `free`, for a caller that has locked the inode.
-    fn free_alone(&self, node: &Node, state: &mut NodeState) -> Result<()> {
+    fn free_alone(&self, node: &Arc<Node>, state: &mut NodeState) -> Result<Freeing> {
+        let _table = match table::hold(&self.volume, node.ino) {
+            Err(error) if error.is_of_the_disk() => return Ok(self.leave(node)),
+            held => held?,
+        };
         self.volume.change(FREE, |operation| self.free_locked(operation, node, state))
+    }
+
+    /// Keeps an orphan that could not be freed.
+    fn leave(&self, node: &Arc<Node>) -> Freeing {
+        self.unfreed.lock().push(Arc::clone(node));
+        Freeing::Left
     }
 
     /// Frees an inode's blocks, its attributes and its number, in steps. It has no name any more,
     /// and the operation has stored everything else that it changed: if it takes more than one
-    /// step, the inode becomes an orphan, and recovery goes on after a power cut.
+    /// step, or a part cannot be read, the inode becomes an orphan, and recovery goes on after a
+    /// power cut. The caller holds its table block (`table::hold`).
     ///
     /// # Errors
-    /// `Corrupt` for its map or attributes; what the device returns.
+    /// What the device returns in the middle of a step, or for a table block.
     pub(crate) fn free_locked(
         &self,
         operation: &Operation<'_>,
-        node: &Node,
+        node: &Arc<Node>,
         state: &mut NodeState,
-    ) -> Result<()> {
+    ) -> Result<Freeing> {
         if let Some(pages) = node.pages.made() {
             file::forget_all(&self.volume, pages, state);
         }
         self.volume.space.close_window(node.ino);
+        operation.note_whole();
         state.is_shrinking = true;
-        let kind = self.free_blocks(operation, state);
+        let freed = self.free_blocks(operation, state);
+        let freed = freed.map_err(|error| stop_here(operation, state, error));
         state.is_shrinking = false;
-        let kind = kind?;
+        let (kind, _neighbour) = match freed {
+            Err(error) if operation.is_whole() && error.is_of_the_disk() => {
+                return Ok(self.leave(node));
+            }
+            freed => freed?,
+        };
         strike(operation, state)?;
         state.inode.size = 0;
         state.inode.links = 0;
@@ -133,12 +179,18 @@ impl Inodes {
         // Before the number is free: after that the table may hold another inode with this number.
         self.nodes.remove(node.ino);
         node.freed.store(true, Ordering::Release);
-        self.volume.space.free_inode(operation, node.ino, kind)
+        self.volume.space.free_inode(operation, node.ino, kind)?;
+        Ok(Freeing::Ended)
     }
 
     /// Frees what an inode's map and its attributes have, up to the last step, which frees the
-    /// inode too. Returns what its group has counted it as.
-    fn free_blocks(&self, operation: &Operation<'_>, state: &mut NodeState) -> Result<InodeKind> {
+    /// inode too. Returns what its group has counted it as, and the block that the last step needs
+    /// beside its own.
+    fn free_blocks(
+        &self,
+        operation: &Operation<'_>,
+        state: &mut NodeState,
+    ) -> Result<(InodeKind, Option<Arc<Frame>>)> {
         let file_type = state.file_type()?;
         pause(operation, state, credits::STEP)?;
         mapping::window::discard(operation, state)?;
@@ -155,8 +207,10 @@ impl Inodes {
             mapping::remove(operation, state, 0..u64::from(u32::MAX) + 1, purpose)?;
         }
         pause(operation, state, FREE)?;
+        self.volume.space.check_to_free_inode(state.ino)?;
+        let neighbour = hold_neighbour(&self.volume, state.ino)?;
         attribute::release(operation, state)?;
-        Ok(kind)
+        Ok((kind, neighbour))
     }
 
     /// Makes an open inode without a name an orphan, and stores it.
@@ -190,7 +244,7 @@ impl Inodes {
         if node.opens.load(Ordering::Acquire) > 0 {
             return self.keep_nameless(operation, node, state);
         }
-        self.free_locked(operation, node, state)
+        self.free_locked(operation, node, state).map(drop)
     }
 
     /// As `drop_link`, for a name that now points to another inode. With data first, an inode that

@@ -150,6 +150,9 @@ pub(crate) struct NodeState {
     /// Blocks are being removed that recovery has to remove too: where that takes several steps,
     /// the inode is an orphan until the last one.
     pub(crate) is_shrinking: bool,
+    /// Blocks after its end are left, because a part of its map could not be read. It is an orphan,
+    /// so that recovery removes them; they have to go before it grows.
+    pub(crate) is_cut_unfinished: bool,
     /// Its attributes were looked at, and give it no capabilities.
     pub(crate) has_no_capability: bool,
     /// It was made without a name, and may still be given one.
@@ -196,6 +199,7 @@ impl NodeState {
             stored_map,
             map_changed: false,
             is_shrinking: false,
+            is_cut_unfinished: false,
             has_no_capability: false,
             may_be_named: false,
             gone: false,

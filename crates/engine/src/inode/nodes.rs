@@ -223,6 +223,7 @@ impl Shard {
                 let state = node.state.get_mut();
                 let is_needed = state.window.is_some()
                     || state.is_map_unswept(volume)
+                    || state.is_cut_unfinished
                     || state.has_unpublished();
                 *node.opens.get_mut() == 0 && node.pages.is_clean() && !is_needed
             });

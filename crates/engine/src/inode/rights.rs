@@ -90,6 +90,8 @@ pub(crate) fn remove_capability(operation: &Operation<'_>, state: &mut NodeState
     let had_one = attributes.len() != before;
     if had_one {
         attribute::replace_all(operation, state, &attributes)?;
+        // The inode is stored without them, whatever follows.
+        operation.note_whole();
     }
     state.has_no_capability = true;
     Ok(had_one)

@@ -34,6 +34,23 @@ pub(super) fn table_frame(volume: &Volume, ino: Ino) -> Result<(Arc<Frame>, usiz
     Ok((volume.store.cache.read_table(block)?, offset))
 }
 
+/// Brings the table block of an inode into memory, where it stays as long as the result is kept, so
+/// that storing the inode reads nothing. `None` where inodes are stored late, and in the systems of
+/// the posts, which read it when they stored the inode.
+///
+/// # Errors
+/// Those of reading it.
+pub(crate) fn hold(volume: &Volume, ino: Ino) -> Result<Option<Arc<Frame>>> {
+    if volume.store.stores_inodes_late() || volume.store.is_of_the_posts() {
+        return Ok(None);
+    }
+    let (block, _) = place(volume, ino)?;
+    match volume.store.cache.find(block, BlockKind::Plain) {
+        Some(frame) => Ok(Some(frame)),
+        None => table_frame(volume, ino).map(|(frame, _)| Some(frame)),
+    }
+}
+
 /// Reads an inode from its table block, verifying its checksum.
 pub(crate) fn load(volume: &Volume, ino: Ino) -> Result<Inode> {
     let (frame, offset) = table_frame(volume, ino)?;

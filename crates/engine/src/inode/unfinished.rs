@@ -8,8 +8,12 @@
 //!                  is left of its map; recovery goes on
 //! ```
 //!
+//! Work that meets what cannot be read stops between two steps ([`stop_here`]): an inode without a
+//! name then stays an orphan, and is freed later.
+//!
 //! *Invariants*: a caller that changes the list stores the inode in the same operation. After each
-//! step the map on the disk leads to no block that is free.
+//! step the map on the disk leads to no block that is free. A step reads what it needs before it
+//! changes anything.
 //! *Locking*: the caller has locked the inode exclusively. The list's lock is not held while a
 //! table block is read; the orphan before it is changed in its table block, without its lock.
 use crate::error::{Error, Place, Result};
@@ -17,6 +21,7 @@ use crate::inode::node::NodeState;
 use crate::inode::operation::Operation;
 use crate::inode::orphans::PointedTo;
 use crate::inode::table::table_frame;
+use crate::inode::volume::Volume;
 use crate::seeded::{Bug, bug};
 use crate::store::cache::Frame;
 use extant_format::Ino;
@@ -89,6 +94,32 @@ fn point_to(
 /// Those of storing the inode.
 pub(crate) fn pause(operation: &Operation<'_>, state: &mut NodeState, credits: u32) -> Result<()> {
     operation.next_step(credits, || record(operation, state))
+}
+
+/// Ends work on an inode that cannot go on, because the disk cannot be read or is damaged. Between
+/// two steps the inode is stored as it is then, an orphan if it must not stay so, and nothing is
+/// half done; in the middle of one the error closes the latch when the operation ends. Returns the
+/// error.
+pub(crate) fn stop_here(operation: &Operation<'_>, state: &mut NodeState, error: Error) -> Error {
+    if !operation.is_whole() || !error.is_of_the_disk() {
+        return error;
+    }
+    match record(operation, state) {
+        Ok(()) => operation.note_whole(),
+        Err(_) => operation.note_midway(),
+    }
+    error
+}
+
+/// Brings into memory what [`strike`] reads, where it stays as long as the result is kept.
+///
+/// # Errors
+/// Those of reading the table block of the orphan before it.
+pub(crate) fn hold_neighbour(volume: &Volume, ino: Ino) -> Result<Option<Arc<Frame>>> {
+    match volume.orphans.pointed_to(ino) {
+        Some(PointedTo::By(before)) => table_frame(volume, before).map(|(frame, _)| Some(frame)),
+        Some(PointedTo::BySuperblock) | None => Ok(None),
+    }
 }
 
 /// Stores an inode in the middle of long work.

@@ -13,6 +13,7 @@ use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::pages::{Found, Pages, Payload};
 use crate::inode::placed::{Before, Placement};
+use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::policy::preset::Journal;
@@ -59,18 +60,23 @@ fn write_back_as(volume: &Volume, node: &Node, urgency: Urgency) -> Result<()> {
 }
 
 /// Makes a map dense. Called when nothing is about to change it, since it takes time in proportion
-/// to the length of the map.
+/// to the length of the map. A map that the device does not give stays as loose as it is.
 ///
 /// # Errors
-/// `Corrupt`; what the device returns. An error after the first change closes the latch.
+/// `Corrupt`; what the device returns in the middle of the change, which closes the latch.
 pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<()> {
     if state.gone || state.looseness.is_dense() || volume.store.check_writable().is_err() {
         return Ok(());
     }
-    volume.change(credits::RUN + credits::INODE, |operation| {
+    let made = volume.change(credits::RUN + credits::INODE, |operation| {
+        let _table = table::hold(volume, state.ino)?;
         mapping::make_dense(operation, state)?;
         state.store(operation)
-    })
+    });
+    match made {
+        Err(error) if error.is_of_the_device() && !volume.store.latch.is_closed() => Ok(()),
+        made => made,
+    }
 }
 
 /// Dirty runs from which on a file may be scattered: fewer cost little to write twice.

@@ -15,8 +15,8 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::{self, check_not_locked};
-use crate::inode::table::next_generation;
-use crate::inode::unfinished::{enlist, strike};
+use crate::inode::table::{self, next_generation};
+use crate::inode::unfinished::{enlist, hold_neighbour, strike};
 use crate::inode::volume::Volume;
 use crate::name::beginning::{Beginning, Defaults, Wish};
 use crate::name::directory::{self, Departure, NewEntry, Sought, Vacancy};
@@ -259,6 +259,8 @@ impl Inodes {
         let own_blocks = own_blocks(volume, new)? + beginning.blocks();
         let need = directory::insert_need_at(volume, parent, name, vacancy)? + own_blocks;
         let mut reservation = volume.space.reserve(need)?;
+        volume.space.check_may_allocate(group_of(volume, parent.ino), need)?;
+        let _table = table::hold(volume, parent.ino)?;
         volume.change(MAKE, |operation| {
             let mut state = self.new_inode(operation, &mut reservation, parent, name, new)?;
             beginning.apply(operation, &mut reservation, &mut state)?;
@@ -288,7 +290,16 @@ impl Inodes {
     ) -> Result<NodeState> {
         let volume = &self.volume;
         let (group, kind) = self.place(parent, name, new.file_type)?;
+        let was_whole = operation.is_whole();
         let ino = volume.space.allocate_inode(operation, group, 0, kind)?;
+        if let Err(error) = table::hold(volume, ino) {
+            // Its place in the table cannot be read: the number is given back.
+            volume.space.free_inode(operation, ino, kind)?;
+            if was_whole {
+                operation.note_whole();
+            }
+            return Err(error);
+        }
         let generation = next_generation(volume, ino)?;
         let mut state =
             NodeState::new(volume, ino, fresh_inode(volume, generation, &parent.inode, new));
@@ -329,7 +340,7 @@ impl Inodes {
             free_inodes: totals.free_inodes.into(),
             directories: totals.directories.into(),
             blocks: superblock.blocks_count,
-            parent: superblock.group_of_inode(parent.ino).map_or(GroupNo(0), |(group, _)| group),
+            parent: group_of(volume, parent.ino),
             parent_inode: parent.ino,
             parent_is_top: parent.ino == Ino::ROOT
                 || parent.inode.flags & flags::TOP_DIRECTORY != 0,
@@ -378,12 +389,17 @@ impl Inodes {
             return Err(ErrorKind::TooManyLinks.into());
         }
         permission::check_project(volume, &parent, &state)?;
-        let mut reservation =
-            volume.space.reserve(directory::insert_need(volume, &parent, name)?)?;
+        let need = directory::insert_need(volume, &parent, name)?;
+        let mut reservation = volume.space.reserve(need)?;
+        volume.space.check_may_allocate(group_of(volume, parent.ino), need)?;
+        let _tables = (table::hold(volume, parent.ino)?, table::hold(volume, state.ino)?);
+        let _neighbour = hold_neighbour(volume, state.ino)?;
         let was_nameless = state.inode.links == 0;
         let before = state.inode.change_time;
         let linked = volume.change(LINK, |operation| {
-            strike(operation, &state)?;
+            if state.inode.links == 0 {
+                strike(operation, &state)?;
+            }
             state.inode.links += 1;
             state.inode.change_time = volume.store.now();
             // Before the name, as for a new inode.
@@ -472,6 +488,7 @@ impl Inodes {
         if is_directory || child.inode.links <= 1 {
             attribute::check_block(volume, &child)?;
         }
+        let _tables = (table::hold(volume, parent.ino)?, table::hold(volume, child.ino)?);
         volume.change(UNLINK, |operation| {
             directory::remove_found(operation, &mut parent, name, &found, Departure::Removed)?;
             if is_directory {
@@ -482,6 +499,11 @@ impl Inodes {
             self.drop_link(operation, &node, &mut child)
         })
     }
+}
+
+/// The group of an inode.
+pub(crate) fn group_of(volume: &Volume, ino: Ino) -> GroupNo {
+    volume.store.superblock.group_of_inode(ino).map_or(GroupNo(0), |(group, _)| group)
 }
 
 /// The error for a name other than "." that leads to the directory containing it.

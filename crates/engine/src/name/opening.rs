@@ -13,7 +13,7 @@ use crate::inode::node::Node;
 use crate::inode::unfinished::enlist;
 use crate::name::beginning::Beginning;
 use crate::name::directory::{self, Sought};
-use crate::name::namespace::{NewInode, check_new_name, leads_to_itself, own_blocks};
+use crate::name::namespace::{NewInode, check_new_name, group_of, leads_to_itself, own_blocks};
 use extant_format::inode::FileType;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -100,6 +100,7 @@ impl Inodes {
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let need = own_blocks(volume, new)? + beginning.blocks();
         let mut reservation = volume.space.reserve(need)?;
+        volume.space.check_may_allocate(group_of(volume, parent.ino), need)?;
         volume.change(NAMELESS, |operation| {
             let mut state = self.new_inode(operation, &mut reservation, &parent, b"", new)?;
             beginning.apply(operation, &mut reservation, &mut state)?;

@@ -13,14 +13,16 @@ use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_project;
+use crate::inode::table;
 use crate::inode::write_back::write_with_names;
 use crate::name::beginning::{Beginning, Defaults, Wish};
 use crate::name::directory::{self, Departure};
 use crate::name::namespace::{
-    NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory,
+    NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory, group_of,
     leads_to_itself, touch,
 };
 use crate::space::Reservation;
+use crate::store::cache::Frame;
 use extant_block::lock::SleepWriteGuard;
 use extant_format::Ino;
 use extant_format::inode::{Device, FileType};
@@ -217,6 +219,8 @@ impl Inodes {
             write_with_names(volume, &ends.source.pages, source)?;
         }
         let mut reservation = volume.space.reserve(need)?;
+        volume.space.check_may_allocate(group_of(volume, parents.to().ino), need)?;
+        let _held = self.hold_changed(parents, ends, source, target.as_deref())?;
         volume.change(RENAME, |operation| {
             let whiteout = whiteout.as_ref();
             volume.store.cache.note_removal(source.ino);
@@ -232,6 +236,31 @@ impl Inodes {
                 _ => Ok(()),
             }
         })
+    }
+
+    /// Brings into memory what the rename changes, for as long as the result is kept: it must not
+    /// find in the middle that a block cannot be read.
+    fn hold_changed(
+        &self,
+        parents: &Parents<'_>,
+        ends: &Ends<'_>,
+        source: &NodeState,
+        target: Option<&NodeState>,
+    ) -> Result<Vec<Arc<Frame>>> {
+        let volume = &self.volume;
+        let mut held = vec![directory::hold(volume, &parents.from, ends.from)?];
+        if target.is_some() {
+            held.push(directory::hold(volume, parents.to(), ends.to)?);
+        }
+        for moving in [Some(source), target].into_iter().flatten() {
+            held.push(table::hold(volume, moving.ino)?);
+            if moving.file_type()? == FileType::Directory {
+                held.push(directory::hold(volume, moving, b"..")?);
+            }
+        }
+        held.push(table::hold(volume, parents.from.ino)?);
+        held.push(table::hold(volume, parents.to().ino)?);
+        Ok(held.into_iter().flatten().collect())
     }
 
     /// Moves the name from the old place to the new one.
@@ -344,6 +373,7 @@ impl Inodes {
         }
         self.check_parent_entry(source)?;
         self.check_parent_entry(target)?;
+        let _held = self.hold_changed(parents, ends, source, Some(target))?;
         volume.change(RENAME, |operation| {
             directory::replace(operation, parents.to_mut(), ends.to, source.ino, source_type)?;
             directory::replace(operation, &mut parents.from, ends.from, target.ino, target_type)?;

@@ -5,6 +5,7 @@
 //! orphans (feature orphan_file), which has a place for each that is not 0. Both are read and
 //! checked before anything changes: what is damaged is left to e2fsck.
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::nameless::Freeing;
 use crate::inode::unfinished::strike;
 use crate::inode::{Inodes, NodeState, Volume, credits, file, mapping, table};
 use crate::store::cache::{BlockKind, Frame};
@@ -100,15 +101,16 @@ fn end(inodes: &Inodes, ino: Ino, counts: &mut OrphanCounts) -> Result<()> {
     let (size, links, file_type) = (inode.size, inode.links, inode.file_type());
     let node = inodes.nodes.insert(&inodes.volume, ino, inode);
     if links == 0 {
-        counts.freed += 1;
-        return inodes.free(&node);
+        // One of which a part cannot be read stays on the list.
+        counts.freed += u64::from(inodes.free(&node)? == Freeing::Ended);
+        return Ok(());
     }
     if file_type == Some(FileType::Regular) {
         match file::set_size(&inodes.volume, &node, size) {
             // It was made immutable, or is larger than a file can be: its blocks stay as they are.
             Err(Error { kind: ErrorKind::NotPermitted(_) | ErrorKind::FileTooLarge, .. }) => {}
             outcome => {
-                counts.truncated += 1;
+                counts.truncated += u64::from(!node.state.read().is_cut_unfinished);
                 return outcome;
             }
         }

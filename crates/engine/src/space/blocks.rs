@@ -38,11 +38,27 @@ enum Mark {
     InMemory,
 }
 
+/// What a search does with a group whose bitmap cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unreadable {
+    /// It looks at the other groups.
+    Skipped,
+    /// It fails.
+    Reported,
+}
+
 /// What a search takes blocks with.
 #[derive(Clone, Copy)]
 struct Taker<'a, 's> {
     handle: &'a Handle<'s>,
     mark: Mark,
+    unreadable: Unreadable,
+}
+
+impl<'a, 's> Taker<'a, 's> {
+    fn new(handle: &'a Handle<'s>, mark: Mark) -> Taker<'a, 's> {
+        Taker { handle, mark, unreadable: Unreadable::Skipped }
+    }
 }
 
 /// Rounds of a search over groups at most, before it takes what the last group has or gives up.
@@ -83,7 +99,7 @@ impl Space {
         if length == 0 {
             return Err(self.no_space(plan.length.into()));
         }
-        let run = self.search(Taker { handle, mark: Mark::InBitmap }, plan, route, length)?;
+        let run = self.search(Taker::new(handle, Mark::InBitmap), plan, route, length)?;
         self.used(reservation, run.length);
         Ok(run)
     }
@@ -100,7 +116,7 @@ impl Space {
         plan: &AllocationPlan,
         route: Route,
     ) -> Result<Run> {
-        self.search(Taker { handle, mark: Mark::InMemory }, plan, route, plan.length.max(1))
+        self.search(Taker::new(handle, Mark::InMemory), plan, route, plan.length.max(1))
     }
 
     fn search(
@@ -194,9 +210,13 @@ impl Space {
     }
 
     /// Searches every group in turn, several times: a block that another thread frees in a group
-    /// already searched, or takes in one not yet searched, is missed by one round.
+    /// already searched, or takes in one not yet searched, is missed by one round. A bitmap that
+    /// cannot be read is tried again once nothing is free elsewhere.
     fn last_resort(&self, taker: Taker<'_, '_>, goal: Goal, length: u32) -> Result<Run> {
-        for _ in 0..ROUNDS_MAX {
+        let unreadable =
+            |round| if round == 0 { Unreadable::Skipped } else { Unreadable::Reported };
+        for round in 0..ROUNDS_MAX {
+            let taker = Taker { unreadable: unreadable(round), ..taker };
             if let Some(run) = self.sequential(taker, goal, length, Avoid::Nothing)? {
                 return Ok(run);
             }
@@ -489,7 +509,14 @@ impl Space {
         if self.state(group).lock().free_to_give() == 0 {
             return Ok(None);
         }
-        let (mut state, frame) = self.lock_to_change(taker.handle, group, BitmapKind::Blocks)?;
+        let (mut state, frame) = match self.lock_to_change(taker.handle, group, BitmapKind::Blocks)
+        {
+            Err(error) if error.is_of_the_device() => match taker.unreadable {
+                Unreadable::Skipped => return Ok(None),
+                Unreadable::Reported => return Err(error),
+            },
+            locked => locked?,
+        };
         let bytes = frame.bytes();
         let seen = state.held_blocks.marked(&bytes);
         let closed = self.cluster(group).filter(|_| clusters == Clusters::Closed);
@@ -525,6 +552,25 @@ impl Space {
         Ok(Some(run))
     }
 
+    /// Fails if no group with room for this many blocks has a bitmap that can be read: called before
+    /// the first change of an operation that allocates in the middle of others.
+    ///
+    /// # Errors
+    /// What reading the first of them meets.
+    pub(crate) fn check_may_allocate(&self, near: GroupNo, blocks: u64) -> Result<()> {
+        let mut unreadable = None;
+        for group in self.cyclic(near) {
+            if blocks == 0 || u64::from(self.state(group).lock().free_to_give()) < blocks {
+                continue;
+            }
+            match self.lock_loaded(group, BitmapKind::Blocks) {
+                Ok(_) => return Ok(()),
+                Err(error) => unreadable = unreadable.or(Some(error)),
+            }
+        }
+        unreadable.map_or(Ok(()), Err)
+    }
+
     /// Whether a run touches the volume's own metadata.
     pub(crate) fn is_metadata(&self, run: Run) -> bool {
         self.metadata.first_in(run).is_some()
@@ -548,6 +594,18 @@ impl Space {
     /// As [`Space::free_data`].
     pub(crate) fn free_metadata(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
         self.free(handle, run, reuse)
+    }
+
+    /// Fails if a run cannot be freed, and has its bitmaps in memory otherwise. Called before
+    /// anything changes that leads to it.
+    ///
+    /// # Errors
+    /// As [`Space::free_data`]; what the device returns.
+    pub(crate) fn check_to_free(&self, run: Run) -> Result<()> {
+        if let Some(block) = self.metadata.first_in(run) {
+            return Err(not_to_be_freed(block, "the volume's own metadata"));
+        }
+        self.parts(run)?.into_iter().try_for_each(|part| self.check_in_use(part))
     }
 
     /// Frees a run. The cache forgets the blocks that may be reused at once. For held blocks, the

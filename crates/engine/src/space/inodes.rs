@@ -27,13 +27,17 @@ impl Space {
         let _lock = self.lock_superblock();
         let first = if group.0 < self.len() { group } else { GroupNo(0) };
         let mut from = from;
+        let mut unreadable = None;
         for group in self.cyclic(first).chain([first]) {
-            if let Some(ino) = self.take_inode(handle, group, from, kind)? {
-                return Ok(ino);
+            match self.take_inode(handle, group, from, kind) {
+                Ok(Some(ino)) => return Ok(ino),
+                Ok(None) => {}
+                Err(error) if error.is_of_the_device() => unreadable = unreadable.or(Some(error)),
+                Err(error) => return Err(error),
             }
             from = 0;
         }
-        Err(ErrorKind::NoInodes.into())
+        Err(unreadable.unwrap_or_else(|| ErrorKind::NoInodes.into()))
     }
 
     /// The lowest index in a group that is not reserved.
@@ -136,21 +140,30 @@ impl Space {
         }
     }
 
+    /// Fails if an inode number cannot be freed, and has its bitmap in memory otherwise. Called
+    /// before anything changes that leads to it.
+    ///
+    /// # Errors
+    /// As [`Space::free_inode`]; what the device returns.
+    pub(crate) fn check_to_free_inode(&self, ino: Ino) -> Result<()> {
+        if ino.0 < self.store.superblock.first_inode {
+            return Err(not_to_be_freed(ino, "reserved"));
+        }
+        match self.inode_in_use(ino)? {
+            true => Ok(()),
+            false => Err(not_to_be_freed(ino, "free already")),
+        }
+    }
+
     /// Frees an inode number that no name points to any more.
     ///
     /// # Errors
     /// `Corrupt` if it is already free, or reserved.
     pub(crate) fn free_inode(&self, handle: &Handle<'_>, ino: Ino, kind: InodeKind) -> Result<()> {
-        let wrong =
-            |reason| Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason);
-        if ino.0 < self.store.superblock.first_inode {
-            return Err(wrong("reserved"));
-        }
+        let wrong = |reason| not_to_be_freed(ino, reason);
         let (group, index) =
             self.store.superblock.group_of_inode(ino).ok_or_else(|| wrong("outside the volume"))?;
-        if !self.inode_in_use(ino)? {
-            return Err(wrong("free already"));
-        }
+        self.check_to_free_inode(ino)?;
         let _lock = self.lock_superblock();
         let (mut state, frame) = self.lock_to_change(handle, group, BitmapKind::Inodes)?;
         if !test(&frame.bytes(), index) {
@@ -183,4 +196,8 @@ impl Space {
         };
         Ok(test(&self.look(group, BitmapKind::Inodes)?, index))
     }
+}
+
+fn not_to_be_freed(ino: Ino, reason: &'static str) -> Error {
+    Error::field(Place::Inode(ino), "inode bitmap", "inode", ino.0.into(), reason)
 }

@@ -10,8 +10,10 @@
 //!
 //! *Invariants*: an operation has one handle at a time, and changes at most as many blocks through
 //! it as it declared (`credits`), so that a journal can reserve room for them. A sweep freezes
-//! either all changes of a handle or none. If an operation meets damage or a device error after its
-//! first change, memory and disk no longer agree, and the latch closes.
+//! either all changes of a handle or none. If an operation meets damage or a device error between
+//! two changes that belong together, memory and disk no longer agree, and the latch closes. An
+//! operation that says where its changes fit together ([`Handle::note_whole`]) may fail there, and
+//! only there, without that.
 //! *Locking*: a handle is opened after inode locks and before the superblock lock and the groups,
 //! and never while the same thread has another one open. While it is open, no inode is locked and
 //! no sweep is waited for; with `journal=ordered-jbd` one that is past its freeze is, until it has
@@ -20,7 +22,7 @@ use super::Store;
 use super::cache::{BlockKind, Frame, Stage};
 use super::gate::Pass;
 use super::superblock::{Changes, FreeCounts};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use extant_block::order::assert_no_short_lock;
 use extant_format::BlockNo;
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
@@ -40,12 +42,14 @@ pub(crate) struct Handle<'s> {
     granted: Cell<u32>,
     /// Blocks that it has changed since it passed the gate.
     changed: RefCell<ChangedBlocks>,
-    has_changed: Cell<bool>,
+    /// Something was changed since all changes last fitted together.
+    is_midway: Cell<bool>,
 }
 
 impl Store {
     /// Runs an operation that changes at most `credits` blocks of metadata. Fails with what the
-    /// operation fails with; damage or a device's error after its first change closes the latch.
+    /// operation fails with; damage or a device's error in the middle of its changes closes the
+    /// latch.
     ///
     /// # Errors
     /// `ReadOnly`; what closed the latch; the operation's own.
@@ -113,20 +117,18 @@ impl<'s> Handle<'s> {
             granted: Cell::new(if store.journals() && pass.is_some() { credits } else { 0 }),
             pass: RefCell::new(pass),
             changed: RefCell::default(),
-            has_changed: Cell::new(false),
+            is_midway: Cell::new(false),
         }
     }
 
     /// Ends the operation with this outcome.
     ///
     /// # Errors
-    /// The error of `outcome`. Damage and device errors close the latch if anything was changed.
+    /// The error of `outcome`. Damage and device errors close the latch in the middle of changes.
     pub(crate) fn end<T>(self, outcome: Result<T>) -> Result<T> {
-        let breaks =
-            |error: &Error| matches!(error.kind, ErrorKind::Corrupt(_) | ErrorKind::Device(_));
         if let Err(error) = &outcome
-            && breaks(error)
-            && self.has_changed.get()
+            && error.is_of_the_disk()
+            && self.is_midway.get()
         {
             self.store.latch.close(Some(error));
         }
@@ -136,6 +138,23 @@ impl<'s> Handle<'s> {
             watch::ended(self.changed.borrow().count);
         }
         outcome
+    }
+
+    /// Notes that everything that was changed so far fits together, so that an error before the
+    /// next change leaves nothing half done. The caller has stored every inode that it changed, or
+    /// stores it when it fails.
+    pub(crate) fn note_whole(&self) {
+        self.is_midway.set(false);
+    }
+
+    /// Notes a change outside of frames, to which others belong: one of the map in an inode.
+    pub(crate) fn note_midway(&self) {
+        self.is_midway.set(true);
+    }
+
+    /// Whether everything that was changed so far fits together.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.is_midway.get()
     }
 
     /// Declares that the operation changes at most `credits` more blocks from here on. Loops call
@@ -193,7 +212,7 @@ impl<'s> Handle<'s> {
 
     /// Counts a block that is about to be changed.
     fn count(&self, block: BlockNo) {
-        self.has_changed.set(true);
+        self.is_midway.set(true);
         if let Some(log) = self.store.log() {
             log.note_change(&*self.store.clock);
         }

@@ -8,7 +8,7 @@ pub(crate) mod range;
 mod read;
 mod remembered;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::inode::access_time;
 use crate::inode::credits;
 use crate::inode::mapping::{self, Piece};
@@ -18,7 +18,8 @@ use crate::inode::pages::{Pages, Payload, Stream};
 use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::placed::Before;
 use crate::inode::rights::RunRights;
-use crate::inode::unfinished::{pause, strike};
+use crate::inode::table;
+use crate::inode::unfinished::{pause, stop_here, strike};
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{
     choose, unchoose, write_back_awaited, write_before_commit, write_out,
@@ -137,6 +138,10 @@ pub(crate) fn write(
         return Err(ErrorKind::FileTooLarge.into());
     }
     let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+    if offset + bytes.len() as u64 > state.inode.size {
+        finish_cut(volume, node, &mut state)?;
+    }
+    let _table = table::hold(volume, state.ino)?;
     state.writer = volume.store.clock.process_number();
     volume.change(WRITE, |operation| {
         let lost_rights = rights.end_capability(operation, &mut state)?;
@@ -303,6 +308,8 @@ fn fill_holes(
                 State::Unwritten => pause(operation, state, credits::STEP)?,
                 State::Written => operation.need(credits::STEP),
             }
+            // What was filled is in the inode, which is stored if the next one fails.
+            operation.note_whole();
             match mapping::allocate(
                 operation,
                 reservation,
@@ -317,6 +324,7 @@ fn fill_holes(
                     at += u64::from(run.length);
                 }
                 Err(error) => {
+                    let was_whole = operation.is_whole();
                     // Nothing was written to the new blocks: they may still hold another file's
                     // data.
                     for range in filled {
@@ -324,6 +332,9 @@ fn fill_holes(
                     }
                     // The root of the map may have changed, and blocks were freed.
                     state.store(operation)?;
+                    if was_whole {
+                        operation.note_whole();
+                    }
                     return Err(error);
                 }
             }
@@ -398,9 +409,13 @@ pub(crate) fn set_size_locked(
     if size > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
+    if size > state.inode.size {
+        finish_cut(volume, node, state)?;
+    }
     if size > 0 && size < state.inode.size {
         state.before_map_change(volume, Leads::Fewer)?;
     }
+    let _table = table::hold(volume, state.ino)?;
     if size <= state.inode.size {
         let cut = size / u64::from(volume.store.block_size())..u64::MAX;
         node.pages.under_way.wait_for(&cut);
@@ -418,16 +433,49 @@ pub(crate) fn set_size_locked(
                 state.store(operation)?;
             }
             // Even if the size stays: blocks allocated after the end are freed, as in the kernel.
-            state.is_shrinking = true;
-            let shrunk = shrink(operation, &node.pages, state, size);
-            state.is_shrinking = false;
-            shrunk?;
-            strike(operation, state)?;
+            match cut(operation, &node.pages, state, size) {
+                // The file is as long as was asked for. The rest goes later.
+                Err(_) if state.is_cut_unfinished => {}
+                cut => cut?,
+            }
         }
         state.inode.size = size;
         operation.note_size(size);
         note_change(volume, state, RunRights::Stay);
         state.inode.mode = mode;
+        state.store(operation)
+    })
+}
+
+/// Removes what comes after `size`, and takes the inode off the list of orphans. Where a part cannot
+/// be read, the inode stays there, stored with its new size: then the cut is unfinished.
+///
+/// # Errors
+/// `Corrupt` for the map; what the device returns.
+fn cut(operation: &Operation<'_>, pages: &Pages, state: &mut NodeState, size: u64) -> Result<()> {
+    state.is_shrinking = true;
+    let outcome = shrink(operation, pages, state, size)
+        .and_then(|()| strike(operation, state))
+        .map_err(|error| stop_here(operation, state, error));
+    state.is_shrinking = false;
+    let is_left = |error: &Error| operation.is_whole() && error.is_of_the_disk();
+    state.is_cut_unfinished = outcome.as_ref().is_err_and(is_left);
+    outcome
+}
+
+/// Removes what an unfinished cut has left after the end. Called before the file grows, which would
+/// show it again, and before the volume is closed, with no operation open.
+///
+/// # Errors
+/// As for [`cut`].
+pub(crate) fn finish_cut(volume: &Volume, node: &Node, state: &mut NodeState) -> Result<()> {
+    if !state.is_cut_unfinished {
+        return Ok(());
+    }
+    let _table = table::hold(volume, state.ino)?;
+    let size = state.inode.size;
+    volume.change(WRITE, |operation| {
+        cut(operation, &node.pages, state, size)?;
         state.store(operation)
     })
 }
@@ -533,8 +581,10 @@ pub(crate) fn allocate(
     if end > size_max(volume, &state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
+    finish_cut(volume, node, &mut state)?;
     write_out(volume, &node.pages, &mut state)?;
     state.before_map_change(volume, Leads::More)?;
+    let _table = table::hold(volume, state.ino)?;
     volume.change(WRITE, |operation| {
         rights.end_capability(operation, &mut state)?;
         let block_size = u64::from(volume.store.block_size());
@@ -585,6 +635,7 @@ pub(crate) fn punch(
         write_out(volume, &node.pages, &mut state)?;
         state.before_map_change(volume, Leads::Fewer)?;
     }
+    let _table = table::hold(volume, state.ino)?;
     volume.change(WRITE, |operation| {
         rights.end_capability(operation, &mut state)?;
         if frees {

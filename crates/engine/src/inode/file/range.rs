@@ -6,8 +6,8 @@
 //! the same write that changes its size.
 //! *Locking*: the inode is locked exclusively to change it, shared to read.
 use super::{
-    Size, WRITE, allocate, check_changeable, check_mapped, check_sized, fill_holes, forget_range,
-    missing, note_change, punch, size_max, zero_part,
+    Size, WRITE, allocate, check_changeable, check_mapped, check_sized, fill_holes, finish_cut,
+    forget_range, missing, note_change, punch, size_max, zero_part,
 };
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
@@ -17,6 +17,7 @@ use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_append;
 use crate::inode::rights::RunRights;
+use crate::inode::table;
 use crate::inode::unfinished::pause;
 use crate::inode::volume::Volume;
 use crate::inode::write_back::write_out;
@@ -98,8 +99,10 @@ fn zero(
     if end > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
+    finish_cut(volume, node, state)?;
     write_out(volume, &node.pages, state)?;
     state.before_map_change(volume, Leads::More)?;
+    let _table = table::hold(volume, state.ino)?;
     let block_size = u64::from(volume.store.block_size());
     let whole = offset.div_ceil(block_size)..end / block_size;
     volume.change(WRITE, |operation| {
@@ -200,7 +203,9 @@ fn rearrange(
     shift: &Shift,
     rights: RunRights,
 ) -> Result<()> {
+    finish_cut(volume, node, state)?;
     write_out(volume, &node.pages, state)?;
+    let _table = table::hold(volume, state.ino)?;
     volume.change(WRITE, |operation| {
         rights.end_capability(operation, state)?;
         let mut map = Rewrite::read(volume, state)?;

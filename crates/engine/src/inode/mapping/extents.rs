@@ -1,21 +1,19 @@
 //! Extent trees over their nodes: look-up, insertion with splits, removal with merges.
 mod compact;
 mod merge;
+mod removal;
 mod shift;
 mod unwritten;
 
 pub(super) use compact::compact;
+pub(super) use removal::{remove, splits_one};
 pub(super) use shift::{shift_down, shift_up};
 pub(super) use unwritten::{set_unwritten, set_written};
 
-use super::{
-    Grant, Piece, Wish, change_map, free_at_once_max, free_map_block, free_run, too_large,
-};
+use super::{Grant, Piece, Wish, change_map, free_map_block, too_large};
 use crate::error::{Error, Place, Result};
-use crate::inode::credits;
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::unfinished::pause;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::store::cache::{BlockKind, Frame};
@@ -315,7 +313,10 @@ fn modify<R>(
     change: impl FnOnce(&mut [u8]) -> R,
 ) -> R {
     match frame {
-        None => change(&mut node.inode.block),
+        None => {
+            operation.note_midway();
+            change(&mut node.inode.block)
+        }
         Some(frame) => change_map(operation, node, frame, leads, change),
     }
 }
@@ -584,199 +585,4 @@ fn move_lower(
     }
     change_map(grant.operation, node, frame, leads, |bytes| bytes.copy_from_slice(lower));
     Ok(None)
-}
-
-/// What happens to blocks that are unmapped.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Free,
-    Keep,
-}
-
-pub(super) fn remove(
-    grant: &mut Grant<'_, '_, '_>,
-    node: &mut NodeState,
-    range: Range<u64>,
-) -> Result<u64> {
-    let (operation, fate) = (grant.operation, Fate::Free);
-    let freed = unmap(grant, node, range.clone(), fate)?;
-    merge::tidy(operation, node, range.start)?;
-    Ok(freed)
-}
-
-/// Whether a range is strictly inside one extent.
-pub(super) fn splits_one(volume: &Volume, node: &NodeState, range: &Range<u64>) -> Result<bool> {
-    let Ok(start) = u32::try_from(range.start) else {
-        return Ok(false);
-    };
-    let Some(before) = start.checked_sub(1) else {
-        return Ok(false);
-    };
-    let length = range.end - range.start;
-    let want = u32::try_from(length + 2).unwrap_or(u32::MAX);
-    let piece = find(volume, node, FileBlock(before), want)?;
-    Ok(matches!(piece, Piece::Run(run, _) if u64::from(run.length) > length + 1))
-}
-
-/// The first extent that ends after `from`.
-fn first_after(volume: &Volume, node: &NodeState, from: u64) -> Result<Option<(Way, Extent)>> {
-    let mut from = from;
-    // No leaf is empty, so the second leaf has an extent, unless the disk is damaged.
-    for _ in 0..2 {
-        let Ok(block) = u32::try_from(from) else {
-            return Ok(None);
-        };
-        let mut way = walk(volume, node, FileBlock(block))?;
-        let (before, after) = neighbours(volume, node, &way)?;
-        if let Some(extent) = before
-            && u64::from(extent.file_block.0) + u64::from(extent.length) > from
-        {
-            return Ok(Some((way, extent)));
-        }
-        if let Some(extent) = after {
-            let last = way.steps.len() - 1;
-            let at = &mut way.steps[last].at;
-            *at = Some(at.map_or(0, |at| at + 1));
-            return Ok(Some((way, extent)));
-        }
-        match way.next_leaf {
-            Some(next) if u64::from(next.0) > from => from = next.0.into(),
-            _ => return Ok(None),
-        }
-    }
-    Ok(None)
-}
-
-fn unmap(
-    grant: &mut Grant<'_, '_, '_>,
-    node: &mut NodeState,
-    range: Range<u64>,
-    fate: Fate,
-) -> Result<u64> {
-    let volume = grant.volume();
-    let mut freed = 0;
-    let mut from = range.start;
-    let most = match fate {
-        Fate::Free => free_at_once_max(volume),
-        Fate::Keep => u64::MAX,
-    };
-    while let Some((way, extent)) = first_after(volume, node, from)? {
-        if fate == Fate::Free {
-            pause(grant.operation, node, credits::STEP)?;
-        }
-        let first = u64::from(extent.file_block.0);
-        let next = first + u64::from(extent.length);
-        let (cut_from, cut_to) = (from.max(first), range.end.min(next));
-        if cut_from >= cut_to {
-            break;
-        }
-        let gone = match cut_to - cut_from <= most {
-            true => cut_from..cut_to,
-            // What stays at its front is not split off what goes later.
-            false if cut_to == next && cut_from > first => cut_to - most..cut_to,
-            false => cut_from..cut_from + most,
-        };
-        let leads = match fate {
-            Fate::Free => Leads::Fewer,
-            Fate::Keep => Leads::More,
-        };
-        cut(grant, node, &way, (extent, leads), gone.clone())?;
-        let run = Run {
-            start: BlockNo(extent.start.0 + (gone.start - first)),
-            length: (gone.end - gone.start) as u32,
-        };
-        if fate == Fate::Free {
-            free_run(grant.operation, node, run)?;
-        }
-        freed += u64::from(run.length);
-        if gone.start == cut_from {
-            from = gone.end;
-        }
-    }
-    Ok(freed)
-}
-
-/// Removes the blocks of `gone` from the extent at the end of `way`.
-fn cut(
-    grant: &mut Grant<'_, '_, '_>,
-    node: &mut NodeState,
-    way: &Way,
-    (extent, leads): (Extent, Leads),
-    gone: Range<u64>,
-) -> Result<()> {
-    let first = u64::from(extent.file_block.0);
-    let next = first + u64::from(extent.length);
-    let leaf = way.leaf();
-    let at = leaf.at.unwrap_or(0);
-    let left = Extent { length: (gone.start - first) as u32, ..extent };
-    let right = Extent {
-        file_block: FileBlock(gone.end as u32),
-        length: (next - gone.end) as u32,
-        start: BlockNo(extent.start.0 + (gone.end - first)),
-        state: extent.state,
-    };
-    let frame = leaf.frame.as_ref();
-    match (left.length > 0, right.length > 0) {
-        (false, false) => remove_entry(grant.operation, node, way, leads)?,
-        (true, false) => {
-            modify(grant.operation, node, frame, leads, |bytes| extent::set_extent(bytes, at, left))
-        }
-        (false, true) => {
-            modify(grant.operation, node, frame, leads, |bytes| {
-                extent::set_extent(bytes, at, right)
-            });
-            if at == 0 {
-                set_keys(grant.operation, node, &way.steps, (0, leads), right.file_block)?;
-            }
-        }
-        (true, true) => {
-            modify(grant.operation, node, frame, leads, |bytes| {
-                extent::set_extent(bytes, at, left)
-            });
-            insert(grant, node, right)?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes the entry at the end of a path, and nodes that become empty.
-fn remove_entry(
-    operation: &Operation<'_>,
-    node: &mut NodeState,
-    way: &Way,
-    leads: Leads,
-) -> Result<()> {
-    remove_entry_of(operation, node, &way.steps, (0, leads))
-}
-
-/// As [`remove_entry`], of a node on this level, with which the path ends.
-fn remove_entry_of(
-    operation: &Operation<'_>,
-    node: &mut NodeState,
-    steps: &[Step],
-    (lowest, leads): (u16, Leads),
-) -> Result<()> {
-    let volume = operation.volume();
-    for (above, step) in steps.iter().rev().enumerate() {
-        let level = lowest + above as u16;
-        let at = step.at.unwrap_or(0);
-        let frame = step.frame.as_ref();
-        let length = with_node(volume, node, frame, Some(level), |here| here.len())?;
-        node.looseness.removed += u64::from(level == 0);
-        node.looseness.nodes_changed |= level > 0;
-        if length > 1 {
-            modify(operation, node, frame, leads, |bytes| extent::remove(bytes, at));
-            let key = with_node(volume, node, frame, Some(level), |here| first_key(&here))?;
-            if let Some(key) = key.filter(|_| at == 0) {
-                let steps = &steps[..steps.len() - above];
-                set_keys(operation, node, steps, (level, leads), key)?;
-            }
-            return Ok(());
-        }
-        match frame {
-            Some(frame) => free_map_block(operation, node, frame.block())?,
-            None => extent::initialize(&mut node.inode.block, 0),
-        }
-    }
-    Ok(())
 }

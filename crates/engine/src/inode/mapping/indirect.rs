@@ -1,7 +1,7 @@
 //! The classic map: direct pointers and up to three levels of indirect blocks.
 use super::{
-    Grant, Piece, Wish, change_map, check_block, free_at_once_max, free_map_block, free_run,
-    too_large,
+    Grant, Piece, Wish, change_map, check_block, check_map_block, free_at_once_max, free_map_block,
+    free_run, too_large,
 };
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
@@ -379,7 +379,8 @@ fn descend(
 /// A removal in progress, which frees blocks in runs.
 ///
 /// Pointers to what is freed are cleared late: a map block that loses all of them is not changed
-/// but freed. Where the removal pauses, those that are left are cleared first.
+/// but freed. Where the removal pauses, or stops at what cannot be read, those that are left are
+/// cleared first.
 struct Removal<'a, 'v> {
     operation: &'a Operation<'v>,
     /// Blocks to be freed. What pointed to them is in `levels`, or cleared.
@@ -389,6 +390,8 @@ struct Removal<'a, 'v> {
     /// The longest run that one step frees.
     most: u64,
     freed: u64,
+    /// Something could not be read, and was left.
+    has_met_unreadable: bool,
 }
 
 /// A map block of a removal in progress.
@@ -406,7 +409,7 @@ impl Removal<'_, '_> {
     /// Adds a block to those to be freed. What was added before may be recorded as gone.
     fn add(&mut self, node: &mut NodeState, block: u32) -> Result<()> {
         let block = BlockNo(block.into());
-        check_block(self.operation.volume(), node, block)?;
+        self.check_data(node, block)?;
         self.freed += 1;
         match &mut self.pending {
             Some(run)
@@ -421,6 +424,41 @@ impl Removal<'_, '_> {
                 self.pending = Some(Run { start: block, length: 1 });
             }
         }
+        Ok(())
+    }
+
+    /// Fails if a data block cannot be freed. Looks at its bitmap where that may be another one than
+    /// that of the block before it: the others are looked at when all of them are freed.
+    fn check_data(&mut self, node: &NodeState, block: BlockNo) -> Result<()> {
+        let volume = self.operation.volume();
+        let group = |block| volume.store.superblock.group_of_block(block);
+        let is_next = |run: Run| {
+            run.start.0 + u64::from(run.length) == block.0 && group(run.start) == group(block)
+        };
+        let checked = check_block(volume, node, block).and_then(|()| match self.pending {
+            Some(run) if is_next(run) => Ok(()),
+            _ => volume.space.check_to_free(Run { start: block, length: 1 }),
+        });
+        self.has_met_unreadable |= checked.is_err();
+        checked
+    }
+
+    /// Reads a map block that may be freed.
+    fn read(&mut self, node: &NodeState, block: u32) -> Result<Arc<Frame>> {
+        let volume = self.operation.volume();
+        let frame = check_map_block(volume, node, BlockNo(block.into()))
+            .and_then(|()| read_map(volume, node, block));
+        self.has_met_unreadable |= frame.is_err();
+        frame
+    }
+
+    /// After something that could not be read: frees what was found before it, so that nothing is
+    /// half done.
+    fn stop(&mut self, node: &mut NodeState) -> Result<()> {
+        self.operation.note_midway();
+        self.flush(node)?;
+        self.clear_pointers(node);
+        self.operation.note_whole();
         Ok(())
     }
 
@@ -462,7 +500,7 @@ impl Removal<'_, '_> {
         range: Range<u64>,
     ) -> Result<bool> {
         let volume = self.operation.volume();
-        let frame = read_map(volume, node, block)?;
+        let frame = self.read(node, block)?;
         let bytes = frame.bytes();
         let below = span(volume, levels - 1);
         let count = 1u32 << pointers_log2(volume);
@@ -496,6 +534,26 @@ impl Removal<'_, '_> {
         Ok(false)
     }
 
+    /// Frees what is in `range`, slot by slot of the inode.
+    fn remove(&mut self, node: &mut NodeState, range: Range<u64>) -> Result<()> {
+        let mut start = 0u64;
+        for slot in 0..DIRECT + 3 {
+            let levels = slot.saturating_sub(DIRECT - 1) as usize;
+            let length = span(self.operation.volume(), levels);
+            let (from, to) = (range.start.max(start), range.end.min(start + length));
+            let found = pointer(&node.inode.block, slot);
+            if found != 0
+                && from < to
+                && self.entry(node, found, levels, from - start..to - start)?
+            {
+                self.operation.note_midway();
+                set_pointer(&mut node.inode.block, slot, 0);
+            }
+            start += length;
+        }
+        Ok(())
+    }
+
     fn entry(
         &mut self,
         node: &mut NodeState,
@@ -516,25 +574,18 @@ pub(super) fn remove(
     node: &mut NodeState,
     range: Range<u64>,
 ) -> Result<u64> {
-    let volume = operation.volume();
-    let (levels, most) = (Vec::new(), free_at_once_max(volume));
-    let mut removal = Removal { operation, pending: None, levels, most, freed: 0 };
+    let (levels, most) = (Vec::new(), free_at_once_max(operation.volume()));
+    let (pending, freed, has_met_unreadable) = (None, 0, false);
+    let mut removal = Removal { operation, pending, levels, most, freed, has_met_unreadable };
     pause(operation, node, STEP)?;
-    let mut start = 0u64;
-    for slot in 0..DIRECT + 3 {
-        let levels = slot.saturating_sub(DIRECT - 1) as usize;
-        let length = span(volume, levels);
-        let (from, to) = (range.start.max(start), range.end.min(start + length));
-        let found = pointer(&node.inode.block, slot);
-        if found != 0
-            && from < to
-            && removal.entry(node, found, levels, from - start..to - start)?
-        {
-            set_pointer(&mut node.inode.block, slot, 0);
+    if let Err(error) = removal.remove(node, range) {
+        if removal.has_met_unreadable {
+            removal.stop(node)?;
         }
-        start += length;
+        return Err(error);
     }
     removal.flush(node)?;
+    operation.note_whole();
     pause(operation, node, credits::STEP)?;
     Ok(removal.freed)
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
+use crate::inode::unfinished::stop_here;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::{AllocationFacts, Purpose, Route};
 use crate::space::{Reservation, Reuse};
@@ -175,15 +176,19 @@ pub(crate) fn enter(
 /// that become empty, in steps (`unfinished::pause`): the caller has stored everything else that it
 /// changed. Returns the number of data blocks freed. The caller stores the inode, within the step
 /// that this leaves. `NoSpace`, with nothing changed, is possible only if the range is inside one
-/// extent.
+/// extent. Where a part cannot be read, what comes before it is removed, and the inode is stored
+/// (`unfinished::stop_here`).
 pub(crate) fn remove(
     operation: &Operation<'_>,
     node: &mut NodeState,
     range: Range<u64>,
     purpose: Purpose,
 ) -> Result<u64> {
-    let mut reservation = reserve_removal(operation.volume(), node, &range)?;
-    remove_reserved(operation, &mut reservation, node, range, purpose)
+    operation.note_whole();
+    match reserve_removal(operation.volume(), node, &range) {
+        Ok(mut reservation) => remove_reserved(operation, &mut reservation, node, range, purpose),
+        Err(error) => Err(stop_here(operation, node, error)),
+    }
 }
 
 /// Reserves what [`remove`] may need: splitting one extent in two may split nodes.
@@ -208,12 +213,14 @@ pub(crate) fn remove_reserved(
     if range.is_empty() {
         return Ok(0);
     }
-    if node.inode.has_extents() {
+    operation.note_whole();
+    let removed = if node.inode.has_extents() {
         let mut grant = Grant { operation, reservation, purpose, state: State::Written };
         extents::remove(&mut grant, node, range)
     } else {
         indirect::remove(operation, node, range)
-    }
+    };
+    removed.map_err(|error| stop_here(operation, node, error))
 }
 
 /// Marks allocated blocks that read as zeros as written. All of `block..block + length` is
@@ -244,7 +251,9 @@ pub(crate) fn set_unwritten(
     let range = narrow(range.start)?..narrow(range.end)?;
     let (purpose, state) = (Purpose::Data, State::Unwritten);
     let mut grant = Grant { operation, reservation, purpose, state };
+    operation.note_whole();
     extents::set_unwritten(&mut grant, node, range)
+        .map_err(|error| stop_here(operation, node, error))
 }
 
 /// How many blocks mapping `want` blocks from `block` on needs in the worst case: themselves and
@@ -432,6 +441,12 @@ fn change_map<R>(
     // Noted for new blocks too: a sweep that has frozen the inode may be about to take them.
     node.note_map_change(operation.volume(), leads);
     operation.modify_in(frame, stage, change)
+}
+
+/// Fails if a map block cannot be freed: as [`free_map_block`], before anything changes.
+fn check_map_block(volume: &Volume, node: &NodeState, block: BlockNo) -> Result<()> {
+    check_block(volume, node, block)?;
+    volume.space.check_to_free(Run { start: block, length: 1 })
 }
 
 /// Frees a map block.

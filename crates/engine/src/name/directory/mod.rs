@@ -63,6 +63,15 @@ pub(crate) fn find(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Opt
     Ok(located.map(|(frame, target)| Found { target, frame: Some(frame) }))
 }
 
+/// Brings the block with a name into memory, where it stays as long as the result is kept: the name
+/// may be known without it.
+///
+/// # Errors
+/// As for `lookup`.
+pub(crate) fn hold(volume: &Volume, node: &NodeState, name: &[u8]) -> Result<Option<Arc<Frame>>> {
+    Ok(Directory { volume, node }.locate(name)?.map(|(frame, _)| frame))
+}
+
 /// A look-up for a caller that makes the name if it is not there.
 ///
 /// # Errors

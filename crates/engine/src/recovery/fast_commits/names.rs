@@ -204,7 +204,7 @@ impl<'i> Names<'i> {
             return Err(wrong(ino, "links", 0, "not those of a directory with names"));
         }
         attribute::check_block(&inodes.volume, &state)?;
-        inodes.volume.change(NAME, |work| inodes.free_locked(work, &node, &mut state))
+        inodes.volume.change(NAME, |work| inodes.free_locked(work, &node, &mut state)).map(drop)
     }
 
     fn directory(&self, ino: Ino) -> Result<Arc<Node>> {

@@ -2,9 +2,8 @@
 //! journal makes a step one change. Every node is filled from the one after it, so that all but the
 //! last of a level are full.
 use super::merge::collapse_root;
-use super::{
-    Way, comfortable, depth, first_key, modify, remove_entry_of, set_keys, walk, with_node,
-};
+use super::removal::remove_entry_of;
+use super::{Way, comfortable, depth, first_key, modify, set_keys, walk, with_node};
 use crate::error::Result;
 use crate::inode::credits;
 use crate::inode::mapping::{change_map, free_map_block};

@@ -3,7 +3,7 @@
 use super::{depth, modify, read_child, walk, with_node};
 use crate::error::{Error, Place, Result};
 use crate::inode::credits;
-use crate::inode::mapping::{change_map, free_map_block};
+use crate::inode::mapping::{change_map, check_map_block, free_map_block};
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::unfinished::pause;
@@ -68,12 +68,14 @@ fn merge_children(
             node.looseness.nodes_changed = true;
             continue;
         }
+        check_map_block(volume, node, right_child)?;
         append_node(operation, node, &left_frame, &right_frame, level - 1)?;
         modify(operation, node, step.frame.as_ref(), Leads::Fewer, |bytes| {
             extent::remove(bytes, left + 1)
         });
         free_map_block(operation, node, right_child)?;
         node.looseness.nodes_changed = true;
+        operation.note_whole();
         return Ok(true);
     }
     Ok(false)
@@ -115,8 +117,14 @@ pub(super) fn collapse_root(operation: &Operation<'_>, node: &mut NodeState) -> 
     if length > extent::capacity(node.inode.block.len()) {
         return Ok(false);
     }
+    check_map_block(volume, node, child)?;
+    let was_whole = operation.is_whole();
+    operation.note_midway();
     extent::initialize(&mut node.inode.block, depth - 1);
     extent::copy(&frame.bytes(), &mut node.inode.block);
     free_map_block(operation, node, child)?;
+    if was_whole {
+        operation.note_whole();
+    }
     Ok(true)
 }

@@ -4,7 +4,8 @@
 //! *Invariants*: after each step the map is valid: extents rise and do not overlap. A power cut
 //! between two steps leaves some of them moved and the others not, as in Linux.
 //! *Locking*: the caller has locked the inode exclusively.
-use super::{Fate, first_after, insert, modify, set_keys, unmap, walk, with_node};
+use super::removal::{Fate, first_after, unmap};
+use super::{insert, modify, set_keys, walk, with_node};
 use crate::error::Result;
 use crate::inode::credits;
 use crate::inode::mapping::Grant;

@@ -1,5 +1,6 @@
 //! Marking blocks as written, once they are, and as unwritten, so that they read as zeros again.
-use super::{Fate, find, insert, unmap};
+use super::removal::{Fate, unmap};
+use super::{find, insert};
 use crate::error::Result;
 use crate::inode::NodeState;
 use crate::inode::credits;
@@ -25,6 +26,7 @@ pub(in crate::inode::mapping) fn set_unwritten(
         let piece = find(volume, node, FileBlock(at), most)?;
         if let Piece::Run(run, State::Written) = piece {
             pause(grant.operation, node, credits::STEP)?;
+            grant.operation.note_midway();
             let whole = u64::from(at)..u64::from(at) + u64::from(run.length);
             unmap(grant, node, whole, Fate::Keep)?;
             let extent = Extent {
@@ -34,6 +36,7 @@ pub(in crate::inode::mapping) fn set_unwritten(
                 state: State::Unwritten,
             };
             insert(grant, node, extent)?;
+            grant.operation.note_whole();
         }
         at = at.saturating_add(piece.length());
     }
