@@ -16,8 +16,8 @@ use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::JournalWish;
 use extant_image::ErrorKind;
 use extant_image::build::{
-    BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job, Room,
-    SmallJournal,
+    BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job, Place,
+    Room, SmallJournal,
 };
 use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
 use extant_image::source::{Arrival, Collected, ContainerImage, Owner, collect};
@@ -187,7 +187,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let destination = Destination {
         file: shipment.raw(&target),
         name: name.clone(),
-        device_bytes: target.device_bytes,
+        place: target.device_bytes.map_or(Place::Whole, Place::device),
     };
     let job = Job::new(&collected, &options, &destination).map_err(|error| match error.kind {
         ErrorKind::InodeTables => {

@@ -3,6 +3,7 @@
 //! ```text
 //! fixture   images, mounts that end with their value, commands with a time limit
 //! options   what -o asks for, seen in the table of mounts and in the files
+//! around    a volume in a part of a file: what is around it stays
 //! access    writable or not: errors, protected files, journals that are not empty
 //! refusals  what is refused before anything is mounted: one line, a hint, an exit code
 //! ending    unmounting, signals, servers that are killed
@@ -14,6 +15,7 @@
 //! system    mount(8) and umount(8)
 //! ```
 mod access;
+mod around;
 mod cached;
 mod device;
 mod ending;

@@ -76,6 +76,15 @@ fn stat(image: &Path, path: &str) -> Vec<String> {
 
 fn words(options: &str, source: &Path) -> Vec<String> {
     let mut words = vec!["-q", "-F", "-U", UUID].into_iter().map(str::to_owned).collect::<Vec<_>>();
+    words.extend(extended(options));
+    words.push("-d".to_owned());
+    words.push(source.to_str().unwrap().to_owned());
+    words
+}
+
+/// The words of options, with one -E at the end, which has the hash seed too.
+pub fn extended(options: &str) -> Vec<String> {
+    let mut words = Vec::new();
     let mut extended = HASH_SEED.to_owned();
     let mut options = options.split(' ').filter(|word| !word.is_empty());
     while let Some(option) = options.next() {
@@ -84,8 +93,7 @@ fn words(options: &str, source: &Path) -> Vec<String> {
             _ => words.push(option.to_owned()),
         }
     }
-    words.extend(["-E".to_owned(), extended, "-d".to_owned()]);
-    words.push(source.to_str().unwrap().to_owned());
+    words.extend(["-E".to_owned(), extended]);
     words
 }
 

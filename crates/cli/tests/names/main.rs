@@ -8,10 +8,12 @@
 //! callers          command lines of the programs that call mke2fs
 //! judged           e2fsck, dumpe2fs and e2label beside theirs
 //! sparse           volumes in the sparse form of Android
+//! around           what is around a volume at an offset stays
 //! words            words that are refused, files that are not touched
 //! descriptors      volumes for which mke2fs takes meta_bg by itself
 //! features         docs/FEATURES.md is what the code says
 //! ```
+mod around;
 mod callers;
 mod descriptors;
 mod features;

@@ -1,5 +1,6 @@
 //! A table of option strings: mke2fs of Debian and ours make a volume each, and every byte is
 //! compared. The verdict of each row is in the table, and has to be exactly what is found.
+use crate::around::noise;
 use crate::{HASH_SEED, UUID, extant, run, theirs};
 use extant_testkit::oracle::require;
 use extant_testkit::scratch::Scratch;
@@ -10,6 +11,8 @@ use std::path::Path;
 
 const TABLE: &str = include_str!("option_strings.txt");
 const PIECE: u64 = 65536;
+/// Bytes that a file of noise has before a volume at an offset, and after it.
+const AROUND: u64 = 1 << 20;
 
 /// A row.
 #[derive(Debug)]
@@ -54,6 +57,25 @@ pub fn words(row: &Row) -> Vec<String> {
     words
 }
 
+/// -E offset of a row, in bytes; 0 without.
+pub fn offset_bytes(row: &Row) -> u64 {
+    let words = row.options.iter().flat_map(|option| option.split(','));
+    let offset = words.filter_map(|word| word.strip_prefix("offset=")).next();
+    offset.map_or(0, |bytes| bytes.parse().expect("bytes"))
+}
+
+/// Files that are there before a volume is put into them at an offset hold noise all over.
+fn fill_around(row: &Row, images: [&Path; 2]) {
+    let offset = offset_bytes(row);
+    let size = row.size.strip_suffix('M').and_then(|size| size.parse::<u64>().ok());
+    if offset > 0 {
+        let size = size.expect("a size in MiB, with an offset") << 20;
+        for image in images {
+            std::fs::write(image, noise(offset + size + AROUND)).unwrap();
+        }
+    }
+}
+
 #[test]
 fn each_option_string_has_its_verdict() {
     if !require("mke2fs") {
@@ -69,6 +91,7 @@ fn each_option_string_has_its_verdict() {
         let shown = format!("{} {} {}", row.program, row.options.join(" "), row.size);
         let [their_image, our_image] = [&theirs_folder, &ours_folder].map(|at| at.join("x.img"));
         let _ = [&their_image, &our_image].map(std::fs::remove_file);
+        fill_around(&row, [&their_image, &our_image]);
         let words = words(&row);
         // Beside each other: some volumes hold the name by which they were made.
         let mut command = theirs(&row.program);
@@ -161,7 +184,11 @@ fn name(start: u64, theirs: &[u8], ours: &[u8], places: &mut BTreeSet<String>) {
                 (true, _, 0x3fc..) => "superblock checksum".to_owned(),
                 (true, ..) => format!("superblock byte {at:#x}"),
                 (_, true, _) => "block of mmp".to_owned(),
-                _ => format!("byte {}", start + index as u64 * 1024 + at as u64),
+                // The first byte stands for the others of its kilobyte.
+                _ => {
+                    places.insert(format!("byte {}", start + index as u64 * 1024 + at as u64));
+                    break;
+                }
             });
         }
     }

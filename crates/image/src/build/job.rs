@@ -11,21 +11,51 @@ use crate::tree::Tree;
 use extant_block::Clock;
 use extant_engine::ErrorKind as EngineErrorKind;
 use extant_engine::allocation::MapBlocks;
-use extant_engine::mkfs::FormatOptions;
+use extant_engine::mkfs::{Contents, FormatOptions};
 use extant_format::inode::Time;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Where an image goes.
 #[derive(Clone, Debug)]
 pub struct Destination<'a> {
-    /// Open for reading and writing. A regular file is overwritten and gets the image's length.
+    /// Open for reading and writing.
     pub file: &'a File,
     /// What messages call it.
     pub name: String,
-    /// Bytes of a block device, which the image must not exceed; `None` for a regular file.
-    pub device_bytes: Option<u64>,
+    /// What of it the image takes.
+    pub place: Place,
+}
+
+/// What of its destination an image takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// All of a regular file, which is overwritten and gets the image's length.
+    Whole,
+    /// A part of a block device or file. Every byte outside of the image stays.
+    Part {
+        /// Where the place ends in the destination, in bytes: the image ends there or before.
+        end_bytes: u64,
+        /// What it holds where the image is to be.
+        contents: Contents,
+    },
+}
+
+impl Place {
+    /// All of a block device of this many bytes.
+    pub fn device(bytes: u64) -> Place {
+        Place::Part { end_bytes: bytes, contents: Contents::Unknown }
+    }
+
+    /// Where it ends, in bytes; `None` for a file that becomes as long as the image.
+    pub fn end_bytes(self) -> Option<u64> {
+        match self {
+            Place::Whole => None,
+            Place::Part { end_bytes, .. } => Some(end_bytes),
+        }
+    }
 }
 
 /// Everything that is known before the first byte is written.
@@ -58,6 +88,8 @@ pub struct Job<'a> {
     pub(super) root_owner: Option<Owner>,
     /// Where the file system begins in the destination, in bytes.
     pub(super) origin: u64,
+    /// Whether an attempt wrote to the destination, which then holds more than it did.
+    pub(super) has_written: AtomicBool,
     /// Advanced by bytes of data written.
     pub(super) progress: &'a dyn Progress,
 }

@@ -16,6 +16,7 @@
 //! digest     a number for the tree: UUID and hash seed
 //! room       room and inodes to leave free
 //! sample     a superblock before there is a volume
+//! within     a destination that ends before the bytes on which a volume is laid out
 //! ```
 pub mod digest;
 mod fill;
@@ -30,9 +31,10 @@ mod prepare;
 mod room;
 mod sample;
 mod stream;
+mod within;
 mod write;
 
-pub use job::{Built, Destination, Job};
+pub use job::{Built, Destination, Job, Place};
 pub use plan::FlexGroups;
 pub use prepare::{BLOCK_SIZE, BuildOptions, SmallJournal};
 pub use room::{FreeInodes, ImageSize, Room};

@@ -1,7 +1,7 @@
 //! From sources and wishes to a job: all that is decided before the first byte is written.
 use super::digest;
 use super::inodes::{InodeWish, RoomInodes};
-use super::job::{Destination, Job};
+use super::job::{Destination, Job, Place};
 use super::kept;
 use super::need;
 use super::order::{LostAndFound, Order};
@@ -21,6 +21,7 @@ use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, Time};
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::Feature;
+use std::sync::atomic::AtomicBool;
 
 /// Volumes of fewer blocks get no journal unless it is asked for, as mke2fs does it; one that was
 /// asked for has at least [`JOURNAL_BLOCKS_MIN`].
@@ -161,7 +162,7 @@ impl BuildOptions {
             let name = &destination.name;
             Err(Error::new(format!("{name}: data in the order of arrival {why}")))
         };
-        if destination.device_bytes.is_some() {
+        if destination.place != Place::Whole {
             return refused("goes to a regular file only");
         }
         if matches!(self.size, ImageSize::Fixed(_)) {
@@ -223,8 +224,8 @@ impl<'a> Job<'a> {
         let tree = &collected.tree;
         let newest = options.newest.unwrap_or_else(|| newest_time(tree));
         let mut template = options.template(tree, newest);
-        if destination.device_bytes.is_some() {
-            template.contents = mkfs::Contents::Unknown;
+        if let Place::Part { contents, .. } = destination.place {
+            template.contents = contents;
         }
         let sample = sample_superblock(&template.wishes);
         let orphan_file = u32::from(template.wishes.features.has(Feature::ORPHAN_FILE));
@@ -265,6 +266,7 @@ impl<'a> Job<'a> {
             clock: RealClock::pinned(WallTime { seconds: newest, nanoseconds: 0 }),
             root_owner: options.root_owner,
             origin: options.origin_bytes,
+            has_written: AtomicBool::new(false),
             progress: &(),
             template,
         })

@@ -1,10 +1,11 @@
 //! Writing the image: mkfs, the tree through the engine, the end cut off.
 use super::goals::Goals;
 use super::inodes::InodeWish;
-use super::job::{Built, Failure, Job};
+use super::job::{Built, Failure, Job, Place};
 use super::plan::{self, VolumePlan};
 use super::room::{ImageSize, Room};
 use super::stream::{DataStream, with_stream};
+use super::within::Within;
 use crate::error::{Error, ErrorKind};
 use crate::progress::Progress;
 use extant_archive::reason;
@@ -19,7 +20,7 @@ use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Memory for metadata that waits to be written, in bytes.
 const CACHE_BYTES: usize = 32 << 20;
@@ -40,10 +41,16 @@ enum Attempt {
 /// What an attempt is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    Image,
+    /// Not a byte after these, counted from the start of the volume, is written.
+    Image { bytes_max: u64 },
     /// To see whether it fits, in memory; nothing is read from the sources, nothing is written to
     /// the destination.
     Trial,
+}
+
+impl Purpose {
+    /// An image that has its file to itself.
+    const WHOLE_IMAGE: Purpose = Purpose::Image { bytes_max: u64::MAX };
 }
 
 /// Where the volume ends when the tree is in it.
@@ -79,7 +86,7 @@ impl Job<'_> {
             ImageSize::Fixed(bytes) => self.build_fixed(bytes)?,
             ImageSize::Exact(free) => self.build_exact(free)?,
         };
-        if self.destination.device_bytes.is_none() {
+        if self.destination.place == Place::Whole {
             let bytes = match self.size {
                 ImageSize::Fixed(bytes) => bytes,
                 ImageSize::Exact(_) => built.bytes(),
@@ -91,17 +98,16 @@ impl Job<'_> {
 
     fn build_exact(&self, free: Room) -> Result<Built, Error> {
         let plan = self.plan_exact(free)?;
-        if let Some(device_bytes) = self.destination.device_bytes
-            && self.origin.saturating_add(plan.bytes()) > device_bytes
-        {
-            let fitted = self.fit(Purpose::Trial, plan, free)?;
-            let needed = self.origin.saturating_add(fitted.built.bytes());
-            if needed > device_bytes {
-                return Err(self.device_too_small(needed, device_bytes));
-            }
-            return self.repeat(&fitted);
+        let Some(end_bytes) = self.destination.place.end_bytes() else {
+            return Ok(self.fit(Purpose::WHOLE_IMAGE, plan, free)?.built);
+        };
+        // Where the image ends is found out before anything is written, as what is after it stays.
+        let fitted = self.fit(Purpose::Trial, plan, free)?;
+        let needed = self.origin.saturating_add(fitted.built.bytes());
+        if needed > end_bytes {
+            return Err(self.device_too_small(needed, end_bytes));
         }
-        Ok(self.fit(Purpose::Image, plan, free)?.built)
+        self.repeat(&fitted)
     }
 
     fn device_too_small(&self, needed: u64, device_bytes: u64) -> Error {
@@ -203,7 +209,7 @@ impl Job<'_> {
                 _ => break,
             }
         }
-        if purpose == Purpose::Image && fitted.built.blocks < written {
+        if purpose != Purpose::Trial && fitted.built.blocks < written {
             self.repeat(&fitted)?;
         }
         Ok(fitted)
@@ -211,18 +217,25 @@ impl Job<'_> {
 
     /// Writes what was tried.
     fn repeat(&self, fitted: &Fitted) -> Result<Built, Error> {
-        match self.attempt(&fitted.plan, Purpose::Image, fitted.ending)? {
-            Attempt::Built(built) => Ok(built),
+        let bytes_max = match (self.destination.place, self.size) {
+            (Place::Whole, _) => u64::MAX,
+            (Place::Part { .. }, ImageSize::Fixed(bytes)) => bytes,
+            (Place::Part { .. }, ImageSize::Exact(_)) => fitted.built.bytes(),
+        };
+        match self.attempt(&fitted.plan, Purpose::Image { bytes_max }, fitted.ending)? {
+            Attempt::Built(built) if built.bytes() <= bytes_max => Ok(built),
             _ => Err(Error::new("what fitted when it was tried does not fit")),
         }
     }
 
     fn build_fixed(&self, bytes: u64) -> Result<Built, Error> {
-        if let Some(device_bytes) = self.destination.device_bytes
-            && self.origin.saturating_add(bytes) > device_bytes
+        let end = self.origin.saturating_add(bytes);
+        if let Some(end_bytes) = self.destination.place.end_bytes()
+            && end > end_bytes
         {
-            return Err(self.device_too_small(self.origin.saturating_add(bytes), device_bytes));
+            return Err(self.device_too_small(end, end_bytes));
         }
+        let purpose = Purpose::Image { bytes_max: bytes };
         let blocks = bytes / u64::from(self.template.wishes.block_size);
         let asked_inodes = self.too_few_inodes(blocks);
         let wishes = self.inodes_of_fixed_size(blocks);
@@ -234,10 +247,7 @@ impl Job<'_> {
                 // The count is an upper bound: whether it really does not fit is tried out.
                 matches!(self.attempt(&plan, Purpose::Trial, Ending::Planned)?, Attempt::Built(_))
             };
-            if fits
-                && let Attempt::Built(built) =
-                    self.attempt(&plan, Purpose::Image, Ending::Planned)?
-            {
+            if fits && let Attempt::Built(built) = self.attempt(&plan, purpose, Ending::Planned)? {
                 return Ok(built);
             }
         }
@@ -328,12 +338,13 @@ impl Job<'_> {
         self.destination.file.set_len(bytes).map_err(|error| self.write_error(&error))
     }
 
-    /// What an attempt is written to: the destination, emptied, or memory.
+    /// What an attempt is written to: the destination, emptied where it is the image's alone, or
+    /// memory.
     fn device(&self, plan: &VolumePlan, purpose: Purpose) -> Result<Arc<dyn BlockDevice>, Error> {
-        if purpose == Purpose::Trial {
+        let Purpose::Image { bytes_max } = purpose else {
             return Ok(Arc::new(MemoryDevice::new(Arc::clone(&self.clock), plan.bytes())));
-        }
-        if self.destination.device_bytes.is_none() {
+        };
+        if self.destination.place == Place::Whole {
             // What an earlier attempt wrote is gone, and reads as zeros; what arrived stays.
             let block_size = u64::from(self.template.wishes.block_size);
             let arrived = self.template.tables_from.map(|end| end.0 * block_size);
@@ -346,9 +357,16 @@ impl Job<'_> {
         let failed = |error: io::Error| self.write_error(&error);
         let file = self.destination.file.try_clone().map_err(failed)?;
         let name = self.destination.name.clone();
-        let device =
-            FileDevice::from_file(Arc::clone(&self.clock), file, name, plan.bytes(), self.origin);
-        Ok(Arc::new(device.map_err(failed)?))
+        let bytes = match self.destination.place {
+            Place::Whole => plan.bytes(),
+            Place::Part { .. } => plan.bytes().min(bytes_max),
+        };
+        let device = FileDevice::from_file(Arc::clone(&self.clock), file, name, bytes, self.origin);
+        let device = device.map_err(failed)?;
+        Ok(match bytes < plan.bytes() {
+            true => Arc::new(Within::new(device, plan.bytes())),
+            false => Arc::new(device),
+        })
     }
 
     fn attempt(
@@ -393,6 +411,10 @@ impl Job<'_> {
         let mut options = plan.options.clone();
         if purpose == Purpose::Trial {
             options.contents = mkfs::Contents::Zeros;
+        } else if self.has_written.swap(true, Ordering::Relaxed)
+            && self.destination.place != Place::Whole
+        {
+            options.contents = mkfs::Contents::Unknown;
         }
         if let Some(arrival) = self.sources.arrival()
             && !arrival.agrees_with(&mkfs::plan(&options)?.0)
@@ -418,7 +440,7 @@ impl Job<'_> {
                 let failed = AtomicBool::new(false);
                 self.import(&mut import, &goals, &mut DataStream::nowhere(&failed))?
             }
-            Purpose::Image => self.import_with_data(&mut import, &goals, &device)?,
+            Purpose::Image { .. } => self.import_with_data(&mut import, &goals, &device)?,
         }
         if let Some(attempt) = self.cut(&filesystem, &mut import, ending)? {
             return Ok(attempt);

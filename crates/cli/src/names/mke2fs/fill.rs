@@ -1,21 +1,21 @@
 //! A volume that is filled as it is made: -d, and a label of the root.
 use super::Failure;
 use super::decide::Decision;
-use super::discard::punch;
 use super::words::{Refusal, Request};
+use super::write::prepare;
 use crate::error::Error;
 use crate::names::{complain, console, one_line};
 use crate::progress::Unit;
 use crate::source_options::sources;
 use crate::target::Target;
-use extant_engine::mkfs;
+use extant_engine::mkfs::{self, Contents};
 use extant_format::inode::Time;
 use extant_format::superblock::Feature;
-use extant_image::build::{BuildOptions, Destination, FlexGroups, ImageSize, Job, SmallJournal};
+use extant_image::build::{
+    BuildOptions, Destination, FlexGroups, ImageSize, Job, Place, SmallJournal,
+};
 use extant_image::source::{ReadOptions, collect};
 use extant_image::tree::{RootFacts, Tree};
-use std::ffi::OsString;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 
 /// Whether the builder makes the volume: with -d, and where the root has a label.
@@ -87,7 +87,7 @@ fn give(name: &str, tree: &mut Tree, decision: &Decision, epoch: i64) -> Result<
 /// The builder makes the volume, of this size, and fills it.
 pub fn fill(
     name: &'static str,
-    source: Option<OsString>,
+    request: &Request,
     decision: &Decision,
     target: &Target,
     bytes: u64,
@@ -104,7 +104,7 @@ pub fn fill(
     let console = console(name);
     let mut collected = {
         let progress = console.progress("read", Unit::Items, 0);
-        collect(sources(source.as_slice())?, &read, &progress).map_err(Error::from)?
+        collect(sources(request.source.as_slice())?, &read, &progress).map_err(Error::from)?
     };
     give(name, &mut collected.tree, decision, epoch)?;
     let profile = mkfs::Profile::from_name(decision.types.first().map_or("ext4", String::as_str))
@@ -123,34 +123,22 @@ pub fn fill(
         ..BuildOptions::new(profile)
     };
     let shown = target.path.display().to_string();
-    let destination =
-        Destination { file: &target.file, name: shown, device_bytes: target.device_bytes };
+    let end = decision.extended.offset.saturating_add(bytes);
+    let at = |contents| Destination {
+        file: &target.file,
+        name: shown.clone(),
+        place: Place::Part { end_bytes: target.device_bytes.unwrap_or(end), contents },
+    };
+    // What is refused is refused before anything that is there goes: the sources could be read.
+    let planned = at(Contents::Unknown);
+    Job::new(&collected, &options, &planned).map_err(Error::from)?;
+    let destination = at(prepare(request, decision, target, end)?);
     let job = Job::new(&collected, &options, &destination).map_err(Error::from)?;
-    // What is there goes only now: the sources could be read.
-    let length = empty(target, decision.extended.offset)?;
     let progress = console.progress("build", Unit::Bytes, job.data_bytes());
     job.build(&progress).map_err(|error| {
         let error = Error::from(error);
         complain(&one_line(name, &error));
         Failure::Silent
     })?;
-    let failed = |error: io::Error| target.write_error(&error);
-    if target.device_bytes.is_none() && target.file.metadata().map_err(failed)?.len() < length {
-        target.file.set_len(length).map_err(failed)?;
-    }
     Ok(())
-}
-
-/// Discards what a file holds from `offset` on, which the builder takes for zeros. Returns the
-/// length that it had.
-fn empty(target: &Target, offset: u64) -> Result<u64, Failure> {
-    if target.device_bytes.is_some() {
-        return Ok(0);
-    }
-    let failed = |error: io::Error| target.write_error(&error);
-    let length = target.file.metadata().map_err(failed)?.len();
-    if length > offset && !punch(&target.file, offset, length - offset) {
-        target.file.set_len(offset).map_err(failed)?;
-    }
-    Ok(length)
 }

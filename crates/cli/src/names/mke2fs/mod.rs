@@ -131,6 +131,7 @@ fn make(
     let surroundings =
         Surroundings { file_system, bytes, seconds, caller, record: record(device, seconds) };
     let mut decision = decide::decide(request, &configuration, &surroundings)?;
+    write::mark_zeroed(request, &place, &mut decision);
     refuse_what_is_not_made(&decision)?;
     fill::refuse_what_is_not_filled(request, &decision)?;
     refuse_what_is_not_packed(&decision, &place)?;
@@ -145,6 +146,9 @@ fn make(
     let planned = mkfs::plan(&decision.options);
     let (layout, journal_blocks) =
         planned.map_err(|error| crate::format_options::refusal(error, &shown))?;
+    if offset > 0 && request.size.is_none() {
+        complain(&text::unsized_offset(layout.superblock.blocks_count));
+    }
     if !request.quiet {
         announce(request, &decision, &layout.superblock);
     }

@@ -10,6 +10,14 @@ pub fn version() -> String {
     format!("mke2fs {TOOLS_VERSION} (extant {})", env!("CARGO_PKG_VERSION"))
 }
 
+/// What is said of a volume that begins at an offset and ends with its file or device.
+pub fn unsized_offset(blocks: u64) -> String {
+    format!(
+        "Warning: offset specified without an explicit file system size.\nCreating a file system \
+         with {blocks} blocks but this might\nnot be what you want.\n"
+    )
+}
+
 /// The usage, after what was wrong.
 pub fn usage(name: &str) -> String {
     format!(

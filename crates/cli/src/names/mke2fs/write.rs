@@ -16,6 +16,7 @@ use extant_disk::{Content, sparse};
 use extant_engine::ErrorKind;
 use extant_engine::mkfs::{self, Contents};
 use extant_engine::preset::Policies;
+use extant_format::layout::Tables;
 use extant_format::superblock::Superblock;
 use extant_image::build::digest;
 use sha2::{Digest, Sha256};
@@ -100,6 +101,19 @@ pub(super) fn volume_bytes(
         .into());
     }
     Ok(bytes)
+}
+
+/// Whether what is there goes before the volume comes.
+fn discards(request: &Request, decision: &Decision) -> bool {
+    decision.extended.discard != Some(false) && !request.keep
+}
+
+/// As mke2fs has it, the inode tables in a file that was there and was emptied count as zeroed, so
+/// that the kernel does not do it again; those in a file that is made do not.
+pub(super) fn mark_zeroed(request: &Request, place: &Place, decision: &mut Decision) {
+    if matches!(place, Place::File(1..)) && discards(request, decision) {
+        decision.options.wishes.marks.tables = Tables::Zeroed;
+    }
 }
 
 /// UUID and hash seed: as asked, from the environment's time and the options, or drawn.
@@ -195,7 +209,7 @@ pub(super) fn write(
         std::mem::swap(raw, &mut target.file);
     }
     match fill::is_filled(request, decision) {
-        true => fill::fill(name, request.source.clone(), decision, &target, bytes)?,
+        true => fill::fill(name, request, decision, &target, bytes)?,
         false => {
             let contents = prepare(request, decision, &target, end)?;
             format(decision, contents, &target, bytes)?;
@@ -239,8 +253,9 @@ fn new_file(path: &Path) -> Result<PartialFile, Error> {
     }
 }
 
-/// Makes a file long enough, and discards what it held unless that is to stay.
-fn prepare(
+/// Makes a file long enough, and discards what it held where the volume is to be, unless that is to
+/// stay. What it holds before the volume and after it stays.
+pub(super) fn prepare(
     request: &Request,
     decision: &Decision,
     target: &Target,
@@ -252,8 +267,8 @@ fn prepare(
     let failed = |error: io::Error| target.write_error(&error);
     let offset = decision.extended.offset;
     let length = target.file.metadata().map_err(failed)?.len();
-    let discards = decision.extended.discard != Some(false) && !request.keep;
-    let is_empty = length <= offset || (discards && punch(&target.file, offset, length - offset));
+    let held = length.min(end).saturating_sub(offset);
+    let is_empty = held == 0 || (discards(request, decision) && punch(&target.file, offset, held));
     if length < end {
         target.file.set_len(end).map_err(failed)?;
     }
