@@ -89,6 +89,7 @@ fn hint(kind: &ErrorKind) -> Option<String> {
 pub fn of_notice(kind: NoticeKind) -> &'static str {
     match kind {
         NoticeKind::NoEndMark => ", --strict-archive refuses such",
+        NoticeKind::TimeToCome => ", and kept; SOURCE_DATE_EPOCH limits all times",
         NoticeKind::WhiteoutKept => "; with --whiteouts oci it would be applied",
         _ => "",
     }

@@ -38,6 +38,8 @@ pub enum NoticeKind {
     FileFlags,
     /// A time that is outside what an inode holds.
     TimeClamped,
+    /// A time that is after the present.
+    TimeToCome,
     /// Nanoseconds that an inode of 128 bytes has no room for.
     NanosecondsDropped,
     /// A rule that names nothing in the image, or a file that a complete table does not name.
@@ -62,6 +64,7 @@ impl NoticeKind {
             NoticeKind::AttributeName => "attribute-name",
             NoticeKind::FileFlags => "file-flags",
             NoticeKind::TimeClamped => "time-clamped",
+            NoticeKind::TimeToCome => "time-to-come",
             NoticeKind::NanosecondsDropped => "nanoseconds-dropped",
             NoticeKind::Rules => "rules",
         }

@@ -12,6 +12,7 @@ use crate::size::{Size, file_system_unit, free_inodes, readable, room};
 use crate::source_options::{SourceArguments, sources};
 use crate::target::{Existing, Target};
 use extant_archive::printable;
+use extant_block::{Clock, RealClock};
 use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::JournalWish;
 use extant_image::ErrorKind;
@@ -198,6 +199,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     })?;
     job.note_times(&mut notices);
     warn(console, &notices);
+    warn_of_epoch(console, options.newest);
     let built = {
         let progress = console.progress("build", Unit::Bytes, job.data_bytes());
         job.build(&progress).map_err(|error| match &error.kind {
@@ -297,6 +299,15 @@ fn warn(console: &Console, notices: &Notices) {
             let more = tally.count - NAMED_MAX as u64;
             console.warn(&format!("and {more} more of this kind ({})", kind.word()));
         }
+    }
+}
+
+/// A volume that is dated in the future is what e2fsck complains of.
+fn warn_of_epoch(console: &Console, epoch: Option<i64>) {
+    if let Some(epoch) = epoch.filter(|epoch| *epoch > RealClock::new().wall().seconds) {
+        console.warn(&format!(
+            "SOURCE_DATE_EPOCH={epoch}: is in the future: until then e2fsck complains of the image"
+        ));
     }
 }
 

@@ -2,7 +2,7 @@
 //! no image.
 use crate::command::{build, extant};
 use extant_testkit::command::{output, program};
-use extant_testkit::oracle::{debugfs, require};
+use extant_testkit::oracle::{debugfs, dumpe2fs, e2fsck, require};
 use extant_testkit::scratch::Scratch;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::fs;
@@ -142,4 +142,98 @@ fn all_times_are_kept_where_they_are_asked_for() {
             "{name}: {stat}"
         );
     }
+}
+
+/// Seconds since 1970, by the clock that the command has.
+fn now() -> i64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
+}
+
+/// An image, and what was said while it was built.
+fn built(words: &[&str], source: &Path, image: &Path) -> (Vec<u8>, String) {
+    let mut command = extant(["build", "--force"]);
+    let told = command.args(words).arg(source).arg(image).output().unwrap();
+    let said = String::from_utf8(told.stderr).unwrap();
+    assert!(told.status.success(), "{words:?}: {said}");
+    (fs::read(image).unwrap(), said)
+}
+
+/// The clock passes the time of a file between two builds.
+#[test]
+fn an_image_does_not_know_whether_a_time_has_come() {
+    if !["tar", "e2fsck", "dumpe2fs"].iter().all(|tool| require(tool)) {
+        return;
+    }
+    let folder = Scratch::new("build-to-come");
+    let (tree, archive) = (folder.join("tree"), folder.join("tree.tar"));
+    make(&tree);
+    read_at(&tree, 1_600_000_000);
+    let image = folder.join("x.img");
+    let rows: [(&[&str], &Path); 6] = [
+        (&[], &tree),
+        (&["-t", "ext2", "-I", "128"], &tree),
+        (&["--free", "300M"], &tree),
+        (&["--verity", "--partition", "gpt"], &tree),
+        (&[], &archive),
+        (&["--order", "arrival"], &archive),
+    ];
+    let all = |lead: i64| {
+        let comes = now() + lead;
+        let time = Timespec { tv_sec: comes, tv_nsec: 0 };
+        let times = Timestamps { last_access: time, last_modification: time };
+        utimensat(CWD, tree.join("folder/file"), &times, AtFlags::empty()).unwrap();
+        pack("tar", &tree, &archive);
+        let before = rows.map(|(words, source)| {
+            let (bytes, said) = built(words, source, &image);
+            if !words.contains(&"--partition") {
+                e2fsck(&image).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+            }
+            (bytes, said)
+        });
+        (comes, before, now())
+    };
+    // On a slow machine the moment may have passed: it is then further ahead.
+    let mut tried = [4, 16, 64, 256].into_iter().map(all);
+    let (comes, before, _) = tried.find(|(comes, _, ended)| ended < comes).expect("in time");
+    while now() <= comes {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    for ((words, source), (bytes, said)) in rows.into_iter().zip(before) {
+        assert!(said.contains("/again: its time ") && said.contains("in the future"), "{said}");
+        let (again, said) = built(words, source, &image);
+        assert!(bytes == again, "{words:?}: other bytes once the time has come");
+        assert!(!said.contains("future"), "{words:?}: {said}");
+    }
+}
+
+/// A time that is far ahead: what inodes of each size hold of it.
+#[test]
+fn no_superblock_is_written_in_the_future() {
+    if !require("e2fsck") || !require("dumpe2fs") {
+        return;
+    }
+    let folder = Scratch::new("build-far");
+    let tree = folder.join("tree");
+    make(&tree);
+    read_at(&tree, 1_600_000_000);
+    let time = Timespec { tv_sec: 4_102_444_800, tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    utimensat(CWD, tree.join("folder/file"), &times, AtFlags::empty()).unwrap();
+    let image = folder.join("x.img");
+    for words in [&["-t", "ext4"][..], &["-I", "128"], &["-t", "ext2", "--free", "300M"]] {
+        built(words, &tree, &image);
+        e2fsck(&image).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let dump = dumpe2fs(&image).unwrap();
+        let year = |field: &str| dump.fields[field].split_whitespace().last().unwrap().to_owned();
+        assert_eq!(year("Last write time"), "2025", "{words:?}");
+        let made = if words.contains(&"-I") { "2038" } else { "2100" };
+        assert_eq!(year("Filesystem created"), made, "{words:?}");
+    }
+    // What the environment says is what is done, with a word of it.
+    let mut command = extant(["build", "--force"]);
+    let command = command.env("SOURCE_DATE_EPOCH", "4102444799");
+    let told = command.arg(&tree).arg(&image).output().unwrap();
+    assert!(told.status.success());
+    let said = String::from_utf8(told.stderr).unwrap();
+    assert!(said.contains("SOURCE_DATE_EPOCH=4102444799: is in the future"), "{said}");
 }

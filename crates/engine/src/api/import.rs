@@ -112,6 +112,12 @@ impl Import {
         self.next = self.next.max(ino);
     }
 
+    /// The superblock says of no write from now on that it was later than this, in seconds since
+    /// 1970, whatever the clock says. Inodes are stamped by the clock as ever.
+    pub fn date_until(&mut self, seconds: u64) {
+        self.core.inodes.volume.store.record.date_until(seconds);
+    }
+
     /// What is made from now on is as if the process with this number made it: where first blocks
     /// go may depend on it.
     pub fn as_process(&mut self, number: u32) {

@@ -64,6 +64,8 @@ pub struct FormatOptions {
     pub quota_files: Vec<QuotaKind>,
     /// What the block that records mounts says (feature mmp).
     pub mount_record: MountRecord,
+    /// The superblock says of no write that it was later than this, in seconds since 1970.
+    pub dated_latest: Option<u64>,
 }
 
 /// Who says where the first files of a volume are.
@@ -105,6 +107,7 @@ impl FormatOptions {
             orphan_file_blocks: None,
             quota_files: Vec::new(),
             mount_record: MountRecord::default(),
+            dated_latest: None,
         }
     }
 }
@@ -179,7 +182,8 @@ pub fn format(
     let made = files::make(&volume, asked, &plan)?;
     volume.space.sync()?;
     drop(volume);
-    finish(&*device, &plan, made)
+    let dated_latest = asked.dated_latest.unwrap_or(u64::MAX);
+    finish(&*device, &plan, made, dated_latest)
 }
 
 /// Decides all in memory, then writes it in rising order.
@@ -234,6 +238,8 @@ impl FormatPlan {
         let mut layout = layout.map_err(ErrorKind::Layout)?;
         let superblock = &mut layout.superblock;
         superblock.state = STATE_UNFINISHED;
+        let dated_latest = options.dated_latest.unwrap_or(u64::MAX);
+        superblock.written_seconds = superblock.written_seconds.min(dated_latest);
         // The layout may have dropped a short last group, so ask it for the number of blocks.
         let journal_blocks = journal_blocks(options, superblock.blocks_count)?;
         if journal_blocks > 0 {
@@ -356,10 +362,16 @@ struct Made {
 }
 
 /// Completes the superblock, and writes its copies and those of the descriptors.
-fn finish(device: &dyn BlockDevice, plan: &FormatPlan, made: Made) -> Result<Superblock> {
+fn finish(
+    device: &dyn BlockDevice,
+    plan: &FormatPlan,
+    made: Made,
+    dated_latest: u64,
+) -> Result<Superblock> {
     let mut bytes = [0; SUPERBLOCK_SIZE];
     device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
     let mut superblock = Superblock::parse(&bytes)?;
+    superblock.written_seconds = superblock.written_seconds.min(dated_latest);
     complete(&mut superblock, &made, plan.overhead_blocks());
     tables::write_copies(device, &superblock)?;
     device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;

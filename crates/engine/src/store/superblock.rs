@@ -12,7 +12,7 @@ use extant_format::GroupNo;
 use extant_format::superblock::{
     ErrorCode, Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
 };
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The fields that change, apart from the free counts, which the groups keep.
 pub(crate) struct Record {
@@ -21,6 +21,8 @@ pub(crate) struct Record {
     written: ShortLock<Vec<u8>>,
     /// Whether the journal has to be replayed by the next program that opens the volume.
     pub(super) needs_recovery: AtomicBool,
+    /// No write is dated later than this, in seconds since 1970, whatever the clock says.
+    dated_latest: AtomicU64,
 }
 
 /// The fields that operations change.
@@ -62,7 +64,13 @@ impl Record {
             ),
             written: ShortLock::ranked(ranks::LAST, Vec::new()),
             needs_recovery: AtomicBool::new(false),
+            dated_latest: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// From now on no write is dated later than this, in seconds since 1970.
+    pub(crate) fn date_until(&self, seconds: u64) {
+        self.dated_latest.store(seconds, Ordering::Release);
     }
 
     /// The fields as they are now.
@@ -87,7 +95,8 @@ impl Store {
         let mut superblock = self.superblock.clone();
         superblock.free_blocks = free.blocks;
         superblock.free_inodes = free.inodes;
-        superblock.written_seconds = self.clock.wall().seconds.max(0) as u64;
+        let now = self.clock.wall().seconds.max(0) as u64;
+        superblock.written_seconds = now.min(self.record.dated_latest.load(Ordering::Acquire));
         let changes = self.record.now();
         superblock.last_orphan = changes.last_orphan;
         superblock.state = changes.state;

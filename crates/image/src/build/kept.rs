@@ -38,6 +38,18 @@ pub fn note_times(tree: &Tree, order: &Order, inode_size: u16, notices: &mut Not
     });
 }
 
+/// Notes each file with a time after `now`, in seconds since 1970.
+pub fn note_times_to_come(tree: &Tree, order: &Order, now: i64, notices: &mut Notices) {
+    for node in nodes(order).filter(|node| tree.is_described(*node)) {
+        let times = [tree.modify_time(node), tree.access_time(node), tree.change_time(node)];
+        let Some(time) = times.into_iter().find(|time| time.seconds > now) else { continue };
+        notices.add(NoticeKind::TimeToCome, || {
+            let path = printable(&tree.path(node));
+            format!("/{path}: its time {} is in the future", date::shown(time, Grain::Minute))
+        });
+    }
+}
+
 /// # Errors
 /// Files that are longer than a file of this volume can be: the first few by name, and how many
 /// there are.

@@ -27,6 +27,11 @@ use std::sync::atomic::AtomicBool;
 /// asked for has at least [`JOURNAL_BLOCKS_MIN`].
 const JOURNAL_FROM_BLOCKS: u64 = 2048;
 const JOURNAL_BLOCKS_MIN: u32 = 1024;
+/// No volume says that it was written later than this, in seconds since 1970: the beginning of 2025,
+/// before every clock under which this program is run. e2fsck complains of a write in the future,
+/// and of no other time; whether the newest file's time is past, only a clock could say, and then
+/// an image would depend on when it was made.
+const DATED_LATEST: u64 = 1_735_689_600;
 /// Bytes of a block unless something else is asked for: the kernel mounts it everywhere.
 pub const BLOCK_SIZE: u32 = 4096;
 
@@ -222,8 +227,9 @@ impl<'a> Job<'a> {
         destination: &'a Destination<'a>,
     ) -> Result<Job<'a>, Error> {
         let tree = &collected.tree;
-        let newest = options.newest.unwrap_or_else(|| newest_time(tree));
+        let newest = options.newest.unwrap_or_else(|| newest_time(tree, options.wishes.inode_size));
         let mut template = options.template(tree, newest);
+        template.dated_latest = options.newest.is_none().then_some(DATED_LATEST);
         if let Place::Part { contents, .. } = destination.place {
             template.contents = contents;
         }
@@ -277,19 +283,20 @@ impl<'a> Job<'a> {
         self.need.data * u64::from(self.template.wishes.block_size)
     }
 
-    /// Notes each file with a time that the image's inodes cannot hold.
+    /// Notes each file with a time that the image's inodes cannot hold, or that is still to come by
+    /// the host's clock.
     pub fn note_times(&self, notices: &mut Notices) {
+        let now = RealClock::new().wall().seconds;
         kept::note_times(self.tree, &self.order, self.template.wishes.inode_size, notices);
+        kept::note_times_to_come(self.tree, &self.order, now, notices);
     }
 }
 
-/// The newest time of the content: what counts as the time of building, so that it does not matter
-/// when that was. Times to come do not count: e2fsck complains of a volume that was written
-/// tomorrow.
-fn newest_time(tree: &Tree) -> i64 {
-    let now = RealClock::new().wall().seconds;
+/// The newest time of the content, as an inode holds it: what counts as the time of building, so
+/// that it does not matter when that was, not even whether that time has come.
+fn newest_time(tree: &Tree, inode_size: u16) -> i64 {
     let nodes = (0..tree.node_bound() as u32).map(NodeId);
-    let times = nodes.map(|node| tree.modify_time(node).seconds).filter(|time| *time <= now);
+    let times = nodes.map(|node| tree.modify_time(node).kept(inode_size).seconds);
     times.max().unwrap_or(0).max(0)
 }
 

@@ -434,6 +434,9 @@ impl Job<'_> {
         };
         let filesystem = Filesystem::open(Arc::clone(&device), &options)?;
         let mut import = filesystem.import();
+        if let Some(seconds) = plan.options.dated_latest {
+            import.date_until(seconds);
+        }
         let goals = Goals::new(self, &packed);
         match purpose {
             Purpose::Trial => {

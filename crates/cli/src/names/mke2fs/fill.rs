@@ -14,6 +14,7 @@ use extant_format::superblock::Feature;
 use extant_image::build::{
     BuildOptions, Destination, FlexGroups, ImageSize, Job, Place, SmallJournal,
 };
+use extant_image::notice::{NoticeKind, Notices};
 use extant_image::source::{ReadOptions, collect};
 use extant_image::tree::{RootFacts, Tree};
 use std::os::unix::fs::MetadataExt;
@@ -131,7 +132,7 @@ pub fn fill(
     };
     // What is refused is refused before anything that is there goes: the sources could be read.
     let planned = at(Contents::Unknown);
-    Job::new(&collected, &options, &planned).map_err(Error::from)?;
+    warn(name, &Job::new(&collected, &options, &planned).map_err(Error::from)?);
     let destination = at(prepare(request, decision, target, end)?);
     let job = Job::new(&collected, &options, &destination).map_err(Error::from)?;
     let progress = console.progress("build", Unit::Bytes, job.data_bytes());
@@ -141,4 +142,13 @@ pub fn fill(
         Failure::Silent
     })?;
     Ok(())
+}
+
+/// Names the first files whose time is still to come.
+fn warn(name: &str, job: &Job<'_>) {
+    let mut notices = Notices::default();
+    job.note_times(&mut notices);
+    for sentence in notices.of(NoticeKind::TimeToCome).iter().flat_map(|tally| &tally.named) {
+        complain(&format!("{name}: Warning: {sentence}"));
+    }
 }
