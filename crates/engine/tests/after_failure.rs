@@ -4,13 +4,21 @@
 mod volume;
 
 use extant_block::file::{Access as FileAccess, FileDevice};
-use extant_block::{BlockDevice, Fault, Faulty, MemoryDevice, RealClock};
+use extant_block::{
+    BlockDevice, Clock, DeviceInfo, Fault, Faulty, MemoryDevice, Operation, RealClock, Request,
+};
 use extant_engine::mkfs::Profile;
-use extant_engine::{ErrorKind, Filesystem, Options, read_superblock};
+use extant_engine::{ErrorKind, Filesystem, Options, Rename, read_superblock};
+use extant_format::inode::{Device, FileType};
+use extant_journal::{Journal, MapSource};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use volume::{KIB, MIB, Specification, patience};
 
 const ROWS: [(Profile, &str); 5] = [
@@ -82,6 +90,187 @@ fn what_could_not_be_written_is_never_read_as_it_was_before() {
         drop(file);
         let error = volume.close().expect_err("nothing more is written");
         assert_eq!(error.errno(), 5, "{specification}: {error}");
+    }
+}
+
+/// Files whose names and sizes are changed, in one directory.
+const CHANGED: u64 = 60;
+/// Other directories, and files in each: more than the cache may hold of their metadata, also in
+/// each of the 16 parts of it that 32 adjacent blocks share.
+const OTHERS: (u64, u64) = (32, 100);
+
+/// A closed volume with files in directories.
+fn volume_of_names(specification: &Specification) -> Arc<MemoryDevice> {
+    let memory = specification.make(RealClock::new());
+    let volume = specification.open(&memory).expect("opens");
+    volume.create_dir("/changed", 0o755).expect("a directory");
+    for number in 0..CHANGED {
+        volume.write(format!("/changed/old-{number}"), &[b'o'; 100]).expect("writes");
+    }
+    for directory in 0..OTHERS.0 {
+        volume.create_dir(format!("/other {directory}"), 0o755).expect("a directory");
+        for number in 0..OTHERS.1 {
+            let path = format!("/other {directory}/{number}");
+            let made = volume.make_node(path, FileType::Regular, 0o644, Device::default());
+            made.expect("a file");
+        }
+    }
+    volume.close().expect("closes");
+    memory
+}
+
+/// The name and the size that a file has now.
+fn change_one(volume: &Filesystem, number: u64) -> extant_engine::Result<()> {
+    let (old, new) = (format!("/changed/old-{number}"), format!("/changed/new-{number}"));
+    volume.open_file(&old)?.set_len(1000 + number)?;
+    volume.rename(&old, &new, Rename::Replace)
+}
+
+/// Reads all other metadata, so that the memory of what is clean is taken, and then the names and
+/// sizes of the `changed` first files: they are the new ones, or there is an error.
+fn names_and_sizes_are_new(volume: &Filesystem, changed: u64, name: &str) {
+    for _ in 0..3 {
+        volume.inodes().drop_all();
+        for directory in 0..OTHERS.0 {
+            let listed = volume.read_dir(format!("/other {directory}")).expect("lists");
+            assert_eq!(listed.len() as u64, OTHERS.1, "{name}");
+            for number in 0..OTHERS.1 {
+                let other = volume.metadata(format!("/other {directory}/{number}"));
+                assert_eq!(other.expect("is there").size, 0, "{name}");
+            }
+        }
+    }
+    volume.inodes().drop_all();
+    let is_io = |error: &extant_engine::Error| error.errno() == 5;
+    match volume.read_dir("/changed") {
+        Ok(listed) => {
+            let names: Vec<_> =
+                listed.iter().map(|entry| String::from_utf8_lossy(&entry.name)).collect();
+            let has = |word: &str, number| names.contains(&format!("{word}-{number}").into());
+            for number in 0..changed {
+                let found = (has("old", number), has("new", number));
+                assert_eq!(found, (false, true), "{name}: old and new name {number} are listed");
+            }
+        }
+        Err(error) => assert!(is_io(&error), "{name}: {error}"),
+    }
+    for number in 0..changed {
+        match volume.metadata(format!("/changed/new-{number}")) {
+            Ok(found) => assert_eq!(found.size, 1000 + number, "{name}: size of file {number}"),
+            Err(error) => assert!(is_io(&error), "{name}: name {number}: {error}"),
+        }
+        let old = volume.metadata(format!("/changed/old-{number}")).expect_err("has another name");
+        assert!(is_io(&old) || matches!(old.kind, ErrorKind::NotFound), "{name}: {old}");
+    }
+}
+
+fn specification_of_names(row: (Profile, &'static str)) -> Specification {
+    // One group, so that its table is in one piece.
+    Specification { inodes: 3600, ..specification(row, 8 * MIB) }
+}
+
+#[test]
+fn names_and_sizes_that_could_not_be_written_are_never_read_as_they_were_before() {
+    // In stages too, of which those after the failure are not written at all.
+    let staged =
+        ["modern,journal=none,data-order=data-first", "modern,journal=none,mount=soft-updates"];
+    let rows = ROWS.into_iter().chain(staged.map(|policies| (Profile::Ext2, policies)));
+    // All writes fail, or those after the first.
+    for (row, kept) in rows.flat_map(|row| [0, 1].map(|kept| (row, kept))) {
+        let specification = specification_of_names(row);
+        let name = format!("{specification}, {kept} writes");
+        let device = Arc::new(Faulty::new(volume_of_names(&specification)));
+        let volume = open(&device, &specification.options());
+        device.repair();
+        device.add(Fault::WritesAfter(kept));
+        let mut changed = 0;
+        // Its flusher may meet the failure first.
+        while changed < CHANGED && change_one(&volume, changed).is_ok() {
+            changed += 1;
+        }
+        assert!(volume.sync().is_err(), "{name}: nothing failed");
+        names_and_sizes_are_new(&volume, changed, &name);
+        assert!(changed > 5, "{name}: {changed} were changed");
+        assert_eq!(volume.close().expect_err("it is not whole").errno(), 5, "{name}");
+    }
+}
+
+/// A device on which, once it has to, every write fails but those to the log.
+struct OnlyLog {
+    device: Arc<MemoryDevice>,
+    log: Vec<Range<u64>>,
+    fails: AtomicBool,
+}
+
+impl BlockDevice for OnlyLog {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.device.clock()
+    }
+    fn submit(&self, request: Request) {
+        let is_log = self.log.iter().any(|run| run.contains(&request.offset));
+        match request.operation == Operation::Write && !is_log && self.fails.load(Ordering::Acquire)
+        {
+            true => request.complete(Err(io::Error::from_raw_os_error(5))),
+            false => self.device.submit(request),
+        }
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.device.read(offset, bytes)
+    }
+}
+
+#[test]
+fn what_a_checkpoint_could_not_write_is_never_read_as_it_was_before() {
+    let rows = ROWS.into_iter().filter(|(profile, _)| *profile != Profile::Ext2);
+    for row in rows {
+        let specification = specification_of_names(row);
+        let name = specification.to_string();
+        let memory = volume_of_names(&specification);
+        let journal = Journal::find(Arc::clone(&memory) as _, MapSource::Inode);
+        let journal = journal.expect("it is sound").expect("a journal");
+        let count = journal.superblock().blocks;
+        let (mut log, mut at) = (Vec::new(), 0);
+        while at < count {
+            let run = journal.place(at..count);
+            let start = run.start.0 * KIB;
+            log.push(start..start + u64::from(run.length) * KIB);
+            at += run.length;
+        }
+        let device = Arc::new(OnlyLog { device: memory, log, fails: AtomicBool::new(false) });
+        let volume = Filesystem::open(Arc::clone(&device) as _, &specification.options());
+        let volume = volume.expect("opens");
+        // From here on the volume's superblock asks for recovery.
+        volume.create_dir("/first", 0o755).expect("a directory");
+        volume.sync().expect("syncs");
+        device.fails.store(true, Ordering::Release);
+        let committed = volume.journal_counts().expect("a journal").commits;
+        let mut sizes = BTreeMap::new();
+        for round in 0..20_000 {
+            let number = round % CHANGED;
+            let path = format!("/changed/old-{number}");
+            let changed = || volume.open_file(&path)?.set_len(2000 + round);
+            if changed().is_err() {
+                break;
+            }
+            sizes.insert(path, 2000 + round);
+            if volume.sync().is_err() {
+                break;
+            }
+        }
+        let counts = volume.journal_counts().expect("a journal");
+        assert!(counts.commits > committed + 3, "{name}: {counts:?}");
+        assert!(volume.sync().is_err(), "{name}: no checkpoint failed");
+        names_and_sizes_are_new(&volume, 0, &name);
+        for (path, size) in sizes {
+            match volume.metadata(&path) {
+                Ok(found) => assert_eq!(found.size, size, "{name}: {path}"),
+                Err(error) => assert_eq!(error.errno(), 5, "{name}: {path}: {error}"),
+            }
+        }
+        assert_eq!(volume.close().expect_err("it is not whole").errno(), 5, "{name}");
     }
 }
 
