@@ -7,12 +7,16 @@ use extant_journal::apply;
 use std::sync::Arc;
 use volumes::{LogWriter, change_superblock, fresh, tools};
 
-/// A volume of which the log has copies in several runs, revokes, an error, and itself a copy of
-/// the superblock.
-fn volume(features: &str) -> Arc<MemoryDevice> {
+/// What Linux may have noted in a log: nothing, and `EIO`. An error is handed to the volume first,
+/// with a flush of its own, after which a missing one does not show.
+const ERRORS: [i32; 2] = [0, -5];
+
+/// A volume of which the log has copies in several runs, revokes, perhaps an error, and itself a
+/// copy of the superblock.
+fn volume(features: &str, error: i32) -> Arc<MemoryDevice> {
     let device = fresh(features, 1024);
     change_superblock(&*device, |volume| volume.features.set(Feature::NEEDS_RECOVERY));
-    let mut log = LogWriter::new(&device, 4000, 1, |journal| journal.error = -5);
+    let mut log = LogWriter::new(&device, 4000, 1, |journal| journal.error = error);
     let superblock = log.block(&*device, 1);
     let copies: Vec<(u64, Vec<u8>)> =
         (0..120).map(|n| (25_000 + n * (1 + n % 3), log.filled(n as u8 + 1))).collect();
@@ -47,8 +51,10 @@ fn a_cut_at_any_write_of_recovery_and_any_subset_is_recovered_again() {
     if !tools() {
         return;
     }
-    for features in ["metadata_csum,64bit", "^metadata_csum,^64bit"] {
-        let base = volume(features);
+    let [none, eio] = ERRORS;
+    let (modern, plain) = ("metadata_csum,64bit", "^metadata_csum,^64bit");
+    for (features, error) in [(modern, none), (modern, eio), (plain, none)] {
+        let base = volume(features, error);
         let expected = result_of(Arc::new(base.snapshot()));
         let log = Arc::new(CrashLog::new(base.snapshot()));
         apply(Arc::clone(&log) as _).expect("it is recovered");
@@ -62,7 +68,10 @@ fn a_cut_at_any_write_of_recovery_and_any_subset_is_recovered_again() {
                 let medium = Arc::new(medium.expect("a medium"));
                 let result = result_of(medium);
                 let differ = (0..result.len()).find(|at| result[*at] != expected[*at]);
-                assert_eq!(differ, None, "{features}: moment {moment}, medium {number}");
+                assert_eq!(
+                    differ, None,
+                    "{features}, error {error}: moment {moment}, medium {number}"
+                );
             }
         }
     }
@@ -73,7 +82,12 @@ fn a_device_that_fails_at_any_write_or_flush_is_recovered_again() {
     if !tools() {
         return;
     }
-    let base = volume("metadata_csum,64bit");
+    for error in ERRORS {
+        fails_at_any_write(&volume("metadata_csum,64bit", error));
+    }
+}
+
+fn fails_at_any_write(base: &MemoryDevice) {
     let expected = result_of(Arc::new(base.snapshot()));
     for number in 1.. {
         for only_one in [true, false] {
@@ -99,7 +113,7 @@ fn a_flush_that_fails_leaves_the_log() {
     if !tools() {
         return;
     }
-    let base = volume("metadata_csum,64bit");
+    let base = volume("metadata_csum,64bit", -5);
     let device = Arc::new(Faulty::new(base.snapshot()));
     device.add(Fault::Flushes);
     apply(Arc::clone(&device) as _).expect_err("flushes fail");
