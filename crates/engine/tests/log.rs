@@ -1,10 +1,10 @@
-//! The log of a volume at its edges: what one sync asks of the device, a log that fails, and a
-//! small log on a volume without a free block.
+//! The log of a volume at its edges: what one sync asks of the device, a log that fails, a block
+//! that a transaction changes and frees, and a small log on a volume without a free block.
 mod volume;
 
 use extant_block::{BlockDevice, CrashLog, Fault, Faulty, MemoryDevice, RealClock, Traced};
 use extant_engine::mkfs::Profile;
-use extant_engine::{ErrorKind, Filesystem, Rename, SetAttribute};
+use extant_engine::{ErrorKind, Filesystem, Rename, SetAttribute, recover};
 use extant_format::journal::JournalSuperblock;
 use std::sync::Arc;
 use volume::{MIB, Random, SetClock, Specification, judge};
@@ -144,6 +144,122 @@ fn is_full<T>(outcome: extant_engine::Result<T>) -> bool {
         Ok(_) => false,
         Err(error) if matches!(error.kind, ErrorKind::NoSpace { .. }) => true,
         Err(error) => panic!("on a full volume: {error}"),
+    }
+}
+
+/// What a byte of a file that takes all room is.
+fn filler(at: u64) -> u8 {
+    (at % 251) as u8
+}
+
+/// Writes a file until no block is free, and returns its length in bytes.
+fn fill_up(volume: &Filesystem, path: &str) -> u64 {
+    let file = volume.create_file(path, 0o644).expect("a file");
+    let mut length = 0;
+    for piece in [64 << 10, 1 << 10] {
+        loop {
+            let bytes: Vec<u8> = (length..length + piece).map(filler).collect();
+            if is_full(file.write_all_at(length, &bytes)) {
+                break;
+            }
+            length += piece;
+        }
+    }
+    file.set_len(length).expect("cuts what was written of the last piece");
+    length
+}
+
+/// A volume that has committed a directory of many blocks, and no checkpoint yet; and `/one`, to
+/// which its names are links.
+fn with_directory(specification: &Specification) -> (Arc<MemoryDevice>, Filesystem) {
+    let device = specification.make(RealClock::new());
+    let volume = specification.open(&device).expect("opens");
+    volume.write("/one", b"one").expect("a file");
+    volume.create_dir("/d", 0o755).expect("a directory");
+    for number in 0..NAMES {
+        volume.hard_link("/one", name_in_directory(number)).expect("a link");
+    }
+    volume.sync().expect("syncs");
+    (device, volume)
+}
+
+/// Names of the directory: of 200 bytes, so that they take more than 20 blocks.
+const NAMES: u64 = 100;
+
+fn name_in_directory(number: u64) -> String {
+    format!("/d/{number:0>200}")
+}
+
+/// In the transaction that frees them, the directory's blocks are changed first. The log has a copy
+/// of each from before, and nothing may bring that back, nor the change that was never committed:
+/// neither replay nor a checkpoint.
+#[test]
+fn blocks_that_a_transaction_changes_and_frees_come_back_neither_by_replay_nor_by_checkpoint() {
+    for profile in [Profile::Ext4, Profile::Ext3] {
+        let specification = specification(profile);
+        let (device, volume) = with_directory(&specification);
+        // Each name that goes changes its block; then the blocks are freed.
+        for number in 0..NAMES {
+            volume.remove_file(name_in_directory(number)).expect("goes");
+        }
+        volume.remove_dir("/d").expect("goes");
+        volume.sync().expect("syncs");
+        let length = fill_up(&volume, "/filler");
+        volume.sync().expect("syncs");
+        assert!(volume.statfs().free_blocks < 8, "{specification}: {:?}", volume.statfs());
+        let counts = volume.journal_counts().expect("a journal");
+        assert_eq!(counts.checkpoints, 0, "{specification}: the log has lost what this is about");
+        let cut = Arc::new(device.snapshot());
+        let report = recover(&(Arc::new(device.snapshot()) as _)).expect("it is replayed");
+        let revoked = report.expect("there is a log").revoked;
+        assert!(revoked > 20, "{specification}: {revoked} copies are revoked");
+        // Everything is written to its place before the log is emptied.
+        volume.close().expect("closes");
+        for (what, device) in [("replayed", cut), ("closed", device)] {
+            let volume = specification.open(&device).expect("opens");
+            let read = volume.read("/filler").expect("reads");
+            let wrong = (0..length).find(|at| read.get(*at as usize) != Some(&filler(*at)));
+            assert_eq!((wrong, read.len() as u64), (None, length), "{specification}, {what}");
+            volume.close().expect("closes");
+            judge(&device).unwrap_or_else(|said| panic!("{specification}, {what}: {said}"));
+        }
+    }
+}
+
+/// Blocks of metadata that are freed become other metadata, on a volume where none else are free:
+/// not in the transaction that revokes them, where the revocation would count for both.
+#[test]
+fn blocks_that_are_freed_and_used_again_are_replayed_as_what_they_became() {
+    for profile in [Profile::Ext4, Profile::Ext3] {
+        let specification = specification(profile);
+        let (device, volume) = with_directory(&specification);
+        fill_up(&volume, "/filler");
+        volume.sync().expect("syncs");
+        for number in 0..NAMES {
+            volume.remove_file(name_in_directory(number)).expect("goes");
+        }
+        volume.remove_dir("/d").expect("goes");
+        let mut made = 0;
+        while !is_full(volume.create_dir(format!("/new {made}"), 0o755)) {
+            volume.hard_link("/one", format!("/new {made}/link")).expect("a link");
+            made += 1;
+        }
+        assert!(made > 15, "{specification}: {made} were made");
+        volume.sync().expect("syncs");
+        let counts = volume.journal_counts().expect("a journal");
+        assert_eq!(counts.checkpoints, 0, "{specification}: the log has lost what this is about");
+        let cut = Arc::new(device.snapshot());
+        volume.close().expect("closes");
+        for (what, device) in [("replayed", cut), ("closed", device)] {
+            let volume = specification.open(&device).expect("opens");
+            for number in 0..made {
+                let read = volume.read(format!("/new {number}/link"));
+                let read = read.unwrap_or_else(|error| panic!("{specification}, {what}: {error}"));
+                assert_eq!(read, b"one", "{specification}, {what}: {number} of {made}");
+            }
+            volume.close().expect("closes");
+            judge(&device).unwrap_or_else(|said| panic!("{specification}, {what}: {said}"));
+        }
     }
 }
 
