@@ -4,7 +4,7 @@ mod volume;
 
 use extant_block::RealClock;
 use extant_engine::mkfs::Profile;
-use extant_engine::{Error, ErrorKind, Filesystem, LINKS_MAX, Size};
+use extant_engine::{Error, ErrorKind, Filesystem, LINKS_MAX, Rename, Size};
 use extant_format::inode::{Device, FileType};
 use extant_format::superblock::{Feature, MappingKind};
 use extant_testkit::oracle;
@@ -389,14 +389,24 @@ fn an_inode_has_as_many_links_as_it_may_have() {
     assert_eq!(volume.metadata("/one").expect("is there").links, LINKS_MAX);
     // Directories go beyond, and say 1 from then on.
     volume.create_dir("/many", 0o755).expect("a directory");
+    make_file(&volume, "/many/file").expect("a file");
+    volume.create_dir("/swapped", 0o755).expect("a directory");
     for number in 0..65_010 {
+        if number == u64::from(LINKS_MAX) - 2 {
+            assert_eq!(volume.metadata("/many").expect("is there").links, LINKS_MAX);
+            // A directory that comes in a file's place is one more too.
+            volume.rename("/swapped", "/many/file", Rename::Exchange).expect("change places");
+            assert_eq!(volume.metadata("/many").expect("is there").links, 1);
+        }
         volume
             .create_dir(format!("/many/{number}"), 0o755)
             .unwrap_or_else(|error| panic!("{error}"));
     }
     assert_eq!(volume.metadata("/many").expect("is there").links, 1);
+    volume.rename("/swapped", "/many/file", Rename::Exchange).expect("change places again");
+    assert_eq!(volume.metadata("/many").expect("is there").links, 1);
     volume.remove_dir("/many/7").expect("goes");
-    volume.rename("/many/8", "/eight", extant_engine::Rename::Replace).expect("goes");
+    volume.rename("/many/8", "/eight", Rename::Replace).expect("goes");
     assert_eq!(volume.metadata("/many").expect("is there").links, 1);
     volume.close().expect("closes");
     judge(&device).unwrap_or_else(|said| panic!("{said}"));
@@ -419,13 +429,42 @@ fn without_its_feature_a_directory_has_a_limit_too() {
     }
     assert_eq!(volume.create_dir("/many/more", 0o755).expect_err("that is all").errno(), EMLINK);
     volume.create_dir("/more", 0o755).expect("elsewhere there is room");
-    let refusal = volume
-        .rename("/more", "/many/more", extant_engine::Rename::Replace)
-        .expect_err("that is all");
+    let refusal = volume.rename("/more", "/many/more", Rename::Replace).expect_err("that is all");
     assert_eq!(refusal.errno(), EMLINK);
-    volume.rename("/many/5", "/many/more", extant_engine::Rename::Replace).expect("nothing more");
+    volume.rename("/many/5", "/many/more", Rename::Replace).expect("nothing more");
+    exchanges_at_the_limit(&volume);
     volume.close().expect("closes");
     judge(&device).unwrap_or_else(|said| panic!("{said}"));
+}
+
+/// Exchanges between `/many`, which has as many links as it may have, and the root.
+fn exchanges_at_the_limit(volume: &Filesystem) {
+    let links = |path: &str| volume.metadata(path).expect("is there").links;
+    let file_type = |path: &str| volume.metadata(path).expect("is there").file_type;
+    make_file(volume, "/many/file").expect("a file");
+    let root = links("/");
+    assert_eq!(links("/many"), LINKS_MAX);
+    // A directory in a file's place would be one more, whichever is named first.
+    for (from, to) in [("/more", "/many/file"), ("/many/file", "/more")] {
+        let refusal = volume.rename(from, to, Rename::Exchange).expect_err("that is all");
+        assert_eq!(refusal.errno(), EMLINK, "{from} and {to}");
+        assert_eq!((links("/many"), links("/")), (LINKS_MAX, root), "{from} and {to}");
+        assert_eq!(file_type("/many/file"), FileType::Regular, "{from} and {to}");
+        assert_eq!(file_type("/more"), FileType::Directory, "{from} and {to}");
+    }
+    // Two directories change nothing, nor do two names of one directory.
+    volume.rename("/more", "/many/7", Rename::Exchange).expect("two directories");
+    volume.rename("/many/8", "/many/file", Rename::Exchange).expect("two names");
+    volume.rename("/many/8", "/many/file", Rename::Exchange).expect("and back");
+    assert_eq!((links("/many"), links("/")), (LINKS_MAX, root));
+    // One that goes makes room for one that comes.
+    make_file(volume, "/file").expect("a file");
+    volume.rename("/many/8", "/file", Rename::Exchange).expect("one less");
+    assert_eq!((links("/many"), links("/")), (LINKS_MAX - 1, root + 1));
+    volume.rename("/more", "/many/file", Rename::Exchange).expect("one more");
+    assert_eq!((links("/many"), links("/")), (LINKS_MAX, root));
+    let refusal = volume.create_dir("/many/last", 0o755).expect_err("that is all");
+    assert_eq!(refusal.errno(), EMLINK);
 }
 
 #[test]
