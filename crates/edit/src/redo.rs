@@ -339,6 +339,24 @@ impl Log {
         Ok(belongs && self.has_uuid(device)? && self.has_pieces(device)?)
     }
 
+    /// Writes the blocks to their places on the device of its volume, makes them durable, and only
+    /// then removes the log.
+    ///
+    /// # Errors
+    /// The device's, and the log is left; the host's.
+    fn apply(&self, path: &Path, device: &dyn BlockDevice) -> Result<()> {
+        let failed = |error: io::Error| Error::host(path, error);
+        self.each(|record| {
+            let (number, _, bytes) = self.parts(record);
+            // tidy: writers because the volume is not open, and its log is durable
+            device.write(number * self.block_size as u64, bytes)
+        })
+        .map_err(failed)?;
+        // tidy: writers because the volume is not open, and its log is durable
+        device.flush().map_err(failed)?;
+        remove(path)
+    }
+
     /// Whether what the change wrote to free blocks is there.
     fn has_pieces(&self, device: &dyn BlockDevice) -> io::Result<bool> {
         let (size, end) = (self.block_size as u64, device.info().bytes);
@@ -406,15 +424,7 @@ pub fn finish(path: &Path, image: &File) -> Result<Finished> {
     if !log.belongs(&device, length).map_err(failed)? {
         return Err(foreign(path));
     }
-    log.each(|record| {
-        let (number, _, bytes) = log.parts(record);
-        // tidy: writers because the volume is not open, and its log is durable
-        device.write(number * log.block_size as u64, bytes)
-    })
-    .map_err(failed)?;
-    // tidy: writers because the volume is not open, and its log is durable
-    device.flush().map_err(failed)?;
-    remove(path)?;
+    log.apply(path, &device)?;
     Ok(Finished::Applied(log.records))
 }
 
@@ -450,4 +460,51 @@ pub fn over(
     };
     log.each(put).map_err(failed)?;
     Ok(Some(Arc::new(overlay)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use extant_block::{Fault, Faulty, MemoryDevice, RealClock};
+    use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+    use extant_testkit::scratch::Scratch;
+
+    const BLOCK_SIZE: u32 = 1024;
+
+    /// A volume, and the log of a change of one block of it.
+    fn volume_and_log(path: &Path) -> Arc<Faulty<MemoryDevice>> {
+        let bytes = 1 << 20;
+        let device = Arc::new(Faulty::new(MemoryDevice::new(RealClock::new(), bytes)));
+        let mut wishes = default_wishes(Profile::Ext2, bytes, Some(BLOCK_SIZE));
+        wishes.blocks = bytes / u64::from(BLOCK_SIZE);
+        let policies = "modern".parse().unwrap();
+        format(Arc::clone(&device) as _, &FormatOptions::new(wishes), &policies).unwrap();
+        let blocks = vec![(1000, Arc::new(vec![7; BLOCK_SIZE as usize]))];
+        let identity = Identity { offset: 0, image_bytes: bytes };
+        let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
+        write(&shared, path, &identity, BLOCK_SIZE, &[], &blocks).unwrap();
+        device
+    }
+
+    /// The host has the blocks in its memory only when a flush fails: the log is still needed.
+    #[test]
+    fn a_flush_that_fails_leaves_the_log() {
+        let folder = Scratch::new("redo-flush");
+        let path = folder.join("log");
+        let device = volume_and_log(&path);
+        let log = Log::open(&path).unwrap().unwrap();
+        assert!(log.belongs(&*device, 1 << 20).unwrap());
+        for fault in [Fault::Flushes, Fault::WritesAfter(0)] {
+            device.repair();
+            device.add(fault.clone());
+            log.apply(&path, &*device).expect_err("it fails");
+            assert!(path.exists(), "{fault:?}: the log is gone, and the blocks may be too");
+        }
+        device.repair();
+        log.apply(&path, &*device).unwrap();
+        assert!(!path.exists());
+        let mut bytes = [0; BLOCK_SIZE as usize];
+        device.read(1000 * u64::from(BLOCK_SIZE), &mut bytes).unwrap();
+        assert_eq!(bytes, [7; BLOCK_SIZE as usize]);
+    }
 }

@@ -1,5 +1,6 @@
 //! What a change writes to: a log of every write and flush, with one flush left out if a test wants
-//! to know whether that is found; and a sparse image on a host that becomes full.
+//! to know whether that is found; a device that has its host looked at when the redo log is there;
+//! and a sparse image on a host that becomes full.
 use extant_block::{BlockDevice, Clock, CrashLog, DeviceInfo, MemoryDevice, Operation, Request};
 use std::collections::BTreeSet;
 use std::io;
@@ -25,6 +26,8 @@ pub struct Recorded {
     skipped: Skipped,
     /// After how many events each flush came, also one that is left out.
     flushes: Mutex<Vec<usize>>,
+    /// Whether the redo log was there at each of them.
+    with_redo: Mutex<Vec<bool>>,
     /// Where a redo log will be; as it was when the first write came after it.
     redo: Option<PathBuf>,
     whole_log: Mutex<WholeLog>,
@@ -32,12 +35,18 @@ pub struct Recorded {
 
 impl Recorded {
     pub fn new(base: MemoryDevice, skipped: Skipped, redo: Option<PathBuf>) -> Recorded {
-        let (flushes, whole_log) = (Mutex::default(), Mutex::new(None));
-        Recorded { log: CrashLog::new(base), skipped, flushes, redo, whole_log }
+        let (flushes, with_redo) = (Mutex::default(), Mutex::default());
+        let (log, whole_log) = (CrashLog::new(base), Mutex::new(None));
+        Recorded { log, skipped, flushes, with_redo, redo, whole_log }
     }
 
     pub fn flush_moments(&self) -> Vec<usize> {
         self.flushes.lock().unwrap().clone()
+    }
+
+    /// Whether the redo log was there at each flush.
+    pub fn flushes_with_redo(&self) -> Vec<bool> {
+        self.with_redo.lock().unwrap().clone()
     }
 
     pub fn whole_log(&self) -> WholeLog {
@@ -58,6 +67,8 @@ impl BlockDevice for Recorded {
             flushes.push(self.log.moments());
             let number = flushes.len();
             drop(flushes);
+            let is_there = self.redo.as_ref().is_some_and(|path| path.exists());
+            self.with_redo.lock().unwrap().push(is_there);
             if self.skipped == Skipped::Flush(number) {
                 return request.complete(Ok(()));
             }
@@ -72,6 +83,49 @@ impl BlockDevice for Recorded {
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.log.read(offset, bytes)
+    }
+}
+
+/// What is done once, before the first write that comes after a file was made.
+pub struct Watched {
+    device: MemoryDevice,
+    file: PathBuf,
+    look: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Watched {
+    pub fn new(
+        device: MemoryDevice,
+        file: PathBuf,
+        look: impl FnOnce() + Send + 'static,
+    ) -> Watched {
+        Watched { device, file, look: Mutex::new(Some(Box::new(look))) }
+    }
+
+    /// Whether that has been done.
+    pub fn has_looked(&self) -> bool {
+        self.look.lock().unwrap().is_none()
+    }
+}
+
+impl BlockDevice for Watched {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.device.clock()
+    }
+    fn submit(&self, request: Request) {
+        if request.operation == Operation::Write && self.file.exists() {
+            let look = self.look.lock().unwrap().take();
+            if let Some(look) = look {
+                look();
+            }
+        }
+        self.device.submit(request);
+    }
+    fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.device.read(offset, bytes)
     }
 }
 

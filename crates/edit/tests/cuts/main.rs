@@ -4,8 +4,10 @@
 //! ```text
 //! volumes   volumes, a change of one, and the tree that is there
 //! devices   what the change writes to: cuts, flushes that are left out, when the log was whole
+//! host      power cuts of the host: its disk has the log before the image, and the image after it
 //! ```
 mod devices;
+mod host;
 mod volumes;
 
 use devices::{Filling, Recorded, Skipped};
@@ -15,6 +17,7 @@ use extant_testkit::command::program;
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
 use extant_testkit::variables::number;
+use sha2::Digest;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
@@ -306,6 +309,69 @@ fn a_cut_with_a_redo_log_leaves_before_or_after() {
         let found = redo_cuts(Kind::EXT2_1K, Skipped::Flush(flush));
         assert!(found[2] > 0, "flush {flush} left out, and no cut shows it: {found:?}");
     }
+}
+
+/// What the log was needed for is durable while it is there, not only soon after.
+#[test]
+fn a_redo_log_goes_when_its_blocks_are_durable() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("edit-order");
+    let log = folder.join("log");
+    let base = Kind::EXT2_1K.make();
+    let recorded = Arc::new(Recorded::new(base, Skipped::None, Some(log.clone())));
+    change(&recorded, Some(&log));
+    let with_log = recorded.flushes_with_redo();
+    assert_eq!(with_log.last(), Some(&true), "the last flush came after the log: {with_log:?}");
+    let loose = recorded.log.cut(recorded.log.moments()).loose();
+    assert_eq!(loose, 0, "writes that no flush has covered when the log is gone");
+}
+
+/// The log with another UUID, and a digest that fits.
+fn with_uuid(log: &[u8], uuid: [u8; 16]) -> Vec<u8> {
+    let mut log = log[..log.len() - 32].to_vec();
+    log[16..32].copy_from_slice(&uuid);
+    let digest = sha2::Sha256::digest(&log);
+    log.extend(digest);
+    log
+}
+
+/// Two volumes may be alike in every block that a log has: made from one image, say.
+#[test]
+fn a_log_of_another_volume_is_refused_though_its_blocks_fit() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("edit-uuid");
+    let base = Kind::EXT2_1K.make();
+    let log = folder.join("log");
+    let recorded = Arc::new(Recorded::new(base.snapshot(), Skipped::None, Some(log.clone())));
+    change(&recorded, Some(&log));
+    let (begun, bytes) = recorded.whole_log().expect("a log was written");
+    let cut = recorded.log.cut(begun).durable(&base).expect("a medium");
+    // A digest of our own is one that fits.
+    let own = with_uuid(&bytes, *bytes[16..].first_chunk().expect("a header"));
+    assert!(own == bytes, "the log is not as its format says");
+    let foreign = with_uuid(&bytes, *b"another volume's");
+    let image = folder.join("redo.img");
+    cut.save(&image).expect("it is saved");
+    let before = std::fs::read(&image).expect("it is read");
+    std::fs::write(&log, &foreign).expect("it is written");
+    let device: Arc<dyn BlockDevice> = Arc::new(cut.snapshot());
+    let read = redo::over(&log, &device, &volumes::identity(&*device)).err();
+    let file = OpenOptions::new().read(true).write(true).open(&image).expect("it opens");
+    let written = redo::finish(&log, &file).err();
+    for error in [read, written] {
+        let why = error.expect("it is refused").to_string();
+        assert!(why.contains("another state"), "{why}");
+    }
+    assert!(log.exists(), "a log that was refused is left");
+    assert!(std::fs::read(&image).expect("it is read") == before, "the image was changed");
+    // The same log of this volume is applied.
+    std::fs::write(&log, &own).expect("it is written");
+    redo::finish(&log, &file).expect("it is applied");
+    assert!(!log.exists());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Volumes, a change that touches all that a change can, and what is there.
-use crate::devices::{Filling, Recorded};
+use crate::devices::{Filling, Recorded, Watched};
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, WallTime};
 use extant_edit::create::{self, Existing, Into, Parents};
 use extant_edit::mode::Mode;
@@ -111,6 +111,15 @@ pub fn change(device: &Arc<Recorded>, redo: Option<&Path>) -> Outcome {
     let change = Change::open(Arc::clone(device) as _, &options).expect("it opens");
     work(&change).expect("it works");
     change.commit().expect("it is committed").outcome
+}
+
+/// The same change of a device that is watched, by a redo log.
+pub fn change_by_redo(device: &Arc<Watched>, redo: &Path) {
+    let redo = Some((redo.to_owned(), identity(&**device)));
+    let options = ChangeOptions { redo, ..ChangeOptions::default() };
+    let change = Change::open(Arc::clone(device) as _, &options).expect("it opens");
+    work(&change).expect("it works");
+    assert_eq!(change.commit().expect("it is committed").outcome, Outcome::RedoLog);
 }
 
 /// Bytes of a file that is more than a log of 1 MiB takes.
