@@ -75,6 +75,7 @@ pub fn exact(
     }
     let (first, journal) = search(template, need, inodes, free, flex)?;
     if free == Room::NONE {
+        let first = least(first, need, inodes, flex);
         return Ok(shorter(first, need, inodes, flex));
     }
     let mut kept = template.clone();
@@ -174,6 +175,19 @@ fn search(
         }
     }
     Err(refusal.unwrap_or(ErrorKind::InvalidArgument("no volume size fits this content").into()))
+}
+
+/// The plan of the fewest blocks below this one that surely hold the tree. The search for it goes
+/// in steps over sizes that no volume can have, and may step over sizes at which less is needed.
+fn least(mut plan: VolumePlan, need: &Need, inodes: InodeWish, flex: FlexGroups) -> VolumePlan {
+    for _ in 0..ROUNDS {
+        let fewer = plan.needed_most.saturating_sub(1);
+        match sized(plan.options.clone(), need, inodes, flex, fewer) {
+            Some(other) if other.end() < plan.end() => plan = other,
+            _ => break,
+        }
+    }
+    plan
 }
 
 /// A plan that ends sooner, where the metadata of a last group reaches far beyond the content: with

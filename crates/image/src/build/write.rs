@@ -71,6 +71,24 @@ struct Fitted {
     built: Built,
 }
 
+impl Fitted {
+    /// Blocks with which it may be tried again; `None` where it has none to spare.
+    fn fewer_blocks(&self) -> Option<u64> {
+        let Built { blocks, free_blocks, block_size, inodes, .. } = self.built;
+        if free_blocks > 0 {
+            return Some(blocks - free_blocks);
+        }
+        let per_group = u64::from(self.plan.blocks_per_group.max(1));
+        let counted = blocks.saturating_sub(u64::from(block_size == 1024));
+        let (groups, before) = (counted.div_ceil(per_group), counted.saturating_sub(1) / per_group);
+        let last = counted - before * per_group;
+        let inode_size = u64::from(self.plan.options.wishes.inode_size);
+        let table = u64::from(inodes) / groups.max(1) * inode_size / u64::from(block_size);
+        // Its two bitmaps and its table.
+        (groups > 1 && last <= table + 2).then_some(blocks - last)
+    }
+}
+
 impl Job<'_> {
     /// Builds the image. `progress` is advanced by bytes of file data that were written.
     ///
@@ -187,21 +205,19 @@ impl Job<'_> {
         }
     }
 
-    /// The same with fewer blocks, where blocks stayed free (there is a bitmap or table at the end)
-    /// and it can be done.
+    /// The same with fewer blocks, where blocks stayed free (there is a bitmap or table at the end),
+    /// or the last group brings no more blocks than it takes for itself, and it can be done.
     fn tightened(&self, purpose: Purpose, mut fitted: Fitted, free: Room) -> Result<Fitted, Error> {
         let ending = Ending::After(Room::NONE);
         let written = fitted.built.blocks;
         for _ in 0..ATTEMPTS {
             // Where data came first, blocks of what was replaced or left out are free.
             let has_arrived = self.sources.arrival().is_some();
-            if free != Room::NONE || fitted.built.free_blocks == 0 || has_arrived {
+            if free != Room::NONE || has_arrived {
                 break;
             }
-            let Ok(plan) = self.sized(&fitted.plan, fitted.built.blocks - fitted.built.free_blocks)
-            else {
-                break;
-            };
+            let Some(fewer) = fitted.fewer_blocks() else { break };
+            let Ok(plan) = self.sized(&fitted.plan, fewer) else { break };
             match self.attempt(&plan, Purpose::Trial, ending)? {
                 Attempt::Built(built) if built.blocks < fitted.built.blocks => {
                     fitted = Fitted { plan, ending, built }
@@ -512,3 +528,6 @@ impl Job<'_> {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests;
