@@ -30,11 +30,11 @@ fn load(root: &Path) -> Vec<File> {
     Vec::new()
 }
 
-fn volume() -> Option<MemoryDevice> {
+fn volume(features: &'static str) -> Option<MemoryDevice> {
     if !is_possible() {
         return None;
     }
-    let wish = Wish { features: "fast_commit", block_size: 1024 };
+    let wish = Wish { features, block_size: 1024 };
     let found = (0..10).map(|_| leave(wish, Shutdown::AtOnce, load)).find(|left| left.is_fast());
     let bytes = fs::read(found.expect("there are fast commits").image).expect("it is read");
     Some(MemoryDevice::from_bytes(SetClock::new(1_800_000_000), &bytes))
@@ -71,7 +71,14 @@ fn recover_whole(device: MemoryDevice) -> Vec<u8> {
 
 #[test]
 fn a_cut_during_recovery_changes_nothing_in_its_result() {
-    let Some(base) = volume() else { return };
+    // Without checksums a copy that is missing in the log is not found out.
+    for features in ["fast_commit", "fast_commit,^metadata_csum"] {
+        let Some(base) = volume(features) else { return };
+        cut_during_recovery(&base);
+    }
+}
+
+fn cut_during_recovery(base: &MemoryDevice) {
     let whole = recover_whole(base.snapshot());
     let logged = Arc::new(CrashLog::new(base.snapshot()));
     recover(&(Arc::clone(&logged) as Arc<dyn BlockDevice>)).expect("it is recovered");
@@ -79,9 +86,9 @@ fn a_cut_during_recovery_changes_nothing_in_its_result() {
     assert!(moments > 20, "{moments} moments of a recovery with fast commits");
     for moment in 0..=moments {
         let cut = logged.cut(moment);
-        let mut images = vec![cut.prefix(&base), cut.durable(&base)];
+        let mut images = vec![cut.prefix(base), cut.durable(base)];
         for seed in 0..2 {
-            images.push(cut.subset(&base, 512, moment as u64 * 2 + seed));
+            images.push(cut.subset(base, 512, moment as u64 * 2 + seed));
         }
         for (number, image) in images.into_iter().enumerate() {
             let device: Arc<dyn BlockDevice> = Arc::new(image.expect("the cut is made"));
@@ -94,7 +101,7 @@ fn a_cut_during_recovery_changes_nothing_in_its_result() {
 
 #[test]
 fn a_device_that_fails_during_recovery_can_be_recovered_again() {
-    let Some(base) = volume() else { return };
+    let Some(base) = volume("fast_commit") else { return };
     let whole = recover_whole(base.snapshot());
     for number in 1.. {
         let faulty = Arc::new(Faulty::new(base.snapshot()));
@@ -113,7 +120,7 @@ fn a_device_that_fails_during_recovery_can_be_recovered_again() {
 
 #[test]
 fn reading_writes_nothing() {
-    let Some(base) = volume() else { return };
+    let Some(base) = volume("fast_commit") else { return };
     let faulty = Arc::new(Faulty::new(base.snapshot()));
     faulty.add(Fault::WritesAfter(0));
     faulty.add(Fault::Flushes);
