@@ -157,7 +157,8 @@ fn what_is_around_a_volume_on_a_device_stays() {
         let shown = image.to_str().unwrap();
         let made = extant_testkit::command::run("losetup", &["-f", "--show", shown]).unwrap();
         let device = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_extant"));
+        let mut command =
+            Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
         let command = command.env_remove("SOURCE_DATE_EPOCH");
         let (code, said) = run(command.args(words).arg(&device).args(size.split_whitespace()));
         let _ = run(Command::new("blockdev").args(["--flushbufs", &device]));

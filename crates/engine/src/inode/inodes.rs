@@ -2,8 +2,8 @@
 //! renames.
 //!
 //! *Invariants*: an inode without a name that is open is in `nameless`, and an orphan. One
-//! whose last name was replaced, and whose old name may still be on disk, is in `replaced`. One that
-//! could not be freed, because a part of it could not be read, is in `unfreed`, and an orphan.
+//! whose last name was replaced, and whose old name may still be on disk, is in `replaced`. One
+//! that could not be freed, because a part of it could not be read, is in `unfreed`, and an orphan.
 //! *Locking*: `renaming` comes before any inode. `nameless`, `replaced` and `unfreed` are short
 //! locks under which no other is taken.
 use crate::error::{ErrorKind, Result};

@@ -128,6 +128,18 @@ pub(crate) fn check_subdirectories(volume: &Volume, parent: &NodeState) -> Resul
     Ok(())
 }
 
+/// Fails for an inode that may have no further name.
+fn check_may_be_linked(state: &NodeState) -> Result<()> {
+    if state.gone || state.inode.links == 0 && !state.may_be_named {
+        return Err(ErrorKind::NotFound.into());
+    }
+    check_not_locked(state)?;
+    if state.inode.links >= LINKS_MAX {
+        return Err(ErrorKind::TooManyLinks.into());
+    }
+    Ok(())
+}
+
 /// Takes a subdirectory, which lost its name or moved, out of the links of a directory.
 pub(crate) fn drop_subdirectory(volume: &Volume, parent: &mut NodeState) {
     if parent.inode.links > 2 {
@@ -381,13 +393,7 @@ impl Inodes {
             return Err(ErrorKind::NotPermitted("a directory cannot have a second name").into());
         }
         let mut state = node.state.write();
-        if state.gone || state.inode.links == 0 && !state.may_be_named {
-            return Err(ErrorKind::NotFound.into());
-        }
-        check_not_locked(&state)?;
-        if state.inode.links >= LINKS_MAX {
-            return Err(ErrorKind::TooManyLinks.into());
-        }
+        check_may_be_linked(&state)?;
         permission::check_project(volume, &parent, &state)?;
         let need = directory::insert_need(volume, &parent, name)?;
         let mut reservation = volume.space.reserve(need)?;

@@ -552,8 +552,8 @@ impl Space {
         Ok(Some(run))
     }
 
-    /// Fails if no group with room for this many blocks has a bitmap that can be read: called before
-    /// the first change of an operation that allocates in the middle of others.
+    /// Fails if no group with room for this many blocks has a bitmap that can be read: called
+    /// before the first change of an operation that allocates in the middle of others.
     ///
     /// # Errors
     /// What reading the first of them meets.

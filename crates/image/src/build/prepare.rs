@@ -27,10 +27,10 @@ use std::sync::atomic::AtomicBool;
 /// asked for has at least [`JOURNAL_BLOCKS_MIN`].
 const JOURNAL_FROM_BLOCKS: u64 = 2048;
 const JOURNAL_BLOCKS_MIN: u32 = 1024;
-/// No volume says that it was written later than this, in seconds since 1970: the beginning of 2025,
-/// before every clock under which this program is run. e2fsck complains of a write in the future,
-/// and of no other time; whether the newest file's time is past, only a clock could say, and then
-/// an image would depend on when it was made.
+/// No volume says that it was written later than this, in seconds since 1970: the beginning of
+/// 2025, before every clock under which this program is run. e2fsck complains of a write in the
+/// future, and of no other time; whether the newest file's time is past, only a clock could say,
+/// and then an image would depend on when it was made.
 const DATED_LATEST: u64 = 1_735_689_600;
 /// Bytes of a block unless something else is asked for: the kernel mounts it everywhere.
 pub const BLOCK_SIZE: u32 = 4096;

@@ -205,8 +205,8 @@ impl Job<'_> {
         }
     }
 
-    /// The same with fewer blocks, where blocks stayed free (there is a bitmap or table at the end),
-    /// or the last group brings no more blocks than it takes for itself, and it can be done.
+    /// The same with fewer blocks, where blocks stayed free (there is a bitmap or table at the
+    /// end), or the last group brings no more blocks than it takes for itself, and it can be done.
     fn tightened(&self, purpose: Purpose, mut fitted: Fitted, free: Room) -> Result<Fitted, Error> {
         let ending = Ending::After(Room::NONE);
         let written = fitted.built.blocks;

@@ -1,8 +1,8 @@
 //! A volume that is filled as it is made: -d, and a label of the root.
 use super::Failure;
 use super::decide::Decision;
+use super::discard::prepare;
 use super::words::{Refusal, Request};
-use super::write::prepare;
 use crate::error::Error;
 use crate::names::{complain, console, one_line};
 use crate::progress::Unit;

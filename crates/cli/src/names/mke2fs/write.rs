@@ -1,7 +1,7 @@
 //! The file or device that a volume is written to: what it holds, how it is opened and filled.
 use super::Failure;
 use super::decide::{self, Decision};
-use super::discard::punch;
+use super::discard::{discards, prepare};
 use super::fill;
 use super::words::{Refusal, Request, scaled};
 use crate::cleanup::PartialFile;
@@ -101,11 +101,6 @@ pub(super) fn volume_bytes(
         .into());
     }
     Ok(bytes)
-}
-
-/// Whether what is there goes before the volume comes.
-fn discards(request: &Request, decision: &Decision) -> bool {
-    decision.extended.discard != Some(false) && !request.keep
 }
 
 /// As mke2fs has it, the inode tables in a file that was there and was emptied count as zeroed, so
@@ -251,28 +246,6 @@ fn new_file(path: &Path) -> Result<PartialFile, Error> {
             Err(Error::io(path.display(), &error))
         }
     }
-}
-
-/// Makes a file long enough, and discards what it held where the volume is to be, unless that is to
-/// stay. What it holds before the volume and after it stays.
-pub(super) fn prepare(
-    request: &Request,
-    decision: &Decision,
-    target: &Target,
-    end: u64,
-) -> Result<Contents, Failure> {
-    if target.device_bytes.is_some() {
-        return Ok(Contents::Unknown);
-    }
-    let failed = |error: io::Error| target.write_error(&error);
-    let offset = decision.extended.offset;
-    let length = target.file.metadata().map_err(failed)?.len();
-    let held = length.min(end).saturating_sub(offset);
-    let is_empty = held == 0 || (discards(request, decision) && punch(&target.file, offset, held));
-    if length < end {
-        target.file.set_len(end).map_err(failed)?;
-    }
-    Ok(if is_empty { Contents::Zeros } else { Contents::Unknown })
 }
 
 fn format(

@@ -447,8 +447,8 @@ pub(crate) fn set_size_locked(
     })
 }
 
-/// Removes what comes after `size`, and takes the inode off the list of orphans. Where a part cannot
-/// be read, the inode stays there, stored with its new size: then the cut is unfinished.
+/// Removes what comes after `size`, and takes the inode off the list of orphans. Where a part
+/// cannot be read, the inode stays there, stored with its new size: then the cut is unfinished.
 ///
 /// # Errors
 /// `Corrupt` for the map; what the device returns.

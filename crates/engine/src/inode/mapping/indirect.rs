@@ -427,8 +427,8 @@ impl Removal<'_, '_> {
         Ok(())
     }
 
-    /// Fails if a data block cannot be freed. Looks at its bitmap where that may be another one than
-    /// that of the block before it: the others are looked at when all of them are freed.
+    /// Fails if a data block cannot be freed. Looks at its bitmap where that may be another one
+    /// than that of the block before it: the others are looked at when all of them are freed.
     fn check_data(&mut self, node: &NodeState, block: BlockNo) -> Result<()> {
         let volume = self.operation.volume();
         let group = |block| volume.store.superblock.group_of_block(block);

@@ -70,7 +70,7 @@ fn assert_smallest(folder: &Path, kind: &Kind, blocks: u64, files: u64) -> Built
     let image = folder.join("x.img");
     let file =
         File::options().read(true).write(true).create(true).truncate(true).open(&image).unwrap();
-    let destination = Destination { file: &file, name: "x.img".into(), device_bytes: None };
+    let destination = Destination { file: &file, name: "x.img".into(), place: Place::Whole };
     let job = Job::new(&collected, &kind.options(), &destination).unwrap();
     let plan = job.plan_exact(Room::NONE).unwrap();
     let fitted = job.fit(Purpose::Trial, plan, Room::NONE).unwrap();
