@@ -117,7 +117,10 @@ pub use name::directory::cookie::Entry;
 pub use name::namespace::LINKS_MAX;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
-pub use recovery::{OrphanCounts, Orphans, Recovered, RecoveryReport, recover, recovered};
+pub use recovery::{
+    OrphanCounts, Orphans, Recovered, RecoveryReport, free_orphans, recover, recovered,
+    without_orphans,
+};
 pub use store::journal::JournalCounts;
 pub use store::superblock::read_superblock;
 pub use store::{Access, DataKeeping, Options, cache_for_blocks};

@@ -19,6 +19,10 @@ pub enum Error {
     JournalDevice,
     /// The volume says that it has a journal, and not where.
     Missing,
+    /// The volume has a journal in an inode, and names another device for it too.
+    Two,
+    /// The volume asks for recovery, and has no journal.
+    NoJournal,
     /// The journal's inode cannot be that of a journal.
     Inode {
         /// Its number.
@@ -68,6 +72,13 @@ impl fmt::Display for Error {
             }
             Error::JournalDevice => f.write_str("this is the journal of another volume"),
             Error::Missing => f.write_str("the superblock names no inode of a journal"),
+            Error::Two => f.write_str(
+                "the superblock names a journal in an inode and one on another device: which one \
+                 is right is not known",
+            ),
+            Error::NoJournal => {
+                f.write_str("the superblock asks for recovery, but the volume has no journal")
+            }
             Error::Inode { ino, reason } => write!(f, "journal: inode {} {reason}", ino.0),
             Error::Map { block, reason } => write!(f, "journal: block {block} is {reason}"),
             Error::Log(fault) => fault.fmt(f),

@@ -37,7 +37,7 @@ mod scan;
 pub mod transaction;
 
 pub use error::Error;
-pub use locate::{Journal, MapSource, State};
+pub use locate::{Journal, MapSource, State, check_place};
 pub use recover::{Found, MEMORY_BYTES_MAX, Outcome, Recovery, Report, apply, overlay};
 pub use scan::{End, Replayed, Scan, Transaction};
 

@@ -76,9 +76,7 @@ impl Journal {
             return Ok(None);
         }
         if volume.journal_inode == 0 {
-            let is_external = volume.journal_device() != 0 || volume.journal_uuid() != [0; 16];
-            let uuid = volume.journal_uuid();
-            return Err(if is_external { Error::External(uuid) } else { Error::Missing });
+            check_place(&volume)?;
         }
         let ino = Ino(volume.journal_inode);
         let inode = match map {
@@ -165,6 +163,21 @@ impl Journal {
     /// First byte of a block of the journal on the device.
     pub(crate) fn offset(&self, block: u32) -> u64 {
         self.place(block..block + 1).start.0 * u64::from(self.volume.block_size())
+    }
+}
+
+/// Fails if the journal of a volume that has one is not in an inode of it, by its superblock.
+///
+/// # Errors
+/// `External`, `Missing`, or `Two` where the superblock names an inode and a device.
+pub fn check_place(volume: &Superblock) -> Result<(), Error> {
+    let uuid = volume.journal_uuid();
+    let is_external = volume.journal_device() != 0 || uuid != [0; 16];
+    match (volume.has(Feature::HAS_JOURNAL), volume.journal_inode, is_external) {
+        (false, _, _) | (true, 1.., false) => Ok(()),
+        (true, 1.., true) => Err(Error::Two),
+        (true, 0, true) => Err(Error::External(uuid)),
+        (true, 0, false) => Err(Error::Missing),
     }
 }
 

@@ -245,8 +245,9 @@ impl Recovery {
     }
 
     /// Empties the log, after its copies are durable in their places, and clears `needs_recovery`.
-    /// An error that is noted in the journal becomes the flag of errors of the volume first. Each
-    /// step is durable before the next.
+    /// An error that is noted in the journal becomes the flag of errors of the volume first, and so
+    /// does damage that cut the log: what it held is lost, and the next check has to look at all.
+    /// Each step is durable before the next.
     ///
     /// # Errors
     /// Those of the device; a superblock that replay has destroyed.
@@ -258,7 +259,7 @@ impl Recovery {
         // Replay may have changed it: it is read again.
         let mut volume = locate::read_volume(device)?;
         let mut superblock = *self.journal.superblock();
-        if superblock.error != 0 {
+        if superblock.error != 0 || matches!(self.scan.end, End::Damaged { .. }) {
             volume.state |= state::ERRORS;
             store_volume(device, &volume)?;
         }

@@ -13,7 +13,8 @@
 //! full commits       overlay                          in their places, then durable
 //! fast commits       the engine, on the overlay       the engine, on an overlay; its blocks are
 //!                                                     one more full commit, which is replayed
-//! orphans            the engine, on the overlay       operations of the volume that is open
+//! orphans            the engine, on the overlay       operations of the volume that is open, each
+//!                                                     a transaction of its journal
 //! ```
 //!
 //! That full commit is written so that the fast commits are found as long as it is not durable:
@@ -96,12 +97,12 @@ pub fn recovered(device: Arc<dyn BlockDevice>, orphans: Orphans) -> Result<Recov
         journal.outcome = Outcome::Replayed;
     }
     let mut finished = None;
-    if orphans == Orphans::Finish {
-        let over = Arc::new(overlay(&device, &recovery));
-        // Damaged ones hinder no reader.
-        if let Ok(counts) = finish_orphans(Arc::clone(&over) as Arc<dyn BlockDevice>) {
-            (device, finished) = (over, Some(counts));
-        }
+    // Damaged ones hinder no reader.
+    if orphans == Orphans::Finish
+        && let Ok(without) = without_orphans(&device)
+    {
+        let (over, counts) = without.unwrap_or((device, OrphanCounts::default()));
+        (device, finished) = (over, Some(counts));
     }
     Ok(Recovered { device, report: Some(RecoveryReport { journal, orphans: finished }) })
 }
@@ -148,6 +149,58 @@ pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
     Ok(Some(report))
 }
 
+/// The volume on a device, whose journal was replayed, as it is once its orphans are freed or cut
+/// to their size, and how many those were; `None` if none wait. Nothing is written; what changes is
+/// kept in memory.
+///
+/// # Errors
+/// `Corrupt` for a list or file of orphans that is damaged, or metadata that they need; `NotExt`,
+/// `Unsupported`, `NeedsRecovery`; what the device returns.
+pub fn without_orphans(
+    device: &Arc<dyn BlockDevice>,
+) -> Result<Option<(Arc<dyn BlockDevice>, OrphanCounts)>> {
+    // Who opens the volume says what is wrong with its superblock.
+    let Some(superblock) = read_any(&**device).ok().filter(has_orphans) else { return Ok(None) };
+    let block_size = superblock.block_size();
+    let over = Arc::new(Overlay::new(Arc::clone(device), block_size, MEMORY_BYTES_MAX));
+    let counts = finish_orphans(Arc::clone(&over) as Arc<dyn BlockDevice>)?;
+    Ok(Some((over, counts)))
+}
+
+/// Frees the orphans of the volume on a device, whose journal was replayed, or cuts them to their
+/// size, each by a transaction of the journal if there is one. Returns how many there were; `None`
+/// if none wait: then nothing is written.
+///
+/// Interrupted at any write, by a cut or by an error, it can be begun again after [`recover`].
+///
+/// # Errors
+/// As [`without_orphans`], before anything was written; a journal that is damaged or on another
+/// device; what the device returns.
+pub fn free_orphans(device: &Arc<dyn BlockDevice>) -> Result<Option<OrphanCounts>> {
+    if !has_orphans(&read_any(&**device)?) {
+        return Ok(None);
+    }
+    let options = Options { policies: modern()?, ..unjournalled()? };
+    check_orphans(device, &options)?;
+    let core = Core::open(Arc::clone(device), &options, None)?;
+    let counts = orphans::finish(&core.inodes)?;
+    core.close()?;
+    Ok(Some(counts))
+}
+
+/// Whether a volume says that orphans wait.
+fn has_orphans(superblock: &Superblock) -> bool {
+    superblock.last_orphan != 0 || superblock.has(Feature::ORPHAN_PRESENT)
+}
+
+/// The superblock, whatever features the volume has: orphans of a volume that is not supported are
+/// not for the engine, but one without orphans needs none of it.
+fn read_any(device: &dyn BlockDevice) -> Result<Superblock> {
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
+    Ok(Superblock::parse_any(&bytes)?)
+}
+
 /// Opens a volume, recovered. `shared` as in [`Core::open`].
 ///
 /// # Errors
@@ -184,7 +237,8 @@ fn find(device: &Arc<dyn BlockDevice>, memory_bytes: u64) -> Result<Option<Box<R
     match (found, superblock) {
         (Ok(Found::Recovery(recovery)), _) => Ok(Some(recovery)),
         (_, Err(error)) => Err(error),
-        (Ok(Found::Nothing(_)), Ok(_)) => Ok(None),
+        // It asks for recovery, so there would be something if it had a journal.
+        (Ok(Found::Nothing(_)), Ok(_)) => Err(extant_journal::Error::NoJournal.into()),
         (Err(error), Ok(_)) => Err(error.into()),
     }
 }
@@ -195,10 +249,14 @@ fn overlay(device: &Arc<dyn BlockDevice>, recovery: &Recovery) -> Overlay {
     Overlay::new(Arc::clone(device), block_size, MEMORY_BYTES_MAX)
 }
 
+fn modern() -> Result<Policies> {
+    let unknown = |_| ErrorKind::InvalidArgument("there is no preset of this name");
+    Ok("modern".parse().map_err(unknown)?)
+}
+
 /// How a volume is opened on an overlay: nothing there has to survive a power cut.
 fn unjournalled() -> Result<Options> {
-    let unknown = |_| ErrorKind::InvalidArgument("there is no preset of this name");
-    let mut policies: Policies = "modern".parse().map_err(unknown)?;
+    let mut policies = modern()?;
     policies.journal = Journal::None;
     policies.data_order = DataOrder::Unordered;
     policies.mount = Mount::Async;
@@ -229,7 +287,7 @@ fn finish_orphans(device: Arc<dyn BlockDevice>) -> Result<OrphanCounts> {
 /// Fails if the orphans of a volume are damaged, before it is changed in any way.
 fn check_orphans(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<()> {
     let superblock = read_superblock(&**device)?;
-    if superblock.last_orphan == 0 && !superblock.has(Feature::ORPHAN_PRESENT) {
+    if !has_orphans(&superblock) {
         return Ok(());
     }
     let options = Options { access: Access::ReadOnly, ..options.clone() };

@@ -188,6 +188,10 @@ impl Store {
         }
         let barrier = Barrier::new(&device, &latch, options.policies.flushes);
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
+        if writable {
+            // What is written past a journal that is elsewhere is undone by its next replay.
+            extant_journal::check_place(&superblock).map_err(ErrorKind::Journal)?;
+        }
         let may_journal = writable
             && superblock.has(Feature::HAS_JOURNAL)
             && options.policies.journal != Journal::None;

@@ -1,10 +1,10 @@
 //! A recovery that is itself interrupted, by a cut or by a device that fails, can be done again
 //! with the same result; and reading writes nothing.
-use crate::kernel::{Shutdown, Wish, is_possible, leave};
+use crate::kernel::{Shutdown, Wish, is_possible, judge, leave};
 use crate::options;
 use crate::volume::SetClock;
 use extant_block::{BlockDevice, CrashLog, Fault, Faulty, MemoryDevice};
-use extant_engine::{Access, Filesystem, recover};
+use extant_engine::{Access, Filesystem, OrphanCounts, free_orphans, recover};
 use extant_journal::{Journal, MapSource};
 use std::fs::{self, File};
 use std::path::Path;
@@ -131,4 +131,51 @@ fn reading_writes_nothing() {
     assert!(filesystem.metadata("/b").is_err(), "it was unlinked in a fast commit");
     drop(filesystem);
     assert!(bytes_of(faulty.device()) == bytes_of(&base), "it was changed");
+}
+
+/// Files that are open and have no name, more than the log holds at once.
+fn hold(root: &Path) -> Vec<File> {
+    let names: Vec<_> = (0..12).map(|at| root.join(format!("held{at}"))).collect();
+    let held = names.iter().zip(1..).map(|(name, at)| {
+        fs::write(name, vec![7; 40_000 * at]).unwrap();
+        File::open(name).unwrap()
+    });
+    let held = held.collect();
+    rustix::fs::sync();
+    names.iter().for_each(|name| fs::remove_file(name).unwrap());
+    rustix::fs::sync();
+    held
+}
+
+#[test]
+fn orphans_are_freed_again_after_a_cut_at_any_moment() {
+    if !is_possible() {
+        return;
+    }
+    let folder = extant_testkit::scratch::Scratch::new("recovery-cuts");
+    let file = folder.join("cut.img");
+    for features in ["^orphan_file", "orphan_file"] {
+        let left = leave(Wish { features, block_size: 1024 }, Shutdown::LogWritten, hold);
+        let bytes = fs::read(&left.image).expect("it is read");
+        let base = MemoryDevice::from_bytes(SetClock::new(1_700_000_000), &bytes);
+        let replayed = Arc::new(base);
+        recover(&(Arc::clone(&replayed) as Arc<dyn BlockDevice>)).expect("it is recovered");
+        let base = replayed.snapshot();
+        let logged = Arc::new(CrashLog::new(base.snapshot()));
+        let counts = free_orphans(&(Arc::clone(&logged) as Arc<dyn BlockDevice>)).expect("freed");
+        assert_eq!(counts, Some(OrphanCounts { freed: 12, truncated: 0 }), "{features}");
+        let moments = logged.moments();
+        assert!(moments > 10, "{features}: {moments} moments");
+        for moment in (0..=moments).step_by(moments.div_ceil(40)) {
+            let cut = logged.cut(moment);
+            for image in [cut.durable(&base), cut.subset(&base, 512, moment as u64)] {
+                let device: Arc<dyn BlockDevice> = Arc::new(image.expect("the cut is made"));
+                let what = format!("{features}, moment {moment} of {moments}");
+                recover(&device).unwrap_or_else(|error| panic!("{what}: {error}"));
+                free_orphans(&device).unwrap_or_else(|error| panic!("{what}: {error}"));
+                fs::write(&file, bytes_of(&*device)).expect("written");
+                judge(&file, &what);
+            }
+        }
+    }
 }
