@@ -62,8 +62,8 @@ mod text;
 mod volume;
 
 pub use check::{
-    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, Progress, ReadOrder, Repair,
-    Rule, Severity, Summary, check,
+    CODES, CheckOptions, CheckReport, Code, FirstLook, Listener, Pass, Problem, Progress,
+    ReadOrder, Repair, Rule, Severity, Summary, Trust, check, check_volume,
 };
 pub use date::Date;
 pub use error::Error;

@@ -169,6 +169,9 @@ codes! {
         "the checksum of the superblock of the journal in inode {ino} is wrong", RecreateJournal;
     JournalError, "journal-error", Volume, Advice,
         "the journal in inode {ino} has recorded the error {found}", RecoverJournal;
+    JournalCut, "journal-cut", Volume, Error,
+        "the log of the journal is damaged: transaction {found} and all after it were left \
+         out", RecoverJournal;
     OrphansWait, "orphans-wait", Volume, Advice,
         "{found} deleted inodes wait on the list of orphans to be freed", RecoverJournal;
     OrphanDeleted, "orphan-deleted", Volume, Error,

@@ -4,6 +4,7 @@
 //! passes     what is judged, pass by pass: volume, inodes, duplicates, directories,
 //!            connectivity, links, bitmaps, quota
 //! maps       maps of files, for passes 1 and 1b: how they are walked, and what is claimed
+//! first      what a volume says of itself, alone
 //! reader     blocks in the order of the disk, many at a time
 //! facts      what the passes share and hand on
 //! work       threads over pieces of work         progress   how far they are
@@ -17,6 +18,7 @@
 //! same whatever the number of threads.
 mod codes;
 mod facts;
+mod first;
 mod maps;
 mod options;
 mod passes;
@@ -29,6 +31,7 @@ mod sink;
 mod work;
 
 pub use codes::{CODES, Code, Rule};
+pub use first::{FirstLook, Trust, check_volume};
 pub use options::{CheckOptions, ReadOrder};
 pub use problem::Problem;
 pub use progress::{Listener, Progress};

@@ -60,6 +60,21 @@ impl CheckReport {
         }
     }
 
+    /// Adds a problem that was found by whoever prepared the volume for the check: by recovery. The
+    /// exit code becomes that of the worst problem.
+    pub fn add(&mut self, problem: Problem) {
+        let rule = problem.rule();
+        self.exit_code = match (rule.severity, self.exit_code) {
+            (Severity::Error, 0) => 4,
+            (Severity::Stopping, 0 | 4) => 12,
+            (Severity::Fatal, _) => 8,
+            (_, code) => code,
+        };
+        *self.counts.entry(rule.name).or_default() += 1;
+        let at = self.problems.partition_point(|other| *other < problem);
+        self.problems.insert(at, problem);
+    }
+
     /// As e2fsck: 0 nothing is wrong (advice apart), 4 there are problems, 8 nothing could be
     /// checked, 12 there are problems and what depends on them could not be judged.
     pub fn exit_code(&self) -> u8 {

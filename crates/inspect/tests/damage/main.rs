@@ -32,7 +32,7 @@ const DIFFERENT: &[(&str, &str)] = &[
 ];
 
 /// Codes that take a volume of terabytes: crates/cli/tests/claims has their cases.
-const ELSEWHERE: [&str; 2] = ["too-many-groups", "directories-too-big"];
+const ELSEWHERE: [&str; 3] = ["too-many-groups", "directories-too-big", "journal-cut"];
 
 #[test]
 fn every_damage_is_reported_exactly() {

@@ -16,7 +16,7 @@
 mod attributes;
 mod judge;
 mod leftover;
-mod resize;
+pub(crate) mod resize;
 mod special;
 mod subject;
 mod tables;
