@@ -2,7 +2,9 @@
 use crate::console::Console;
 use crate::target;
 use extant_block::BlockDevice;
-use extant_engine::{ErrorKind, Orphans, read_superblock, recovered};
+use extant_engine::{
+    ErrorKind, OrphanCounts, Orphans, read_superblock, recovered, without_orphans,
+};
 use extant_format::superblock::{Feature, Superblock};
 use extant_journal::{End, MEMORY_BYTES_MAX, Outcome, Report};
 use serde::Serialize;
@@ -30,21 +32,74 @@ pub fn in_use(
     Ok(recovered.device)
 }
 
+/// A volume for programs that judge it.
+pub struct Judged {
+    /// After replay, where that is possible; else as it is. Its orphans wait.
+    pub device: Arc<dyn BlockDevice>,
+    /// The transaction from which on the log is damaged, so that it was left out with all after it.
+    pub cut_at: Option<u64>,
+}
+
+impl Judged {
+    /// A volume after its journal was replayed, if it had to be.
+    pub fn after(device: Arc<dyn BlockDevice>, report: Option<&Report>) -> Judged {
+        let cut_at = match report.map(|report| &report.end) {
+            Some(End::Damaged { sequence, .. }) => Some(sequence.0.into()),
+            _ => None,
+        };
+        Judged { device, cut_at }
+    }
+
+    /// The same without the orphans that wait, and how many those are. `None` if none wait, where
+    /// they cannot be freed, which is said, and where it is mounted.
+    pub fn without_orphans(
+        self,
+        image: &Path,
+        console: &Console,
+    ) -> (Judged, Option<OrphanCounts>) {
+        if target::mount(image).is_some() {
+            return (self, None);
+        }
+        match without_orphans(&self.device) {
+            Ok(Some((device, counts))) => (Judged { device, ..self }, Some(counts)),
+            Ok(None) => (self, None),
+            Err(error) => {
+                let orphans = orphans_left(image, &error);
+                console.warn(&orphans);
+                (self, None)
+            }
+        }
+    }
+}
+
+/// "3 deleted inodes freed, 1 file cut to its size"; `None` of no orphans.
+pub fn orphans_finished(counts: OrphanCounts) -> Option<String> {
+    let freed = format!("{} freed", counted(counts.freed, "deleted inode"));
+    let cut = format!("{} cut to its size", counted(counts.truncated, "file"));
+    match (counts.freed, counts.truncated) {
+        (0, 0) => None,
+        (_, 0) => Some(freed),
+        (0, _) => Some(cut),
+        _ => Some(format!("{freed}, {cut}")),
+    }
+}
+
+/// What is said where orphans cannot be freed.
+pub fn orphans_left(image: &Path, error: &extant_engine::Error) -> String {
+    format!("{}: its orphans cannot be freed: {}", image.display(), error.kind)
+}
+
 /// The volume as programs that judge it see it: after replay, where that is possible; else as it
 /// is, which is said. One that is mounted is left as it is.
-pub fn judged(
-    image: &Path,
-    device: Arc<dyn BlockDevice>,
-    console: &Console,
-) -> Arc<dyn BlockDevice> {
+pub fn judged(image: &Path, device: Arc<dyn BlockDevice>, console: &Console) -> Judged {
+    let as_it_is = |device| Judged { device, cut_at: None };
     if target::mount(image).is_some() {
-        return device;
+        return as_it_is(device);
     }
     if let Ok(recovered) = recovered(Arc::clone(&device), Orphans::Leave) {
-        if let Some(report) = &recovered.report {
-            say(image, &report.journal, console);
-        }
-        return recovered.device;
+        let Some(report) = &recovered.report else { return as_it_is(recovered.device) };
+        say(image, &report.journal, console);
+        return Judged::after(recovered.device, Some(&report.journal));
     }
     // Features that the engine does not support, or fast commits that are damaged: full commits are
     // replayed without it.
@@ -56,13 +111,13 @@ pub fn judged(
                 let count = counted(report.fast_commits.into(), "fast commit");
                 console.warn(&format!("{shown}: {count} could not be replayed"));
             }
-            overlay
+            Judged::after(overlay, Some(&report))
         }
         // Who opens the volume says what is wrong with it.
-        Err(extant_journal::Error::Volume(_)) => device,
+        Err(extant_journal::Error::Volume(_)) => as_it_is(device),
         Err(error) => {
             console.warn(&format!("{}: is not replayed: {error}", image.display()));
-            device
+            as_it_is(device)
         }
     }
 }
@@ -78,10 +133,21 @@ fn say(image: &Path, report: &Report, console: &Console) {
         _ => String::new(),
     };
     let held = held(report);
-    console.warn(&format!(
+    let said = format!(
         "{}: its journal was replayed in memory: {held}; nothing is written{end}",
         image.display()
-    ));
+    );
+    match is_short {
+        // What was lost is said to who wants to hear nothing, too.
+        true => console.skipped(&said),
+        false => console.warn(&said),
+    }
+}
+
+/// What is said of a log that damage cuts; `None` of another.
+pub fn cut(image: &Path, report: &Report) -> Option<String> {
+    let end = matches!(report.end, End::Damaged { .. }).then(|| end(report)).flatten()?;
+    Some(format!("{}: the log of its journal is damaged: {end}", image.display()))
 }
 
 /// What a journal held: "3 transactions (2 to 4), 158 blocks".

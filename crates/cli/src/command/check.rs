@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Nothing is written, and nothing has to be mounted: it is `e2fsck -fn`, in parallel and in the
 /// order of the disk. Each problem is one line; what is only advice does not change the exit code.
 /// An image that is mounted and written meanwhile looks damaged. A volume whose journal holds
-/// changes is judged as it is after replay, which is done in memory.
+/// changes, or where inodes that were deleted while they were open wait to be freed, is judged as it
+/// is after replay and without them, which is done in memory; a log that damage cuts is a problem.
 ///
 /// Exit codes are those of fsck: 0 clean; 4 problems were found, and left; 8 it could not be
 /// checked (not a file system, or it cannot be read); 12 problems were found that hide others; 16
@@ -71,14 +72,23 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let device = image::device_shown(image, arguments.place.offset_bytes(), console)?;
     image::warn_if_mounted(image, console);
-    let device = recovery::judged(image, device, console);
+    let judged = recovery::judged(image, device, console);
+    let (judged, orphans) = judged.without_orphans(image, console);
+    let device = judged.device;
     let options = CheckOptions {
         read_order: arguments.plan,
         threads: arguments.threads.unwrap_or_else(machine_threads),
         progress: Some(listener(console)),
     };
     let report = extant_inspect::check(Arc::clone(&device), &options);
-    let report = report.map_err(|error| Error::new(format!("{}: {error}", image.display())))?;
+    let mut report = report.map_err(|error| Error::new(format!("{}: {error}", image.display())))?;
+    if let Some(sequence) = judged.cut_at {
+        report.add(Problem::new(Code::JournalCut).found(sequence));
+    }
+    let waiting = orphans.map_or(0, |orphans| orphans.freed + orphans.truncated);
+    if waiting > 0 {
+        report.add(Problem::new(Code::OrphansWait).found(waiting));
+    }
     let is_no_volume = |problem: &Problem| problem.rule().code == Code::SuperblockUnusable;
     if report.exit_code() == 8 && report.problems.iter().all(is_no_volume) {
         // Partitions, an archive, an empty disk: better words than "no superblock" exist.

@@ -113,7 +113,7 @@ fn open(arguments: &Arguments, console: &Console) -> Result<Shown, Error> {
         Ok(Found::Nothing(_)) | Err(_) => None,
     };
     let (features, journal) = (info.features, info.journal);
-    let volume = open_on(arguments, &recovery::judged(image, device, console))?;
+    let volume = open_on(arguments, &recovery::judged(image, device, console).device)?;
     info = VolumeInfo { features, journal, ..volume.info() };
     Ok(Shown { volume, info, waiting })
 }

@@ -6,7 +6,7 @@ use crate::image::{self, ImageArguments};
 use crate::recovery::{self, Record, counted};
 use crate::target::Target;
 use extant_block::{BlockDevice, FileDevice, RealClock};
-use extant_engine::{Orphans, recover, recovered};
+use extant_engine::{OrphanCounts, Orphans, free_orphans, recover, recovered, without_orphans};
 use extant_journal::{End, Found, MapSource, Outcome, Recovery, Report};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -18,18 +18,20 @@ use std::sync::Arc;
 /// As `e2fsck -E journal_only`. Transactions that are whole are replayed, in order, up to the first
 /// one that is not; a journal that is damaged ends before the damage, which is said. Nothing is
 /// written when the journal names blocks that are not the volume's. What is interrupted can be
-/// begun again. Files that were deleted while they were open are freed when the volume is next
-/// opened to be written, or mounted.
+/// begun again. Then files that were deleted while they were open are freed, and files whose
+/// truncation had begun are cut to their size, as a mount does it; --journal-only leaves them.
 ///
 /// Other commands that only read (ls, cat, stat, tar, info, layout, check) do the same in memory,
 /// and leave the image as it is.
 ///
 /// Exit codes: 0 replayed, or there was nothing to replay; 1 failed: it is no volume, it is in use,
-/// or its journal cannot be; 2 wrong usage.
+/// its journal or its list of orphans cannot be, or the journal was replayed up to damage, and what
+/// followed is lost (the volume then asks for a check); 2 wrong usage.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant replay disk.img
   extant replay --dry-run disk.img      say what would be replayed, write nothing
+  extant replay --journal-only disk.img what the journal holds, and nothing else
   extant replay --json disk.img | jq .transactions
   extant replay --offset 1M whole-disk.img && extant check --offset 1M whole-disk.img")]
 pub struct Arguments {
@@ -39,6 +41,9 @@ pub struct Arguments {
     /// Only say what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+    /// Leave the files that wait to be freed or cut
+    #[arg(long)]
+    pub journal_only: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub place: ImageArguments,
@@ -51,6 +56,14 @@ struct Document {
     dry_run: bool,
     #[serde(flatten)]
     record: Record,
+    /// What became of orphans; `null` with --journal-only, or where none waited.
+    orphans: Option<OrphansRecord>,
+}
+
+#[derive(Serialize)]
+struct OrphansRecord {
+    freed: u64,
+    truncated: u64,
 }
 
 /// Replays it, and says what that was.
@@ -70,36 +83,67 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         extant_engine::ErrorKind::NotExt => image::not_ext(image, &*opened, offset),
         _ => image::failure(image, error),
     };
-    let report = match target {
+    let (report, orphans) = match &target {
         None => {
             let recovered = recovered(Arc::clone(&opened), Orphans::Leave).map_err(failed)?;
-            recovered.report.map(|report| report.journal)
+            let orphans = || without_orphans(&recovered.device);
+            let orphans = waiting(&arguments, || Ok(orphans()?.map(|(_, counts)| counts)));
+            (recovered.report.map(|report| report.journal), orphans)
         }
-        Some(target) => {
+        Some(_) => {
             let report = recover(&opened).map_err(failed)?;
-            target.finish()?;
-            report
+            (report, waiting(&arguments, || free_orphans(&opened)))
         }
     };
+    if let Some(target) = target {
+        target.finish()?;
+    }
     let report = match report {
         Some(report) => report,
         None => nothing(&arguments, &opened)?,
     };
-    if matches!(report.end, End::Damaged { .. }) {
-        let end = recovery::end(&report).unwrap_or_default();
-        console.warn(&format!("{}: {end}", image.display()));
+    let cut = recovery::cut(image, &report);
+    cut.iter().for_each(|cut| console.skipped(cut));
+    let counts = orphans.as_ref().ok().copied().flatten();
+    print(&arguments, &report, counts, console)?;
+    if let Err(error) = orphans {
+        return Err(Error::new(recovery::orphans_left(image, &error))
+            .hint("e2fsck -f lists and mends them; --journal-only leaves them"));
     }
+    Ok(if cut.is_some() { Exit::Incomplete } else { Exit::Complete })
+}
+
+/// What becomes of orphans, unless they are to be left.
+fn waiting(
+    arguments: &Arguments,
+    finish: impl FnOnce() -> Result<Option<OrphanCounts>, extant_engine::Error>,
+) -> Result<Option<OrphanCounts>, extant_engine::Error> {
+    if arguments.journal_only { Ok(None) } else { finish() }
+}
+
+fn print(
+    arguments: &Arguments,
+    report: &Report,
+    orphans: Option<OrphanCounts>,
+    console: &Console,
+) -> Result<(), Error> {
+    let image = &arguments.image;
     if console.is_json() {
         console.print_json(&Document {
             schema: "extant-replay/1",
             image: image.display().to_string(),
             dry_run: arguments.dry_run,
-            record: recovery::record(&report),
-        })?;
+            record: recovery::record(report),
+            orphans: orphans
+                .map(|OrphanCounts { freed, truncated }| OrphansRecord { freed, truncated }),
+        })
     } else {
-        console.print(&format!("{}: {}\n", image.display(), sentence(&arguments, &report)))?;
+        let would = if arguments.dry_run { "would have " } else { "" };
+        let orphans = orphans.and_then(recovery::orphans_finished);
+        let orphans = orphans.map(|orphans| format!("; {would}{orphans}")).unwrap_or_default();
+        let sentence = sentence(arguments, report);
+        console.print(&format!("{}: {sentence}{orphans}\n", image.display()))
     }
-    Ok(Exit::Complete)
 }
 
 /// The image, to be written where it is.

@@ -10,6 +10,7 @@ use extant_block::{BlockDevice, Clock, FileDevice, Overlay, RealClock, WallTime}
 use extant_edit::redo::{self, Identity};
 use extant_edit::{Change, ChangeOptions, OnErrors};
 use extant_engine::{ErrorKind, Orphans, recover, recovered};
+use extant_journal::Report;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,9 +54,8 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
         ErrorKind::NotExt => image::not_ext(image, &*device, offset),
         _ => image::failure(image, error),
     })?;
-    if let Some(report) = report.filter(|report| report.transactions > 0) {
-        let held = recovery::held(&report);
-        console.warn(&format!("{}: its journal was replayed: {held}", image.display()));
+    if let Some(report) = report {
+        say_replayed(image, &report, console);
     }
     let beside = target.device_bytes.is_none().then(|| redo::path_of(&target.path)).flatten();
     let log = arguments.log.clone().or(beside);
@@ -95,11 +95,24 @@ pub fn open_dry(
         ErrorKind::NotExt => image::not_ext(image, &*device, offset),
         _ => image::failure(image, error),
     })?;
+    if let Some(report) = &recovered.report {
+        say_replayed(image, &report.journal, console);
+    }
     let over = Overlay::new(recovered.device, DRY_BLOCK_BYTES, DRY_BYTES_MAX);
     let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
     let options = ChangeOptions { on_errors: on_errors(arguments), ..ChangeOptions::default() };
     let change = Change::open(Arc::new(over.with_spool(spool)), &options);
     change.map_err(|error| failure::of(image, error))
+}
+
+fn say_replayed(image: &Path, report: &Report, console: &Console) {
+    if report.transactions > 0 {
+        let held = recovery::held(report);
+        console.warn(&format!("{}: its journal was replayed: {held}", image.display()));
+    }
+    if let Some(cut) = recovery::cut(image, report) {
+        console.skipped(&cut);
+    }
 }
 
 fn on_errors(arguments: &EditArguments) -> OnErrors {

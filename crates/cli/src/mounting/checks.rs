@@ -126,13 +126,13 @@ pub fn open(
     let metadata = std::fs::metadata(file).map_err(|error| Error::io(file.display(), &error))?;
     target::check(file, &metadata)?;
     let looked_at = Arc::clone(&found.device);
-    let has_errors = match read_superblock(&*looked_at) {
-        Ok(superblock) => has_errors(&superblock, &looked_at),
+    let Errors { has_errors, cut } = match read_superblock(&*looked_at) {
+        Ok(superblock) => errors(image, &superblock, &looked_at),
         Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
             return Err(image::not_ext(image, &*looked_at, options.offset_bytes));
         }
         // One that was torn is mended by the replay of its journal, or refused when it is opened.
-        Err(_) => false,
+        Err(_) => Errors::default(),
     };
     let path = file.canonicalize().map_err(|error| Error::io(file.display(), &error))?;
     if let Some(form) = found.form {
@@ -144,15 +144,22 @@ pub fn open(
     let access = match options.access {
         Some(access) => access,
         None if has_errors && options.on_errors != Some(OnErrors::Continue) => {
+            let why = match cut {
+                Some(_) => "has a journal that is damaged",
+                None => "is marked as having errors",
+            };
             console.warn(&format!(
-                "{}: is marked as having errors, and mounted read-only: -o rw or errors=continue \
-                 mounts it writable",
+                "{}: {why}, and mounted read-only: -o rw or errors=continue mounts it writable",
                 image.display()
             ));
             Access::ReadOnly
         }
         None => Access::ReadWrite,
     };
+    // Where it is only read, recovery in memory says so.
+    if let (Access::ReadWrite, Some(cut)) = (access, &cut) {
+        console.skipped(cut);
+    }
     let opened = |access, device| Opened { device, path: path.clone(), access };
     if access == Access::ReadWrite {
         end_change(&place.file)?;
@@ -186,16 +193,29 @@ fn end_change(image: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether errors were found on a volume: its superblock or its journal says so.
-fn has_errors(superblock: &Superblock, device: &Arc<dyn BlockDevice>) -> bool {
-    if superblock.state & STATE_ERRORS != 0 || !superblock.has(Feature::NEEDS_RECOVERY) {
-        return superblock.state & STATE_ERRORS != 0;
+/// What is known to be wrong with a volume before it is opened.
+#[derive(Default)]
+struct Errors {
+    /// Whether it asks for a check, or will once its journal is replayed.
+    has_errors: bool,
+    /// What is said of the log of its journal, where damage cuts it.
+    cut: Option<String>,
+}
+
+/// Whether errors were found on a volume: its superblock or its journal says so, or the journal
+/// itself is damaged.
+fn errors(image: &Path, superblock: &Superblock, device: &Arc<dyn BlockDevice>) -> Errors {
+    let is_marked = superblock.state & STATE_ERRORS != 0;
+    if !superblock.has(Feature::NEEDS_RECOVERY) {
+        return Errors { has_errors: is_marked, cut: None };
     }
-    match Recovery::find(Arc::clone(device), MapSource::Inode, 0) {
-        Ok(Found::Recovery(recovery)) => recovery.report().journal_error != 0,
-        Ok(Found::Nothing(report)) => report.journal_error != 0,
-        Err(_) => false,
-    }
+    let report = match Recovery::find(Arc::clone(device), MapSource::Inode, 0) {
+        Ok(Found::Recovery(recovery)) => recovery.report(),
+        Ok(Found::Nothing(report)) => report,
+        Err(_) => return Errors { has_errors: is_marked, cut: None },
+    };
+    let cut = recovery::cut(image, &report);
+    Errors { has_errors: is_marked || report.journal_error != 0 || cut.is_some(), cut }
 }
 
 /// What is in a container is mounted read-only.

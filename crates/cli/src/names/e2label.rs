@@ -2,10 +2,14 @@
 use super::in_place::{self, InPlace};
 use super::{complain, getopt, one_line, say};
 use crate::error::Error;
-use crate::image;
+use crate::{image, recovery};
+use extant_engine::recover;
+use extant_format::superblock::Feature;
+use extant_journal::{Journal, MapSource};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of a label.
 const LABEL_BYTES: usize = 16;
@@ -53,6 +57,17 @@ fn set(name: &str, path: &Path, label: &[u8]) -> Result<(), Error> {
         *to = *from;
     }
     let volume = InPlace::open(path)?;
+    let failed = |error| image::failure(path, error);
+    let refused = |error: extant_journal::Error| failed(error.into());
+    // A copy of the superblock in a log would bring the old label back.
+    extant_journal::check_place(&volume.superblock()?).map_err(refused)?;
+    Journal::find(Arc::clone(&volume.device), MapSource::Inode).map_err(refused)?;
+    if volume.superblock()?.has(Feature::NEEDS_RECOVERY) {
+        say(&format!("{}: recovering journal\n", path.display()));
+        let report = recover(&volume.device).map_err(failed)?;
+        let cut = report.and_then(|report| recovery::cut(path, &report));
+        cut.iter().for_each(|cut| complain(&format!("{name}: {cut}")));
+    }
     let superblock = volume.superblock()?;
     volume.write(&superblock, |copy| copy.label = stored)
 }

@@ -7,7 +7,9 @@ use crate::error::Error;
 use crate::target::Target;
 use extant_block::{BlockDevice, FileDevice, RealClock};
 use extant_format::GroupNo;
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::superblock::{
+    Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, StoredSuperblock, Superblock,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -101,6 +103,9 @@ pub fn superblock(device: &dyn BlockDevice, path: &Path) -> Result<Superblock, E
         read => read.map_err(|error| Error::io(&shown, &error))?,
     }
     Superblock::parse_any(&bytes).map_err(|error| {
+        if StoredSuperblock::new(&bytes).features().has(Feature::JOURNAL_DEV) {
+            return Error::new(format!("{shown}: is the journal of another volume"));
+        }
         Error::new(format!("{shown}: {error}")).hint("extant info says what else it is")
     })
 }

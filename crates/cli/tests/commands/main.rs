@@ -12,6 +12,7 @@
 //! lab          the laboratory; page: what it writes with --html
 //! traces       traces of other systems on a drive
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
+//! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! words        words and files that mean something to other tools; how wide text is
 //! targets      images in use, and signals
 //! released     what ships: its sections, its size
@@ -21,6 +22,7 @@ mod age;
 mod check;
 mod claims;
 mod command;
+mod journals;
 mod lab;
 mod layout;
 mod mkfs_words;

@@ -32,6 +32,16 @@ fn images_and_folders_that_cannot_be() {
     refused(&[&empty, &point], 32, "is empty", "extant mkfs");
     let squash = beside("squash", &[b"hsqs".as_slice(), &[0; 8192]].concat());
     refused(&[&squash, &point], 32, "but a Squashfs file system", "unsquashfs");
+    let elsewhere = bench.join("elsewhere").display().to_string();
+    fs::copy(&image, &elsewhere).unwrap();
+    for request in ["ssv journal_inum 0", "ssv journal_dev 1793"] {
+        let mut debugfs = extant_testkit::command::program("debugfs");
+        debugfs.args(["-w", "-R", request]).arg(&elsewhere);
+        extant_testkit::command::output(&mut debugfs).expect("debugfs runs");
+    }
+    let reason = "the journal is on another device";
+    refused(&["-o", "rw", &elsewhere, &point], 32, reason, "-o ro may mount it");
+    refused(&[&elsewhere, &point], 32, reason, "-o ro may mount it");
     refused(&[&point, &point], 32, "is a directory, not an image", "extant build");
     refused(&[&image, &zeros], 32, "is not a folder", "extant mount IMAGE DIR");
     refused(&["-o", "offset=99M", &image, &point], 1, "has only", "");

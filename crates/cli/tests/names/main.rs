@@ -7,6 +7,8 @@
 //! filled           -d, and options beside it
 //! callers          command lines of the programs that call mke2fs
 //! judged           e2fsck, dumpe2fs and e2label beside theirs
+//! looked_at        what e2fsck looks at before it calls a volume clean
+//! recovered        e2fsck on volumes that were not unmounted: orphans, damaged logs
 //! sparse           volumes in the sparse form of Android
 //! around           what is around a volume at an offset stays
 //! words            words that are refused, files that are not touched
@@ -19,8 +21,10 @@ mod descriptors;
 mod features;
 mod filled;
 mod judged;
+mod looked_at;
 mod made;
 mod option_strings;
+mod recovered;
 mod sparse;
 mod words;
 
