@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Nothing is written, and nothing has to be mounted: it is `e2fsck -fn`, in parallel and in the
 /// order of the disk. Each problem is one line; what is only advice does not change the exit code.
 /// An image that is mounted and written meanwhile looks damaged. A volume whose journal holds
-/// changes, or where inodes that were deleted while they were open wait to be freed, is judged as it
-/// is after replay and without them, which is done in memory; a log that damage cuts is a problem.
+/// changes, or where inodes that were deleted while they were open wait to be freed, is judged as
+/// it is after replay and without them, in memory; a log that damage cuts is a problem.
 ///
 /// Exit codes are those of fsck: 0 clean; 4 problems were found, and left; 8 it could not be
 /// checked (not a file system, or it cannot be read); 12 problems were found that hide others; 16

@@ -1,5 +1,5 @@
-//! Volumes whose journal is on another device, is not there, or is damaged: read while nothing has to
-//! be replayed, and never written.
+//! Volumes whose journal is on another device, is not there, or is damaged: read while nothing has
+//! to be replayed, and never written.
 use crate::command::extant;
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle;

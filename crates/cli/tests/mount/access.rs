@@ -2,6 +2,7 @@
 use crate::fixture::{Bench, Mounted, done, extant, has_fuse};
 use extant_testkit::command::{output, program};
 use extant_testkit::skips::skip;
+use extant_testkit::oracle;
 use rustix::process::{Signal, kill_process};
 use std::fs;
 
@@ -91,4 +92,38 @@ fn a_journal_that_is_not_empty_is_replayed() {
     let mounted = bench.mount("");
     assert_eq!(fs::read(bench.inside("promised")).unwrap(), b"content");
     mounted.end();
+}
+
+#[test]
+fn a_log_that_damage_cuts_is_said_and_mounted_read_only_unless_asked_otherwise() {
+    if !has_fuse() || !oracle::require("debugfs") || !oracle::require("e2fsck") {
+        return;
+    }
+    let bench = Bench::new("mount-damaged-log");
+    let (image, script) = (bench.image(), bench.join("script"));
+    done(["mkfs", "-q", "--force", "-b", "1024", &image, "32M"]);
+    let transactions = "jo -c\njw -b 7000 /dev/zero\njc\njo\njw -b 7001 /dev/zero\njc\n";
+    fs::write(&script, transactions).unwrap();
+    let mut debugfs = program("debugfs");
+    debugfs.arg("-w").arg("-f").arg(&script).arg(&image);
+    output(&mut debugfs).unwrap();
+    let start = oracle::debugfs(image.as_ref(), "bmap <8> 0").unwrap();
+    let start: usize = start.trim().parse().unwrap();
+    let mut bytes = fs::read(&image).unwrap();
+    // Superblock; descriptor, copy, commit; descriptor, copy.
+    bytes[(start + 5) * 1024 + 100] ^= 1;
+    for (options, access) in [("noatime", " ro,"), ("rw,noatime", " rw,"), ("ro,noatime", " ro,")] {
+        fs::write(&image, &bytes).unwrap();
+        let told = extant(["mount", "-o", options, &image, &bench.point()]);
+        assert_eq!(told.code, 0, "{options}: {told:?}");
+        let mounted = Mounted::of(&bench);
+        let said = told.stderr.lines().filter(|line| line.contains("transaction 2 is damaged"));
+        assert_eq!(said.count(), 1, "{options}: {told:?}");
+        let line = bench.line().unwrap_or_default();
+        assert!(line.contains(access), "{options}: {line}");
+        done(["umount", &bench.point()]);
+        drop(mounted);
+        let is_same = fs::read(&image).unwrap() == bytes;
+        assert_eq!(is_same, access == " ro,", "{options}");
+    }
 }

@@ -168,7 +168,9 @@ impl Store {
         options: &Options,
         shared: Option<(&Arc<DirtyBudget>, u32)>,
     ) -> Result<Store> {
-        let superblock = superblock::read_whole(&*device)?;
+        let writable = options.access == Access::ReadWrite && !device.info().read_only;
+        let access = if writable { Access::ReadWrite } else { Access::ReadOnly };
+        let superblock = superblock::read_whole(&*device, access)?;
         let style = style_of(&superblock);
         let shares = Shares::of(options.cache_bytes);
         let ahead = Ahead::of(&device, options, &shares);
@@ -187,11 +189,6 @@ impl Store {
             seat.wake_at_relief(&device);
         }
         let barrier = Barrier::new(&device, &latch, options.policies.flushes);
-        let writable = options.access == Access::ReadWrite && !device.info().read_only;
-        if writable {
-            // What is written past a journal that is elsewhere is undone by its next replay.
-            extant_journal::check_place(&superblock).map_err(ErrorKind::Journal)?;
-        }
         let may_journal = writable
             && superblock.has(Feature::HAS_JOURNAL)
             && options.policies.journal != Journal::None;
@@ -220,7 +217,7 @@ impl Store {
             gate: Gate::new(device.clock()),
             log: OnceLock::new(),
             record: Record::of(&superblock),
-            access: if writable { Access::ReadWrite } else { Access::ReadOnly },
+            access,
             _buffers: PoolShare::new(shares.buffers),
             is_remembered: device
                 .read_remembered(extant_format::superblock::SUPERBLOCK_OFFSET, &mut [0])

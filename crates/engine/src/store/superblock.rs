@@ -4,7 +4,7 @@
 //! the primary copy after everything else, a sync of one inode only if it has changed; with one it
 //! is a part of each transaction that changes it.
 //! *Locking*: both locks are short, and neither is held during I/O.
-use super::Store;
+use super::{Access, Store};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
@@ -181,8 +181,10 @@ pub(super) fn record_error(device: &dyn BlockDevice, failure: &Error) -> Result<
 /// Reads the superblock of a volume that fits on its device and needs no recovery.
 ///
 /// # Errors
-/// As [`read_superblock`]; `Corrupt` when the device is shorter than the volume; `NeedsRecovery`.
-pub(super) fn read_whole(device: &dyn BlockDevice) -> Result<Superblock> {
+/// As [`read_superblock`]; `Corrupt` when the device is shorter than the volume; `NeedsRecovery`;
+/// `Journal` of one that is to be written and whose journal is not in it: what is written past that
+/// is undone by its next replay.
+pub(super) fn read_whole(device: &dyn BlockDevice, access: Access) -> Result<Superblock> {
     let superblock = read_superblock(device)?;
     let volume_bytes = superblock.blocks_count.checked_mul(u64::from(superblock.block_size()));
     let device_bytes = device.info().bytes;
@@ -193,6 +195,9 @@ pub(super) fn read_whole(device: &dyn BlockDevice) -> Result<Superblock> {
     }
     if superblock.has(Feature::NEEDS_RECOVERY) {
         return Err(ErrorKind::NeedsRecovery.into());
+    }
+    if access == Access::ReadWrite {
+        extant_journal::check_place(&superblock)?;
     }
     Ok(superblock)
 }

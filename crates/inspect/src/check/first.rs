@@ -1,5 +1,5 @@
-//! What a volume says of itself, judged before its inodes are read: a volume of which this is right,
-//! and that says it is clean, is one that fsck skips.
+//! What a volume says of itself, judged before its inodes are read: a volume of which this is
+//! right, and that says it is clean, is one that fsck skips.
 use super::facts::Facts;
 use super::options::CheckOptions;
 use super::passes::inodes::resize;

@@ -1,5 +1,5 @@
-//! e2fsck and fsck.ext4: a volume is judged, its journal replayed, and its orphans are freed; nothing
-//! else is mended.
+//! e2fsck and fsck.ext4: a volume is judged, its journal replayed, and its orphans are freed;
+//! nothing else is mended.
 //!
 //! ```text
 //! words    the command line
