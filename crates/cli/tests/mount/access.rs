@@ -1,8 +1,8 @@
 //! Writable or not: volumes with errors, protected files, journals that are not empty.
 use crate::fixture::{Bench, Mounted, done, extant, has_fuse};
 use extant_testkit::command::{output, program};
-use extant_testkit::skips::skip;
 use extant_testkit::oracle;
+use extant_testkit::skips::skip;
 use rustix::process::{Signal, kill_process};
 use std::fs;
 
