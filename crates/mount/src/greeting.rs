@@ -3,9 +3,8 @@
 //! What is asked for, as far as the kernel offers it:
 //!
 //! - Always: several reads of a file at once, large messages, look-ups and listings of one
-//!   directory in parallel, direct I/O that is not waited for piece by piece, links kept in the
-//!   kernel, ioctls of directories, look-ups of `.` and `..` by number (for exports), an error that
-//!   says that the connection was ended.
+//!   directory in parallel, links kept in the kernel, ioctls of directories, look-ups of `.` and `..`
+//!   by number (for exports), an error that says that the connection was ended.
 //! - Open truncates (`ATOMIC_TRUNCATE`): `open(O_TRUNC)` is one request instead of two. The server
 //!   looks at the flag.
 //! - The server applies the umask (`DONT_MASK`): a default access list takes its place.
@@ -16,7 +15,9 @@
 //! - Access lists are the kernel's only where it checks permissions: asking for them turns
 //!   `default_permissions` on, and with it one request for attributes before each create.
 //!
-//! Not asked for: shared maps of files that are written directly (which is how append-only files
+//! Not asked for: direct I/O that is not waited for (`ASYNC_DIRECT_IO`), after which the kernel
+//! keeps the pages that it had of the bytes before, so that who reads by the cache never sees what
+//! was written; shared maps of files that are written directly (which is how append-only files
 //! are kept from being overwritten), opens without a request (the server would not know which
 //! unlinked files are in use), locks (the kernel's own are right as long as it is the only one to
 //! write), supplementary groups (the kernel checks), splicing, DAX, and passing files through.
@@ -47,7 +48,6 @@ const ALWAYS: u64 = init::ASYNC_READ
     | init::BIG_WRITES
     | init::DONT_MASK
     | init::IOCTL_OF_DIRECTORIES
-    | init::ASYNC_DIRECT_IO
     | init::PARALLEL_DIRECTORIES
     | init::ABORT_ERROR
     | init::PAGES_MAX
@@ -285,6 +285,7 @@ mod tests {
         assert_eq!((reply.write_max, reply.read_ahead_max), (1 << 20, 128 << 10));
         assert_eq!(u64::from(reply.pages_max) * rustix::param::page_size() as u64, 1 << 20);
         for never in [
+            init::ASYNC_DIRECT_IO,
             init::DIRECT_IO_MAY_MAP,
             init::NO_OPEN,
             init::POSIX_LOCKS,

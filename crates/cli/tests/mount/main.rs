@@ -6,6 +6,7 @@
 //! around    a volume in a part of a file: what is around it stays
 //! access    writable or not: errors, protected files, journals that are not empty
 //! refusals  what is refused before anything is mounted: one line, a hint, an exit code
+//! coherence what is read in one way after it was written in another
 //! ending    unmounting, signals, servers that are killed
 //! failing   devices that fail while they are mounted
 //! program   a mount for one program
@@ -17,6 +18,7 @@
 mod access;
 mod around;
 mod cached;
+mod coherence;
 mod device;
 mod ending;
 mod failing;
