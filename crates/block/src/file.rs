@@ -66,6 +66,8 @@ pub struct FileDevice {
 struct Shared {
     clock: Arc<dyn Clock>,
     file: File,
+    /// Keeps others from it, and from what holds the same bytes.
+    _claim: in_use::Claim,
     name: String,
     origin: u64,
     /// Grows only if the tail is sparse.
@@ -173,16 +175,18 @@ impl FileDevice {
                 return Err(invalid(format!("no file has {bytes} bytes from byte {origin} on")));
             }
             let access = access_of(&file)?;
-            in_use::claim(&*clock, &file, access)?;
-            Ok((access, sector_bytes(&file)?, file.metadata()?.is_file()))
+            let claim = in_use::claim(&*clock, &file, access)?;
+            Ok((claim, access, sector_bytes(&file)?, file.metadata()?.is_file()))
         };
-        let (access, sector_bytes, is_regular) = facts().map_err(|error| opening(&name, error))?;
+        let (claim, access, sector_bytes, is_regular) =
+            facts().map_err(|error| opening(&name, error))?;
         let shared = Shared {
             arrived: WaitQueue::new(Arc::clone(&clock)),
             queue: ShortLock::default(),
             bytes: AtomicU64::new(bytes),
             clock,
             file,
+            _claim: claim,
             name,
             origin,
             sector_bytes,

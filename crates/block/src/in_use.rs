@@ -7,8 +7,18 @@
 //! each other too, and copies of one handle do not). The kernel takes no such lock. A file is
 //! therefore not written while a loop device is attached to it, and a block device is opened
 //! exclusively, which fails while it is mounted. Host file systems without locks have none.
+//!
+//! One image may have several names. Links and mounts of folders lead to the same inode, which is
+//! what is locked. A block device shares its bytes with others, and with the file that it is on
+//! (`stack`): they are locked with it, shared where it has some of their bytes, so that two
+//! partitions of one disk can be written at a time; and what is on it must not be in use.
+//!
+//! *Locking*: one short lock around the list of what is held, under which nothing is opened.
 use crate::clock::Clock;
+use crate::lock::ShortLock;
+use crate::stack::{Devices, Neighbour, Relation, device_number};
 use rustix::fs::OFlags;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
@@ -16,6 +26,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 /// What may be done with a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +50,7 @@ const SERVER_KINDS: [&str; 2] = ["fuse.extant", "fuseblk.extant"];
 /// to loop3, which is mounted on /mnt`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelUse {
-    /// The loop device whose backing file it is, such as `loop3`; `None` for a block device.
+    /// The loop device over it, such as `loop3`.
     pub loop_device: Option<String>,
     /// The file system on it or on its loop device, if it is mounted.
     pub mount: Option<Mount>,
@@ -62,12 +73,21 @@ impl fmt::Display for KernelUse {
 /// What the kernel does with the file or block device of which these are the facts; `None` if
 /// nothing, and where that cannot be found out (no `/sys`, no `/proc`).
 pub fn kernel_use(metadata: &Metadata) -> Option<KernelUse> {
-    if metadata.file_type().is_block_device() {
-        let mount = mount_of(metadata.rdev())?;
-        return Some(KernelUse { loop_device: None, mount: Some(mount) });
+    let mount = match metadata.file_type().is_block_device() {
+        true => mount_of(metadata.rdev()),
+        false => None,
+    };
+    if mount.is_some() {
+        return Some(KernelUse { loop_device: None, mount });
     }
-    let (name, number) = loop_over(metadata)?;
-    Some(KernelUse { loop_device: Some(name), mount: mount_of(number) })
+    let loops = Devices::of_host().loops_over(metadata).into_iter();
+    let used = loops
+        .map(|found| KernelUse { loop_device: Some(found.name), mount: mount_of(found.number) });
+    // The first that is mounted, else the first.
+    used.reduce(|first, next| match (&first.mount, &next.mount) {
+        (None, Some(_)) => next,
+        _ => first,
+    })
 }
 
 /// Opens an existing file, or a block device: for writing exclusively, so that the kernel refuses
@@ -91,17 +111,31 @@ pub fn open(path: &Path, access: Access) -> io::Result<File> {
     })
 }
 
-/// Claims an open file for as long as it, or a copy of its handle, is open. Waits up to half a
-/// second by `clock` for others to let go, but not for a file system that is mounted.
+/// Keeps a file from others, together with the handle of the file: neither may be dropped before
+/// the other.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Claim {
+    /// Of a file without neighbours there is nothing more to hold.
+    _neighbours: Option<Arc<Vec<File>>>,
+}
+
+/// The locks of the neighbours of the block devices that this process has claimed, by number. Who
+/// has the lock of a device by a copy of one handle, or shared, has those too.
+static HELD: ShortLock<BTreeMap<u64, Weak<Vec<File>>>> = ShortLock::new(BTreeMap::new());
+
+/// Claims an open file for as long as it, or a copy of its handle, is open, and the claim is kept.
+/// Waits up to half a second by `clock` for others to let go, but not for a file system that is
+/// mounted.
 ///
 /// # Errors
 /// `ResourceBusy`, with what uses it as the end of a sentence; those of the host.
-pub fn claim(clock: &dyn Clock, file: &File, access: Access) -> io::Result<()> {
+pub fn claim(clock: &dyn Clock, file: &File, access: Access) -> io::Result<Claim> {
     let deadline = clock.now().saturating_add(PATIENCE_NS);
     loop {
-        let obstacle = match obstacle(file, access)? {
-            None => return Ok(()),
-            Some(obstacle) => obstacle,
+        let obstacle = match attempt(file, access)? {
+            Ok(claim) => return Ok(claim),
+            Err(obstacle) => obstacle,
         };
         let now = clock.now();
         if now >= deadline || obstacle.is_lasting {
@@ -118,62 +152,118 @@ struct Obstacle {
     is_lasting: bool,
 }
 
-/// Tries to claim it once.
-fn obstacle(file: &File, access: Access) -> io::Result<Option<Obstacle>> {
+/// Tries to claim it once, with its neighbours.
+fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
     let metadata = file.metadata()?;
     if access == Access::ReadWrite
-        && metadata.is_file()
         && let Some(used) = kernel_use(&metadata)
+        && (metadata.is_file() || used.loop_device.is_some())
     {
         let is_lasting = used.mount.is_some();
-        return Ok(Some(Obstacle { words: used.to_string(), is_lasting }));
+        return Ok(Err(Obstacle { words: used.to_string(), is_lasting }));
     }
-    let (locked, words) = match access {
-        Access::ReadOnly => (file.try_lock_shared(), "is open for writing elsewhere"),
-        Access::ReadWrite => (file.try_lock(), "is open elsewhere"),
+    let lock = match access {
+        Access::ReadOnly => Lock::Shared,
+        Access::ReadWrite => Lock::Exclusive,
     };
-    match locked {
-        Err(TryLockError::WouldBlock) => Ok(Some(match server_mount(&metadata) {
-            Some(mount) => {
-                let words = format!("is mounted on {}", mount.folder.display());
-                // The server may have been killed, and be letting go just now.
-                Obstacle { words, is_lasting: false }
-            }
-            None => Obstacle { words: words.to_owned(), is_lasting: false },
-        })),
-        // The file's host has no locks.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(None),
+    if let Err(words) = lock.take(file, &metadata) {
+        let by_kernel = if metadata.is_file() { kernel_use(&metadata) } else { None };
+        let words = by_kernel.map_or(words, |used| used.to_string());
+        // A server that has it may have been killed, and be letting go just now.
+        return Ok(Err(Obstacle { words, is_lasting: false }));
     }
+    let number = match metadata.file_type().is_block_device() {
+        true => metadata.rdev(),
+        false => return Ok(locked_neighbours(&metadata, access).map(Claim::new)),
+    };
+    let held = HELD.lock().get(&number).and_then(Weak::upgrade);
+    if let Some(held) = held {
+        return Ok(Ok(Claim { _neighbours: Some(held) }));
+    }
+    let neighbours = match locked_neighbours(&metadata, access) {
+        Ok(neighbours) => Arc::new(neighbours),
+        Err(obstacle) => {
+            // Two that wait for each other's locks would both wait in vain.
+            file.unlock()?;
+            return Ok(Err(obstacle));
+        }
+    };
+    let mut all = HELD.lock();
+    all.retain(|_, held| held.strong_count() > 0);
+    all.insert(number, Arc::downgrade(&neighbours));
+    Ok(Ok(Claim { _neighbours: Some(neighbours) }))
+}
+
+impl Claim {
+    fn new(neighbours: Vec<File>) -> Claim {
+        Claim { _neighbours: (!neighbours.is_empty()).then(|| Arc::new(neighbours)) }
+    }
+}
+
+/// How a file is locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lock {
+    Shared,
+    Exclusive,
+    /// Nobody has it now, and nobody will write it.
+    SharedAlone,
+}
+
+impl Lock {
+    /// Takes it. If another has the file, returns the end of a sentence that says so. A host
+    /// without locks has none to give.
+    fn take(self, file: &File, metadata: &Metadata) -> Result<(), String> {
+        let locked = match self {
+            Lock::Shared => file.try_lock_shared(),
+            Lock::Exclusive | Lock::SharedAlone => file.try_lock(),
+        };
+        let locked = match (self, locked) {
+            (Lock::SharedAlone, Ok(())) => file.try_lock_shared(),
+            (_, locked) => locked,
+        };
+        match (locked, server_mount(metadata)) {
+            (Ok(()) | Err(TryLockError::Error(_)), _) => Ok(()),
+            (Err(TryLockError::WouldBlock), Some(mount)) => {
+                Err(format!("is mounted on {}", mount.folder.display()))
+            }
+            (Err(TryLockError::WouldBlock), None) => Err(match self {
+                Lock::Shared => "is open for writing elsewhere".to_owned(),
+                Lock::Exclusive | Lock::SharedAlone => "is open elsewhere".to_owned(),
+            }),
+        }
+    }
+}
+
+/// The locks of all that holds some of the same bytes.
+fn locked_neighbours(metadata: &Metadata, access: Access) -> Result<Vec<File>, Obstacle> {
+    let neighbours = Devices::of_host().neighbours(metadata);
+    neighbours.iter().filter_map(|found| locked(found, access).transpose()).collect()
+}
+
+fn locked(neighbour: &Neighbour, access: Access) -> Result<Option<File>, Obstacle> {
+    let failed = |words: &str, is_lasting| Obstacle {
+        words: format!("{} {words}", neighbour.words),
+        is_lasting,
+    };
+    if access == Access::ReadWrite
+        && neighbour.relation == Relation::Sharing
+        && let Some(mount) = neighbour.number.and_then(mount_of)
+    {
+        return Err(failed(&format!("is mounted on {}", mount.folder.display()), true));
+    }
+    let lock = match (access, neighbour.relation) {
+        (Access::ReadOnly, _) | (Access::ReadWrite, Relation::OnPart) => Lock::Shared,
+        (Access::ReadWrite, Relation::OnWhole) => Lock::Exclusive,
+        (Access::ReadWrite, Relation::Sharing) => Lock::SharedAlone,
+    };
+    let Some(file) = neighbour.open() else { return Ok(None) };
+    let Ok(metadata) = file.metadata() else { return Ok(None) };
+    lock.take(&file, &metadata).map_err(|words| failed(&words, false))?;
+    Ok(Some(file))
 }
 
 fn busy(words: String) -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, words)
-}
-
-/// The loop device whose backing file this is, and its number.
-fn loop_over(file: &Metadata) -> Option<(String, u64)> {
-    for device in std::fs::read_dir("/sys/block").ok()?.flatten() {
-        let Ok(mut backing) = std::fs::read(device.path().join("loop/backing_file")) else {
-            continue;
-        };
-        if backing.last() == Some(&b'\n') {
-            backing.pop();
-        }
-        let Ok(metadata) = std::fs::metadata(Path::new(OsStr::from_bytes(&backing))) else {
-            continue;
-        };
-        if (metadata.dev(), metadata.ino()) == (file.dev(), file.ino()) {
-            let name = device.file_name().to_string_lossy().into_owned();
-            let number = std::fs::read_to_string(device.path().join("dev")).ok()?;
-            return Some((name, device_number(number.trim())?));
-        }
-    }
-    None
-}
-
-fn device_number(text: &str) -> Option<u64> {
-    let (major, minor) = text.split_once(':')?;
-    Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// The first mount of the block device of this number.

@@ -15,6 +15,7 @@
 //! window      a stretch of a device: a partition
 //! staged      changes of a volume: all or nothing
 //! order       which locks a thread holds          in_use      locks, loop devices and mounts
+//! stack       what a block device is on, and what is on it
 //! edge        where a clock may let other threads go first, in tests
 //! apart       numbers in a line of the processor's cache of their own
 //! queue       the host's request queue: host, choice, stream, waiting; its elevators are
@@ -40,6 +41,7 @@ pub mod order;
 pub mod overlay;
 pub mod paced;
 pub mod queue;
+mod stack;
 pub mod staged;
 pub mod traced;
 pub mod window;

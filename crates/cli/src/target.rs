@@ -14,7 +14,7 @@ use crate::cleanup::{PartialFile, Replace};
 use crate::console::note;
 use crate::error::Error;
 use crate::place;
-use extant_block::in_use::{self, Mount};
+use extant_block::in_use::{self, Claim, Mount};
 use extant_block::{Access, RealClock};
 use extant_edit::redo::{self, Finished};
 use std::fs::{File, Metadata, OpenOptions};
@@ -41,6 +41,8 @@ pub struct Target {
     pub path: PathBuf,
     /// The size of a block device in bytes: the image cannot be larger. `None` for a regular file.
     pub device_bytes: Option<u64>,
+    /// Keeps others from it; `None` for a new file.
+    _claim: Option<Claim>,
     partial: Option<PartialFile>,
     replace: Replace,
 }
@@ -90,7 +92,7 @@ impl Target {
                 // It may be read meanwhile, even by what the new one is made of; but what another
                 // program writes to it would be lost. A file that we may not read is replaced.
                 if let Ok(old) = File::open(&resolved) {
-                    claim(&old, path, Access::ReadOnly)?;
+                    let _ = claim(&old, path, Access::ReadOnly)?;
                 }
                 Target::beside(resolved, Replace::Existing, Some(metadata.mode() & 0o777))
             }
@@ -113,7 +115,7 @@ impl Target {
         }
         let file = in_use::open(&resolved, Access::ReadWrite);
         let file = file.map_err(|error| Error::io(path.display(), &error))?;
-        claim(&file, path, Access::ReadWrite)?;
+        let claim = claim(&file, path, Access::ReadWrite)?;
         if let Some(log) = redo::path_of(&resolved) {
             say_finished(path, redo::finish(&log, &file)?);
         }
@@ -121,6 +123,7 @@ impl Target {
             file,
             path: resolved,
             device_bytes: None,
+            _claim: Some(claim),
             partial: None,
             replace: Replace::Existing,
         })
@@ -129,13 +132,14 @@ impl Target {
     fn device(path: PathBuf) -> Result<Target, Error> {
         let file =
             in_use::open(&path, Access::ReadWrite).map_err(|error| unclaimed(&path, &error))?;
-        claim(&file, &path, Access::ReadWrite)?;
+        let claim = claim(&file, &path, Access::ReadWrite)?;
         let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
         let bytes = bytes.map_err(|error| Error::io(path.display(), &error.into()))?;
         Ok(Target {
             file,
             path,
             device_bytes: Some(bytes),
+            _claim: Some(claim),
             partial: None,
             replace: Replace::Existing,
         })
@@ -159,7 +163,7 @@ impl Target {
             // enough.
             let _ = rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(mode));
         }
-        Ok(Target { file, path, device_bytes: None, partial: Some(partial), replace })
+        Ok(Target { file, path, device_bytes: None, _claim: None, partial: Some(partial), replace })
     }
 
     /// The image is whole: gives a regular file its name. The caller has synced what it wants
@@ -245,7 +249,7 @@ pub fn say_finished(image: &Path, finished: Finished) {
 }
 
 /// Takes the lock of a file. It ends with the file's handle and the copies of it.
-fn claim(file: &File, path: &Path, access: Access) -> Result<(), Error> {
+fn claim(file: &File, path: &Path, access: Access) -> Result<Claim, Error> {
     in_use::claim(&*RealClock::new(), file, access).map_err(|error| unclaimed(path, &error))
 }
 

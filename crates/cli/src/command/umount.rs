@@ -137,7 +137,7 @@ fn wait_for_lock(mount: &Mount, console: &Console) -> bool {
         let claimed = in_use::open(&mount.source, Access::ReadOnly)
             .and_then(|file| in_use::claim(&*clock, &file, Access::ReadOnly));
         match claimed {
-            Ok(()) => return true,
+            Ok(_) => return true,
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 clock.park(Some(clock.now().saturating_add(PAUSE_NS)));
             }
