@@ -63,6 +63,9 @@ use std::process::ExitCode;
 /// Runs the command line, first word the program's name, and says how it ended.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
+    if let Some(errand) = mounting::errand::called(&words) {
+        return mounting::errand::run(errand);
+    }
     if let Some(call) = names::called(&words) {
         return names::run(call);
     }

@@ -2,15 +2,26 @@
 //! is closed, and else when it is 30 seconds old, which is more than a mount promises.
 //!
 //! `syncfs(2)` on the mount makes the kernel write everything back, though it does not tell the
-//! server, and does not wait. It takes a descriptor of the mount, for a moment: as long as a file
-//! is open for writing, without which the kernel has nothing to send, so that it is seldom in the
-//! way of an unmount.
+//! server. Who calls it waits in the kernel for the server's answers, and cannot be interrupted: a
+//! server that called it and was killed meanwhile would have a thread that keeps `/dev/fuse` open,
+//! and waits for answers that nobody gives. So another process calls it, the *guard*, which has no
+//! handle of `/dev/fuse`. It also ends the connection when the server has died and a thread of it
+//! is still in the kernel (a search for data waits there: `serve::seeks`).
 //!
-//! *Invariants*: only this mount is asked: what is at its path is compared with its device number.
+//! A guard is told by its standard input what to do: the number of the mount's device, a space, the
+//! folder and a zero byte; then a byte each time that the kernel is to send; and the end, after
+//! which it ends too.
+//!
+//! *Invariants*: a guard is started before there is a mount, by a thread that lives as long as the
+//! mount: Linux tells a process of the death of the thread that started it. One that was killed is
+//! replaced.
 //! *Locking*: one short lock, under which nothing is called.
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
-use rustix::fs::{Mode, OFlags, fstat, open, syncfs};
-use std::path::{Path, PathBuf};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
 /// Nanoseconds of a second.
@@ -23,71 +34,147 @@ pub(crate) struct Keeper {
 }
 
 struct Shared {
-    has_ended: ShortLock<bool>,
-    ended: WaitQueue,
+    state: ShortLock<State>,
+    changed: WaitQueue,
     clock: Arc<dyn Clock>,
 }
 
-/// What is kept and where.
+#[derive(Default)]
+struct State {
+    /// How the start of the guard went.
+    started: Option<io::Result<()>>,
+    kept: Option<Kept>,
+    has_ended: bool,
+}
+
+/// What is kept, and when.
 struct Kept {
-    target: PathBuf,
-    device: u64,
-    period_ns: u64,
+    /// The first line for a guard.
+    line: Vec<u8>,
+    /// Nanoseconds between two rounds; `None` for no rounds.
+    period_ns: Option<u64>,
+    is_written: Box<dyn Fn() -> bool + Send>,
 }
 
 impl Keeper {
-    /// Begins, for what is mounted at a path, each `seconds`, while `is_written` says that a file
-    /// may be written. `None` if the mount cannot be looked at.
-    pub(crate) fn start(
-        clock: &Arc<dyn Clock>,
-        target: &Path,
-        seconds: u32,
-        is_written: impl Fn() -> bool + Send + 'static,
-    ) -> Option<Keeper> {
-        let device = rustix::fs::stat(target).ok()?.st_dev;
-        let period_ns = u64::from(seconds.max(1)) * SECOND_NS;
-        let kept = Kept { target: target.to_owned(), device, period_ns };
+    /// Starts a guard by this command, with nothing to do yet.
+    ///
+    /// # Errors
+    /// Those of the host: it gives no process.
+    pub(crate) fn start(clock: &Arc<dyn Clock>, guard: fn() -> Command) -> io::Result<Keeper> {
         let shared = Arc::new(Shared {
-            has_ended: ShortLock::new(false),
-            ended: WaitQueue::new(Arc::clone(clock)),
+            state: ShortLock::default(),
+            changed: WaitQueue::new(Arc::clone(clock)),
             clock: Arc::clone(clock),
         });
         let mine = Arc::clone(&shared);
-        let body = move || {
-            while mine.wait(kept.period_ns) {
-                if is_written() {
-                    kept.send_back();
-                }
+        let task = clock.spawn("keeper", Box::new(move || mine.live(guard)));
+        let started = shared.changed.wait_until(&shared.state, |state| state.started.take());
+        match started {
+            Ok(()) => Ok(Keeper { shared, task }),
+            Err(error) => {
+                task.join();
+                Err(error)
             }
-        };
-        let task = clock.spawn("keeper", Box::new(body));
-        Some(Keeper { shared, task })
+        }
     }
 
-    /// Ends it, and waits for that.
+    /// Begins, for what is mounted at a path under this number of a device, each `seconds` (never,
+    /// if there are none), while `is_written` says that a file may be written.
+    pub(crate) fn begin(
+        &self,
+        target: &Path,
+        device: u64,
+        seconds: Option<u32>,
+        is_written: impl Fn() -> bool + Send + 'static,
+    ) {
+        let line = [format!("{device} ").as_bytes(), target.as_os_str().as_bytes(), &[0]].concat();
+        let period_ns = seconds.map(|seconds| u64::from(seconds.max(1)) * SECOND_NS);
+        let kept = Kept { line, period_ns, is_written: Box::new(is_written) };
+        self.shared.state.lock().kept = Some(kept);
+        self.shared.changed.wake_all();
+    }
+
+    /// Ends it and the guard, and waits for that. The connection is to have ended before.
     pub(crate) fn end(self) {
-        *self.shared.has_ended.lock() = true;
-        self.shared.ended.wake_all();
+        self.shared.state.lock().has_ended = true;
+        self.shared.changed.wake_all();
         self.task.join();
     }
 }
 
 impl Shared {
+    /// The life of the thread.
+    fn live(&self, command: fn() -> Command) {
+        let (started, guard) = match Guard::start(command) {
+            Ok(guard) => (Ok(()), Some(guard)),
+            Err(error) => (Err(error), None),
+        };
+        self.state.lock().started = Some(started);
+        self.changed.wake_all();
+        let Some(mut guard) = guard else { return };
+        let kept = self.changed.wait_until(&self.state, |state| match state.kept.take() {
+            Some(kept) => Some(Some(kept)),
+            None => state.has_ended.then_some(None),
+        });
+        if let Some(kept) = kept {
+            let mut is_there = guard.say(&kept.line);
+            while self.wait(kept.period_ns) {
+                if !is_there && let Ok(other) = Guard::start(command) {
+                    std::mem::replace(&mut guard, other).end();
+                    is_there = guard.say(&kept.line);
+                }
+                if is_there && (kept.is_written)() {
+                    is_there = guard.say(b".");
+                }
+            }
+        }
+        guard.end();
+    }
+
     /// Waits for a time. Returns `false` at the end.
-    fn wait(&self, nanoseconds: u64) -> bool {
+    fn wait(&self, nanoseconds: Option<u64>) -> bool {
+        let has_ended = |state: &mut State| state.has_ended.then_some(());
+        let Some(nanoseconds) = nanoseconds else {
+            self.changed.wait_until(&self.state, has_ended);
+            return false;
+        };
         let deadline = self.clock.now().saturating_add(nanoseconds);
-        let has_ended = |ended: &mut bool| ended.then_some(());
-        self.ended.wait_until_deadline(&self.has_ended, deadline, has_ended).is_none()
+        self.changed.wait_until_deadline(&self.state, deadline, has_ended).is_none()
     }
 }
 
-impl Kept {
-    /// A mount that is hidden by another, or detached, is left alone; so is one that fails.
-    fn send_back(&self) {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(root) = open(&self.target, flags, Mode::empty()) else { return };
-        if fstat(&root).is_ok_and(|stat| stat.st_dev == self.device) {
-            let _ = syncfs(&root);
+/// The process.
+struct Guard {
+    child: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Guard {
+    fn start(command: fn() -> Command) -> io::Result<Guard> {
+        let mut command = command();
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let input = child.stdin.take();
+        if let Some(input) = &input {
+            // One that has not ended its round is not waited for.
+            fcntl_setfl(input, fcntl_getfl(input)? | OFlags::NONBLOCK)?;
         }
+        Ok(Guard { child, input })
+    }
+
+    /// Returns `false` if it is not there any more.
+    fn say(&mut self, bytes: &[u8]) -> bool {
+        let said = self.input.as_mut().map(|input| input.write_all(bytes));
+        match said {
+            Some(Err(error)) => error.kind() == io::ErrorKind::WouldBlock,
+            Some(Ok(())) => true,
+            None => false,
+        }
+    }
+
+    fn end(mut self) {
+        drop(self.input.take());
+        let _ = self.child.wait();
     }
 }

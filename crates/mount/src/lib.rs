@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! session     one mount, from its beginning to its end
-//! keeper      has the kernel send what it keeps
+//! keeper      has the kernel send what it keeps, by a process of its own
 //! workers     threads that take requests and have them answered
 //! serve       answers to requests, by calls of the engine
 //! greeting    the first message: what kernel and server agree on

@@ -13,11 +13,13 @@ use crate::serve::{Serve, Server, Settings, Watch, Xattrs};
 use crate::transport::{AttachError, Detach, Options, Transport, attach, detach};
 use crate::workers::{Ending, Idle, Settings as WorkersSettings, Workers};
 use extant_block::Clock;
+use extant_block::in_use::mounts;
 use extant_engine::Filesystem;
 use extant_format::superblock::Feature;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 /// How a volume is mounted.
@@ -39,6 +41,9 @@ pub struct Wishes {
     /// writing.
     /// `None`: as it likes, after 30 seconds.
     pub send_seconds: Option<u32>,
+    /// Starts the process that has the kernel send it, and ends the connection of a server that was
+    /// killed: as the top of `keeper.rs` says. `None`: neither is done.
+    pub guard: Option<fn() -> Command>,
 }
 
 impl Wishes {
@@ -52,6 +57,7 @@ impl Wishes {
             workers: None,
             idle: Idle::default(),
             send_seconds: None,
+            guard: None,
         }
     }
 }
@@ -61,6 +67,8 @@ impl Wishes {
 pub enum Error {
     /// It was not mounted.
     Attach(AttachError),
+    /// It was not mounted: the process that keeps it cannot be started.
+    Guard(io::Error),
     /// The connection to the kernel failed while it was mounted.
     Connection(io::Error),
     /// The volume could not be written to its end.
@@ -71,6 +79,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Attach(error) => error.fmt(f),
+            Error::Guard(error) => write!(f, "a process beside the server: {error}"),
             Error::Connection(error) => write!(f, "the connection to the kernel: {error}"),
             Error::Volume(error) => error.fmt(f),
         }
@@ -103,6 +112,14 @@ impl Session {
         let greeting = greeting_wishes(&filesystem, wishes);
         let settings = wishes.settings.clone();
         let server = Arc::new(Server::new(filesystem, settings, Arc::clone(&clock), watch));
+        // Started before there is a handle of /dev/fuse that it could inherit.
+        let keeper = match wishes.guard.map(|guard| Keeper::start(&clock, guard)).transpose() {
+            Ok(keeper) => keeper,
+            Err(error) => {
+                server.close().map_err(Error::Volume)?;
+                return Err(Error::Guard(error));
+            }
+        };
         let begun = attach(target, &wishes.options).and_then(|attached| {
             let target = attached.target().to_owned();
             let transport: Arc<dyn Transport> = Arc::new(attached.into_device());
@@ -119,6 +136,7 @@ impl Session {
         let (target, transport, agreement) = match begun {
             Ok(begun) => begun,
             Err(error) => {
+                keeper.into_iter().for_each(Keeper::end);
                 server.close().map_err(Error::Volume)?;
                 return Err(Error::Attach(error));
             }
@@ -129,10 +147,13 @@ impl Session {
         let serve: Arc<dyn Serve> = Arc::clone(&server) as Arc<dyn Serve>;
         server.connect(Arc::clone(&transport));
         let workers = Workers::start(Arc::clone(&clock), transport, serve, settings);
-        let keeper = wishes.send_seconds.and_then(|seconds| {
+        // The server is not asked for the number: it would wait for itself.
+        let device = mounts().into_iter().rfind(|mount| mount.folder == target);
+        if let (Some(keeper), Some(mount)) = (&keeper, device) {
             let server = Arc::clone(&server);
-            Keeper::start(&clock, &target, seconds, move || server.is_written())
-        });
+            let is_written = move || server.is_written();
+            keeper.begin(&target, mount.device, wishes.send_seconds, is_written);
+        }
         Ok(Session { server, workers, keeper, target })
     }
 

@@ -8,18 +8,19 @@
 //!
 //! *Locking*: the stage is under one short lock, which is not held while anything is unmounted.
 use super::abort;
+use super::errand;
 use super::log::Log;
 use super::observer::Observer;
 use super::points;
+use crate::console::Form;
 use crate::error::{Error, Exit};
 use extant_block::{Clock, ShortLock};
-use extant_mount::transport::{Detach, DetachError, detach};
+use extant_mount::transport::{Detach, DetachError};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 /// The exit code of a process that was interrupted before it had mounted anything: mount(8)'s.
@@ -107,7 +108,7 @@ fn unmount(served: &Served, attempt: u32, log: &Log, clock: &dyn Clock) {
     let pause = || {
         clock.park(Some(clock.now().saturating_add(PAUSE_NS)));
     };
-    match detach(folder, Detach::WhenFree) {
+    match errand::unmount(folder, Detach::WhenFree) {
         Ok(()) => {}
         Err(DetachError::Busy(_)) if attempt == 1 => {
             let users = users(folder);
@@ -116,7 +117,7 @@ fn unmount(served: &Served, attempt: u32, log: &Log, clock: &dyn Clock) {
         }
         Err(DetachError::Busy(_)) => {
             if let Err(error) = abort::abort(folder, *device, answered, pause) {
-                let _ = detach(folder, Detach::Lazy);
+                let _ = errand::unmount(folder, Detach::Lazy);
                 log.say(&format!("{image}: is served until its last user has ended: {error}"));
             }
         }
@@ -133,12 +134,12 @@ fn users(folder: &Path) -> String {
 /// with them, which is said.
 pub fn unmount_after_program(served: &Served, log: &Log) {
     let Served { image, folder, .. } = served;
-    match detach(folder, Detach::WhenFree) {
+    match errand::unmount(folder, Detach::WhenFree) {
         // The program may have unmounted it.
         Ok(()) | Err(DetachError::NotMounted(_)) => {}
         Err(DetachError::Busy(_)) => {
             log.say(&format!("{image}: is still in use: {}; waits for that", users(folder)));
-            if let Err(error) = detach(folder, Detach::Lazy) {
+            if let Err(error) = errand::unmount(folder, Detach::Lazy) {
                 log.say(&error.to_string());
             }
         }
@@ -150,21 +151,23 @@ pub fn unmount_after_program(served: &Served, log: &Log) {
 pub const VARIABLE: &str = "EXTANT_MOUNT";
 
 /// Runs a program beside a mount, and waits for its end. The exit code is that of the shell: 128
-/// and the number for a signal; 126 or 127 if it cannot be run, which is an error.
+/// and the number for a signal; 126 or 127 if it cannot be run, which is then said in this `form`.
 ///
 /// # Errors
-/// It cannot be run.
-pub fn run(words: &[OsString], folder: &Path, start: Start, ending: &Ending) -> Result<u8, Error> {
-    let Some((program, arguments)) = words.split_first() else { return Ok(0) };
-    let mut command = Command::new(program);
-    command.args(arguments).env(VARIABLE, folder);
-    if start == Start::InTheMount {
-        command.current_dir(folder);
-    }
-    let failed = |error: std::io::Error| {
-        let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-        Error::io(program.display(), &error).exit(Exit::OfProgram(code))
-    };
+/// There is no process for it.
+pub fn run(
+    words: &[OsString],
+    folder: &Path,
+    start: Start,
+    form: Form,
+    ending: &Ending,
+) -> Result<u8, Error> {
+    let Some(program) = words.first() else { return Ok(0) };
+    let begins_in = (start == Start::InTheMount).then_some(folder);
+    let mut command = errand::program(words, begins_in, form);
+    command.env(VARIABLE, folder);
+    let failed =
+        |error: std::io::Error| Error::io(program.display(), &error).exit(Exit::OfProgram(126));
     let mut child = command.spawn().map_err(failed)?;
     let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     *ending.stage.lock() = Stage::Beside(number);

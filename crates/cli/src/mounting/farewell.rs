@@ -25,6 +25,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, major, minor, statx};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::net::{recv, shutdown, socket_with};
+use rustix::process::Pid;
 use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -194,20 +195,24 @@ fn connect(name: &str) -> Option<UnixStream> {
 /// One who waits for the end of a server.
 pub struct Waiting {
     stream: UnixStream,
+    server: Pid,
 }
 
 impl Waiting {
     /// Asks the server of a mount to tell its end. `None` if no server can be asked.
     pub fn connect(mount: &Mount) -> Option<Waiting> {
-        let is_believed = |stream: &UnixStream| {
-            let peer = rustix::net::sockopt::socket_peercred(stream);
-            peer.is_ok_and(|peer| {
-                peer.uid.is_root() || points::owner(mount) == Some(peer.uid.as_raw())
-            })
+        let believed = |stream: UnixStream| {
+            let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+            let is_believed = peer.uid.is_root() || points::owner(mount) == Some(peer.uid.as_raw());
+            is_believed.then_some(Waiting { stream, server: peer.pid })
         };
         // Another user may have taken a name first: then the next one is asked.
-        let stream = names(mount).iter().filter_map(|name| connect(name)).find(is_believed)?;
-        Some(Waiting { stream })
+        names(mount).iter().filter_map(|name| connect(name)).find_map(believed)
+    }
+
+    /// The server's number.
+    pub fn server(&self) -> Pid {
+        self.server
     }
 
     /// Waits until the server has ended.

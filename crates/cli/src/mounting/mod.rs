@@ -6,7 +6,8 @@
 //! checks      what is looked at before anything is opened: the folder, the image
 //! background  the server as a process of its own, and when the caller goes on
 //! ending      signals, and a program for which a mount was made
-//! abort       the end of a mount for users that do not end
+//! abort       the end of a mount for users that do not end, or without a server
+//! errand      what a server has done by other processes
 //! farewell    how the end of a server is waited for
 //! server      from the image to the end of the mount
 //! log         where a server says what it met
@@ -17,6 +18,7 @@ pub mod abort;
 pub mod background;
 pub mod checks;
 pub mod ending;
+pub mod errand;
 pub mod farewell;
 pub mod log;
 pub mod mount_8;

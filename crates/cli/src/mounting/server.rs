@@ -2,6 +2,7 @@
 use super::background::Ready;
 use super::checks::{self, Hold, Opened};
 use super::ending::{self, Ending, Served, Start};
+use super::errand;
 use super::farewell::Farewell;
 use super::log::Log;
 use super::observer::{Observer, Timing};
@@ -16,9 +17,7 @@ use extant_engine::{Access as VolumeAccess, DataKeeping, Filesystem, Options as 
 use extant_image::source::IdMap as WordsOfMap;
 use extant_mount::greeting::Writing;
 use extant_mount::serve::{IdMap, IdRange, Identities};
-use extant_mount::transport::{
-    AttachError, Audience, Covering, Detach, Flag, Kind, Options, detach,
-};
+use extant_mount::transport::{AttachError, Audience, Covering, Detach, Flag, Kind, Options};
 use extant_mount::workers::Workers;
 use extant_mount::{Session, Wishes};
 use std::ffi::OsString;
@@ -123,7 +122,7 @@ fn serve(
     }
     if let Err(error) = (surroundings.tell)(&ready, &surroundings.log) {
         // A caller that could not be told does not know of the mount.
-        let _ = detach(folder, Detach::Lazy);
+        let _ = errand::unmount(folder, Detach::Lazy);
         let _ = session.serve();
         return Err(error);
     }
@@ -345,6 +344,7 @@ fn wishes(options: &MountOptions, source: &Path, access: Access) -> Wishes {
         Access::ReadOnly => None,
         Access::ReadWrite => options.send_seconds(),
     };
+    wishes.guard = (access == Access::ReadWrite).then_some(errand::guard);
     wishes.settings.identities = Identities {
         users: id_map(options.uid, &options.map_users),
         groups: id_map(options.gid, &options.map_groups),
@@ -377,8 +377,9 @@ fn beside(
     let run = {
         let (code, ending) = (Arc::clone(&code), Arc::clone(&surroundings.ending));
         let (words, log) = (job.program.clone(), Arc::clone(&surroundings.log));
+        let form = surroundings.console.form;
         move || {
-            let ended = ending::run(&words, &served.folder, start, &ending);
+            let ended = ending::run(&words, &served.folder, start, form, &ending);
             *code.lock() = ended.map(Exit::OfProgram);
             ending::unmount_after_program(&served, &log);
             ending.serves(served);

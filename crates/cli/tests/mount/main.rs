@@ -6,8 +6,9 @@
 //! around    a volume in a part of a file: what is around it stays
 //! access    writable or not: errors, protected files, journals that are not empty
 //! refusals  what is refused before anything is mounted: one line, a hint, an exit code
-//! coherence what is read in one way after it was written in another
 //! ending    unmounting, signals, servers that are killed
+//! killed    servers that are killed while the kernel waits for them
+//! coherence what is read in one way after it was written in another
 //! failing   devices that fail while they are mounted
 //! program   a mount for one program
 //! device    block devices
@@ -24,6 +25,7 @@ mod ending;
 mod failing;
 mod fixture;
 mod full;
+mod killed;
 mod options;
 mod program;
 mod refusals;
