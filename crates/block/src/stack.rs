@@ -345,7 +345,10 @@ impl Search<'_> {
         above.extend(linked(folder, "holders"));
         let number = std::fs::read_to_string(folder.join("dev")).unwrap_or_default();
         let number = device_number(number.trim());
-        let is_over = |found: &&Loop| matches!(&found.backing, Backing::Device { number: of, .. } if Some(*of) == number);
+        let is_over = |found: &&Loop| match &found.backing {
+            Backing::Device { number: of, .. } => Some(*of) == number,
+            _ => false,
+        };
         above.extend(self.loops.iter().filter(is_over).map(|found| found.folder.clone()));
         above.sort();
         for device in above {

@@ -3,8 +3,8 @@
 //! What is asked for, as far as the kernel offers it:
 //!
 //! - Always: several reads of a file at once, large messages, look-ups and listings of one
-//!   directory in parallel, links kept in the kernel, ioctls of directories, look-ups of `.` and `..`
-//!   by number (for exports), an error that says that the connection was ended.
+//!   directory in parallel, links kept in the kernel, ioctls of directories, look-ups of `.` and
+//!   `..` by number (for exports), an error that says that the connection was ended.
 //! - Open truncates (`ATOMIC_TRUNCATE`): `open(O_TRUNC)` is one request instead of two. The server
 //!   looks at the flag.
 //! - The server applies the umask (`DONT_MASK`): a default access list takes its place.

@@ -1,7 +1,7 @@
 //! `extant umount`: the end of a mount, waited for.
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use crate::mounting::abort;
+use crate::mounting::connection;
 use crate::mounting::ending;
 use crate::mounting::farewell::Waiting;
 use crate::mounting::points;
@@ -105,7 +105,7 @@ enum Server {
 /// Looks after the server of a mount, of which the one that can be asked is known.
 fn look(mount: &Mount, asked: Option<&Waiting>) -> Server {
     match asked.map(Waiting::server).or_else(|| holder(&mount.source)) {
-        Some(server) if abort::has_died(server) => match ends(server) {
+        Some(server) if connection::has_died(server) => match ends(server) {
             true => Server::Gone,
             false => Server::Killed,
         },
@@ -123,7 +123,7 @@ fn ends(server: Pid) -> bool {
     const LOOKS: u32 = 50;
     let clock = RealClock::new();
     (0..LOOKS).any(|_| {
-        let has_ended = !abort::has_threads(server);
+        let has_ended = !connection::has_threads(server);
         if !has_ended {
             clock.park(Some(clock.now().saturating_add(PAUSE_NS)));
         }
@@ -153,7 +153,7 @@ fn holder(file: &Path) -> Option<Pid> {
 /// could be done.
 fn end_killed(mount: &Mount, console: &Console) -> bool {
     let image = mount.source.display();
-    match abort::end_connection(&mount.folder, mount.device) {
+    match connection::end_connection(&mount.folder, mount.device) {
         Ok(()) => {
             console.warn(&format!(
                 "{image}: its server was killed, and could not end: the connection was aborted; \

@@ -13,7 +13,7 @@
 //! run FORM FOLDER PROGRAM.. becomes the program, in the folder if it has a name; FORM is that of
 //!                           an error's line: text or json
 //! ```
-use super::abort;
+use super::connection;
 use crate::console::{Chatter, Console, Form};
 use crate::error::{Convention, Error, Exit};
 use extant_block::{Clock, RealClock};
@@ -200,8 +200,8 @@ fn watch(server: Pid, kept: Arc<OnceLock<Kept>>) {
             // The thread that started this process was perhaps the first to die. Of others than
             // Linux the signal means nothing.
             for _ in 0..LOOKS {
-                if abort::has_died(server) {
-                    let _ = kept.get().map(|kept| abort::by_number(&kept.folder, kept.device));
+                if connection::has_died(server) {
+                    let _ = kept.get().map(|kept| connection::by_number(&kept.folder, kept.device));
                     break;
                 }
                 waits.park(Some(waits.now().saturating_add(PAUSE_NS)));

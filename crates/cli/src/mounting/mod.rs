@@ -6,7 +6,8 @@
 //! checks      what is looked at before anything is opened: the folder, the image
 //! background  the server as a process of its own, and when the caller goes on
 //! ending      signals, and a program for which a mount was made
-//! abort       the end of a mount for users that do not end, or without a server
+//! abort       the end of a mount for users that do not end
+//! connection  the kernel's connection of a mount, ended from outside, and the server's process
 //! errand      what a server has done by other processes
 //! farewell    how the end of a server is waited for
 //! server      from the image to the end of the mount
@@ -17,6 +18,7 @@
 pub mod abort;
 pub mod background;
 pub mod checks;
+pub mod connection;
 pub mod ending;
 pub mod errand;
 pub mod farewell;

@@ -1,5 +1,6 @@
 //! Bytes that are read in one way, after they were written in another.
 use crate::fixture::{Bench, has_fuse};
+use extant_testkit::skips::skip;
 use std::process::Command;
 
 /// As `coherence.c` knows them.
@@ -28,7 +29,7 @@ fn what_is_read_is_what_was_written_last_in_any_way() {
             timed.args(["-k", "5", "120"]).arg(&program).arg(way).arg(bench.point());
             let output = timed.output().expect("it runs");
             if output.status.code() == Some(ABSENT) {
-                eprintln!("skipped: the host does not have {way}");
+                skip(format_args!("no {way}"));
                 continue;
             }
             assert!(output.status.success(), "{options} {way}: {output:?}");

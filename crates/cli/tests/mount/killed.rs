@@ -2,6 +2,7 @@
 //! answer, for a thread of their own or for a process that they started.
 use crate::device::LoopDevice;
 use crate::fixture::{Bench, Mounted, done, errno, extant, has_fuse};
+use extant_testkit::skips::skip;
 use rustix::fs::{SeekFrom, seek, statfs};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -161,7 +162,7 @@ fn searching(bench: &Bench) -> Receiver<std::io::Error> {
 }
 
 fn program() -> &'static str {
-    env!("CARGO_BIN_EXE_extant")
+    extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"))
 }
 
 fn keep(bench: &Bench) {
@@ -316,8 +317,7 @@ fn an_unmount_ends_when_its_server_is_killed() {
     }
     let bench = Bench::new("mount-killed-unmounting");
     let Some(device) = LoopDevice::over(&[&bench.image()]) else {
-        eprintln!("skipped: no loop devices here");
-        return;
+        return skip("no loop devices");
     };
     let was_killed = (0..ROUNDS).any(|_| {
         done(["mount", device.path(), &bench.point()]);

@@ -4,8 +4,9 @@
 //! longer than is known here. So it is asked for that first, by a notice; without, a program that
 //! copies a file by its data would take bytes for a hole. The notice ends when the kernel has sent
 //! its pages, in write requests that others must answer: a worker that waited for it could be the
-//! last one. So one thread of its own makes these searches, one after another. If the server is killed
-//! meanwhile, that thread stays in the kernel, until the connection is ended from outside (`keeper`).
+//! last one. So one thread of its own makes these searches, one after another. If the server is
+//! killed meanwhile, that thread stays in the kernel, until the connection is ended from outside
+//! (`keeper`).
 //!
 //! *Invariants*: a search that was handed over is answered once: when it was made, or with an error
 //! at the end. No worker waits for this thread.
