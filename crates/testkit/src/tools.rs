@@ -52,6 +52,8 @@ const TOOLS: &[Tool] = &[
     Tool { program: "blkparse", package: "blktrace" },
     Tool { program: "fio", package: "fio" },
     Tool { program: "readelf", package: "binutils" },
+    Tool { program: "addpart", package: "util-linux" },
+    Tool { program: "cc", package: "gcc" },
     Tool { program: "busybox", package: "busybox" },
     Tool { program: "7z", package: "p7zip-full" },
     Tool { program: "cpio", package: "cpio" },
