@@ -9,6 +9,10 @@ use extant_archive::printable;
 use extant_format::inode::{FileType, Time};
 use extant_format::superblock::{Feature, MappingKind, Superblock};
 
+/// What was just made may be this far ahead: archives have whole seconds, and Go's library rounds
+/// up.
+const ROUNDED_SECONDS: i64 = 1;
+
 /// Notes each file with a time that inodes of `inode_size` bytes cannot hold, and once how many
 /// lose nanoseconds.
 pub fn note_times(tree: &Tree, order: &Order, inode_size: u16, notices: &mut Notices) {
@@ -38,11 +42,12 @@ pub fn note_times(tree: &Tree, order: &Order, inode_size: u16, notices: &mut Not
     });
 }
 
-/// Notes each file with a time after `now`, in seconds since 1970.
+/// Notes each file with a time after `now`, in seconds since 1970, that no rounding explains.
 pub fn note_times_to_come(tree: &Tree, order: &Order, now: i64, notices: &mut Notices) {
     for node in nodes(order).filter(|node| tree.is_described(*node)) {
         let times = [tree.modify_time(node), tree.access_time(node), tree.change_time(node)];
-        let Some(time) = times.into_iter().find(|time| time.seconds > now) else { continue };
+        let to_come = |time: &Time| time.seconds > now.saturating_add(ROUNDED_SECONDS);
+        let Some(time) = times.into_iter().find(to_come) else { continue };
         notices.add(NoticeKind::TimeToCome, || {
             let path = printable(&tree.path(node));
             format!("/{path}: its time {} is in the future", date::shown(time, Grain::Minute))
