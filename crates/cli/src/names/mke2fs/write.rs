@@ -104,9 +104,11 @@ pub(super) fn volume_bytes(
 }
 
 /// As mke2fs has it, the inode tables in a file that was there and was emptied count as zeroed, so
-/// that the kernel does not do it again; those in a file that is made do not.
+/// that the kernel does not do it again; those in a file that is made do not, nor those in Android's
+/// form, which takes a file's place.
 pub(super) fn mark_zeroed(request: &Request, place: &Place, decision: &mut Decision) {
-    if matches!(place, Place::File(1..)) && discards(request, decision) {
+    let is_kept = matches!(place, Place::File(1..)) && !decision.extended.android_sparse;
+    if is_kept && discards(request, decision) {
         decision.options.wishes.marks.tables = Tables::Zeroed;
     }
 }
