@@ -104,8 +104,8 @@ impl Change {
     /// first, on the device.
     ///
     /// # Errors
-    /// No ext volume, one with features that are not supported, with errors, or a journal that
-    /// cannot be replayed; a device that fails.
+    /// No ext volume, one with features that are not supported, with errors, one without a journal
+    /// that was not unmounted, or a journal that cannot be replayed; a device that fails.
     pub fn open(device: Arc<dyn BlockDevice>, options: &ChangeOptions) -> Result<Change> {
         recover(&device)?;
         let superblock = read_superblock(&*device)?;
@@ -116,6 +116,12 @@ impl Change {
             return Err(Error::volume("is marked as having errors").hint(
                 "check it first (extant check, e2fsck -f); --despite-errors changes it as it is",
             ));
+        }
+        if superblock.awaits_check() && options.on_errors == OnErrors::Refuse {
+            return Err(Error::volume(
+                "was not unmounted and has no journal: what it calls free may be in use",
+            )
+            .hint("have it checked first (e2fsck -f); --despite-errors changes it as it is"));
         }
         let block_size = superblock.block_size();
         let free = free_blocks(&device, &superblock)?;

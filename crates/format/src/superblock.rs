@@ -621,6 +621,12 @@ impl Superblock {
         bytes.min(i64::MAX.unsigned_abs())
     }
 
+    /// Whether the volume was written when it ended, and no journal can say what: its bitmaps may
+    /// call blocks free that files have, until somebody has checked it.
+    pub fn awaits_check(&self) -> bool {
+        self.state & state::CLEAN == 0 && !self.has(Feature::HAS_JOURNAL)
+    }
+
     /// `s_flags`: bit 0 signed names, bit 1 unsigned names, bit 2 test file system.
     pub fn flags(&self) -> u32 {
         self.raw.flags.get()

@@ -11,7 +11,7 @@ use crate::target;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_disk::read::Form;
 use extant_engine::{ErrorKind, read_superblock};
-use extant_format::superblock::{Feature, Superblock};
+use extant_format::superblock::{Feature, Superblock, state};
 use extant_journal::{Found, MapSource, Recovery};
 use extant_mount::workers::Workers;
 use std::fs::File;
@@ -33,9 +33,6 @@ pub fn new_file(path: &Path) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
-
-/// Bit of `s_state`: errors were found.
-const STATE_ERRORS: u16 = 2;
 
 /// The folder that a volume is mounted on, as the table of mounts will have it.
 ///
@@ -126,7 +123,7 @@ pub fn open(
     let metadata = std::fs::metadata(file).map_err(|error| Error::io(file.display(), &error))?;
     target::check(file, &metadata)?;
     let looked_at = Arc::clone(&found.device);
-    let Errors { has_errors, cut } = match read_superblock(&*looked_at) {
+    let Errors { why, cut } = match read_superblock(&*looked_at) {
         Ok(superblock) => errors(image, &superblock, &looked_at),
         Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
             return Err(image::not_ext(image, &*looked_at, options.offset_bytes));
@@ -143,18 +140,16 @@ pub fn open(
     drop((looked_at, found.device));
     let access = match options.access {
         Some(access) => access,
-        None if has_errors && options.on_errors != Some(OnErrors::Continue) => {
-            let why = match cut {
-                Some(_) => "has a journal that is damaged",
-                None => "is marked as having errors",
-            };
-            console.warn(&format!(
-                "{}: {why}, and mounted read-only: -o rw or errors=continue mounts it writable",
-                image.display()
-            ));
-            Access::ReadOnly
-        }
-        None => Access::ReadWrite,
+        None => match why.filter(|_| options.on_errors != Some(OnErrors::Continue)) {
+            Some(why) => {
+                console.warn(&format!(
+                    "{}: {why}, and mounted read-only: -o rw or errors=continue mounts it writable",
+                    image.display()
+                ));
+                Access::ReadOnly
+            }
+            None => Access::ReadWrite,
+        },
     };
     // Where it is only read, recovery in memory says so.
     if let (Access::ReadWrite, Some(cut)) = (access, &cut) {
@@ -196,26 +191,35 @@ fn end_change(image: &Path) -> Result<(), Error> {
 /// What is known to be wrong with a volume before it is opened.
 #[derive(Default)]
 struct Errors {
-    /// Whether it asks for a check, or will once its journal is replayed.
-    has_errors: bool,
+    /// Why it asks for a check, or will once its journal is replayed.
+    why: Option<&'static str>,
     /// What is said of the log of its journal, where damage cuts it.
     cut: Option<String>,
 }
 
-/// Whether errors were found on a volume: its superblock or its journal says so, or the journal
-/// itself is damaged.
+/// Whether errors were found on a volume: its superblock or its journal says so, the journal itself
+/// is damaged, or there is none and the volume was not unmounted.
 fn errors(image: &Path, superblock: &Superblock, device: &Arc<dyn BlockDevice>) -> Errors {
-    let is_marked = superblock.state & STATE_ERRORS != 0;
+    const MARKED: &str = "is marked as having errors";
+    let marked = (superblock.state & state::ERRORS != 0).then_some(MARKED);
+    if superblock.awaits_check() {
+        let unchecked = "was not unmounted, has no journal and needs a check (e2fsck -f)";
+        return Errors { why: marked.or(Some(unchecked)), cut: None };
+    }
     if !superblock.has(Feature::NEEDS_RECOVERY) {
-        return Errors { has_errors: is_marked, cut: None };
+        return Errors { why: marked, cut: None };
     }
     let report = match Recovery::find(Arc::clone(device), MapSource::Inode, 0) {
         Ok(Found::Recovery(recovery)) => recovery.report(),
         Ok(Found::Nothing(report)) => report,
-        Err(_) => return Errors { has_errors: is_marked, cut: None },
+        Err(_) => return Errors { why: marked, cut: None },
     };
     let cut = recovery::cut(image, &report);
-    Errors { has_errors: is_marked || report.journal_error != 0 || cut.is_some(), cut }
+    let why = match cut {
+        Some(_) => Some("has a journal that is damaged"),
+        None => marked.or((report.journal_error != 0).then_some(MARKED)),
+    };
+    Errors { why, cut }
 }
 
 /// What is in a container is mounted read-only.

@@ -161,3 +161,38 @@ fn words_that_make_no_sense() {
     done(&["chattr", "+i", &at("/file")]);
     refused(&extant(&["rm", &at("/file")]), 1, "extant chattr -ia");
 }
+
+/// Linux wrote to it when the power went: a file is synced, and the bitmaps do not have its blocks.
+#[test]
+fn what_was_synced_without_a_journal_is_not_overwritten_after_a_cut() {
+    if !has_tools() || !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext4", "-O", "^has_journal"]);
+    let mounted = mount_loop(Path::new(&image), Access::ReadWrite, "").expect("a mount");
+    for number in 0..8 {
+        let file = fs::File::create(mounted.path().join(format!("kept-{number}"))).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &vec![number; 300_000], 0).unwrap();
+        file.sync_all().unwrap();
+    }
+    let cut = bench.join("cut.img").display().to_string();
+    fs::copy(&image, &cut).unwrap();
+    drop(mounted);
+    let before = bytes(&cut);
+    let large = bench.join("large").display().to_string();
+    fs::write(&large, vec![99; 6_000_000]).unwrap();
+    for words in [&["cp", &large, &format!("{cut}:/large")][..], &["mkdir", &format!("{cut}:/x")]] {
+        refused(&extant(words), 1, "was not unmounted and has no journal");
+        assert!(bytes(&cut) == before, "{words:?}");
+    }
+    for number in 0..8_u8 {
+        let read = extant(&["cat", &format!("{cut}:/kept-{number}")]);
+        assert!(read.out.bytes().all(|byte| byte == number), "{number}");
+    }
+    // Once it is checked, it is a volume as any other; and so is it for who says so.
+    done(&["mkdir", "--despite-errors", &format!("{cut}:/x")]);
+    fs::write(&cut, &before).unwrap();
+    let _ = program("e2fsck").args(["-fy", &cut]).output().unwrap();
+    done(&["mkdir", &format!("{cut}:/x")]);
+}

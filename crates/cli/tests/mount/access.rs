@@ -29,6 +29,37 @@ fn a_volume_with_errors_is_mounted_read_only_unless_told_otherwise() {
     }
 }
 
+/// Its bitmaps may call free what files have. With a journal they are replayed.
+#[test]
+fn a_volume_without_a_journal_that_was_not_unmounted_is_mounted_read_only() {
+    if !has_fuse() {
+        return;
+    }
+    for (features, is_unknown) in [("^has_journal", true), ("has_journal", false)] {
+        let bench = Bench::new("mount-unclean");
+        let mut make = program("mke2fs");
+        make.args(["-q", "-F", "-t", "ext4", "-O", features]).arg(bench.image()).arg("16M");
+        output(&mut make).unwrap();
+        let mut set = program("debugfs");
+        output(set.args(["-w", "-R", "set_super_value state 0"]).arg(bench.image())).unwrap();
+        for (options, is_writable) in
+            [(None, !is_unknown), (Some("rw"), true), (Some("errors=continue"), true)]
+        {
+            let mounted = Mounted::of(&bench);
+            let mut words = vec!["mount".to_owned(), bench.image(), bench.point()];
+            words.extend(options.into_iter().flat_map(|list| ["-o".to_owned(), list.to_owned()]));
+            let told = extant(&words);
+            assert_eq!(told.code, 0, "{told:?}");
+            let is_said = told.stderr.contains("was not unmounted, has no journal");
+            assert_eq!(is_said, is_unknown && options.is_none(), "{features}: {told:?}");
+            let write = fs::write(bench.inside("a"), "x");
+            assert_eq!(write.is_ok(), is_writable, "{features}, {options:?}");
+            done(["umount", &bench.point()]);
+            drop(mounted);
+        }
+    }
+}
+
 #[test]
 fn a_protected_file_is_mounted_read_only_with_one_warning() {
     if !has_fuse() {

@@ -104,8 +104,8 @@ pub(super) fn volume_bytes(
 }
 
 /// As mke2fs has it, the inode tables in a file that was there and was emptied count as zeroed, so
-/// that the kernel does not do it again; those in a file that is made do not, nor those in Android's
-/// form, which takes a file's place.
+/// that the kernel does not do it again; those in a file that is made do not, nor those in
+/// Android's form, which takes a file's place.
 pub(super) fn mark_zeroed(request: &Request, place: &Place, decision: &mut Decision) {
     let is_kept = matches!(place, Place::File(1..)) && !decision.extended.android_sparse;
     if is_kept && discards(request, decision) {
