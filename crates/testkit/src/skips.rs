@@ -81,8 +81,13 @@ pub fn require_root() -> bool {
 /// One write for the whole line: the tests beside this one print too.
 fn say(what: &str) {
     let thread = std::thread::current();
-    let line = format!("{MARK}{}: {what}\n", thread.name().unwrap_or("a thread"));
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = std::io::stderr().write_all(line(thread.name(), what).as_bytes());
+}
+
+/// What a program said may have several lines; this has one.
+fn line(test: Option<&str>, what: &str) -> String {
+    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{MARK}{}: {what}\n", test.unwrap_or("a thread"))
 }
 
 /// What a line of a suite's output says was skipped: `TEST: WHAT`.
@@ -109,7 +114,9 @@ mod tests {
         let plain = "skipped: reads::a_test: no zstd\n";
         let expected = Skipped { what: "reads::a_test: no zstd", is_known: false };
         assert_eq!(skipped_by(plain), Some(expected));
-        let known = format!("skipped: b: no x{KNOWN_MARK}Rounds: {}]", Known::Rounds.reason());
+        let what = format!("no x:\n  why{KNOWN_MARK}Rounds: {}]", Known::Rounds.reason());
+        let known = line(Some("b"), &what);
+        assert_eq!(known.lines().count(), 1, "{known}");
         assert!(skipped_by(&known).is_some_and(|skipped| skipped.is_known));
         assert_eq!(skipped_by("test reads::a_test ... ok"), None);
     }
