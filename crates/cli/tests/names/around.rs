@@ -169,3 +169,36 @@ fn what_is_around_a_volume_on_a_device_stays() {
         e2fsck(&at_offset(&image, offset)).unwrap_or_else(|error| panic!("{words:?}: {error}"));
     }
 }
+
+/// In the last 64 KiB an array keeps that a device is a member of it. Without discard that would be
+/// found there, in the place of the volume.
+#[test]
+fn nothing_is_recognised_at_the_end_of_a_volume() {
+    if !require("mke2fs") {
+        return;
+    }
+    const END: usize = 64 << 10;
+    let folder = Scratch::new("names-end");
+    let image = folder.join("x.img");
+    for words in
+        ["-E nodiscard", "-E nodiscard -b 4096", "-K", "-E nodiscard,offset=524288 -b 1024"]
+    {
+        let ends = ["extant", "mke2fs"].map(|program| {
+            std::fs::write(&image, vec![7; 8 << 20]).unwrap();
+            let mut command = match program {
+                "extant" => extant("mke2fs"),
+                _ => extant_testkit::command::program("mke2fs"),
+            };
+            let size = if words.contains("offset") { "7M" } else { "8M" };
+            let (code, said) =
+                run(command.args(["-q", "-F"]).args(words.split(' ')).arg(&image).arg(size));
+            assert_eq!(code, Some(0), "{program} {words}: {said}");
+            let end = if words.contains("offset") { (7 << 20) + (512 << 10) } else { 8 << 20 };
+            let bytes = std::fs::read(&image).unwrap();
+            (bytes[end - END..end].to_vec(), bytes[end..].to_vec())
+        });
+        let [(ours, after), (theirs, _)] = ends;
+        assert!(ours == theirs && ours.iter().all(|byte| *byte == 0), "{words}: the end");
+        assert!(after.iter().all(|byte| *byte == 7), "{words}: what is after it");
+    }
+}

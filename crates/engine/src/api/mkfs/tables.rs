@@ -69,13 +69,27 @@ enum Piece {
     InodeTable,
 }
 
+/// Makes zeros where others look for what a device is: before the superblock (a partition table,
+/// other file systems) and in the last 64 KiB (members of an array). What was left there would be
+/// recognised in the volume's place. Before anything of the volume is written.
+fn clear_ends(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
+    const LAST_BYTES: u64 = 64 << 10;
+    device.write(0, &[0; SUPERBLOCK_OFFSET as usize])?;
+    let block_size = superblock.block_size();
+    let zeros = vec![0; block_size as usize];
+    let count = LAST_BYTES.div_ceil(block_size.into());
+    let first = superblock.blocks_count.saturating_sub(count).max(1);
+    // Block by block: the device may end between two of them where the volume is still to be cut.
+    (first..superblock.blocks_count)
+        .try_for_each(|block| device.write(block * u64::from(block_size), &zeros))?;
+    Ok(())
+}
+
 /// Writes everything of a layout except the copies; the primary superblock last.
 pub(super) fn write(device: &dyn BlockDevice, layout: &Layout, contents: Contents) -> Result<()> {
     let superblock = &layout.superblock;
     if contents == Contents::Unknown {
-        // A partition table or another file system left here would be recognised before the
-        // superblock.
-        device.write(0, &[0; SUPERBLOCK_OFFSET as usize])?;
+        clear_ends(device, superblock)?;
     }
     let mut descriptors = layout.descriptors.clone();
     // The root directory is not allocated by a search in a bitmap: it is counted here.
@@ -101,7 +115,7 @@ pub(super) fn write_draft(
     let layout = &draft.layout;
     let superblock = &layout.superblock;
     if contents == Contents::Unknown {
-        device.write(0, &[0; SUPERBLOCK_OFFSET as usize])?;
+        clear_ends(device, superblock)?;
     }
     let mut descriptors = layout.descriptors.clone();
     for (ino, inode) in &draft.inodes {
