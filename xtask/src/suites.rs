@@ -113,8 +113,12 @@ impl Report {
         self.end(now);
         let name = match suite {
             Suite::Of(name) => name,
-            // Cargo goes through the crates one by one, each from its own tests to those beside it.
-            Suite::Another => self.spent.last().map_or_else(String::new, |last| last.0.clone()),
+            // Cargo goes through the crates one by one, each from its own tests to those beside it;
+            // where suites were asked for by name, the crates are not said.
+            Suite::Another => match self.spent.last() {
+                Some((last, _)) if last != "compiling" => last.clone(),
+                _ => "by name".to_owned(),
+            },
         };
         if !self.spent.iter().any(|(known, _)| *known == name) {
             self.spent.push((name.clone(), 0.0));
