@@ -30,7 +30,7 @@ test-release: tools
 	EXTANT_PROGRAM=$(CURDIR)/target/release/extant $(XTASK) suites $(SUITES_OF_CLI)
 	$(XTASK) suites --release -p extant-edit -p extant-image -p extant-mount
 	$(XTASK) crash --release --states 20000
-	$(XTASK) crash --release --sequences 100,100
+	$(XTASK) crash --release --sequences 40,40
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing
 # tool is an error.
