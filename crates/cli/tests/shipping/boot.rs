@@ -1,7 +1,7 @@
 //! A Debian root file system, made here and put on a disk by `extant build`, boots in QEMU to a
 //! prompt. What is done there is in the image afterwards.
 //!
-//! `EXTANT_BOOT=1` asks for it, as `make test-all` does: it takes packages from the registry that
+//! `EXTANT_BOOT=yes` asks for it, as `make test-all` does: it takes packages from the registry that
 //! this machine's apt uses.
 use crate::fixture::{command, told};
 use extant_testkit::command::program;
