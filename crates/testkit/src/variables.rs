@@ -151,7 +151,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "EXTANT_EDIT_CUTS",
         "edit",
-        "e2fsck judges one of so many media, too",
+        "e2fsck judges one medium in this many, too",
         ["31", "1", "1"],
     ),
     variable(
