@@ -65,7 +65,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let server = if is_its_program { Server::Serves } else { look(&mount, waiting.as_ref()) };
     let waiting = waiting.filter(|_| waits && server == Server::Serves);
     let is_waited_for = server != Server::Killed || end_killed(&mount, console);
-    take_away(&mount, &arguments, server)?;
+    let server = take_away(&mount, &arguments, server)?;
+    let waiting = waiting.filter(|_| server == Server::Serves);
     let has_none = || waiting.is_none() && waits && is_unlocked(&mount);
     if server == Server::Gone || server == Server::Serves && has_none() {
         console.warn(&format!(
@@ -105,7 +106,7 @@ enum Server {
 /// Looks after the server of a mount, of which the one that can be asked is known.
 fn look(mount: &Mount, asked: Option<&Waiting>) -> Server {
     match asked.map(Waiting::server).or_else(|| holder(&mount.source)) {
-        Some(server) if connection::has_died(server) => match ends(server) {
+        Some(server) if connection::is_dying(server) => match ends(server) {
             true => Server::Gone,
             false => Server::Killed,
         },
@@ -118,12 +119,19 @@ fn look(mount: &Mount, asked: Option<&Waiting>) -> Server {
     }
 }
 
+/// Whether the server of a mount in use is gone a moment later.
+fn dies(mount: &Mount) -> bool {
+    let clock = RealClock::new();
+    clock.park(Some(clock.now().saturating_add(PAUSE_NS)));
+    look(mount, None) == Server::Gone
+}
+
 /// Whether a server that was killed ends within a second.
 fn ends(server: Pid) -> bool {
     const LOOKS: u32 = 50;
     let clock = RealClock::new();
     (0..LOOKS).any(|_| {
-        let has_ended = !connection::has_threads(server);
+        let has_ended = connection::has_died(server) && !connection::has_threads(server);
         if !has_ended {
             clock.park(Some(clock.now().saturating_add(PAUSE_NS)));
         }
@@ -172,14 +180,19 @@ fn end_killed(mount: &Mount, console: &Console) -> bool {
 }
 
 /// Takes the mount out of the tree of directories: also if it is in use, where it has no server.
-fn take_away(mount: &Mount, arguments: &Arguments, server: Server) -> Result<(), Error> {
+/// What has become of the server by then.
+fn take_away(mount: &Mount, arguments: &Arguments, server: Server) -> Result<Server, Error> {
     let how = match server {
         Server::Serves if !arguments.lazy => Detach::WhenFree,
         Server::Serves | Server::Gone | Server::Killed => Detach::Lazy,
     };
-    detach(&mount.folder, how).or_else(|error| match error {
+    detach(&mount.folder, how).map(|()| server).or_else(|error| match error {
         // By force, a moment ago.
-        DetachError::NotMounted(_) if server == Server::Killed => Ok(()),
+        DetachError::NotMounted(_) if server == Server::Killed => Ok(server),
+        // Between two instructions a killed server looks like one that serves.
+        DetachError::Busy(_) if server == Server::Serves && dies(mount) => {
+            take_away(mount, arguments, Server::Gone)
+        }
         DetachError::Busy(folder) => {
             let error = Error::new(format!("{}: is in use", arguments.folder.display()));
             let users = points::holders(&folder);

@@ -5,7 +5,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, UnmountFlags};
 use rustix::mount::{fsconfig_create, fsmount, fsopen};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use std::io;
 use std::path::Path;
 
@@ -63,6 +63,18 @@ pub fn has_died(process: Pid) -> bool {
     }
 }
 
+/// Whether a process has died or soon will: the signal that kills it waits for a processor, or its
+/// first thread is on its way out. A process that was killed a moment ago shows the one or the
+/// other, until it has died.
+pub fn is_dying(process: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero()));
+    let stat = std::fs::read(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    status.is_ok_and(|status| is_killed(&status))
+        || stat.is_ok_and(|stat| is_on_its_way_out(&stat))
+        // Last: what was dying above may have died meanwhile.
+        || has_died(process)
+}
+
 /// Whether a process that has died still has a thread beside its first one.
 pub fn has_threads(process: Pid) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
@@ -73,6 +85,25 @@ pub fn has_threads(process: Pid) -> bool {
 fn is_of_dead(stat: &[u8]) -> bool {
     let end = stat.iter().rposition(|byte| *byte == b')').unwrap_or(stat.len());
     matches!(stat.get(end + 2), Some(b'Z' | b'X'))
+}
+
+/// Seven words after the state come the flags of the first thread.
+fn is_on_its_way_out(stat: &[u8]) -> bool {
+    /// PF_EXITING of Linux.
+    const EXITING: u64 = 4;
+    let end = stat.iter().rposition(|byte| *byte == b')').unwrap_or(stat.len());
+    let words = String::from_utf8_lossy(stat.get(end + 1..).unwrap_or_default()).into_owned();
+    let flags = words.split_whitespace().nth(6).and_then(|flags| flags.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & EXITING != 0)
+}
+
+/// Whether SIGKILL waits for a thread, or for all of them.
+fn is_killed(status: &str) -> bool {
+    let masks = status.lines().filter_map(|line| {
+        line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:"))
+    });
+    let mut masks = masks.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    masks.any(|mask| mask & 1 << (Signal::KILL.as_raw() - 1) != 0)
 }
 
 #[cfg(test)]
@@ -89,6 +120,12 @@ mod tests {
         }
         assert!(child.wait().unwrap().success());
         assert!(has_died(number));
+        assert!(is_dying(number) && !is_dying(rustix::process::getpid()));
+        assert!(is_on_its_way_out(b"7 (a b) c) R 1 2 3 4 5 4228 9"));
+        assert!(!is_on_its_way_out(b"7 (a b) c) R 1 2 3 4 5 4224 9") && !is_on_its_way_out(b"7 (a"));
+        assert!(is_killed("SigQ:\t0/9\nSigPnd:\t0000000000000100\nShdPnd:\t0\n"));
+        assert!(is_killed("ShdPnd:\t0000000000000100") && !is_killed("SigBlk:\t0000000000000100"));
+        assert!(!is_killed("SigPnd:\t0000000000000080"));
         assert!(is_of_dead(b"7 (a) S) Z 1") && !is_of_dead(b"7 (Z) S 1") && !is_of_dead(b""));
     }
 }
