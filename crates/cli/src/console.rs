@@ -56,10 +56,12 @@ impl Console {
     pub fn is_json(&self) -> bool {
         self.form == Form::Json
     }
-    /// Whether a moving line may be shown: not quiet, not JSON, and stderr is a terminal.
+    /// Whether a moving line may be shown: not quiet, not JSON, and stderr is a terminal that can
+    /// go back to the start of a line.
     fn visibility(&self) -> Visibility {
         let is_normal = self.chatter == Chatter::Normal && self.form == Form::Text;
-        match is_normal && io::stderr().is_terminal() {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        match is_normal && !is_dumb && io::stderr().is_terminal() {
             true => Visibility::Shown,
             false => Visibility::Hidden,
         }
@@ -85,25 +87,28 @@ impl Console {
             .and_then(|()| out.flush())
             .map_err(|error| Error::stdout(&error))
     }
-    /// Writes one JSON document and a newline to stdout.
-    pub fn print_json(&self, document: &impl Serialize) -> Result<(), Error> {
-        let mut text = serde_json::to_string(document)
-            .map_err(|error| Error::new(format!("JSON: {error}")))?;
+    /// Writes one JSON document and a newline to stdout; the name of its schema comes first in it.
+    pub fn print_json(&self, schema: &str, document: &impl Serialize) -> Result<(), Error> {
+        let mut text = with_schema(schema, document)?;
         text.push('\n');
         self.print(&text)
     }
     /// Writes one JSON document to stderr, for a command whose stdout carries something else.
-    pub fn print_json_aside(&self, document: &impl Serialize) {
-        complain_json(document);
+    pub fn print_json_aside(&self, schema: &str, document: &impl Serialize) {
+        complain_json(schema, document);
     }
     /// One line on stderr, unless quiet.
     pub fn warn(&self, message: &str) {
         if self.chatter == Chatter::Quiet {
             return;
         }
+        let message = &without_numbers(message);
         match self.form {
             Form::Text => complain(&format!("extant: {}: {message}", self.command)),
-            Form::Json => complain_json(&Warning { command: self.command, warning: message }),
+            Form::Json => {
+                let warning = Warning { command: self.command, warning: message };
+                complain_json("extant-warning/1", &warning);
+            }
         }
     }
     /// A file that was left out and makes the exit code 1: also shown when quiet.
@@ -115,6 +120,7 @@ impl Console {
         if error.exit == Exit::PipeClosed {
             return;
         }
+        let message = &without_numbers(&error.message);
         match self.form {
             Form::Text => {
                 let head = if self.command.is_empty() {
@@ -124,16 +130,40 @@ impl Console {
                 };
                 let hint =
                     error.hint.iter().map(|hint| format!("\n  hint: {hint}")).collect::<String>();
-                complain(&format!("extant: {head}{}{hint}", error.message));
+                complain(&format!("extant: {head}{message}{hint}"));
             }
-            Form::Json => complain_json(&Failure {
-                command: self.command,
-                error: &error.message,
-                hint: error.hint.as_deref(),
-                exit: Convention::of(self.command).code(error.exit),
-            }),
+            Form::Json => complain_json(
+                "extant-error/1",
+                &Failure {
+                    command: self.command,
+                    error: message,
+                    hint: error.hint.as_deref(),
+                    exit: Convention::of(self.command).code(error.exit),
+                },
+            ),
         }
     }
+}
+
+/// A message without the numbers that the standard library appends to what the host says: the
+/// words before each say the same.
+fn without_numbers(message: &str) -> String {
+    const HEAD: &str = " (os error ";
+    let mut text = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once(HEAD) {
+        text.push_str(before);
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        rest = match after[digits..].strip_prefix(')') {
+            Some(after) if digits > 0 => after,
+            _ => {
+                text.push_str(HEAD);
+                after
+            }
+        };
+    }
+    text.push_str(rest);
+    text
 }
 
 /// One line on stderr that belongs to no command.
@@ -147,8 +177,46 @@ fn complain(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-fn complain_json(line: &impl Serialize) {
-    if let Ok(text) = serde_json::to_string(line) {
+fn complain_json(schema: &str, line: &impl Serialize) {
+    if let Ok(text) = with_schema(schema, line) {
         complain(&text);
+    }
+}
+
+/// A document or a record, which is one JSON object, with the name of its schema as its first
+/// member: by it a program knows what it reads, and what a later release may have added.
+///
+/// # Errors
+/// It cannot be written as JSON, or is no object.
+pub fn with_schema(schema: &str, document: &impl Serialize) -> Result<String, Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::new(format!("JSON: {error}"));
+    let text = serde_json::to_string(document).map_err(|error| failed(&error))?;
+    let rest = text.strip_prefix('{').ok_or_else(|| failed(&"is no object"))?;
+    let comma = if rest == "}" { "" } else { "," };
+    Ok(format!("{{\"schema\":\"{schema}\"{comma}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_errors_are_left_out() {
+        for (text, shown) in [
+            ("x: No such file (os error 2)", "x: No such file"),
+            ("x: a (os error 2): b (os error 17), c", "x: a: b, c"),
+            ("x (os error ) (os error 2", "x (os error ) (os error 2"),
+            ("", ""),
+        ] {
+            assert_eq!(without_numbers(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_document_names_its_schema_first() {
+        let document = serde_json::json!({"a": 1});
+        assert_eq!(with_schema("x/1", &document).unwrap(), r#"{"schema":"x/1","a":1}"#);
+        assert_eq!(with_schema("x/1", &serde_json::json!({})).unwrap(), r#"{"schema":"x/1"}"#);
+        assert!(with_schema("x/1", &[1]).is_err());
     }
 }

@@ -112,6 +112,11 @@ impl Error {
             _ => failure,
         }
     }
+    /// A folder of the host that is not there.
+    pub fn no_folder(folder: impl fmt::Display) -> Error {
+        Error::new(format!("{folder}: there is no such folder"))
+            .hint(format!("mkdir -p {folder} makes it"))
+    }
     /// A failed write to stdout: a closed pipe ends the command quietly.
     pub fn stdout(error: &io::Error) -> Error {
         match error.kind() {

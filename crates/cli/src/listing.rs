@@ -59,6 +59,9 @@ pub struct Record {
 }
 
 impl Record {
+    /// The schema of a record that stands alone.
+    pub const SCHEMA: &'static str = "extant-file/1";
+
     /// All that is known of an object, under this path.
     ///
     /// # Errors

@@ -5,6 +5,8 @@ use crate::recognise;
 use crate::size::Size;
 use extant_block::BlockDevice;
 use extant_disk::{Partition, PartitionTable, Scheme, partitions};
+use extant_edit::glob;
+use extant_engine::Filesystem;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::Range;
@@ -77,23 +79,34 @@ pub struct ImagePath {
 }
 
 impl ImagePath {
-    /// Reads `IMAGE` or `IMAGE:/path`. A file of the whole name is that image; otherwise the path
-    /// begins at the first ":/" with a file before it, or else at the first.
+    /// Reads `IMAGE`, `IMAGE:/path`, `IMAGE:path` or `IMAGE:`. A file of the whole name is that
+    /// image, and so is an address ([`is_address`]); otherwise the path begins after the first
+    /// colon with a file before it, or else after the last.
     pub fn of(word: &OsStr) -> ImagePath {
         let bytes = word.as_bytes();
         let whole = ImagePath { image: PathBuf::from(word), path: None };
-        let cuts: Vec<usize> =
-            (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b":/")).collect();
-        if cuts.is_empty() || Path::new(word).exists() {
+        if Path::new(word).symlink_metadata().is_ok() || is_address(bytes) {
             return whole;
         }
+        let cuts: Vec<usize> = (1..bytes.len()).filter(|at| bytes[*at] == b':').collect();
         let is_file =
             |at: &&usize| VolumeName::is_there(Path::new(OsStr::from_bytes(&bytes[..**at])));
-        let cut = cuts.iter().find(is_file).or(cuts.first());
-        cut.map_or(whole, |at| ImagePath {
-            image: PathBuf::from(OsString::from_vec(bytes[..*at].to_vec())),
-            path: Some(PathBuf::from(OsString::from_vec(bytes[*at + 1..].to_vec()))),
+        let cut = cuts.iter().find(is_file).or(cuts.last());
+        cut.map_or(whole, |at| {
+            let inside = &bytes[*at + 1..];
+            let slash = if inside.starts_with(b"/") { &b""[..] } else { b"/" };
+            ImagePath {
+                image: PathBuf::from(OsString::from_vec(bytes[..*at].to_vec())),
+                path: Some(PathBuf::from(OsString::from_vec([slash, inside].concat()))),
+            }
         })
+    }
+
+    /// The places that are meant where the path has `*` and the like.
+    pub fn expanded(&self, filesystem: &Filesystem) -> Vec<ImagePath> {
+        let Some(path) = &self.path else { return vec![self.clone()] };
+        let paths = glob::expand(filesystem, path).into_iter();
+        paths.map(|path| ImagePath { image: self.image.clone(), path: Some(path) }).collect()
     }
 
     /// The path inside; the root unless given.
@@ -102,19 +115,42 @@ impl ImagePath {
     }
 }
 
+/// Whether a word is the address of something that other programs fetch, and no image with a path:
+/// `docker://alpine`, `oci:folder:tag`.
+pub fn is_address(word: &[u8]) -> bool {
+    const TRANSPORTS: [&[u8]; 5] =
+        [b"oci:", b"oci-archive:", b"docker-archive:", b"docker-daemon:", b"containers-storage:"];
+    let scheme = word.iter().position(|byte| *byte == b':').map(|colon| word.split_at(colon));
+    let has_scheme = scheme.is_some_and(|(scheme, rest)| {
+        rest.starts_with(b"://")
+            && scheme.first().is_some_and(u8::is_ascii_alphabetic)
+            && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+    });
+    // `disk.img://etc` is a path: what ends as a file does is no scheme.
+    let names_file = scheme.is_some_and(|(scheme, _)| {
+        scheme.contains(&b'.') || VolumeName::is_there(Path::new(OsStr::from_bytes(scheme)))
+    });
+    has_scheme && !names_file || TRANSPORTS.iter().any(|transport| word.starts_with(transport))
+}
+
 /// What is said of an image that is not there.
 pub fn missing(image: &Path, error: &io::Error) -> Error {
     let failure = Error::io(image.display(), error);
-    let has_colon = image.as_os_str().as_bytes().contains(&b':');
-    let place = ImagePath::of(image.as_os_str());
-    match error.kind() {
-        io::ErrorKind::NotFound if place.path.is_some() && VolumeName::is_there(&place.image) => {
+    if error.kind() != io::ErrorKind::NotFound {
+        return failure;
+    }
+    let word = image.as_os_str();
+    let place = ImagePath::of(word);
+    if is_address(word.as_bytes()) {
+        return failure.hint(
+            "it is fetched by another program: skopeo copy SOURCE oci:FOLDER makes a folder",
+        );
+    }
+    match place.path.is_some() && VolumeName::is_there(&place.image) {
+        true => {
             failure.hint(format!("this command takes the image alone: {}", place.image.display()))
         }
-        io::ErrorKind::NotFound if has_colon => {
-            failure.hint("paths inside begin with a slash: IMAGE:/path")
-        }
-        _ => failure,
+        false => failure,
     }
 }
 
@@ -279,8 +315,35 @@ mod tests {
             ImagePath::of(&word(":/etc:/x")).path_or_root().file_name(),
             inside.path_or_root().file_name()
         );
-        let none = ImagePath::of(OsStr::new("none.img:/etc"));
-        assert_eq!(none, ImagePath { image: "none.img".into(), path: Some("/etc".into()) });
-        assert_eq!(ImagePath::of(OsStr::new("none.img:etc")).path, None);
+        let none = ImagePath { image: "none.img".into(), path: Some("/etc".into()) };
+        for word in ["none.img:/etc", "none.img:etc"] {
+            assert_eq!(ImagePath::of(OsStr::new(word)), none);
+        }
+        let root = ImagePath { image: image.clone(), path: Some("/".into()) };
+        assert_eq!(ImagePath::of(&word(":")), root);
+        let relative = ImagePath { image: image.clone(), path: Some("/etc:x:y".into()) };
+        assert_eq!(ImagePath::of(&word(":etc:x:y")), relative);
+        // No file is there: the last colon counts. One of the whole name wins, if only a link.
+        assert_eq!(ImagePath::of(OsStr::new("none:a:b")).image, Path::new("none:a"));
+        std::os::unix::fs::symlink("nowhere", word(":etc")).unwrap();
+        assert_eq!(ImagePath::of(&word(":etc")).path, None);
+        assert_eq!(ImagePath::of(OsStr::new(":etc")).path, None);
+    }
+
+    #[test]
+    fn an_address_is_no_image() {
+        for word in [
+            "docker://alpine:3",
+            "https://example.org/a:b",
+            "oci:folder:tag",
+            "oci-archive:a.tar:x",
+            "docker-archive:a.tar",
+        ] {
+            assert!(is_address(word.as_bytes()), "{word}");
+            assert_eq!(ImagePath::of(OsStr::new(word)).path, None, "{word}");
+        }
+        for word in ["disk.img://etc", "1://x", "://x", "ocifolder:x", "disk.img:oci:x"] {
+            assert!(!is_address(word.as_bytes()), "{word}");
+        }
     }
 }

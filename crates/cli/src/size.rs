@@ -165,9 +165,42 @@ pub fn readable(bytes: f64) -> String {
     }
 }
 
+/// As `df -h` and `du -h` write it, rounded up: "640", "4.0K", "1.3G", "12T".
+pub fn short(bytes: u64) -> String {
+    const LETTERS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
+    let (mut unit, mut step) = (1u64, 0);
+    while step + 1 < LETTERS.len() && bytes.div_ceil(unit) >= 1024 {
+        unit = unit.saturating_mul(1024);
+        step += 1;
+    }
+    let tenths = u128::from(bytes).saturating_mul(10).div_ceil(u128::from(unit));
+    match step > 0 && tenths < 100 {
+        true => format!("{}.{}{}", tenths / 10, tenths % 10, LETTERS[step]),
+        false => format!("{}{}", bytes.div_ceil(unit), LETTERS[step]),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_sizes_are_those_of_df() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1024, "1.0K"),
+            (1025, "1.1K"),
+            (9 << 10, "9.0K"),
+            ((10 << 10) - 50, "10K"),
+            (1 << 20, "1.0M"),
+            ((1 << 20) - 1, "1.0M"),
+            (123 << 30, "123G"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(short(bytes), text, "{bytes}");
+        }
+    }
 
     #[test]
     fn sizes_are_read_as_mke2fs_reads_them() {

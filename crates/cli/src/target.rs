@@ -153,9 +153,7 @@ impl Target {
             path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let (file, partial) =
             temporary(folder, name.as_bytes()).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => {
-                    Error::new(format!("{}: there is no such folder", folder.display()))
-                }
+                io::ErrorKind::NotFound => Error::no_folder(folder.display()),
                 _ => Error::io(path.display(), &error),
             })?;
         if let Some(mode) = mode {

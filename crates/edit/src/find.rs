@@ -242,6 +242,14 @@ enum Case {
     Ignored,
 }
 
+/// A pattern of one name, whose case counts.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn component(text: &str) -> Result<GlobMatcher> {
+    pattern(text, Case::Counts)
+}
+
 /// A pattern in which `*` stands for slashes too, as in find(1); braces are themselves.
 fn pattern(text: &str, case: Case) -> Result<GlobMatcher> {
     let mut glob = String::with_capacity(text.len());

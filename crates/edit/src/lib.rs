@@ -10,7 +10,7 @@
 //! tree        paths inside an image, and walks over them
 //! mode        "u+rwX,go=r"     owner   "www-data:adm", by the image's own lists
 //! time        "2026-01-31 12:00"     attribute   values of attributes as text
-//! find        which objects of a tree are meant
+//! find        which objects of a tree are meant       glob   paths with * and ?
 //! script      words of a line
 //! error       what went wrong, and where
 //! ```
@@ -48,6 +48,7 @@ pub mod copy;
 pub mod create;
 pub mod error;
 pub mod find;
+pub mod glob;
 pub mod metadata;
 pub mod mode;
 pub mod owner;

@@ -91,6 +91,31 @@ pub struct Marks {
     pub tables: Tables,
     /// 1; 0 for a volume of the first ext2 drivers, which has inodes of 128 bytes and no features.
     pub revision: u32,
+    /// When a check is due though nothing was found wrong.
+    pub checks: Checks,
+}
+
+/// When a volume is checked that is clean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// Never.
+    Asked,
+    /// After half a year, and after 20 to 39 mounts; how many follows from the UUID, so that not
+    /// all volumes of a machine are checked at one start.
+    Periodic,
+}
+
+impl Checks {
+    /// The most mounts, -1 for any number, and the seconds between two checks, 0 for none.
+    fn limits(self, uuid: &[u8; 16]) -> (i16, u32) {
+        const LEAST_MOUNTS: i16 = 20;
+        const HALF_A_YEAR: u32 = 180 * 86_400;
+        let sum: i16 = uuid.iter().map(|byte| i16::from(*byte)).sum();
+        match self {
+            Checks::Asked => (-1, 0),
+            Checks::Periodic => (LEAST_MOUNTS + sum % LEAST_MOUNTS, HALF_A_YEAR),
+        }
+    }
 }
 
 /// Whether the inode tables of a new volume are known to be zero.
@@ -113,6 +138,7 @@ impl Default for Marks {
             encoding: (0, 0),
             tables: Tables::Zeroed,
             revision: 1,
+            checks: Checks::Asked,
         }
     }
 }
@@ -435,7 +461,8 @@ fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
     if sizes.features.has(Feature::SPARSE_SUPER2) {
         superblock.set_backup_groups(backup_groups(wishes.copies, sizes.groups));
     }
-    superblock.max_mount_count = -1;
+    (superblock.max_mount_count, superblock.check_interval_seconds) =
+        wishes.marks.checks.limits(&wishes.uuid);
     superblock.default_mount_options = wishes.marks.mount_options;
     superblock.created_seconds = wishes.created_seconds;
     superblock.written_seconds = wishes.created_seconds;

@@ -81,7 +81,6 @@ fn share(text: &str) -> Result<u32, String> {
 
 #[derive(Serialize)]
 struct Report<'a> {
-    schema: &'static str,
     image: String,
     profile: &'a str,
     days: u32,
@@ -281,7 +280,6 @@ fn print(
 ) -> Result<(), Error> {
     let tally = &aged.tally;
     let report = Report {
-        schema: "extant-age/1",
         image: arguments.image.display().to_string(),
         profile: &profile.name,
         days: arguments.days,
@@ -295,7 +293,7 @@ fn print(
         utilisation_ppm: aged.utilisation_ppm,
     };
     if console.is_json() {
-        return console.print_json(&report);
+        return console.print_json("extant-age/1", &report);
     }
     if console.chatter == Chatter::Quiet {
         return Ok(());

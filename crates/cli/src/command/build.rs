@@ -447,7 +447,7 @@ fn print(
     let bytes = built.blocks * u64::from(built.block_size);
     let files = u64::from(collected.tree.inode_count());
     if console.is_json() {
-        return console.print_json(&Report {
+        let report = Report {
             image: name,
             bytes,
             block_size: built.block_size,
@@ -469,7 +469,8 @@ fn print(
                 })
                 .collect(),
             disk,
-        });
+        };
+        return console.print_json("extant-build/1", &report);
     }
     if console.chatter == Chatter::Quiet {
         return Ok(());

@@ -2,7 +2,8 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments, ImagePath, failure};
-use extant_engine::File;
+use extant_edit::glob;
+use extant_engine::{File, Filesystem};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   extant cat disk.img:/etc/os-release
   extant cat disk.img:/var/log/a.log.gz | zcat
+  extant cat 'disk.img:/etc/*.conf'
   extant cat disk.img:/boot/part1 disk.img:/boot/part2 > whole")]
 pub struct Arguments {
     /// The files
@@ -25,7 +27,8 @@ pub struct Arguments {
     pub image: ImageArguments,
 }
 
-const BUFFER_BYTES: usize = 1 << 20;
+/// Bytes that are read at a time.
+pub const BUFFER_BYTES: usize = 1 << 20;
 
 /// Writes them, one after the other.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
@@ -45,11 +48,26 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             Some((image, filesystem)) if image == place.image => filesystem,
             _ => image::open(&place.image, offset, console)?,
         };
-        let file = filesystem.open_file(path).map_err(|error| failure(&place.image, error))?;
-        copy(&file, &mut buffer, &place.image, path)?;
+        for path in glob::expand(&filesystem, path) {
+            print(&filesystem, &place.image, &path, &mut buffer)?;
+        }
         opened = Some::<(PathBuf, _)>((place.image, filesystem));
     }
     Ok(Exit::Complete)
+}
+
+/// Writes a file of an image to standard output.
+///
+/// # Errors
+/// It is no file; what cannot be read of it; a closed pipe.
+pub fn print(
+    filesystem: &Filesystem,
+    image: &Path,
+    path: &Path,
+    buffer: &mut [u8],
+) -> Result<(), Error> {
+    let file = filesystem.open_file(path).map_err(|error| failure(image, error))?;
+    copy(&file, buffer, image, path)
 }
 
 /// Stretch by stretch: data is read in large pieces, what is between is zeros that are not read.

@@ -99,7 +99,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         console.fail(&failure);
     }
     let printed = match console.is_json() {
-        true => console.print_json(&report),
+        true => console.print_json("extant-check/1", &report),
         false => print_text(image, &report, console),
     };
     match printed {
@@ -203,7 +203,8 @@ fn list(console: &Console) -> Result<Exit, Error> {
                 "sentence": rule.sentence,
             })
         });
-        console.print_json(&serde_json::json!({ "codes": rows.collect::<Vec<_>>() }))?;
+        let codes = serde_json::json!({ "codes": rows.collect::<Vec<_>>() });
+        console.print_json("extant-check-codes/1", &codes)?;
         return Ok(Exit::Complete);
     }
     let width = CODES.iter().map(|rule| rule.name.len()).max().unwrap_or(0);

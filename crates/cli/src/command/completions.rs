@@ -34,7 +34,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let script = script(shell);
     if console.is_json() {
-        console.print_json(&serde_json::json!({"shell": shell.to_string(), "script": script}))?;
+        let document = serde_json::json!({"shell": shell.to_string(), "script": script});
+        console.print_json("extant-completions/1", &document)?;
     } else {
         console.print(&script)?;
     }

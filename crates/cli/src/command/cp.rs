@@ -1,4 +1,5 @@
 //! `extant cp`: files go into an image, out of it, or are copied inside.
+use super::cat;
 use crate::console::Console;
 use crate::editing::copying::{self, CopyArguments};
 use crate::editing::operands::{self, Destination};
@@ -6,9 +7,9 @@ use crate::editing::report::{self, Done};
 use crate::editing::{self, Edit, EditArguments, Input, Job, failure};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImagePath};
-use extant_edit::Change;
 use extant_edit::copy::{HostSink, HostSource, ImageSink, ImageSource, Source};
 use extant_edit::tree;
+use extant_edit::{Change, glob};
 use extant_engine::Filesystem;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ use std::path::{Path, PathBuf};
 /// what they were; -a keeps everything: holes, hard links, devices, access lists and attributes
 /// too.
 ///
+/// As the last word, - is standard output: files go there one after the other, as with cat.
+///
 /// On the host nothing is written through a symbolic link, and what was copied before an error
 /// stays.
 #[derive(clap::Args)]
@@ -30,6 +33,7 @@ use std::path::{Path, PathBuf};
   extant cp -a rootfs/. disk.img:/
   extant cp --owner 0:0 --mode 755 agent disk.img:/usr/local/bin/
   extant cp disk.img:/boot/vmlinuz .
+  extant cp disk.img:/etc/fstab - | grep ext4
   extant cp -a disk.img:/home backup/
   extant cp -a old.img:/srv new.img:/
   extant cp -a disk.img:/etc disk.img:/etc.orig"
@@ -42,7 +46,7 @@ pub struct Arguments {
     #[allow(missing_docs)]
     pub editing: EditArguments,
     /// Print help
-    #[arg(long, action = clap::ArgAction::Help)]
+    #[arg(short = 'h', long, action = clap::ArgAction::Help)]
     pub help: Option<bool>,
 }
 
@@ -67,8 +71,8 @@ impl Edit for Words {
     }
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let is_directory = |path: &Path| tree::is_directory(change, path);
-        let (sources, destination) =
-            operands::destination(&self.paths, self.into(), &is_directory)?;
+        let paths = operands::expanded_sources(change, &self.paths, self.into().0)?;
+        let (sources, destination) = operands::destination(&paths, self.into(), &is_directory)?;
         let sources = sources.iter().map(|word| operands::path(word).map(Path::to_owned));
         let sources: Vec<PathBuf> = sources.collect::<Result<_, _>>()?;
         into_image(change, &ImageSource(change), &sources, &destination, &self.copying, job)
@@ -105,6 +109,13 @@ struct Sources {
     paths: Vec<PathBuf>,
 }
 
+impl Sources {
+    /// The paths that are meant in their image.
+    fn expanded(&self, filesystem: &Filesystem) -> Vec<PathBuf> {
+        self.paths.iter().flat_map(|path| glob::expand(filesystem, path)).collect()
+    }
+}
+
 /// Copies, and says with `--json` what was done: {"schema": "extant-edit/1", ...}.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let Arguments { words, editing, .. } = arguments;
@@ -118,6 +129,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let place = ImagePath::of(&last);
     let mut sources: Vec<Sources> = Vec::new();
     for word in named {
+        if word == "-" && !Path::new(word).exists() {
+            return Err(Error::usage("-: standard input is no file to copy")
+                .hint("extant write IMAGE:/PATH makes a file of it"));
+        }
         let ImagePath { image, path } = ImagePath::of(word);
         let (image, path) = match path {
             Some(path) => (Some(image), path),
@@ -130,9 +145,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     }
     match place.path {
         Some(path) => inwards(&words, &editing, (place.image, path), &sources, console),
-        None if sources.iter().all(|sources| sources.image.is_some()) => {
-            outwards(&words, &editing, &place.image, &sources, console)
-        }
+        None if sources.iter().all(|sources| sources.image.is_some()) => match last == "-" {
+            true => to_stdout(&editing, &sources, console),
+            false => outwards(&words, &editing, &place.image, &sources, console),
+        },
         None => Err(Error::usage(format!("{}: is no path in an image", place.image.display()))
             .hint("write IMAGE:/path; between files of the host there is cp(1)")),
     }
@@ -166,10 +182,15 @@ fn inwards(
     }
     editing::change(&image, editing, console, |change, job| {
         let is_directory = |path: &Path| tree::is_directory(change, path);
-        let names: Vec<OsString> = sources
-            .iter()
-            .flat_map(|sources| sources.paths.iter().map(|path| path.clone().into_os_string()))
-            .collect();
+        let meant =
+            |(sources, other): (&Sources, &Option<Filesystem>)| match (other, &sources.image) {
+                (Some(other), _) => sources.expanded(other),
+                (None, Some(_)) => sources.expanded(change),
+                (None, None) => sources.paths.clone(),
+            };
+        let meant: Vec<Vec<PathBuf>> = sources.iter().zip(&others).map(meant).collect();
+        let names: Vec<OsString> =
+            meant.iter().flatten().map(|path| path.clone().into_os_string()).collect();
         let target = path.clone().into_os_string();
         let destination = match words.target_directory.is_some() {
             true => operands::destination(&names, (Some(&target), false), &is_directory)?.1,
@@ -182,14 +203,14 @@ fn inwards(
                 }
             }
         };
-        for (sources, other) in sources.iter().zip(&others) {
+        for ((sources, other), paths) in sources.iter().zip(&others).zip(&meant) {
             let copying = &words.copying;
-            let mut copy = |source: &dyn Source| {
-                into_image(change, source, &sources.paths, &destination, copying, job)
-            };
+            let mut copy =
+                |source: &dyn Source| into_image(change, source, paths, &destination, copying, job);
             match (other, &sources.image) {
-                (Some(other), Some(image)) => copy(&ImageSource(other))
-                    .map_err(|error| of_other(error, image, &sources.paths))?,
+                (Some(other), Some(image)) => {
+                    copy(&ImageSource(other)).map_err(|error| of_other(error, image, paths))?;
+                }
                 (None, Some(_)) => copy(&ImageSource(change))?,
                 _ => copy(&HostSource)?,
             }
@@ -210,6 +231,23 @@ fn of_other(error: extant_edit::Error, image: &Path, paths: &[PathBuf]) -> extan
     }
 }
 
+/// Copies files out of images to standard output.
+fn to_stdout(
+    editing: &EditArguments,
+    sources: &[Sources],
+    console: &Console,
+) -> Result<Exit, Error> {
+    let mut buffer = vec![0; cat::BUFFER_BYTES];
+    for sources in sources {
+        let Some(image) = &sources.image else { continue };
+        let filesystem = image::open(image, editing.place.offset_bytes(), console)?;
+        for path in &sources.expanded(&filesystem) {
+            cat::print(&filesystem, image, path, &mut buffer)?;
+        }
+    }
+    Ok(Exit::Complete)
+}
+
 /// Copies out of images.
 fn outwards(
     words: &Words,
@@ -218,7 +256,14 @@ fn outwards(
     sources: &[Sources],
     console: &Console,
 ) -> Result<Exit, Error> {
-    let count: usize = sources.iter().map(|sources| sources.paths.len()).sum();
+    let mut opened = Vec::new();
+    for sources in sources {
+        let Some(image) = &sources.image else { continue };
+        let filesystem = image::open(image, editing.place.offset_bytes(), console)?;
+        let paths = sources.expanded(&filesystem);
+        opened.push((image, filesystem, paths));
+    }
+    let count: usize = opened.iter().map(|(_, _, paths)| paths.len()).sum();
     let into = words.target_directory.is_some();
     let is_folder = target.is_dir() && !words.copying.no_target_directory;
     if (into || count > 1) && !is_folder {
@@ -240,15 +285,13 @@ fn outwards(
     let sink = HostSink::new(root).map_err(|error| failure::of(target, error))?;
     let mut job = Job { console, input: Input::Standard, done: Done::default() };
     let mut shown = PathBuf::new();
-    for sources in sources {
-        let Some(image) = &sources.image else { continue };
-        let filesystem = image::open(image, editing.place.offset_bytes(), console)?;
+    for (image, filesystem, paths) in &opened {
         let failed = |error| failure::of(image, error);
-        let owner = words.copying.owner(&filesystem).map_err(failed)?;
+        let owner = words.copying.owner(filesystem).map_err(failed)?;
         let options = words.copying.options(owner);
-        let trees = (&ImageSource(&filesystem) as &dyn Source, &sink as _);
-        copying::copy(trees, &sources.paths, &destination, &options, &mut job).map_err(failed)?;
-        shown.clone_from(image);
+        let trees = (&ImageSource(filesystem) as &dyn Source, &sink as _);
+        copying::copy(trees, paths, &destination, &options, &mut job).map_err(failed)?;
+        shown.clone_from(*image);
     }
     if sink.left_out() > 0 {
         console.warn(&format!(

@@ -192,8 +192,14 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         None => error,
         Some(number) => {
             let message = format!("{}:{number}: {}", script.display(), error.message);
-            let hint = error.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            Error { message, ..error }.hint(format!("nothing was changed{hint}"))
+            // Some failures say so themselves.
+            let unchanged = "nothing was changed";
+            let hint = match error.hint.as_deref() {
+                Some(hint) if hint.starts_with(unchanged) => hint.to_owned(),
+                Some(hint) => format!("{unchanged}; {hint}"),
+                None => unchanged.to_owned(),
+            };
+            Error { message, ..error }.hint(hint)
         }
     })
 }

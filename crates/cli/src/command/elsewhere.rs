@@ -111,12 +111,8 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant find IMAGE:/ -name PATTERN looks for names; extant cat IMAGE:/PATH | grep WORD for \
          what is in a file",
     ),
-    (&["df", "free", "usage"], "extant info -h IMAGE shows how many blocks and inodes are free"),
-    (
-        &["du", "size"],
-        "extant ls -lR IMAGE shows the size of every file, extant layout IMAGE how many blocks \
-         there are of each kind",
-    ),
+    (&["free", "usage"], "extant df IMAGE shows how much of it is used and free"),
+    (&["size"], "extant du IMAGE shows what each directory takes, extant df IMAGE what is free"),
     (
         &["e2image", "dd", "clone", "backup", "save", "restore"],
         "an image is an ordinary file: cp --sparse=always IMAGE COPY; extant tar IMAGE -o FILE \

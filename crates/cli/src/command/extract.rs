@@ -5,15 +5,17 @@ use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments, ImagePath};
 use crate::progress::Unit;
 use extant_archive::printable;
+use extant_edit::glob;
+use extant_engine::Filesystem;
 use extant_image::ErrorKind;
 use extant_image::export::{ExportPlan, LeftOut, Omission};
 use extant_image::extract::{Base, Existing, Losses, Summary, extract};
 use extant_image::source::{OnTrouble, host};
 use serde::Serialize;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,9 +85,14 @@ struct ReportedLoss {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     // What pretends to be root has to reach us.
     host()?;
-    let place = ImagePath::of(&arguments.image);
-    let (folder, paths) = words(&arguments, &place)?;
+    let mut place = ImagePath::of(&arguments.image);
+    let (folder, mut paths) = words(&arguments, &place)?;
     let filesystem = image::open(&place.image, arguments.place.offset_bytes(), console)?;
+    // What a pattern means comes out with the directories that it is in.
+    if place.expanded(&filesystem) != [place.clone()] {
+        place.path = None;
+    }
+    paths = paths.iter().flat_map(|path| expanded(&filesystem, path)).collect();
     let survey = filesystem
         .survey()
         .map_err(|error| Error::new(format!("{}: {error}", place.image.display())))?;
@@ -111,7 +118,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let is_complete =
         trouble.left_out.is_empty() && (summary.losses.is_empty() || !arguments.strict);
     if console.form == Form::Json {
-        console.print_json(&report(&place.image, folder, &summary, sockets, trouble.left_out))?;
+        let report = report(&place.image, folder, &summary, sockets, trouble.left_out);
+        console.print_json("extant-extract/1", &report)?;
     }
     Ok(if is_complete { Exit::Complete } else { Exit::Incomplete })
 }
@@ -136,17 +144,19 @@ fn words<'a>(
     Ok((Path::new(folder), paths))
 }
 
+/// The paths that one with `*` and the like means.
+fn expanded(filesystem: &Filesystem, path: &[u8]) -> Vec<Vec<u8>> {
+    let paths = glob::expand(filesystem, Path::new(OsStr::from_bytes(path)));
+    paths.into_iter().map(|path| path.into_os_string().into_vec()).collect()
+}
+
 /// How many names a path has.
 fn names(path: &[u8]) -> usize {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").count()
 }
 
 /// What becomes the folder: the path after the image where it is a directory, else what it is in.
-fn base(
-    filesystem: &extant_engine::Filesystem,
-    place: &ImagePath,
-    paths: &[Vec<u8>],
-) -> Result<Base, Error> {
+fn base(filesystem: &Filesystem, place: &ImagePath, paths: &[Vec<u8>]) -> Result<Base, Error> {
     let Some(path) = &place.path else { return Ok(Base { names: 0 }) };
     let names = names(path.as_os_str().as_bytes());
     let is_alone = paths.len() == 1 && paths[0] == path.as_os_str().as_bytes();

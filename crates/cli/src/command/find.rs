@@ -1,5 +1,5 @@
 //! `extant find`: which objects of an image are meant.
-use crate::console::Console;
+use crate::console::{Console, with_schema};
 use crate::editing::{failure, operands};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
@@ -47,16 +47,16 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let query = Query::parse(&filesystem, &tests).map_err(failed)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut broken = None;
-    for path in &paths {
+    for path in &operands::expanded(&filesystem, &paths).map_err(failed)? {
         let found = find::find(&filesystem, path.as_ref(), &query, &mut |visited| {
             let bytes = visited.path.as_os_str().as_bytes();
             let written = match (console.is_json(), query.ends) {
                 (true, _) => {
                     let object = filesystem.object_of(visited.metadata.ino)?;
                     let record = Record::new(bytes, &object)?;
-                    serde_json::to_writer(&mut out, &record)
-                        .map_err(std::io::Error::from)
-                        .and_then(|()| out.write_all(b"\n"))
+                    with_schema(Record::SCHEMA, &record)
+                        .map_err(std::io::Error::other)
+                        .and_then(|line| writeln!(out, "{line}"))
                 }
                 (false, Ends::Line) => out.write_all(bytes).and_then(|()| out.write_all(b"\n")),
                 (false, Ends::Zero) => out.write_all(bytes).and_then(|()| out.write_all(b"\0")),

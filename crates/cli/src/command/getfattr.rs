@@ -1,5 +1,5 @@
 //! `extant getfattr`: extended attributes in an image.
-use crate::console::Console;
+use crate::console::{Console, with_schema};
 use crate::editing::{failure, operands};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
@@ -74,7 +74,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let reach = if arguments.recursive { Reach::Tree } else { Reach::One };
     let links = if arguments.no_dereference { Links::Stay } else { Links::Follow };
     let mut output = Vec::new();
-    for path in &paths {
+    for path in &operands::expanded(&filesystem, &paths).map_err(failed)? {
         let path = Path::new(path);
         tree::walk(&filesystem, path, (Order::Before, links), &mut |visited| {
             show(&filesystem, visited, &arguments, console, &mut output)?;
@@ -135,8 +135,10 @@ fn show(
             (text(&one.name), serde_json::Value::from(attribute::base64(&one.value)))
         };
         let values: serde_json::Map<_, _> = attributes.iter().map(pair).collect();
-        let line = serde_json::json!({ "path": text(path), "xattrs": values });
-        output.extend(line.to_string().into_bytes());
+        let document = serde_json::json!({ "path": text(path), "xattrs": values });
+        let line = with_schema("extant-xattrs/1", &document)
+            .map_err(|error| extant_edit::Error::inside(visited.path, error.message))?;
+        output.extend(line.into_bytes());
         output.push(b'\n');
         return Ok(());
     }

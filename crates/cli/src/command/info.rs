@@ -208,7 +208,7 @@ fn print_json(
     out: &mut impl Write,
 ) -> Result<(), Stop> {
     let json = |error: serde_json::Error| Stop::Out(error.into());
-    out.write_all(b"{\"volume\":")?;
+    out.write_all(b"{\"schema\":\"extant-info/1\",\"volume\":")?;
     serde_json::to_writer(&mut *out, info).map_err(json)?;
     if let Some(report) = waiting {
         out.write_all(b",\"log\":")?;

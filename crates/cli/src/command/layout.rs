@@ -52,7 +52,6 @@ pub struct Arguments {
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
-    schema: &'static str,
     image: String,
     block_size: u32,
     layout: &'a LayoutReport,
@@ -79,13 +78,15 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         ));
     }
     if console.is_json() {
-        console.print_json(&Report {
-            schema: "extant-layout/1",
-            image: image.display().to_string(),
-            block_size: volume.superblock().block_size(),
-            layout: &layout,
-            map: map.as_ref(),
-        })?;
+        console.print_json(
+            "extant-layout/1",
+            &Report {
+                image: image.display().to_string(),
+                block_size: volume.superblock().block_size(),
+                layout: &layout,
+                map: map.as_ref(),
+            },
+        )?;
     } else {
         let mut text = wrapped(&layout.to_string(), console.width(), 4);
         if let Some(map) = &map {

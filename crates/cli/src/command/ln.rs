@@ -70,7 +70,12 @@ impl Edit for Words {
             Ok(found.is_some_and(|found| found.file_type == FileType::Directory))
         };
         let into = (self.target_directory.as_ref(), self.no_target_directory);
-        let (targets, destination) = operands::destination(&self.paths, into, &is_directory)?;
+        let paths = match self.symbolic {
+            // What a symbolic link says is text.
+            true => self.paths.clone(),
+            false => operands::expanded_sources(change, &self.paths, into.0)?,
+        };
+        let (targets, destination) = operands::destination(&paths, into, &is_directory)?;
         let existing = if self.force { Existing::Replace } else { Existing::Refuse };
         for target in targets {
             let link = destination.of(Path::new(target));

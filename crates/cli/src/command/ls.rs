@@ -1,5 +1,5 @@
 //! `extant ls`: names in an image, in the form that GNU ls has made known.
-use crate::console::Console;
+use crate::console::{Console, with_schema};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments, ImagePath, failure};
 use crate::listing::{Names, Record, mode_letters};
@@ -67,24 +67,31 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let terminal = std::io::stdout().is_terminal();
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let offset = arguments.image.offset_bytes();
-    let headings = match arguments.recursive || arguments.places.len() > 1 {
-        true => Headings::Shown,
-        false => Headings::Omitted,
-    };
-    for (number, word) in arguments.places.iter().enumerate() {
-        let place = ImagePath::of(word);
+    let mut number = 0;
+    for word in &arguments.places {
+        let word = ImagePath::of(word);
+        let filesystem = image::open(&word.image, offset, console)?;
+        let places = word.expanded(&filesystem);
+        let is_one = arguments.places.len() == 1 && places.len() == 1;
+        let headings = match arguments.recursive || !is_one {
+            true => Headings::Shown,
+            false => Headings::Omitted,
+        };
         let mut lister = Lister {
-            filesystem: image::open(&place.image, offset, console)?,
-            image: &place.image,
+            filesystem,
+            image: &word.image,
             arguments: &arguments,
             names: if terminal { Names::Escaped } else { Names::Raw },
             out: &mut out,
             visited: FxHashSet::default(),
         };
-        image::warn_if_mounted(&place.image, console);
-        match console.is_json() {
-            true => lister.records(place.path_or_root())?,
-            false => lister.text(&place, headings, number)?,
+        image::warn_if_mounted(&word.image, console);
+        for place in &places {
+            match console.is_json() {
+                true => lister.records(place.path_or_root())?,
+                false => lister.text(place, headings, number)?,
+            }
+            number += 1;
         }
     }
     out.flush().map_err(|error| Error::stdout(&error))?;
@@ -279,10 +286,9 @@ impl<W: Write> Lister<'_, W> {
         if self.arguments.sha256 && named.metadata.file_type == FileType::Regular {
             record.sha256 = Some(sum(&named.object, named.metadata.size).map_err(failed)?);
         }
-        let mut line =
-            serde_json::to_vec(&record).map_err(|error| Error::new(format!("JSON: {error}")))?;
-        line.push(b'\n');
-        self.put(&line)
+        let mut line = with_schema(Record::SCHEMA, &record)?;
+        line.push('\n');
+        self.put(line.as_bytes())
     }
 }
 

@@ -86,7 +86,8 @@ fn show(pages: &[Page], console: &Console) -> Result<Exit, Error> {
         let pages = pages
             .iter()
             .map(|page| serde_json::json!({"name": page.file_name(), "text": page.text}));
-        console.print_json(&serde_json::json!({"pages": pages.collect::<Vec<_>>()}))?;
+        let pages = serde_json::json!({"pages": pages.collect::<Vec<_>>()});
+        console.print_json("extant-man/1", &pages)?;
     } else if let Some(page) = pages.first()
         && !(io::stdout().is_terminal() && shown_by_man(&page.text))
     {
@@ -116,7 +117,7 @@ fn write(pages: &[Page], folder: &Path, console: &Console) -> Result<Exit, Error
         written.push(path.display().to_string());
     }
     if console.is_json() {
-        console.print_json(&serde_json::json!({"written": written}))?;
+        console.print_json("extant-man/1", &serde_json::json!({"written": written}))?;
     }
     Ok(Exit::Complete)
 }
@@ -130,10 +131,44 @@ fn pages() -> io::Result<Vec<Page>> {
     Ok(pages)
 }
 
+/// A command with all its options, each with the name of its value.
+fn synopsis(command: &clap::Command, name: &str) -> String {
+    let mut words = vec![name.to_owned()];
+    let is_shown = |argument: &&clap::Arg| !argument.is_hide_set();
+    let options = command.get_arguments().filter(is_shown).filter(|one| !one.is_positional());
+    words.extend(options.map(|option| {
+        let short = option.get_short().map(|letter| format!("-{letter}"));
+        let long = option.get_long().map(|long| format!("--{long}"));
+        let names: Vec<String> = short.into_iter().chain(long).collect();
+        let takes_value = option.get_action().takes_values();
+        let value = option.get_value_names().filter(|_| takes_value);
+        let value = value.map(|names| format!(" {}", names.join(" "))).unwrap_or_default();
+        bracketed(&format!("{}{value}", names.join("|")), option.is_required_set())
+    }));
+    words.extend(command.get_positionals().filter(is_shown).map(|positional| {
+        let names = positional.get_value_names().unwrap_or_default().join(" ");
+        let is_many = positional.get_num_args().is_some_and(|range| range.max_values() > 1);
+        let more = if is_many { "..." } else { "" };
+        format!("{}{more}", bracketed(&names, positional.is_required_set()))
+    }));
+    if command.get_subcommands().next().is_some() {
+        words.push("COMMAND".to_owned());
+    }
+    words.join(" ")
+}
+
+fn bracketed(word: &str, is_required: bool) -> String {
+    if is_required { word.to_owned() } else { format!("[{word}]") }
+}
+
 /// The page of a command, and those of the commands within it; `help` needs none.
 fn add_pages(command: &clap::Command, name: String, pages: &mut Vec<Page>) -> io::Result<()> {
     let mut text = Vec::new();
-    Man::new(command.clone()).title(name.replace(' ', "-")).render(&mut text)?;
+    let shown = match command.get_overridden_usage() {
+        Some(_) => command.clone(),
+        None => command.clone().override_usage(synopsis(command, &name)),
+    };
+    Man::new(shown).title(name.replace(' ', "-")).render(&mut text)?;
     pages.push(Page { command: name.clone(), text: String::from_utf8_lossy(&text).into_owned() });
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
         add_pages(inner, format!("{name} {}", inner.get_name()), pages)?;
@@ -159,6 +194,24 @@ mod tests {
             assert!(page.text.contains(".SH SYNOPSIS"), "{}: {}", page.command, page.text);
         }
         assert!(pages[1].text.contains("Examples:"), "{}", pages[1].text);
+    }
+
+    #[test]
+    fn the_synopsis_names_the_values() {
+        let mut table = super::super::table();
+        table.build();
+        let mkfs = table.find_subcommand("mkfs").unwrap();
+        let synopsis = synopsis(mkfs, "extant mkfs");
+        for part in ["extant mkfs [", "[-n|--dry-run]", "[-t|--type TYPE]", "[-b BYTES]"] {
+            assert!(synopsis.contains(part), "{part}: {synopsis}");
+        }
+        assert!(synopsis.ends_with(" IMAGE [SIZE]"), "{synopsis}");
+        // No option that takes a value stands there without its name.
+        for page in pages().unwrap() {
+            let section = page.text.split(".SH ").find(|section| section.starts_with("SYNOPSIS"));
+            let section = section.unwrap_or_default().to_owned();
+            assert!(!section.contains(" ]") && !section.contains(" \\fR]"), "{section}");
+        }
     }
 
     #[test]

@@ -356,7 +356,7 @@ fn print(
         superblock_backups: copies.map(|group| superblock.group_start(group).0).collect(),
     };
     match (console.is_json(), console.chatter) {
-        (true, _) => console.print_json(&report),
+        (true, _) => console.print_json("extant-mkfs/1", &report),
         (false, Chatter::Quiet) if !arguments.dry_run => Ok(()),
         _ => {
             let detail = if arguments.verbose { Detail::All } else { Detail::Usual };

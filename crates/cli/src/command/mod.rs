@@ -36,7 +36,9 @@ pub mod chmod;
 pub mod chown;
 pub mod completions;
 pub mod cp;
+pub mod df;
 pub mod diff;
+pub mod du;
 pub mod edit;
 mod elsewhere;
 pub mod extract;
@@ -106,7 +108,9 @@ commands! {
     chmod       Chmod       "chmod",
     chown       Chown       "chown",
     completions Completions "completions",
+    df          Df          "df",
     diff        Diff        "diff",
+    du          Du          "du",
     extract     Extract     "extract",
     cp          Cp          "cp",
     edit        Edit        "edit",

@@ -161,7 +161,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Error> {
 
 fn say(ready: &Ready, arguments: &Arguments, console: &Console) -> Result<(), Error> {
     if console.is_json() {
-        return console.print_json(ready);
+        return console.print_json("extant-mount/1", ready);
     }
     match arguments.verbose {
         true => console.print(&format!(

@@ -59,7 +59,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     }
     let made = made.iter().map(|link| link.display().to_string()).collect();
     match (console.is_json(), console.chatter) {
-        (true, _) => console.print_json(&Report { made })?,
+        (true, _) => console.print_json("extant-names/1", &Report { made })?,
         (false, Chatter::Quiet) => {}
         (false, Chatter::Normal) => {
             console.print(&made.iter().map(|link| format!("{link}\n")).collect::<String>())?;
@@ -70,7 +70,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 
 fn list(console: &Console, names: &[&str]) -> Result<Exit, Error> {
     match console.is_json() {
-        true => console.print_json(&serde_json::json!({ "names": names }))?,
+        true => console.print_json("extant-names/1", &serde_json::json!({ "names": names }))?,
         false => {
             console.print(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
         }
@@ -85,7 +85,7 @@ fn check(link: &Path, arguments: &Arguments) -> Result<(), Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             match link.parent().is_some_and(Path::is_dir) {
                 true => Ok(()),
-                false => Err(Error::new(format!("{shown}: there is no such folder"))),
+                false => Err(Error::no_folder(shown)),
             }
         }
         Err(error) => Err(Error::io(shown, &error)),

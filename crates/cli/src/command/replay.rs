@@ -51,7 +51,6 @@ pub struct Arguments {
 
 #[derive(Serialize)]
 struct Document {
-    schema: &'static str,
     image: String,
     dry_run: bool,
     #[serde(flatten)]
@@ -129,14 +128,16 @@ fn print(
 ) -> Result<(), Error> {
     let image = &arguments.image;
     if console.is_json() {
-        console.print_json(&Document {
-            schema: "extant-replay/1",
-            image: image.display().to_string(),
-            dry_run: arguments.dry_run,
-            record: recovery::record(report),
-            orphans: orphans
-                .map(|OrphanCounts { freed, truncated }| OrphansRecord { freed, truncated }),
-        })
+        console.print_json(
+            "extant-replay/1",
+            &Document {
+                image: image.display().to_string(),
+                dry_run: arguments.dry_run,
+                record: recovery::record(report),
+                orphans: orphans
+                    .map(|OrphanCounts { freed, truncated }| OrphansRecord { freed, truncated }),
+            },
+        )
     } else {
         let would = if arguments.dry_run { "would have " } else { "" };
         let orphans = orphans.and_then(recovery::orphans_finished);

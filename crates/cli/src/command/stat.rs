@@ -64,22 +64,30 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     for word in &arguments.places {
         let place = ImagePath::of(word);
         let filesystem = image::open(&place.image, offset, console)?;
-        let failed =
-            |error: extant_engine::Error| failure(&place.image, error.at(place.path_or_root()));
-        let object = filesystem.object(place.path_or_root()).map_err(failed)?;
-        let extents =
-            if arguments.extents { Some(extents(&object).map_err(failed)?) } else { None };
-        if console.is_json() {
-            console.print_json(
-                &report(&place, &filesystem, &object, extents.as_deref()).map_err(failed)?,
-            )?;
-        } else {
-            let block_size = filesystem.superblock().block_size();
-            console
-                .print(&text(&place, &object, block_size, extents.as_deref()).map_err(failed)?)?;
+        for place in place.expanded(&filesystem) {
+            show(&place, &filesystem, &arguments, console)?;
         }
     }
     Ok(Exit::Complete)
+}
+
+fn show(
+    place: &ImagePath,
+    filesystem: &Filesystem,
+    arguments: &Arguments,
+    console: &Console,
+) -> Result<(), Error> {
+    let failed =
+        |error: extant_engine::Error| failure(&place.image, error.at(place.path_or_root()));
+    let object = filesystem.object(place.path_or_root()).map_err(failed)?;
+    let extents = if arguments.extents { Some(extents(&object).map_err(failed)?) } else { None };
+    if console.is_json() {
+        let report = report(place, filesystem, &object, extents.as_deref());
+        return console.print_json("extant-stat/1", &report.map_err(failed)?);
+    }
+    let block_size = filesystem.superblock().block_size();
+    let text = text(place, &object, block_size, extents.as_deref()).map_err(failed)?;
+    console.print(&text)
 }
 
 fn extents(object: &Object) -> extant_engine::Result<Vec<Extent>> {

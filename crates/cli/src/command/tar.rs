@@ -7,13 +7,14 @@ use crate::place::{self, VolumeName};
 use crate::progress::Unit;
 use crate::target::Existing;
 use extant_archive::printable;
+use extant_edit::glob;
 use extant_image::ErrorKind;
 use extant_image::export::{ExportPlan, LeftOut, Omission, Summary, write, write_pages};
 use extant_image::source::OnTrouble;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +72,9 @@ struct Report {
     left_out: Vec<String>,
 }
 
+/// The schema of the report.
+const SCHEMA: &str = "extant-tar/1";
+
 /// Writes it. With `--json` what it came to, on stdout; on stderr when the archive itself goes to
 /// stdout.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
@@ -80,7 +84,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     check_output(&arguments)?;
     let survey =
         filesystem.survey().map_err(|error| Error::new(format!("{}: {error}", image.display())))?;
-    let paths: Vec<Vec<u8>> = arguments.paths.iter().map(|path| path.as_bytes().to_vec()).collect();
+    let paths = arguments.paths.iter().flat_map(|path| glob::expand(&filesystem, path.as_ref()));
+    let paths: Vec<Vec<u8>> = paths.map(|path| path.into_os_string().into_vec()).collect();
     let in_image = |error: extant_image::Error| {
         let error = Error::from(error);
         Error { message: format!("{}: {}", image.display(), error.message), ..error }
@@ -113,8 +118,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     if console.form == Form::Json {
         let report = report(image, name, summary, sockets, damage.left_out);
         match to_stdout {
-            false => console.print_json(&report)?,
-            true => console.print_json_aside(&report),
+            false => console.print_json(SCHEMA, &report)?,
+            true => console.print_json_aside(SCHEMA, &report),
         }
     }
     Ok(exit)

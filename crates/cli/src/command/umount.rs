@@ -81,12 +81,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         None => waits && is_waited_for && wait_for_lock(&mount, console),
     };
     if console.is_json() {
-        console.print_json(&serde_json::json!({
-            "schema": "extant-umount/1",
+        let document = serde_json::json!({
             "image": image,
             "folder": mount.folder.display().to_string(),
             "waited": waited,
-        }))?;
+        });
+        console.print_json("extant-umount/1", &document)?;
     } else if arguments.verbose {
         console.print(&format!("{}: {image} is unmounted\n", mount.folder.display()))?;
     }

@@ -51,6 +51,40 @@ pub fn path(word: &OsStr) -> extant_edit::Result<&Path> {
     }
 }
 
+/// The paths that words of a command mean, where some have `*` and the like.
+///
+/// # Errors
+/// A word that is no path.
+pub fn expanded(
+    filesystem: &extant_engine::Filesystem,
+    words: &[OsString],
+) -> extant_edit::Result<Vec<OsString>> {
+    let mut all = Vec::new();
+    for word in words {
+        let paths = extant_edit::glob::expand(filesystem, path(word)?);
+        all.extend(paths.into_iter().map(PathBuf::into_os_string));
+    }
+    Ok(all)
+}
+
+/// The same for `mv`, `ln` and `cp`, whose last word, unless `into` names it, is where they go.
+///
+/// # Errors
+/// As [`expanded`].
+pub fn expanded_sources(
+    filesystem: &extant_engine::Filesystem,
+    words: &[OsString],
+    into: Option<&OsString>,
+) -> extant_edit::Result<Vec<OsString>> {
+    let (sources, last) = match (into, words.split_last()) {
+        (None, Some((last, sources))) => (sources, Some(last)),
+        _ => (words, None),
+    };
+    let mut all = expanded(filesystem, sources)?;
+    all.extend(last.cloned());
+    Ok(all)
+}
+
 /// Where the sources of `mv`, `ln` and `cp` go.
 pub enum Destination<'a> {
     /// Into this directory, each under its own last name.

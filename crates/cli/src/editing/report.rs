@@ -20,7 +20,6 @@ pub struct Done {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
     image: String,
     command: &'a str,
     commands: u64,
@@ -48,21 +47,23 @@ pub fn print(
     if !console.is_json() {
         return Ok(());
     }
-    console.print_json(&Document {
-        schema: "extant-edit/1",
-        image: image.display().to_string(),
-        command: console.command,
-        commands: done.commands.max(1),
-        objects: done.objects,
-        bytes: done.bytes,
-        kept: done.kept,
-        committed: match committed.map(|committed| committed.outcome) {
-            None => "none",
-            Some(Outcome::Nothing) => "nothing",
-            Some(Outcome::Journal) => "journal",
-            Some(Outcome::RedoLog) => "redo-log",
+    console.print_json(
+        "extant-edit/1",
+        &Document {
+            image: image.display().to_string(),
+            command: console.command,
+            commands: done.commands.max(1),
+            objects: done.objects,
+            bytes: done.bytes,
+            kept: done.kept,
+            committed: match committed.map(|committed| committed.outcome) {
+                None => "none",
+                Some(Outcome::Nothing) => "nothing",
+                Some(Outcome::Journal) => "journal",
+                Some(Outcome::RedoLog) => "redo-log",
+            },
+            changed_blocks: committed.map_or(0, |committed| committed.blocks),
+            new_bytes: committed.map_or(0, |committed| committed.new_bytes),
         },
-        changed_blocks: committed.map_or(0, |committed| committed.blocks),
-        new_bytes: committed.map_or(0, |committed| committed.new_bytes),
-    })
+    )
 }

@@ -21,8 +21,6 @@ pub const ANNOUNCE: &str = "--announce";
 /// What a server says when its mount answers; the document of `--json`.
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Ready {
-    /// `extant-mount/1`
-    pub schema: String,
     /// The image, without links.
     pub image: String,
     /// The folder, without links.

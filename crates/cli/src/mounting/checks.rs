@@ -42,7 +42,7 @@ pub fn folder(folder: &Path, over: Over) -> Result<PathBuf, Error> {
     let shown = folder.display();
     let path = points::resolved(folder).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::new(format!("{shown}: there is no such folder"))
-            .hint(format!("mkdir {shown} makes it")),
+            .hint(format!("mkdir -p {shown} makes it")),
         _ => Error::io(&shown, &error),
     })?;
     if std::fs::metadata(&path).is_err_and(|error| is_orphaned(&error)) {

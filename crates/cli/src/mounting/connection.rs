@@ -99,9 +99,9 @@ fn is_on_its_way_out(stat: &[u8]) -> bool {
 
 /// Whether SIGKILL waits for a thread, or for all of them.
 fn is_killed(status: &str) -> bool {
-    let masks = status.lines().filter_map(|line| {
-        line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:"))
-    });
+    let masks = status
+        .lines()
+        .filter_map(|line| line.strip_prefix("SigPnd:").or_else(|| line.strip_prefix("ShdPnd:")));
     let mut masks = masks.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     masks.any(|mask| mask & 1 << (Signal::KILL.as_raw() - 1) != 0)
 }
@@ -122,7 +122,9 @@ mod tests {
         assert!(has_died(number));
         assert!(is_dying(number) && !is_dying(rustix::process::getpid()));
         assert!(is_on_its_way_out(b"7 (a b) c) R 1 2 3 4 5 4228 9"));
-        assert!(!is_on_its_way_out(b"7 (a b) c) R 1 2 3 4 5 4224 9") && !is_on_its_way_out(b"7 (a"));
+        assert!(
+            !is_on_its_way_out(b"7 (a b) c) R 1 2 3 4 5 4224 9") && !is_on_its_way_out(b"7 (a")
+        );
         assert!(is_killed("SigQ:\t0/9\nSigPnd:\t0000000000000100\nShdPnd:\t0\n"));
         assert!(is_killed("ShdPnd:\t0000000000000100") && !is_killed("SigBlk:\t0000000000000100"));
         assert!(!is_killed("SigPnd:\t0000000000000080"));

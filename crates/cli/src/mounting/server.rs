@@ -107,7 +107,6 @@ fn serve(
     // Without it umount(1) of ours waits for the lock instead.
     let farewell = mount.as_ref().map(Farewell::listen);
     let ready = Ready {
-        schema: "extant-mount/1".to_owned(),
         image: path.display().to_string(),
         folder: folder.display().to_string(),
         access: match access {

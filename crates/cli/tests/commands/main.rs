@@ -11,8 +11,10 @@
 //! age          age and lab age
 //! lab          the laboratory; page: what it writes with --html
 //! traces       traces of other systems on a drive
+//! readme       the blocks of README.md, run
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
+//! schemas      what --json prints names its schema
 //! words        words and files that mean something to other tools; how wide text is
 //! targets      images in use, and signals
 //! released     what ships: its sections, its size
@@ -28,8 +30,10 @@ mod layout;
 mod mkfs_words;
 mod page;
 mod reading;
+mod readme;
 mod released;
 mod replay;
+mod schemas;
 mod tar_export;
 mod tar_pipe;
 mod targets;

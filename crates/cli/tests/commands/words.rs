@@ -49,8 +49,8 @@ fn commands_of_other_tools_say_what_does_that_here() {
         ("remove", "extant rm"),
         ("mknod", "extant mount IMAGE -- "),
         ("list", "extant ls"),
-        ("df", "extant info -h"),
-        ("du", "extant layout"),
+        ("usage", "extant df"),
+        ("size", "extant du"),
         ("locate", "extant find"),
         ("e2image", "cp --sparse"),
     ] {
@@ -480,4 +480,125 @@ fn a_mounted_volume_is_said_to_be_mounted() {
     }
     mounted.unmount().unwrap();
     told(&["ls", "disk.img"], folder.path());
+}
+
+/// What the host says is said in words, without its number, and by every command in one line.
+#[test]
+fn no_number_of_an_error_is_shown() {
+    let folder = Scratch::new("words-numbers");
+    for path in ["dir", "tree"] {
+        fs::create_dir(folder.join(path)).unwrap();
+    }
+    fs::write(folder.join("text"), vec![b'x'; 5000]).unwrap();
+    fs::write(folder.join("empty"), "").unwrap();
+    told(&["mkfs", "disk.img", "8M"], folder.path());
+    let places = ["none.img", "dir", "text", "empty", "/dev/null", "no/where"];
+    let lines = [
+        "age @ --days 1",
+        "build @ new.img",
+        "build tree @",
+        "build tree no/where/x.img",
+        "cat @:/x",
+        "chattr +d @:/x",
+        "check @",
+        "chgrp 0 @:/x",
+        "chmod 600 @:/x",
+        "chown 0 @:/x",
+        "cp text @:/x",
+        "cp @:/x new",
+        "cp none.txt disk.img:/x",
+        "cp disk.img:/lost+found no/where/x",
+        "df @",
+        "diff @ disk.img",
+        "du @",
+        "edit @ text",
+        "edit disk.img @",
+        "extract @ out",
+        "extract disk.img no/where/out",
+        "find @:/",
+        "getfattr @:/x",
+        "info @",
+        "layout @",
+        "ln @:/x @:/y",
+        "ls @",
+        "mkdir @:/x",
+        "mkfs no/where/x.img 8M",
+        "mount @ dir",
+        "mount disk.img no/where",
+        "mv @:/x @:/y",
+        "names @",
+        "replay @",
+        "rm @:/x",
+        "rmdir @:/x",
+        "setfattr -n user.x @:/x",
+        "stat @:/x",
+        "tar @",
+        "tar disk.img -o no/where/x.tar",
+        "touch @:/x/y",
+        "truncate -s 1 @:/x",
+        "umount @",
+        "write @:/x",
+        "lab run @",
+        "lab run drive-patterns --html no/where/x.html",
+        "lab replay --drive hdd-2022-20t --trace @",
+        "lab fit @",
+        "lab capsule @",
+        "man ./text",
+    ];
+    let mut wrong = Vec::new();
+    for line in lines {
+        let targets = if line.contains('@') { &places[..] } else { &[""] };
+        for place in targets {
+            let line = line.replace('@', place);
+            let words: Vec<&str> = line.split(' ').collect();
+            let output = extant(&words, folder.path());
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let _ = fs::remove_file(folder.join("new.img"));
+            if output.status.success() {
+                continue;
+            }
+            let is_short = errors.lines().count() <= 2 || errors.contains("Usage:");
+            if errors.contains("os error") || errors.contains("panicked") || !is_short {
+                wrong.push(format!("{line}: {errors}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // What is missing is made by a command that is named.
+    for (line, hint) in [
+        ("build tree no/where/x.img", "mkdir -p no/where"),
+        ("mount disk.img no/where", "mkdir -p "),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let errors = extant(&words, folder.path()).stderr;
+        let errors = String::from_utf8_lossy(&errors).into_owned();
+        assert!(errors.contains(hint), "{line}: {errors}");
+    }
+}
+
+/// A terminal that cannot go back in a line is told nothing that moves, and `-h` is help wherever
+/// it is nothing else.
+#[test]
+fn a_dumb_terminal_sees_no_moving_line() {
+    if !require("script") {
+        return;
+    }
+    let folder = Scratch::new("words-dumb");
+    fs::write(folder.join("big"), vec![7; 384 << 20]).unwrap();
+    fs::create_dir(folder.join("tree")).unwrap();
+    fs::rename(folder.join("big"), folder.join("tree/big")).unwrap();
+    let shown = |terminal: &str| {
+        let program_path = extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"));
+        let line = format!("{program_path} build --force tree x.img");
+        let mut script = program("script");
+        script.args(["-qec", &line, "/dev/null"]).current_dir(folder.path());
+        script.env("TERM", terminal).stdin(std::process::Stdio::null());
+        String::from_utf8_lossy(&output(&mut script).unwrap().stdout).into_owned()
+    };
+    assert!(shown("xterm").contains("\x1b[K"));
+    assert!(!shown("dumb").contains('\x1b'));
+    for command in ["cp", "edit", "build", "rm", "mv", "lab"] {
+        let text = told(&[command, "-h"], folder.path());
+        assert!(text.contains("Usage: extant"), "{command}: {text}");
+    }
 }

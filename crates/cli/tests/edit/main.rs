@@ -5,6 +5,7 @@
 //! bench     images, the command, and programs of the host
 //! beside    the same commands by coreutils on a mount of the kernel: equal trees
 //! copies    what comes out of an image again, and goes from one to another
+//! places    how places are written: colons, patterns, -; df and du
 //! reading   find and getfattr beside find(1) and getfattr(1)
 //! scripts   edit: many commands as one
 //! refusals  what cannot be done: one line, a hint, and the image as it was
@@ -15,6 +16,7 @@ mod bench;
 mod beside;
 mod copies;
 mod endings;
+mod places;
 mod reading;
 mod refusals;
 mod scripts;

@@ -106,7 +106,7 @@ fn e2fsck_refuses_with_its_exit_codes() {
         (vec!["-p", "-n", text], 16),
         (vec!["-p", text], 8),
         (vec!["-p", absent], 8),
-        (vec!["-c", "-p", text], 16),
+        (vec!["-l", "list", "-p", text], 16),
         (vec!["-V"], 0),
     ] {
         let (found, said) = run(extant("e2fsck").args(&words));

@@ -3,10 +3,12 @@
 //!
 //! ```text
 //! option_strings   mke2fs beside us, byte for byte, over a table of option strings
+//! configured       mke2fs.conf, read beside mke2fs
 //! made             what is made is judged by e2fsck, and mounted
 //! filled           -d, and options beside it
 //! callers          command lines of the programs that call mke2fs
 //! judged           e2fsck, dumpe2fs and e2label beside theirs
+//! fsck_options     e2fsck's options: who is told, what is given back, a lost superblock
 //! looked_at        what e2fsck looks at before it calls a volume clean
 //! recovered        e2fsck on volumes that were not unmounted: orphans, damaged logs
 //! sparse           volumes in the sparse form of Android
@@ -17,9 +19,11 @@
 //! ```
 mod around;
 mod callers;
+mod configured;
 mod descriptors;
 mod features;
 mod filled;
+mod fsck_options;
 mod judged;
 mod looked_at;
 mod made;

@@ -11,6 +11,7 @@ use crate::inode::change::{self, Change, FlagChange};
 use crate::inode::credits;
 use crate::inode::file::range::RangeChange;
 use crate::inode::file::{self, Durable, Size};
+use crate::inode::journal;
 use crate::inode::pages::Stream;
 use crate::inode::rights::RunRights;
 use crate::inode::volume::Volume;
@@ -24,10 +25,10 @@ use crate::store::budget::DirtyBudget;
 use crate::store::journal::JournalCounts;
 use crate::store::{DataKeeping, Options};
 use extant_block::BlockDevice;
-use extant_format::Ino;
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
 use extant_format::superblock::Superblock;
+use extant_format::{GroupNo, Ino};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -203,6 +204,25 @@ impl Filesystem {
             inodes: superblock.inodes_count,
             free_inodes: totals.free_inodes,
         }
+    }
+
+    /// Blocks that no file can ever have: tables, bitmaps, copies of the superblock, the journal.
+    /// As the superblock keeps it, or counted where it keeps none. `statfs(2)` leaves them out of
+    /// the size of a volume.
+    pub fn overhead_blocks(&self) -> u64 {
+        let superblock = self.superblock();
+        if superblock.overhead_clusters() != 0 {
+            return superblock.overhead_clusters().into();
+        }
+        let tables = u64::from(superblock.inode_table_blocks()).saturating_add(2);
+        let groups = (0..superblock.group_count()).map(GroupNo);
+        let of_group = |group: GroupNo| {
+            let copies = superblock.super_overhead(group).min(superblock.group_length(group));
+            tables.saturating_add(copies.into())
+        };
+        let journal = journal::blocks(&self.core.inodes.volume);
+        let first = u64::from(superblock.first_data_block);
+        groups.map(of_group).fold(first.saturating_add(journal), u64::saturating_add)
     }
 
     /// What the journal has done since the file system was opened; `None` if changes do not go

@@ -19,6 +19,16 @@ pub(crate) fn start(volume: &Volume) -> Result<()> {
     }
 }
 
+/// How many blocks the journal in the volume has; 0 without one, or where its inode cannot be
+/// read.
+pub(crate) fn blocks(volume: &Volume) -> u64 {
+    match volume.store.superblock.journal_inode {
+        0 => 0,
+        number => table::load(volume, Ino(number))
+            .map_or(0, |inode| inode.size / u64::from(volume.store.block_size())),
+    }
+}
+
 /// Where the blocks of the journal are, in their order.
 fn runs(volume: &Volume) -> Result<Vec<Run>> {
     let ino = Ino(volume.store.superblock.journal_inode);

@@ -5,12 +5,9 @@ use super::sink::Collected;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a check found. As JSON it is `{"schema": 1, ...}` with these fields; fields may be added
-/// within a schema.
+/// What a check found. `extant check --json` prints these fields, as schema `extant-check/1`.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckReport {
-    /// The version of this shape: 1.
-    pub schema: u32,
     /// e2fsck's exit code, see [`exit_code`](CheckReport::exit_code).
     pub exit_code: u8,
     /// What is wrong, in order: by pass, then by place. Bounded: see `omitted`.
@@ -51,7 +48,6 @@ impl CheckReport {
         let all: u64 = collected.counts.values().sum();
         let counts = collected.counts.iter().map(|(code, count)| (code.rule().name, *count));
         CheckReport {
-            schema: 1,
             exit_code,
             omitted: all - collected.problems.len() as u64,
             counts: counts.collect(),

@@ -231,7 +231,7 @@ impl Server {
     pub(super) fn stat_fs(&self) -> wire::StatFsReply {
         let room = self.filesystem.statfs();
         // As Linux has it: the tables of the volume are not part of its size.
-        let overhead = u64::from(self.filesystem.superblock().overhead_clusters());
+        let overhead = self.filesystem.overhead_blocks();
         wire::StatFsReply {
             blocks: room.blocks.saturating_sub(overhead).max(room.free_blocks),
             free_blocks: room.free_blocks,

@@ -58,7 +58,6 @@ pub enum Action {
 /// What `verify --json` prints.
 #[derive(Serialize)]
 struct Outcome<'a> {
-    schema: &'static str,
     made_by: &'a str,
     model_version: u32,
     model_version_now: u32,
@@ -117,14 +116,16 @@ fn verify(path: &Path, console: &Console) -> Result<Exit, Error> {
     let parts = verified.map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
     let same = parts.iter().all(|part| part.difference.is_none());
     if console.is_json() {
-        console.print_json(&Outcome {
-            schema: "extant-lab-capsule-verified/1",
-            made_by: &capsule.program,
-            model_version: capsule.model_version,
-            model_version_now: MODEL_VERSION,
-            same,
-            parts: &parts,
-        })?;
+        console.print_json(
+            "extant-lab-capsule-verified/1",
+            &Outcome {
+                made_by: &capsule.program,
+                model_version: capsule.model_version,
+                model_version_now: MODEL_VERSION,
+                same,
+                parts: &parts,
+            },
+        )?;
     } else {
         let mut text = String::new();
         if capsule.model_version != MODEL_VERSION {

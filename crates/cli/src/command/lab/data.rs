@@ -64,7 +64,7 @@ fn check(option: &str, path: &Path) -> Result<(), Error> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         return match folder.is_none_or(Path::is_dir) {
             true => Ok(()),
-            false => Err(Error::new(format!("{name}: there is no such folder"))),
+            false => Err(Error::no_folder(name)),
         };
     };
     let kind = found.file_type();

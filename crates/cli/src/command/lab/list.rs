@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let lists = lists()?;
     arguments.page.write(|| page(&lists))?;
     match console.is_json() {
-        true => console.print_json(&lists)?,
+        true => console.print_json("extant-lab-list/1", &lists)?,
         false => console.print(&text(&lists, console.width()))?,
     }
     Ok(Exit::Complete)

@@ -44,7 +44,7 @@ fn check(path: &Path) -> Result<(), Error> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         return match folder.is_none_or(Path::is_dir) {
             true => Ok(()),
-            false => Err(Error::new(format!("{}: there is no such folder", name(path)))),
+            false => Err(Error::no_folder(name(path))),
         };
     };
     if found.is_dir() {

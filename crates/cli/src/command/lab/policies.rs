@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let tables = tables()?;
     arguments.page.write(|| page(&tables))?;
     match console.is_json() {
-        true => console.print_json(&tables)?,
+        true => console.print_json("extant-lab-policies/1", &tables)?,
         false => console.print(&text(&tables, console.width()))?,
     }
     Ok(Exit::Complete)

@@ -180,7 +180,8 @@ fn without_fitted(numbers: &[u32], seeds: Seeds, console: &Console) -> Result<Ex
     drop(status);
     let effects = effects.map_err(|error| failure::ran(&error))?;
     match console.is_json() {
-        true => console.print_json(&effects)?,
+        true => console
+            .print_json("extant-lab-posts-without/1", &serde_json::json!({ "effects": effects }))?,
         false => effects.iter().try_for_each(|effect| console.print(&effect.to_text()))?,
     }
     Ok(Exit::Complete)

@@ -69,17 +69,20 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         console.print(&in_milliseconds(&times))?;
         return Ok(Exit::Complete);
     }
-    console.print_json(&Times {
-        drive: &spec.name,
-        requests: times.len(),
-        mean_ms: mean_ms(&times),
-        measured_mean_ms: measured.as_deref().and_then(mean_ms),
-        beyond: changed.beyond,
-        beyond_was,
-        cut: changed.cut,
-        widened: changed.widened,
-        times_ns: &times,
-    })?;
+    console.print_json(
+        "extant-lab-replay-times/1",
+        &Times {
+            drive: &spec.name,
+            requests: times.len(),
+            mean_ms: mean_ms(&times),
+            measured_mean_ms: measured.as_deref().and_then(mean_ms),
+            beyond: changed.beyond,
+            beyond_was,
+            cut: changed.cut,
+            widened: changed.widened,
+            times_ns: &times,
+        },
+    )?;
     Ok(Exit::Complete)
 }
 

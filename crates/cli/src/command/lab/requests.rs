@@ -47,7 +47,6 @@ pub(super) fn open(path: &Path) -> Result<Input, Error> {
 /// What a replay gave, as JSON.
 #[derive(Serialize)]
 struct Summary {
-    schema: &'static str,
     drive: String,
     format: &'static str,
     volume: String,
@@ -132,7 +131,7 @@ pub(super) fn run(
         page::of_requests(&spec.name, &path.to_string(), &words, times, measured)
     })?;
     match console.is_json() {
-        true => console.print_json(&summary)?,
+        true => console.print_json(SCHEMA, &summary)?,
         false => {
             let [head, table, notes] = lines;
             let wide = |text: &str| wrapped(text, console.width(), 2);
@@ -173,7 +172,6 @@ fn summary(
 ) -> Summary {
     let measured = Distribution::from(&replayed.measured);
     Summary {
-        schema: SCHEMA,
         drive,
         format: format.name(),
         volume,

@@ -49,7 +49,6 @@ pub struct Arguments {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    schema: &'static str,
     drive: &'a str,
     policies: String,
     elapsed_ns: u64,
@@ -93,16 +92,18 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let report = report.map_err(failed)?;
     let calls: Vec<Line<'_>> = lines(&report);
     if console.is_json() {
-        console.print_json(&Document {
-            schema: "extant-lab-session/1",
-            drive: &drive.name,
-            policies: names,
-            elapsed_ns: report.elapsed_ns,
-            left_out: report.left_out,
-            differ: report.differ,
-            traffic: report.traffic,
-            calls,
-        })?;
+        console.print_json(
+            "extant-lab-session/1",
+            &Document {
+                drive: &drive.name,
+                policies: names,
+                elapsed_ns: report.elapsed_ns,
+                left_out: report.left_out,
+                differ: report.differ,
+                traffic: report.traffic,
+                calls,
+            },
+        )?;
     } else {
         console.print(&text(&report, &calls))?;
     }

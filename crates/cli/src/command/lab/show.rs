@@ -42,7 +42,8 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         .write(|| page::of_figures(name, &format!("A {kind} that is built in."), &[figure()]))?;
     match console.is_json() {
         true => {
-            console.print_json(&serde_json::json!({"name": name, "kind": kind, "text": text}))?
+            let document = serde_json::json!({"name": name, "kind": kind, "text": text});
+            console.print_json("extant-lab-show/1", &document)?
         }
         false => console.print(text)?,
     }

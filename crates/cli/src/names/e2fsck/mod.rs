@@ -2,7 +2,9 @@
 //! nothing else is mended.
 //!
 //! ```text
-//! words    the command line
+//! words        the command line
+//! completion   -C: how far the check is, for the program that started it
+//! lost         a volume whose superblock is lost, and has a copy
 //! ```
 //!
 //! `-n` writes nothing. `-p` and `-y` replay the journal and free orphans where all is well after
@@ -12,8 +14,11 @@
 //! Without `-f` a volume that says it is clean is skipped, but not before what e2fsck looks at too:
 //! the superblock, descriptors, the journal, the list of orphans
 //! ([`extant_inspect::check_volume`]).
+mod completion;
+mod lost;
 mod words;
 
+use self::completion::Completion;
 use self::words::{Mode, Request};
 use super::in_place::InPlace;
 use super::{TOOLS_VERSION, complain, console, in_place, one_line, say};
@@ -22,13 +27,19 @@ use crate::error::{Error, Exit};
 use crate::recovery::{self, Judged};
 use crate::{image, target};
 use extant_block::{BlockDevice, Clock, RealClock};
-use extant_engine::{OrphanCounts, Orphans, free_orphans, recover, recovered};
+use extant_engine::{
+    Access, DataKeeping, ErrorKind, Filesystem, Options, OrphanCounts, Orphans, cache_for_blocks,
+    free_orphans, recover, recovered,
+};
 use extant_format::superblock::{Feature, Superblock, state};
 use extant_inspect::{CheckOptions, CheckReport, ReadOrder, Summary, Trust};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Memory for the blocks of a volume whose free blocks are given back.
+const CACHE_BYTES: usize = 32 << 20;
 
 const CLEAN: u8 = 0;
 const CORRECTED: u8 = 1;
@@ -52,7 +63,7 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
             complain(&format!("{name}: {what}"));
             complain(&format!(
                 "Usage: {name} [-panyrcdfktvDFV] [-b superblock] [-B blocksize] [-C fd]\n\t\t\
-                 [-E extended-options] device"
+                 [-E extended-options] [-N name] device"
             ));
             return USAGE;
         }
@@ -69,6 +80,13 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
         ));
         return FAILED;
     }
+    if request.bad_blocks && request.mode == Mode::Read {
+        complain(&format!("{name}: The -n and -c options are incompatible."));
+        return FAILED;
+    }
+    if request.bad_blocks {
+        complain(&format!("{name}: -c: bad blocks are not searched for here"));
+    }
     match check(name, device, &request) {
         Ok(code) => code,
         Err(error) => {
@@ -82,6 +100,8 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
 struct Subject<'a> {
     name: &'static str,
     path: &'a Path,
+    /// What it is called in what is printed: -N, else the path.
+    shown: String,
     /// As it is on the disk.
     superblock: Superblock,
 }
@@ -100,7 +120,8 @@ struct Recovered {
 }
 
 fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error> {
-    let shown = path.display();
+    let label = request.label.clone();
+    let shown = label.unwrap_or_else(|| path.display().to_string());
     if request.mode != Mode::Read && target::mount(path).is_some() {
         complain(&format!("{shown} is mounted."));
         complain(&format!("{name}: Cannot continue, aborting.\n"));
@@ -114,8 +135,14 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         .hint("dumpe2fs -o superblock= shows a copy"));
     }
     let device = image::device(path, 0)?;
-    let superblock = in_place::superblock(&*device, path)?;
-    let subject = Subject { name, path, superblock };
+    let mut completion = Completion::open(request.completion, &shown, &console(name))?;
+    let superblock = match in_place::superblock(&*device, path) {
+        Ok(superblock) => superblock,
+        Err(error) => {
+            return lost::judged(name, &shown, (device, request.mode)).ok_or(error);
+        }
+    };
+    let subject = Subject { name, path, shown: shown.clone(), superblock };
     let Some(recovered) = recover_in_memory(&subject, request, device)? else { return Ok(LEFT) };
     let options = options();
     let first = extant_inspect::check_volume(&recovered.finished, &options)
@@ -137,7 +164,7 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
     if is_doubtful || !request.journal_only && (request.force || !is_clean || is_due) {
         let was_valid = after.state & state::CLEAN != 0 && !recovered.is_cut;
         let before = if was_valid { Before::Clean } else { Before::NotClean };
-        return checked(&subject, request, recovered, (first.report, before));
+        return checked(&subject, request, recovered, (first.report, before, &mut completion));
     }
     let usage = usage(after);
     // An image that is open for reading is not opened for writing.
@@ -175,7 +202,7 @@ fn recover_in_memory(
         (false, _) => Judged { device, cut_at: None },
         (true, Mode::Read) => {
             let message = "its journal is replayed in memory for the check; nothing is written";
-            complain(&format!("{}: {message}", path.display()));
+            complain(&format!("{}: {message}", subject.shown));
             recovery::judged(path, device, &quiet)
         }
         (true, _) => match recovered(device, Orphans::Leave) {
@@ -187,7 +214,7 @@ fn recover_in_memory(
             }
             Err(error) => {
                 complain(&one_line(name, &image::failure(path, error)));
-                complain(&format!("{}: nothing was changed", path.display()));
+                complain(&format!("{}: nothing was changed", subject.shown));
                 return Ok(None);
             }
         },
@@ -209,7 +236,7 @@ fn is_due(superblock: &Superblock) -> bool {
 
 /// Replays the journal, and frees orphans, on the disk.
 fn apply(subject: &Subject<'_>, orphans: Option<OrphanCounts>) -> Result<(), Error> {
-    let (shown, failed) = (subject.path.display(), |error| image::failure(subject.path, error));
+    let (shown, failed) = (&subject.shown, |error| image::failure(subject.path, error));
     let needs_recovery = subject.superblock.has(Feature::NEEDS_RECOVERY);
     if !needs_recovery && orphans.is_none() {
         return Ok(());
@@ -224,6 +251,40 @@ fn apply(subject: &Subject<'_>, orphans: Option<OrphanCounts>) -> Result<(), Err
         say(&format!("{shown}: orphans: {}\n", finished.as_deref().unwrap_or("none left")));
     }
     Ok(())
+}
+
+/// -E discard: the blocks that are free go back to the device or the file, which then reads as
+/// zeros there.
+///
+/// # Errors
+/// The host's. A device that can do nothing with it is no failure.
+fn discard(subject: &Subject<'_>) -> Result<(), Error> {
+    let failed = |error| image::failure(subject.path, error);
+    let volume = InPlace::open(subject.path)?;
+    let policies = "modern".parse().map_err(|error| Error::new(format!("policies: {error}")))?;
+    let options = Options {
+        access: Access::ReadWrite,
+        policies,
+        cache_bytes: cache_for_blocks(CACHE_BYTES),
+        data: DataKeeping::Bytes,
+    };
+    let filesystem = match Filesystem::open(Arc::clone(&volume.device), &options) {
+        Ok(filesystem) => filesystem,
+        Err(extant_engine::Error { kind: ErrorKind::Unsupported(_), .. }) => {
+            complain(&format!("{}: free blocks are not given back", subject.shown));
+            return Ok(());
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let trimmed = filesystem.trim(0, u64::MAX, 0);
+    filesystem.close().map_err(failed)?;
+    match trimmed {
+        Err(extant_engine::Error { kind: ErrorKind::OperationUnsupported(_), .. }) => {
+            complain(&format!("{}: the device keeps free blocks", subject.shown));
+            Ok(())
+        }
+        trimmed => trimmed.map(drop).map_err(failed),
+    }
 }
 
 /// "11/2048 files, 1618/8192 blocks".
@@ -248,7 +309,7 @@ fn checked(
     subject: &Subject<'_>,
     request: &Request,
     recovered: Recovered,
-    (first, before): (CheckReport, Before),
+    (first, before, completion): (CheckReport, Before, &mut Completion),
 ) -> Result<u8, Error> {
     let Recovered { judged, finished, orphans, superblock, .. } = recovered;
     // The other is dropped: an image that is open for reading is not opened for writing.
@@ -262,8 +323,10 @@ fn checked(
             finished
         }
     };
-    let report = extant_inspect::check(device, &options())
-        .map_err(|error| Error::new(format!("{}: {error}", subject.path.display())))?;
+    let options = CheckOptions { progress: completion.listener(), ..options() };
+    let report = extant_inspect::check(device, &options)
+        .map_err(|error| Error::new(format!("{}: {error}", subject.shown)))?;
+    completion.end();
     if request.mode != Mode::Preen {
         say(PASSES);
     }
@@ -271,10 +334,7 @@ fn checked(
     // What is advice there is mended by e2fsck before it calls the volume clean.
     let is_foreign = is_foreign(&superblock);
     if is_foreign {
-        say(&format!(
-            "{}: The Hurd does not support the filetype feature.\n",
-            subject.path.display()
-        ));
+        say(&format!("{}: The Hurd does not support the filetype feature.\n", subject.shown));
     }
     let is_left = request.mode != Mode::Read && (!first.problems.is_empty() || is_foreign);
     if !report.is_clean() || is_left {
@@ -283,6 +343,9 @@ fn checked(
     let mut code = CLEAN;
     if request.mode != Mode::Read {
         apply(subject, orphans)?;
+        if request.discard {
+            discard(subject)?;
+        }
         let counters = note(subject, &report.summary)?;
         if before == Before::NotClean || orphans.is_some() || counters == Counters::Mended {
             code = CORRECTED;
@@ -291,18 +354,14 @@ fn checked(
     let held = &report.summary;
     say(&format!(
         "{}: {}/{} files, {}/{} blocks\n",
-        subject.path.display(),
-        held.inodes_used,
-        held.inodes,
-        held.blocks_used,
-        held.blocks
+        subject.shown, held.inodes_used, held.inodes, held.blocks_used, held.blocks
     ));
     Ok(code)
 }
 
 /// A problem a line.
 fn list(subject: &Subject<'_>, report: &CheckReport) -> String {
-    let shown = subject.path.display();
+    let shown = &subject.shown;
     let mut text = String::new();
     for problem in &report.problems {
         text.push_str(&format!("{shown}: {problem} [{}]\n", problem.rule().name));
@@ -315,7 +374,7 @@ fn list(subject: &Subject<'_>, report: &CheckReport) -> String {
 
 /// What is said where something is wrong: nothing was written.
 fn left(subject: &Subject<'_>, request: &Request, report: &CheckReport) -> u8 {
-    let shown = subject.path.display();
+    let shown = &subject.shown;
     if request.mode != Mode::Read {
         complain(&format!(
             "{}: {shown}: nothing was changed: problems are found here, and not mended yet",

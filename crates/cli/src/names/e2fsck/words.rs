@@ -28,6 +28,15 @@ pub(super) struct Request {
     pub(super) journal_only: bool,
     pub(super) superblock: Option<u64>,
     pub(super) block_size: Option<u32>,
+    /// -N: what the volume is called in what is printed.
+    pub(super) label: Option<String>,
+    /// -C: the descriptor that is told how far the check is; 0 for a line on the terminal, negative
+    /// for one that waits for a signal.
+    pub(super) completion: Option<i32>,
+    /// -E discard: free blocks are given back where the volume is clean.
+    pub(super) discard: bool,
+    /// -c: bad blocks are to be searched for, which is not done.
+    pub(super) bad_blocks: bool,
     pub(super) device: Option<PathBuf>,
 }
 
@@ -64,12 +73,16 @@ pub(super) fn read(words: &[OsString]) -> Result<Request, String> {
                 request.block_size = Some(size.ok_or_else(|| format!("Bad block size: {text}"))?);
             }
             'E' => extended(&text, &mut request)?,
-            'C' if text.parse::<i32>().is_err() => {
-                return Err(format!("Invalid completion information file descriptor: {text}"));
+            'C' => {
+                let wrong = |_| format!("Invalid completion information file descriptor: {text}");
+                request.completion = Some(text.parse().map_err(wrong)?);
             }
-            // -C: the line that moves needs no descriptor; -t: times; -D: directories are left as
-            // they are, which is right; -r, -d, -F, -k: nothing here.
-            'C' | 't' | 'D' | 'r' | 'd' | 'F' | 'k' => {}
+            // As they print it: a name of one word.
+            'N' => request.label = Some(text.replace(|letter: char| letter.is_whitespace(), "_")),
+            'c' => request.bad_blocks = true,
+            // -t: times; -D: directories are left as they are, which is right; -k: of the list of
+            // bad blocks nothing is lost; -r, -d, -F: nothing here.
+            't' | 'D' | 'r' | 'd' | 'F' | 'k' => {}
             _ => return Err(format!("-{letter}: {}", refused(letter))),
         }
     }
@@ -87,7 +100,7 @@ pub(super) fn read(words: &[OsString]) -> Result<Request, String> {
 /// Why an option of e2fsck is not taken.
 fn refused(letter: char) -> &'static str {
     match letter {
-        'c' | 'l' | 'L' => "bad blocks are not searched for or listed",
+        'l' | 'L' => "lists of bad blocks are not read",
         'j' => "an external journal is not replayed",
         'z' => "nothing is mended yet, so there is nothing to undo",
         _ => "not supported",
@@ -98,14 +111,14 @@ fn extended(list: &str, request: &mut Request) -> Result<(), String> {
     for word in list.split(',') {
         match word.split_once('=').map_or(word, |(name, _)| name) {
             "journal_only" => request.journal_only = true,
+            "discard" => request.discard = true,
+            "nodiscard" => request.discard = false,
             "ea_ver"
-            | "nodiscard"
             | "no_optimize_extents"
             | "readahead_kb"
             | "inode_count_fullmap"
             | "no_inode_count_fullmap" => {}
-            name @ ("discard"
-            | "optimize_extents"
+            name @ ("optimize_extents"
             | "fragcheck"
             | "bmap2extent"
             | "fixes_only"

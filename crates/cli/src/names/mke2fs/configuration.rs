@@ -165,6 +165,13 @@ impl Configuration {
         types.iter().rev().find_map(of_type).or_else(|| self.defaults.get(name)).map(String::as_str)
     }
 
+    /// The value of a name as a switch: off for the words that mke2fs has for that, on for others.
+    pub fn flag(&self, types: &[String], name: &str) -> Option<bool> {
+        const OFF: [&str; 6] = ["n", "no", "false", "nil", "0", "off"];
+        let value = self.value(types, name)?.to_ascii_lowercase();
+        Some(!OFF.contains(&value.as_str()))
+    }
+
     /// The value of a name in one type, without defaults.
     pub fn of_type(&self, of: &str, name: &str) -> Option<&str> {
         self.types.get(of).and_then(|group| group.get(name)).map(String::as_str)

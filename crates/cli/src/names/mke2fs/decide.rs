@@ -6,7 +6,7 @@ use extant_engine::mkfs::{
     FormatOptions, JournalWish, MountRecord, Placing, QuotaKind, default_wishes,
 };
 use extant_format::BlockNo;
-use extant_format::layout::{Inodes, Marks, Packing, Tables, Wishes};
+use extant_format::layout::{Checks, Inodes, Marks, Packing, Tables, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion, mount_option, superblock_flags};
 
 const MIB: u64 = 1 << 20;
@@ -308,10 +308,13 @@ fn marks(
             return line("An encoding must be explicitly specified when passing encoding-flags");
         }
     }
-    let configured_lazy = configuration.value(types, "lazy_itable_init") != Some("0");
-    let tables = match extended.lazy_itable_init.unwrap_or(configured_lazy) {
-        true => Tables::Lazy,
-        false => Tables::Zeroed,
+    let tables = match extended.lazy_itable_init {
+        None | Some(true) => Tables::Lazy,
+        Some(false) => Tables::Zeroed,
+    };
+    let checks = match configuration.flag(types, "enable_periodic_fsck") {
+        Some(true) => Checks::Periodic,
+        None | Some(false) => Checks::Asked,
     };
     Ok(Marks {
         errors_behavior: request.errors.unwrap_or(configured),
@@ -319,12 +322,15 @@ fn marks(
         last_mounted,
         mount_options: match request.revision {
             Some(0) => 0,
-            _ => mount_options(configuration.value(types, "default_mntopts").unwrap_or("")),
+            _ => mount_options(
+                configuration.value(types, "default_mntopts").unwrap_or("acl,user_xattr"),
+            ),
         },
         flags: if extended.test_fs { superblock_flags::TEST_FILESYSTEM } else { 0 },
         encoding,
         tables,
         revision: request.revision.map_or(1, |revision| revision.min(1)),
+        checks,
     })
 }
 
@@ -368,10 +374,13 @@ pub fn decide(
     configuration: &Configuration,
     surroundings: &Surroundings,
 ) -> Result<Decision, Refusal> {
-    let extended = Extended::read(request.extended.as_deref().unwrap_or_default())?;
-    let journal = JournalWords::read(request.journal_words.as_deref().unwrap_or_default())?;
+    let mut journal = JournalWords::read(request.journal_words.as_deref().unwrap_or_default())?;
     let wants_journal = Journal::of(request);
     let types = types(request, configuration, surroundings, wants_journal)?;
+    not_done_here(configuration, &types)?;
+    let extended = extended(request, configuration, &types)?;
+    let configured = || configuration.value(&types, "journal_location").map(str::to_owned);
+    journal.location = journal.location.or_else(configured);
     let mut set = all_features(request, configuration, &types, wants_journal)?;
     check(&set, request)?;
     let block_size = block_size(request, configuration, surroundings)?;
@@ -430,6 +439,41 @@ pub fn decide(
     options.placing = Placing::Mke2fs;
     fill(&mut options, &extended, &journal, surroundings)?;
     Ok(Decision { options, extended, journal, types, warnings })
+}
+
+/// -E, after what the configuration says of the same.
+fn extended(
+    request: &Request,
+    configuration: &Configuration,
+    types: &[String],
+) -> Result<Extended, Refusal> {
+    let flag = |name: &str| {
+        let value = configuration.flag(types, name)?;
+        Some(format!("{name}={}", u8::from(value)))
+    };
+    let discard = configuration.flag(types, "discard");
+    let copies = configuration.value(types, "num_backup_sb");
+    let words = [
+        flag("lazy_itable_init"),
+        flag("lazy_journal_init"),
+        flag("packed_meta_blocks"),
+        discard.map(|discard| if discard { "discard" } else { "nodiscard" }.to_owned()),
+        copies.map(|copies| format!("num_backup_sb={copies}")),
+    ];
+    // Those of all types, and of types alone.
+    let options = types.iter().filter_map(|of| configuration.of_type(of, "options"));
+    let options = options.map(str::to_owned).chain(request.extended.clone());
+    let words: Vec<String> = words.into_iter().flatten().chain(options).collect();
+    Extended::read(&words.join(","))
+}
+
+/// What a configuration asks for that is not made here.
+fn not_done_here(configuration: &Configuration, types: &[String]) -> Result<(), Refusal> {
+    let asked = ["make_hugefiles", "force_undo"];
+    match asked.into_iter().find(|name| configuration.flag(types, name) == Some(true)) {
+        None => Ok(()),
+        Some(name) => line(format!("mke2fs.conf asks for {name}, which is not supported here")),
+    }
 }
 
 /// What a volume may grow to.
