@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::size::Size;
 use extant_engine::ErrorKind;
 use extant_engine::allocation::{MapBlocks, Metacluster};
-use extant_engine::mkfs::{FormatOptions, JournalWish, Profile, default_wishes};
+use extant_engine::mkfs::{FormatOptions, Identity, JournalWish, Profile, default_wishes};
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features};
 use std::io::Read;
@@ -271,7 +271,7 @@ impl Format {
     /// Bytes of a block of a volume of about `bytes`: -b, else what -T says, else as mke2fs
     /// decides.
     pub fn block_size_for(&self, bytes: u64) -> u32 {
-        default_wishes(self.profile, bytes, self.block_size).block_size
+        default_wishes(self.profile, bytes, self.block_size, Identity::NONE).block_size
     }
 
     /// Whether -N, -i or -T say how many inodes there are.
@@ -288,7 +288,7 @@ impl Format {
         let block_size =
             block_size.unwrap_or_else(|| self.block_size_for(blocks.saturating_mul(4096)));
         let bytes = blocks.saturating_mul(block_size.into());
-        let defaults = default_wishes(self.profile, bytes, Some(block_size));
+        let defaults = default_wishes(self.profile, bytes, Some(block_size), Identity::NONE);
         let of_usage = self.usage_bytes_per_inode;
         let of_usage = of_usage.map(|share| Inodes::BytesPerInode(share.max(block_size.into())));
         Ok(Wishes {

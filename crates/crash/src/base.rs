@@ -4,7 +4,7 @@ use crate::history::Script;
 use crate::operation::{Held, Operation, Piece};
 use crate::tree::Model;
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, WallTime};
-use extant_engine::mkfs::{FormatOptions, JournalWish, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, JournalWish, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_format::layout::Inodes;
@@ -19,6 +19,12 @@ pub const TODAY: WallTime = WallTime { seconds: 1_700_000_000, nanoseconds: 0 };
 const LOG_BLOCKS: u32 = 1024;
 /// Memory for metadata: little, so that what is dirty is written before it is asked for.
 const CACHE_BYTES: usize = 128 << 10;
+/// Of every volume.
+const IDENTITY: Identity = Identity {
+    uuid: *b"a volume to test",
+    hash_seed: [0x0403_025e, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d],
+    created_seconds: 1_600_000_000,
+};
 /// Bytes that a removed file leaves in free blocks.
 const SOILED_BYTES: u64 = 3 << 20;
 
@@ -101,11 +107,9 @@ impl Setting {
     }
 
     fn format(&self, device: &Arc<MemoryDevice>, policies: &Policies) -> extant_engine::Result<()> {
-        let mut wishes = default_wishes(self.profile, self.bytes(), Some(self.block_bytes));
+        let mut wishes =
+            default_wishes(self.profile, self.bytes(), Some(self.block_bytes), IDENTITY);
         wishes.inodes = Inodes::AtLeast(160);
-        wishes.uuid = *b"a volume to test";
-        wishes.hash_seed = [0x0403_025e, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d];
-        wishes.created_seconds = 1_600_000_000;
         let wishes = FormatOptions {
             journal: JournalWish::Blocks(LOG_BLOCKS),
             ..FormatOptions::new(wishes)

@@ -4,7 +4,7 @@
 use extant_block::{BlockDevice, Clock, CrashLog, MemoryDevice, RealClock};
 use extant_crash::base::TODAY;
 use extant_crash::device::Disk;
-use extant_engine::mkfs::{FormatOptions, JournalWish, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, JournalWish, Profile, default_wishes, format};
 use extant_engine::{Access, Change, DataKeeping, Filesystem, Options, Rename};
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::random::Random;
@@ -37,7 +37,7 @@ fn options(policies: &str) -> Options {
 
 fn made(profile: Profile, policies: &str) -> MemoryDevice {
     let device = Arc::new(MemoryDevice::new(RealClock::pinned(TODAY), BYTES));
-    let mut wishes = default_wishes(profile, BYTES, Some(4096));
+    let mut wishes = default_wishes(profile, BYTES, Some(4096), Identity::NONE);
     wishes.uuid = *b"a volume to test";
     let journal = match profile {
         Profile::Ext2 => JournalWish::None,

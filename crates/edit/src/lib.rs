@@ -23,22 +23,29 @@
 //!
 //! ```
 //! # use extant_block::{BlockDevice, MemoryDevice, RealClock};
-//! # use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+//! # use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 //! # use extant_engine::preset::Policies;
 //! # use std::sync::Arc;
 //! use extant_edit::{Change, ChangeOptions, Outcome, create, removal};
 //!
 //! # fn main() -> Result<(), extant_edit::Error> {
-//! # let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(RealClock::new(), 16 << 20));
-//! # let mut wishes = default_wishes(Profile::Ext4, 16 << 20, Some(1024));
-//! # wishes.blocks = 16 << 10;
+//! # let memory = Arc::new(MemoryDevice::new(RealClock::new(), 16 << 20));
+//! # let device: Arc<dyn BlockDevice> = memory.clone();
+//! # let identity = Identity {
+//! #     uuid: *b"\x1f\x5e\xc2\x07\x9d\x34\x4a\x6b\x8e\x11\x42\xd0\x73\xa9\x58\xec",
+//! #     hash_seed: [0x8a3c_51e7, 0x06d2_f94b, 0xb75e_1083, 0x4c91_e62a],
+//! #     created_seconds: 1_767_225_600,
+//! # };
+//! # let wishes = default_wishes(Profile::Ext4, 16 << 20, Some(1024), identity);
 //! # let policies: Policies = "modern".parse().unwrap();
 //! # format(Arc::clone(&device), &FormatOptions::new(wishes), &policies)?;
 //! let change = Change::open(Arc::clone(&device), &ChangeOptions::default())?;
+//! create::directory(&change, "/srv/old".as_ref(), create::Parents::Make, None)?;
 //! create::directory(&change, "/etc/conf.d".as_ref(), create::Parents::Make, None)?;
-//! removal::remove(&change, "/lost+found".as_ref(), removal::Depth::Tree)?;
+//! removal::remove(&change, "/srv".as_ref(), removal::Depth::Tree)?;
 //! let committed = change.commit()?;
 //! assert!(matches!(committed.outcome, Outcome::Journal));
+//! # extant_testkit::oracle::example(&|path| memory.save(path)).unwrap();
 //! # Ok(())
 //! # }
 //! ```

@@ -466,7 +466,7 @@ pub fn over(
 mod tests {
     use super::*;
     use extant_block::{Fault, Faulty, MemoryDevice, RealClock};
-    use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+    use extant_engine::mkfs::{self, FormatOptions, Profile, default_wishes, format};
     use extant_testkit::scratch::Scratch;
 
     const BLOCK_SIZE: u32 = 1024;
@@ -475,7 +475,8 @@ mod tests {
     fn volume_and_log(path: &Path) -> Arc<Faulty<MemoryDevice>> {
         let bytes = 1 << 20;
         let device = Arc::new(Faulty::new(MemoryDevice::new(RealClock::new(), bytes)));
-        let mut wishes = default_wishes(Profile::Ext2, bytes, Some(BLOCK_SIZE));
+        let mut wishes =
+            default_wishes(Profile::Ext2, bytes, Some(BLOCK_SIZE), mkfs::Identity::NONE);
         wishes.blocks = bytes / u64::from(BLOCK_SIZE);
         let policies = "modern".parse().unwrap();
         format(Arc::clone(&device) as _, &FormatOptions::new(wishes), &policies).unwrap();

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use extant_block::{MemoryDevice, RealClock};
-//! use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+//! use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 //! use extant_engine::preset::Policies;
 //! use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options};
 //! use std::sync::Arc;
@@ -17,14 +17,19 @@
 //! // A volume of 64 MiB in memory; a file is opened with `extant_block::FileDevice::open` instead.
 //! let bytes = 64 << 20;
 //! let device = Arc::new(MemoryDevice::new(RealClock::new(), bytes));
-//! let mut wishes = default_wishes(Profile::Ext4, bytes, Some(4096));
-//! wishes.blocks = bytes / 4096;
+//! // What tells the volume from others: a program draws it at random, and asks its clock.
+//! let identity = Identity {
+//!     uuid: *b"\x1f\x5e\xc2\x07\x9d\x34\x4a\x6b\x8e\x11\x42\xd0\x73\xa9\x58\xec",
+//!     hash_seed: [0x8a3c_51e7, 0x06d2_f94b, 0xb75e_1083, 0x4c91_e62a],
+//!     created_seconds: 1_767_225_600,
+//! };
+//! let wishes = default_wishes(Profile::Ext4, bytes, Some(4096), identity);
 //! let policies: Policies = "modern".parse().unwrap();
 //! format(device.clone(), &FormatOptions::new(wishes), &policies)?;
 //!
 //! let (access, data) = (Access::ReadWrite, DataKeeping::Bytes);
 //! let options = Options { access, policies, cache_bytes: 16 << 20, data };
-//! let filesystem = Filesystem::open(device, &options)?;
+//! let filesystem = Filesystem::open(device.clone(), &options)?;
 //! filesystem.create_dir("/etc", 0o755)?;
 //! filesystem.write("/etc/hostname", b"extant\n")?;
 //! filesystem.symlink("hostname", "/etc/name")?;
@@ -35,7 +40,9 @@
 //! assert_eq!(error.to_string(), "/etc/passwd: no such file or directory");
 //!
 //! // Dropping it writes nothing. This writes everything, and marks the volume clean.
-//! filesystem.close()
+//! filesystem.close()?;
+//! # extant_testkit::oracle::example(&|path| device.save(path)).unwrap();
+//! # Ok(())
 //! # }
 //! ```
 //!

@@ -1,6 +1,6 @@
 //! Every assertion about what goes to a disk is tripped by a mistake made on purpose: an assertion
 //! that cannot fail asserts nothing.
-use crate::api::mkfs::{FormatOptions, Profile, default_wishes, format};
+use crate::api::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use crate::flush::Core;
 use crate::inode::Node;
 use crate::name::namespace::Follow;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 fn volume() -> Filesystem {
     let bytes = 16 << 20;
     let device = Arc::new(MemoryDevice::new(RealClock::new(), bytes));
-    let mut wishes = default_wishes(Profile::Ext4, bytes, Some(4096));
+    let mut wishes = default_wishes(Profile::Ext4, bytes, Some(4096), Identity::NONE);
     wishes.blocks = bytes / 4096;
     let policies: Policies = "modern".parse().unwrap();
     format(device.clone(), &FormatOptions::new(wishes), &policies).unwrap();

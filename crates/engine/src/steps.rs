@@ -1,6 +1,6 @@
 //! Long work step by step: each step is small, and after each the volume on the disk can be
 //! recovered, by us, by e2fsck and by the kernel.
-use crate::api::mkfs::{FormatOptions, Profile, default_wishes, format};
+use crate::api::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use crate::inode::credits::STEP_MAX;
 use crate::policy::preset::Policies;
 use crate::store::handle::watch;
@@ -40,7 +40,7 @@ fn content(block: u64) -> [u8; BLOCK as usize] {
 fn fragmented(profile: Profile, policies: &str) -> (Arc<MemoryDevice>, Filesystem) {
     let bytes = 104 << 20;
     let device = Arc::new(MemoryDevice::new(RealClock::new(), bytes));
-    let mut wishes = default_wishes(profile, bytes, Some(BLOCK as u32));
+    let mut wishes = default_wishes(profile, bytes, Some(BLOCK as u32), Identity::NONE);
     wishes.blocks = bytes / BLOCK;
     wishes.uuid = *b"a volume in step";
     let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;

@@ -3,7 +3,7 @@
 mod volume;
 
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_format::bitmap::clear_runs;
 use extant_format::group::GroupDescriptor;
@@ -91,7 +91,12 @@ impl SourceTree {
 /// What mke2fs of the time made: revision 1 with filetype and sparse_super, 16,288 inodes of 128
 /// bytes a group.
 fn wishes_of_the_post() -> Wishes {
-    let mut wishes = default_wishes(Profile::Ext2, BLOCKS * BLOCK_BYTES, Some(BLOCK_BYTES as u32));
+    let mut wishes = default_wishes(
+        Profile::Ext2,
+        BLOCKS * BLOCK_BYTES,
+        Some(BLOCK_BYTES as u32),
+        Identity::NONE,
+    );
     wishes.features = Features::default();
     wishes.features.set(Feature::FILETYPE);
     wishes.features.set(Feature::SPARSE_SUPER);
@@ -232,7 +237,7 @@ const HASH_SEED: u32 = 4;
 /// A volume with this seed of names' hashes, on which it depends how many leaves a directory has.
 fn made_with(specification: &Specification, hash_seed: u32) -> Arc<MemoryDevice> {
     let Specification { profile, block_size, .. } = *specification;
-    let mut wishes = default_wishes(profile, specification.bytes, Some(block_size));
+    let mut wishes = default_wishes(profile, specification.bytes, Some(block_size), Identity::NONE);
     wishes.features = volume::features(specification.features, wishes.features);
     wishes.inodes = Inodes::AtLeast(specification.inodes.into());
     wishes.hash_seed = [hash_seed; 4];

@@ -4,7 +4,7 @@
 //! Each limit is tried in a process of its own, which this one starts: what a process takes
 //! includes what other tests took before.
 use extant_block::{BlockDevice, FileDevice, RealClock, file};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, MemoryUse, Options, SetAttribute};
 use extant_testkit::scratch::Scratch;
@@ -146,7 +146,7 @@ fn the_work_of_a_process_with_a_limit() {
     let device = FileDevice::open(RealClock::new(), &image, file::Access::ReadWrite, 0);
     let device: Arc<dyn BlockDevice> = Arc::new(device.expect("it was just made"));
     let policies: Policies = "modern".parse().expect("a preset");
-    let wishes = default_wishes(Profile::Ext4, VOLUME, Some(4096));
+    let wishes = default_wishes(Profile::Ext4, VOLUME, Some(4096), Identity::NONE);
     format(Arc::clone(&device), &FormatOptions::new(wishes), &policies).expect("a new volume");
     let before = resident();
     let (limit, access, data) = (mib * MIB, Access::ReadWrite, DataKeeping::Bytes);

@@ -5,10 +5,11 @@ use extant_block::clock::WallTime;
 use extant_block::{BlockDevice, Clock, FileDevice, MemoryDevice, RealClock};
 use extant_engine::ErrorKind;
 use extant_engine::mkfs::{
-    Contents, FormatOptions, JournalWish, LostAndFound, Profile, default_wishes, format, plan,
+    Contents, FormatOptions, Identity, JournalWish, LostAndFound, Profile, default_wishes, format,
+    plan,
 };
 use extant_engine::preset::Policies;
-use extant_format::layout::{Inodes, Wishes};
+use extant_format::layout::Inodes;
 use extant_format::superblock::{Feature, Features};
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle::{
@@ -64,15 +65,14 @@ fn policies() -> Policies {
     "modern".parse().unwrap()
 }
 
-fn named(mut wishes: Wishes) -> Wishes {
-    wishes.uuid = UUID;
-    wishes.hash_seed = [0x0403_025e, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d];
-    wishes.created_seconds = 1_700_000_000;
-    wishes
-}
+const IDENTITY: Identity = Identity {
+    uuid: UUID,
+    hash_seed: [0x0403_025e, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d],
+    created_seconds: 1_700_000_000,
+};
 
 fn options(profile: Profile, bytes: u64, block_size: u32) -> FormatOptions {
-    FormatOptions::new(named(default_wishes(profile, bytes, Some(block_size))))
+    FormatOptions::new(default_wishes(profile, bytes, Some(block_size), IDENTITY))
 }
 
 /// Makes the volume in a file of the folder.
@@ -114,6 +114,22 @@ fn features(words: &str, mut features: Features) -> Features {
         }
     }
     features
+}
+
+#[test]
+fn a_volume_with_an_identity_is_not_mended() {
+    for profile in [Profile::Ext2, Profile::Ext3, Profile::Ext4] {
+        let make = |identity: Identity| {
+            let folder = Scratch::new("identity");
+            let wishes = default_wishes(profile, 16 << 20, Some(1024), identity);
+            let image = make(&folder, &FormatOptions::new(wishes)).expect("a volume");
+            extant_testkit::oracle::example(&|path| std::fs::copy(&image, path).map(drop))
+        };
+        make(IDENTITY).unwrap_or_else(|said| panic!("{}: {said}", profile.name()));
+        if extant_testkit::oracle::require("e2fsck") {
+            assert!(make(Identity::NONE).is_err(), "{}: an identity is missed", profile.name());
+        }
+    }
 }
 
 #[test]
@@ -191,7 +207,7 @@ fn e2fsck_is_silent_over_sizes_and_other_wishes() {
     let mut complaints = Vec::new();
     for profile in PROFILES {
         for bytes in [300 << 10, MIB, 8 * MIB + 1024, 9 * MIB, 70 * MIB + 3072, 3000 * MIB] {
-            let wishes = named(default_wishes(profile, bytes, None));
+            let wishes = default_wishes(profile, bytes, None, IDENTITY);
             judge(&folder, &FormatOptions::new(wishes.clone()), &mut complaints);
             let mut other = FormatOptions::new(wishes);
             other.lost_and_found = LostAndFound::None;
@@ -247,7 +263,7 @@ fn the_numbers_are_those_of_mke2fs() {
     ];
     for profile in PROFILES {
         for (bytes, block_size, words) in cases.clone().chain(others) {
-            let mut wishes = named(default_wishes(profile, bytes, block_size));
+            let mut wishes = default_wishes(profile, bytes, block_size, IDENTITY);
             wishes.features = features(words, wishes.features);
             let case = format!("{} of {bytes} bytes, {block_size:?}, {words:?}", profile.name());
             let ours = match make(&folder, &FormatOptions::new(wishes)) {
@@ -313,7 +329,7 @@ fn usage_types_of_large_volumes_are_those_of_mke2fs() {
             let mut command = program("mke2fs");
             command.env("MKE2FS_CONFIG", &configuration).args(["-n", "-F", "-t", profile.name()]);
             let said = String::from_utf8(output(command.arg(&image)).unwrap().stdout).unwrap();
-            let wishes = named(default_wishes(profile, bytes, None));
+            let wishes = default_wishes(profile, bytes, None, IDENTITY);
             let superblock = plan(&FormatOptions::new(wishes)).unwrap().0.superblock;
             let (blocks, inodes) = (superblock.blocks_count, superblock.inodes_count);
             let expected =
@@ -417,7 +433,7 @@ fn the_kernel_mounts_and_fills_it() {
 
 #[test]
 fn the_journal_of_a_large_volume_is_made_in_moments() {
-    let wishes = named(default_wishes(Profile::Ext4, 1 << 40, None));
+    let wishes = default_wishes(Profile::Ext4, 1 << 40, None, IDENTITY);
     let (layout, journal_blocks) = plan(&FormatOptions::new(wishes.clone())).unwrap();
     assert_eq!((layout.superblock.group_count(), journal_blocks), (8192, 262_144));
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(clock(), 1 << 40));

@@ -1,7 +1,7 @@
 //! Preallocation of `ext2-goal`, and the windows of `reservation`: two files that grow in turns get
 //! runs of eight, and nothing stays in hand after a sync.
 use extant_block::{MemoryDevice, RealClock};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 fn volume(policies: &str) -> Filesystem {
     let policies: Policies = policies.parse().unwrap();
     let device = Arc::new(MemoryDevice::new(RealClock::new(), 16 << 20));
-    let mut wishes = default_wishes(Profile::from_name("ext2").unwrap(), 16 << 20, Some(1024));
+    let mut wishes =
+        default_wishes(Profile::from_name("ext2").unwrap(), 16 << 20, Some(1024), Identity::NONE);
     wishes.blocks = 16 << 10;
     format(device.clone(), &FormatOptions::new(wishes), &policies).unwrap();
     let options = Options {

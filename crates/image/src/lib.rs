@@ -21,6 +21,8 @@
 //! let built = job.build(&())?;
 //! println!("{} blocks, {} free", built.blocks, built.free_blocks);
 //! # assert_eq!(file.metadata()?.len(), built.bytes());
+//! # drop(file);
+//! # extant_testkit::oracle::example(&|path| std::fs::copy(&image, path).map(drop))?;
 //! # Ok(()) }
 //! ```
 //! Sources may be several, directories and archives: they are laid over each other in their order.
@@ -46,6 +48,7 @@
 //! # let options = BuildOptions::new(extant_engine::mkfs::Profile::Ext2);
 //! # Job::new(&collected, &options, &destination)?.build(&())?;
 //! # drop(file); // which is claimed for writing as long as it is open
+//! # extant_testkit::oracle::example(&|path| std::fs::copy(&image, path).map(drop))?;
 //! let device = FileDevice::open(RealClock::new(), &image, file::Access::ReadOnly, 0)?;
 //! let options = Options {
 //!     access: Access::ReadOnly,

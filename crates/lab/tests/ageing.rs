@@ -1,6 +1,6 @@
 //! Ageing: what a profile says is what happens, the same each time, and the volume stays sound.
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
-use extant_engine::mkfs::{self, FormatOptions, Profile as VolumeKind, default_wishes};
+use extant_engine::mkfs::{self, FormatOptions, Identity, Profile as VolumeKind, default_wishes};
 use extant_engine::preset::Policies;
 use extant_lab::ageing::{
     self, AgeOptions, Aged, DatedClock, EXPERIMENTS, Experiment, Form, ImageOptions, Keep,
@@ -259,7 +259,7 @@ fn volumes_are_those_of_their_presets_time_and_hold_the_same() {
 fn image() -> MemoryDevice {
     let bytes = 64 << 20;
     let device = Arc::new(MemoryDevice::new(RealClock::new(), bytes));
-    let mut wishes = default_wishes(VolumeKind::Ext4, bytes, Some(4096));
+    let mut wishes = default_wishes(VolumeKind::Ext4, bytes, Some(4096), Identity::NONE);
     wishes.created_seconds = 1_700_000_000;
     let policies: Policies = "modern".parse().unwrap();
     mkfs::format(device.clone(), &FormatOptions::new(wishes), &policies).unwrap();

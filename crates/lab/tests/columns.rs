@@ -3,7 +3,7 @@
 use extant_block::{
     BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, ShortLock, Task, Traced,
 };
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::{COLUMNS, Policies};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_lab::scenario::{self, RunOptions, Scenario};
@@ -174,7 +174,8 @@ impl Machine {
             cache_bytes,
         };
         let outcome = clock.run("test", move || {
-            let mut wishes = default_wishes(Profile::Ext2, bytes, Some(BLOCK as u32));
+            let mut wishes =
+                default_wishes(Profile::Ext2, bytes, Some(BLOCK as u32), Identity::NONE);
             wishes.uuid = *b"a volume to test";
             wishes.created_seconds = 978_000_000;
             wishes.inode_size = 128;

@@ -1,7 +1,7 @@
 //! The engine as it ships, on a simulated drive in virtual time: the same each time, and e2fsck is
 //! silent.
 use extant_block::{BlockDevice, Clock, Task};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_sim::clock::{Settings, VirtualClock};
@@ -44,7 +44,7 @@ fn users(policies: &str, data: DataKeeping) -> Arc<SimDevice> {
     let device = SimDevice::new(Arc::clone(&clock), drive, settings);
     let (inner, disk) = (Arc::clone(&clock), Arc::clone(&device) as Arc<dyn BlockDevice>);
     let outcome = clock.run("mount", move || {
-        let mut wishes = default_wishes(Profile::Ext2, BYTES, Some(4096));
+        let mut wishes = default_wishes(Profile::Ext2, BYTES, Some(4096), Identity::NONE);
         wishes.uuid = *b"a volume to test";
         wishes.created_seconds = 978_000_000;
         format(Arc::clone(&disk), &FormatOptions::new(wishes), &policies).unwrap();

@@ -1,7 +1,7 @@
 //! Soft updates: cut at every command, a volume has nothing worse than blocks and inodes that
 //! nothing uses; and what they cost beside synchronous and asynchronous mounts.
 use extant_block::{BlockDevice, CrashLog, MemoryDevice, RealClock};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, Rename};
 use extant_format::superblock::Feature;
 use extant_inspect::{CheckOptions, CheckReport, check};
@@ -32,7 +32,7 @@ const HARMLESS: &[&str] = &[
 fn fresh(policies: &str) -> MemoryDevice {
     let device = MemoryDevice::new(RealClock::new(), 4 << 20);
     let device = Arc::new(device);
-    let mut wishes = default_wishes(Profile::Ext2, 4 << 20, Some(BLOCK as u32));
+    let mut wishes = default_wishes(Profile::Ext2, 4 << 20, Some(BLOCK as u32), Identity::NONE);
     wishes.blocks = (4 << 20) / BLOCK;
     wishes.features.clear(Feature::DIR_INDEX);
     let policies = policies.parse().unwrap();

@@ -4,7 +4,7 @@ use extant_block::device::DeviceInfo;
 use extant_block::{
     BlockDevice, Clock, MemoryDevice, Operation, Request, ShortLock, Task, WaitQueue,
 };
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::throttle::{DirtyBudget, Load};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_sim::clock::{Settings, VirtualClock};
@@ -91,7 +91,7 @@ fn options(policies: &str) -> Options {
 
 /// A new volume of 4 KiB blocks on the device.
 fn made(device: &Arc<Paced>, policies: &str) {
-    let mut wishes = default_wishes(Profile::Ext3, 512 * MIB, Some(4096));
+    let mut wishes = default_wishes(Profile::Ext3, 512 * MIB, Some(4096), Identity::NONE);
     wishes.uuid = *b"a throttled one.";
     wishes.created_seconds = 978_000_000;
     let policies = policies.parse().unwrap();

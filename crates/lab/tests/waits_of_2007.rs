@@ -2,7 +2,7 @@
 //! that a commit is writing to the log, and flushers before a queue that is nearly full.
 use extant_block::device::DeviceInfo;
 use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, Request};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::{Access, Change, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_sim::clock::{Settings, VirtualClock};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn on_volume<T: Send + 'static>(
             is_congested: AtomicBool::new(false),
             writes: AtomicU64::new(0),
         });
-        let mut wishes = default_wishes(Profile::Ext3, 512 * MIB, Some(4096));
+        let mut wishes = default_wishes(Profile::Ext3, 512 * MIB, Some(4096), Identity::NONE);
         wishes.uuid = *b"one that waits..";
         wishes.created_seconds = 978_000_000;
         let options = Options {

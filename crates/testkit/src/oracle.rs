@@ -89,6 +89,57 @@ pub fn e2fsck(image: &Path) -> Result<(), String> {
     Err(format!("e2fsck -fn {}: {}\n{warned}{said}", image.display(), output.status))
 }
 
+/// What the documentation's examples end with, unseen by their reader: the volume that the example
+/// has made has an identity, e2fsck is silent of it, and changes nothing in it. `save` writes the
+/// volume to a file.
+///
+/// # Errors
+/// What e2fsck said; what `save` returns.
+pub fn example(save: &dyn Fn(&Path) -> std::io::Result<()>) -> Result<(), String> {
+    if !require("e2fsck") {
+        return Ok(());
+    }
+    let folder = Scratch::new("example");
+    let (image, mended) = (folder.join("example.img"), folder.join("mended.img"));
+    let failed = |error: std::io::Error| error.to_string();
+    save(&image).map_err(failed)?;
+    e2fsck(&image)?;
+    // Of a volume without one that has no checksums e2fsck makes a new one; of others it is silent.
+    if dumpe2fs(&image)?.fields.get("Filesystem UUID").is_none_or(|uuid| uuid == "<none>") {
+        return Err("the volume has no UUID".to_owned());
+    }
+    std::fs::copy(&image, &mended).map_err(failed)?;
+    let output = program("e2fsck").arg("-fy").arg(&mended).output().map_err(failed)?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if output.status.code() != Some(0) {
+        return Err(format!("e2fsck -fy: {}\n{said}", output.status));
+    }
+    match changed_beyond_check(&image, &mended).map_err(failed)? {
+        None => Ok(()),
+        Some(offset) => Err(format!("e2fsck -fy changed byte {offset}\n{said}")),
+    }
+}
+
+/// The first byte that two images differ in, but for what each check writes: times of the
+/// superblock, its count of mounts, and its checksum.
+fn changed_beyond_check(one: &Path, other: &Path) -> std::io::Result<Option<usize>> {
+    const SUPERBLOCK: usize = 1024;
+    /// `s_wtime`, `s_mnt_count`, `s_lastcheck`, `s_kbytes_written`, their high bytes, and
+    /// `s_checksum`.
+    const OF_CHECK: [std::ops::Range<usize>; 6] =
+        [0x30..0x36, 0x40..0x44, 0x178..0x180, 0x274..0x275, 0x277..0x278, 0x3fc..0x400];
+    let is_of_check = |at: usize| {
+        let within = at.checked_sub(SUPERBLOCK);
+        within.is_some_and(|at| OF_CHECK.iter().any(|range| range.contains(&at)))
+    };
+    let (one, other) = (std::fs::read(one)?, std::fs::read(other)?);
+    if one.len() != other.len() {
+        return Ok(Some(one.len().min(other.len())));
+    }
+    let differs = |at: &usize| one[*at] != other[*at] && !is_of_check(*at);
+    Ok((0..one.len()).find(differs))
+}
+
 /// [`e2fsck`], but that extent trees may be deeper than they need to be: a tree that shrinks is not
 /// made dense at once, by the kernel neither, and e2fsck offers to do it.
 ///

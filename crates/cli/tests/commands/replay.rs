@@ -1,7 +1,7 @@
 //! Volumes that were not unmounted: read as they are after replay, and replayed.
 use crate::command::{extant, printed};
 use extant_block::{BlockDevice, Fault, Faulty, MemoryDevice, RealClock};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{DataKeeping, Filesystem, Options};
 use extant_testkit::oracle::{self, Access};
@@ -325,7 +325,7 @@ fn a_log_that_damage_cuts_is_said_wherever_it_is_replayed() {
 fn stopped(folder: &Scratch) -> PathBuf {
     let (bytes, image) = (8 << 20, folder.join("stopped.img"));
     let medium = Arc::new(MemoryDevice::new(RealClock::new(), bytes));
-    let mut wishes = default_wishes(Profile::Ext4, bytes, Some(1024));
+    let mut wishes = default_wishes(Profile::Ext4, bytes, Some(1024), Identity::NONE);
     wishes.blocks = bytes / 1024;
     let policies: Policies = "modern,commit=3600s".parse().expect("policies");
     let shared = Arc::clone(&medium) as Arc<dyn BlockDevice>;

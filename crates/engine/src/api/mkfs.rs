@@ -18,7 +18,7 @@ mod tables;
 mod traffic;
 
 pub use files::orphan_file_blocks;
-pub use profile::{Profile, default_wishes};
+pub use profile::{Identity, Profile, default_wishes};
 pub use quota::QuotaKind;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -6,7 +6,7 @@ pub mod reading;
 
 use extant_block::clock::{Task, Unparked, Waker, WallTime};
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_format::layout::Inodes;
 use extant_format::superblock::{Feature, Features};
@@ -18,6 +18,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
+
+/// Of every volume.
+const IDENTITY: Identity = Identity {
+    uuid: *b"a volume to test",
+    hash_seed: [0x0403_025e, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d],
+    created_seconds: 1_700_000_000,
+};
 
 /// Numbers from a seed (splitmix64).
 #[derive(Clone, Debug)]
@@ -158,13 +165,10 @@ impl Specification {
 
     /// A fresh volume.
     pub fn make(&self, clock: Arc<dyn Clock>) -> Arc<MemoryDevice> {
-        let mut wishes = default_wishes(self.profile, self.bytes, Some(self.block_size));
+        let mut wishes = default_wishes(self.profile, self.bytes, Some(self.block_size), IDENTITY);
         wishes.features = features(self.features, wishes.features);
         wishes.inode_size = self.inode_size;
         wishes.inodes = Inodes::AtLeast(self.inodes.into());
-        wishes.uuid = *b"a volume to test";
-        wishes.hash_seed = [0x0403_025e, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d];
-        wishes.created_seconds = 1_700_000_000;
         let device = Arc::new(MemoryDevice::new(clock, self.bytes));
         let policies = self.policies.parse().expect("policies");
         format(Arc::clone(&device) as Arc<dyn BlockDevice>, &FormatOptions::new(wishes), &policies)

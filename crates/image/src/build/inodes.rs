@@ -8,7 +8,7 @@
 //! besides.
 use super::room::Room;
 use crate::source::GroupInodes;
-use extant_engine::mkfs::{Profile, default_wishes};
+use extant_engine::mkfs::{Identity, Profile, default_wishes};
 use extant_format::layout::Inodes;
 
 /// How many inodes an image is to have.
@@ -109,7 +109,8 @@ impl RoomInodes {
         if let Some(ratio) = self.kept_ratio {
             return ratio;
         }
-        let usual = || default_wishes(self.profile, bytes, Some(self.block_size)).inodes;
+        let usual =
+            || default_wishes(self.profile, bytes, Some(self.block_size), Identity::NONE).inodes;
         match asked.unwrap_or_else(usual) {
             Inodes::BytesPerInode(ratio) => ratio.max(1),
             Inodes::AtLeast(_) | Inodes::About(_) => u64::MAX,

@@ -16,7 +16,7 @@ use extant_archive::reason;
 use extant_block::{Clock, RealClock, WallTime};
 use extant_engine::Packing;
 use extant_engine::allocation::MapBlocks;
-use extant_engine::mkfs::{self, FormatOptions, JournalWish, Profile, default_wishes};
+use extant_engine::mkfs::{self, FormatOptions, Identity, JournalWish, Profile, default_wishes};
 use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, Time};
 use extant_format::layout::{Inodes, Wishes};
@@ -82,7 +82,7 @@ pub enum SmallJournal {
 impl BuildOptions {
     /// An image of this profile that is exactly as large as its content needs.
     pub fn new(profile: Profile) -> BuildOptions {
-        let defaults = default_wishes(profile, 0, Some(BLOCK_SIZE));
+        let defaults = default_wishes(profile, 0, Some(BLOCK_SIZE), Identity::NONE);
         let wishes = Wishes { features: profile.features(), reserved_ratio: 0.0, ..defaults };
         let small_journal = match profile {
             Profile::Ext3 => SmallJournal::Made,

@@ -344,11 +344,11 @@ impl BodySink for Arrival {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use extant_engine::mkfs::{Profile, default_wishes};
+    use extant_engine::mkfs::{Identity, Profile, default_wishes};
     use extant_format::layout::{Inodes, Layout};
 
     fn arrival(profile: Profile, block_size: u32, file: &File) -> (Wishes, Arrival) {
-        let defaults = default_wishes(profile, 0, Some(block_size));
+        let defaults = default_wishes(profile, 0, Some(block_size), Identity::NONE);
         // One flex group, as the builder has it.
         let mut wishes = Wishes { features: profile.features(), flex_groups: 256, ..defaults };
         wishes.blocks_per_group = Some(1024);

@@ -15,7 +15,7 @@ use super::report::{AgeingReport, Form, ProfileFacts, Sample, Series};
 use super::sample;
 use crate::scenario::of_its_time;
 use extant_block::{Clock, MemoryDevice, RealClock, ShortLock, Task};
-use extant_engine::mkfs::{self, FormatOptions, default_wishes};
+use extant_engine::mkfs::{self, FormatOptions, Identity, default_wishes};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_format::layout::Inodes;
 use extant_sim::clock::{Settings, VirtualClock};
@@ -170,23 +170,30 @@ fn all(setting: &Arc<Setting>, subjects: &[Subject], threads: usize) -> Vec<Outc
     slots.drain(..).flatten().collect()
 }
 
+/// What the volume is told by: the seed decides it.
+fn identity(seed: u64) -> Identity {
+    let mut random = Random::for_part(seed, "volume");
+    let hash_seed = std::array::from_fn(|_| random.next_u64() as u32);
+    let mut uuid = [0; 16];
+    for piece in uuid.chunks_mut(8) {
+        piece.copy_from_slice(&random.next_u64().to_be_bytes());
+    }
+    // A random UUID of RFC 4122.
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    // The first second of 2001, as everywhere in the laboratory.
+    Identity { uuid, hash_seed, created_seconds: 978_307_200 }
+}
+
 /// The volume that mke2fs of the preset's time makes of the profile's wishes.
 fn format_options(setting: &Setting, subject: &Subject) -> FormatOptions {
     let (profile, bytes) = (&setting.profile, setting.bytes);
     let wishes_of = &profile.volume;
     let kind = subject.volume.unwrap_or(wishes_of.kind);
-    let mut wishes = default_wishes(kind, bytes, Some(wishes_of.block_bytes));
+    let identity = identity(setting.seed);
+    let mut wishes = default_wishes(kind, bytes, Some(wishes_of.block_bytes), identity);
     wishes.blocks = bytes / u64::from(wishes_of.block_bytes);
     of_its_time(&mut wishes, kind, subject.policies.names.preset);
-    // The first second of 2001, as everywhere in the laboratory.
-    wishes.created_seconds = 978_307_200;
-    let mut random = Random::for_part(setting.seed, "volume");
-    wishes.hash_seed = std::array::from_fn(|_| random.next_u64() as u32);
-    for piece in wishes.uuid.chunks_mut(8) {
-        piece.copy_from_slice(&random.next_u64().to_be_bytes());
-    }
-    wishes.uuid[6] = wishes.uuid[6] & 0x0f | 0x40;
-    wishes.uuid[8] = wishes.uuid[8] & 0x3f | 0x80;
     if let Some(ratio) = wishes_of.bytes_per_inode {
         wishes.inodes = Inodes::AtLeast((bytes / u64::from(ratio)).clamp(16, u32::MAX.into()));
     }

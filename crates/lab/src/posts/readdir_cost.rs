@@ -6,7 +6,7 @@
 use crate::report::ListingCall;
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_chart::{Alignment, TEXT_WIDTH, Table};
-use extant_engine::mkfs::{self, FormatOptions, Profile, default_wishes};
+use extant_engine::mkfs::{self, FormatOptions, Identity, Profile, default_wishes};
 use extant_engine::preset::Policies;
 use extant_engine::{
     Access, DataKeeping, Error, Filesystem, Options, cache_for_blocks, record_bytes,
@@ -97,7 +97,7 @@ fn posted_directory(clock: &Arc<RealClock>) -> Result<Filesystem, Error> {
     let row = extant_engine::preset::preset("modern")
         .expect("the preset that stands where none is named");
     let policies = Policies::with(row, []).expect("a preset's own choices");
-    let wishes = default_wishes(Profile::Ext3, VOLUME_BYTES, Some(4096));
+    let wishes = default_wishes(Profile::Ext3, VOLUME_BYTES, Some(4096), Identity::NONE);
     mkfs::format(Arc::clone(&device), &FormatOptions::new(wishes), &policies)?;
     let options = Options {
         access: Access::ReadWrite,

@@ -6,7 +6,7 @@
 //! 8,192 bytes of the volume, and none of the features that were still to come. A key of the file
 //! comes before that. A preset that a run takes in place of the file's works on the same volume.
 use crate::fields::{self, Result};
-use extant_engine::mkfs::{self, FormatOptions, JournalWish, Profile, default_wishes};
+use extant_engine::mkfs::{self, FormatOptions, Identity, JournalWish, Profile, default_wishes};
 use extant_engine::preset::Policies;
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion};
@@ -66,10 +66,8 @@ pub(super) fn parse_format(
         ));
     }
     let block_size = fields::size(table, "block_size", 1024..=65536)?.map(|size| size as u32);
-    let mut wishes = default_wishes(profile, bytes, block_size);
+    let mut wishes = default_wishes(profile, bytes, block_size, identity(seed, name));
     of_its_time(&mut wishes, profile, policies.names.preset);
-    wishes.created_seconds = CREATED_SECONDS;
-    identify(&mut wishes, seed, name);
     parse_wishes(table, &mut wishes)?;
     let journal = parse_journal(table)?;
     if journal == Some(JournalWish::Default) {
@@ -87,16 +85,18 @@ pub(super) fn parse_format(
     }
 }
 
-/// Gives a volume of this name the UUID and the hash seed that the scenario's seed decides.
-pub(super) fn identify(wishes: &mut Wishes, seed: u64, name: &str) {
+/// What a volume of this name is told by: the scenario's seed decides it.
+pub(super) fn identity(seed: u64, name: &str) -> Identity {
     let mut random = Random::for_part(seed, name);
-    for piece in wishes.uuid.chunks_mut(8) {
+    let mut uuid = [0; 16];
+    for piece in uuid.chunks_mut(8) {
         piece.copy_from_slice(&random.next_u64().to_be_bytes());
     }
     // A random UUID of RFC 4122.
-    wishes.uuid[6] = wishes.uuid[6] & 0x0f | 0x40;
-    wishes.uuid[8] = wishes.uuid[8] & 0x3f | 0x80;
-    wishes.hash_seed = std::array::from_fn(|_| random.next_u64() as u32);
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    let hash_seed = std::array::from_fn(|_| random.next_u64() as u32);
+    Identity { uuid, hash_seed, created_seconds: CREATED_SECONDS }
 }
 
 fn parse_wishes(table: &mut Section<'_>, wishes: &mut Wishes) -> Result<()> {
@@ -191,7 +191,7 @@ mod tests {
             let is_past = source(preset.name, "placement").is_some();
             assert_eq!(PAST.iter().any(|(name, _)| preset.name.starts_with(name)), is_past);
             for profile in [Profile::Ext2, Profile::Ext3, Profile::Ext4] {
-                let mut wishes = default_wishes(profile, 1 << 30, None);
+                let mut wishes = default_wishes(profile, 1 << 30, None, Identity::NONE);
                 let today = wishes.clone();
                 of_its_time(&mut wishes, profile, preset.name);
                 let is_changed = is_past && profile != Profile::Ext4;

@@ -5,6 +5,7 @@ use super::step::{Action, Among, Deed, Direction, OnImage, PlacedFiles, Step, Ta
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, DriveEntry, Origin, Scenario, ScenarioError, Workplace};
+use extant_engine::mkfs::Identity;
 use extant_engine::preset::{Policies, preset};
 use extant_format::layout::Inodes;
 use extant_sim::drive::file::FileError;
@@ -60,7 +61,8 @@ fn reseed(scenario: &mut Scenario, seed: u64) {
     scenario.seed = seed;
     for entry in &mut scenario.filesystems {
         if let Origin::Format(format) = &mut entry.origin {
-            format::identify(&mut format.wishes, seed, &entry.name);
+            let Identity { uuid, hash_seed, .. } = format::identity(seed, &entry.name);
+            (format.wishes.uuid, format.wishes.hash_seed) = (uuid, hash_seed);
         }
     }
 }

@@ -3,7 +3,7 @@ use super::configuration::Configuration;
 use super::words::{Extended, FeatureWord, JournalWords, Refusal, Request, features, scaled};
 use extant_engine::mkfs::Profile;
 use extant_engine::mkfs::{
-    FormatOptions, JournalWish, MountRecord, Placing, QuotaKind, default_wishes,
+    FormatOptions, Identity, JournalWish, MountRecord, Placing, QuotaKind, default_wishes,
 };
 use extant_format::BlockNo;
 use extant_format::layout::{Checks, Inodes, Marks, Packing, Tables, Wishes};
@@ -394,7 +394,8 @@ pub fn decide(
     let configured: Option<f64> =
         configuration.value(&types, "reserved_ratio").and_then(|text| text.parse().ok());
     let reserved_ratio = request.reserved_percent.or(configured).unwrap_or(5.0) / 100.0;
-    let defaults = default_wishes(Profile::Ext4, surroundings.bytes, Some(block_size));
+    let defaults =
+        default_wishes(Profile::Ext4, surroundings.bytes, Some(block_size), Identity::NONE);
     let mut label = [0; 16];
     for (to, from) in label.iter_mut().zip(request.label.iter().flatten()) {
         *to = *from;

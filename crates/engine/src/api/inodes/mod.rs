@@ -12,7 +12,7 @@
 //!
 //! ```
 //! # use extant_block::{MemoryDevice, RealClock};
-//! # use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+//! # use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 //! # use extant_engine::preset::Policies;
 //! # use extant_engine::{Access, DataKeeping, Filesystem, Options};
 //! # use std::sync::Arc;
@@ -20,13 +20,17 @@
 //!
 //! # fn main() -> extant_engine::Result<()> {
 //! # let device = Arc::new(MemoryDevice::new(RealClock::new(), 8 << 20));
-//! # let mut wishes = default_wishes(Profile::Ext4, 8 << 20, Some(1024));
-//! # wishes.blocks = 8 << 10;
+//! # let identity = Identity {
+//! #     uuid: *b"\x1f\x5e\xc2\x07\x9d\x34\x4a\x6b\x8e\x11\x42\xd0\x73\xa9\x58\xec",
+//! #     hash_seed: [0x8a3c_51e7, 0x06d2_f94b, 0xb75e_1083, 0x4c91_e62a],
+//! #     created_seconds: 1_767_225_600,
+//! # };
+//! # let wishes = default_wishes(Profile::Ext4, 8 << 20, Some(1024), identity);
 //! # let policies: Policies = "modern".parse().unwrap();
 //! # format(device.clone(), &FormatOptions::new(wishes), &policies)?;
 //! # let (access, data) = (Access::ReadWrite, DataKeeping::Bytes);
 //! # let options = Options { access, policies, cache_bytes: 4 << 20, data };
-//! # let filesystem = Filesystem::open(device, &options)?;
+//! # let filesystem = Filesystem::open(device.clone(), &options)?;
 //! let inodes = filesystem.inodes();
 //! let root = inodes.root()?;
 //! let new = New { uid: 1000, gid: 1000, permissions: 0o666, umask: 0o027, ..New::default() };
@@ -39,7 +43,9 @@
 //! assert!(matches!(refused.err().unwrap().kind, ErrorKind::PermissionDenied));
 //! inodes.create(&root, b"socket", &New { kind: NewKind::Socket, ..new })?;
 //! # drop(file);
-//! # filesystem.close()
+//! # filesystem.close()?;
+//! # extant_testkit::oracle::example(&|path| device.save(path)).unwrap();
+//! # Ok(())
 //! # }
 //! ```
 //!

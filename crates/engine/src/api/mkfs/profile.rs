@@ -92,9 +92,31 @@ impl Profile {
     }
 }
 
+/// What tells a volume from all others, and its names from guessed ones. Whoever makes a volume
+/// draws the first two at random, or derives them from what it will hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Its UUID. Of a volume whose UUID is zero, e2fsck says so and writes another one.
+    pub uuid: [u8; 16],
+    /// What the hashes of names begin with.
+    pub hash_seed: [u32; 4],
+    /// When it was made, in seconds since 1970.
+    pub created_seconds: u64,
+}
+
+impl Identity {
+    /// All zero: for who asks for the numbers of a volume alone, or fills the identity in later.
+    pub const NONE: Identity = Identity { uuid: [0; 16], hash_seed: [0; 4], created_seconds: 0 };
+}
+
 /// What mke2fs would use for a volume of `bytes`: block size (unless given), inodes and features.
-/// Identity (UUID, hash seed, label, time) is zero, for the caller to fill in.
-pub fn default_wishes(profile: Profile, bytes: u64, block_size: Option<u32>) -> Wishes {
+/// It has this identity, and no label.
+pub fn default_wishes(
+    profile: Profile,
+    bytes: u64,
+    block_size: Option<u32>,
+    identity: Identity,
+) -> Wishes {
     let usage = USAGES.iter().find(|usage| bytes < usage.below_bytes).unwrap_or(&USAGES[4]);
     let block_size = block_size.unwrap_or(usage.block_size);
     let blocks = bytes / u64::from(block_size.max(1));
@@ -113,11 +135,11 @@ pub fn default_wishes(profile: Profile, bytes: u64, block_size: Option<u32>) -> 
         flex_groups: 16,
         blocks_per_group: None,
         resize_to_blocks: None,
-        uuid: [0; 16],
-        hash_seed: [0; 4],
+        uuid: identity.uuid,
+        hash_seed: identity.hash_seed,
         hash_version: HashVersion::HalfMd4,
         label: [0; 16],
-        created_seconds: 0,
+        created_seconds: identity.created_seconds,
         stride: 0,
         stripe_width: 0,
         marks: Marks::default(),

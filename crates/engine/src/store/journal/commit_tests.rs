@@ -1,7 +1,7 @@
 //! A commit that takes all that is free of the log, or nearly so, and one that meets a checkpoint
 //! under way.
 use super::*;
-use crate::api::mkfs::{FormatOptions, Profile, default_wishes, format};
+use crate::api::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use crate::policy::preset::Policies;
 use crate::{Access, DataKeeping, Filesystem, Options};
 use extant_block::clock::{Task, Unparked, Waker, WallTime};
@@ -24,7 +24,7 @@ fn options() -> Options {
 /// A fresh ext4 volume with the smallest log.
 fn formatted(clock: Arc<dyn Clock>) -> Arc<MemoryDevice> {
     let device = Arc::new(MemoryDevice::new(clock, BYTES));
-    let mut wishes = default_wishes(Profile::Ext4, BYTES, Some(BLOCK_BYTES));
+    let mut wishes = default_wishes(Profile::Ext4, BYTES, Some(BLOCK_BYTES), Identity::NONE);
     wishes.blocks = BYTES / u64::from(BLOCK_BYTES);
     let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
     format(shared, &FormatOptions::new(wishes), &options().policies).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::build::{BuildOptions, Destination, SmallJournal};
 use crate::source::{Collected, ReadOptions, Source, collect};
-use extant_engine::mkfs::{JournalWish, Profile, default_wishes};
+use extant_engine::mkfs::{Identity, JournalWish, Profile, default_wishes};
 use extant_testkit::oracle;
 use std::fs::{self, File};
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Kind {
 
     fn options(&self) -> BuildOptions {
         let mut options = BuildOptions::new(self.profile);
-        let mut wishes = default_wishes(self.profile, 0, Some(self.block_size));
+        let mut wishes = default_wishes(self.profile, 0, Some(self.block_size), Identity::NONE);
         wishes.features = self.profile.features();
         wishes.reserved_ratio = 0.0;
         wishes.blocks_per_group = self.group;
