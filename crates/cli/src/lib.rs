@@ -18,6 +18,7 @@
 //! editing          what the commands that change an image have in common: cp, rm, edit
 //! mounting         what mount and umount are made of
 //! names            mke2fs, e2fsck, dumpe2fs, e2label: this program under their names
+//! arena            memory for programs that run long
 //! cleanup          what is removed when a signal comes
 //! console          stdout, stderr, JSON; progress: the line that moves
 //! error            a failure as the user sees it; size: "512M", "20%"
@@ -32,6 +33,7 @@
 //! and a program that was run beside a mount has its own.
 
 pub mod advice;
+mod arena;
 pub mod cleanup;
 pub mod command;
 pub mod console;

@@ -15,11 +15,9 @@
 //! outputs      what a run writes, checked before it starts
 //! page         --html: the same as a page
 //! data         --csv and --jsonl: the same for other programs
-//! arena        memory for long runs
 //! failure      what goes wrong, in the console's words
 //! ```
 mod age;
-mod arena;
 mod capsule;
 mod data;
 mod failure;

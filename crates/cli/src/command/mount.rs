@@ -1,4 +1,5 @@
 //! `extant mount`: an image under other programs.
+use crate::arena;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::mounting::background::{self, Ready};
@@ -134,6 +135,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         checks::open(&arguments.image, &options, Hold::Ours, console)?;
         return Ok(Exit::Complete);
     }
+    arena::share();
     let job = Job {
         image: arguments.image.clone(),
         folder: arguments.folder.clone(),

@@ -6,6 +6,7 @@
 //! standard output, which is a pipe, and leaves the caller's terminal. The caller ends with 0 when
 //! the line comes, and with the server's own code when it ends without.
 use super::log::Log;
+use crate::arena;
 use crate::error::{Error, Exit};
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,7 @@ pub fn launch(words: Vec<OsString>) -> Result<Result<Ready, Exit>, Error> {
     }
     let mut server = Command::new("/proc/self/exe");
     server.arg0("extant").args(words.into_iter().skip(1)).arg(ANNOUNCE);
+    arena::begin(&mut server);
     server.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut server = server.spawn().map_err(|error| failed("the server", error))?;
     forward_signals(server.id()).map_err(|error| failed("signals", error))?;

@@ -14,6 +14,7 @@
 //!                           an error's line: text or json
 //! ```
 use super::connection;
+use crate::arena;
 use crate::console::{Chatter, Console, Form};
 use crate::error::{Convention, Error, Exit};
 use extant_block::{Clock, RealClock};
@@ -140,6 +141,7 @@ fn unmounted(folder: &Path, how: Detach) -> ExitCode {
 fn become_program(form: Form, folder: &Path, program: &OsStr, arguments: &[OsString]) -> ExitCode {
     let mut command = Command::new(program);
     command.args(arguments);
+    arena::end(&mut command);
     if !folder.as_os_str().is_empty() {
         command.current_dir(folder);
     }

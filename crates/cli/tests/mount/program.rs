@@ -1,5 +1,5 @@
 //! A mount for one program.
-use crate::fixture::{Bench, command, done, extant, has_fuse};
+use crate::fixture::{Bench, Mounted, command, done, extant, has_fuse};
 use std::path::Path;
 
 #[test]
@@ -64,4 +64,44 @@ fn users_that_outlive_the_program_are_waited_for() {
     assert!(told.stderr.contains("is still in use: "), "{told:?}");
     bench.is_whole();
     assert_eq!(done(["cat", &format!("{}:/late", bench.image())]), "late\n");
+}
+
+/// A server has one arena of memory, which `bench/mount-memory` needs; its program has what the
+/// caller's environment says.
+#[test]
+fn the_server_has_one_arena_and_the_program_what_its_caller_has() {
+    if !has_fuse() {
+        return;
+    }
+    const SETTING: &str = "MALLOC_ARENA_MAX";
+    let bench = Bench::new("mount-arena");
+    let image = bench.image();
+    let said = |words: &[&str], of_user: Option<&str>| {
+        let mut command = command(words);
+        match of_user {
+            Some(value) => command.env(SETTING, value),
+            None => command.env_remove(SETTING),
+        };
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let of_program = "echo $MALLOC_ARENA_MAX";
+    // The parent of a program is its server.
+    let of_server = "tr '\\0' '\\n' < /proc/$PPID/environ | sed -n s/^MALLOC_ARENA_MAX=//p";
+    for (of_user, script, expected) in [
+        (None, of_program, "\n"),
+        (Some("3"), of_program, "3\n"),
+        (None, of_server, "01\n"),
+        (Some("3"), of_server, "3\n"),
+    ] {
+        let told = said(&["mount", &image, "--", "sh", "-c", script], of_user);
+        assert_eq!(told, expected, "{of_user:?}: {script}");
+    }
+    said(&["mount", &image, &bench.point()], None);
+    let mounted = Mounted::of(&bench);
+    let server = mounted.server().as_raw_nonzero();
+    let environment = std::fs::read_to_string(format!("/proc/{server}/environ")).unwrap();
+    assert!(environment.split('\0').any(|line| line == "MALLOC_ARENA_MAX=01"), "{environment}");
+    mounted.end();
 }

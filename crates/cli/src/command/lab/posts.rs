@@ -1,8 +1,8 @@
 //! `extant lab posts`: what the mailing list posts measured, and what the model gives.
-use super::arena;
 use super::data::DataOption;
 use super::failure;
 use super::page::PageOption;
+use crate::arena;
 use crate::console::{Chatter, Console};
 use crate::error::{Error, Exit};
 use crate::progress::Status;
