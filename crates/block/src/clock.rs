@@ -7,6 +7,7 @@
 //! *Locking*: none here. `park` and `Task::join` assert in debug builds that the caller holds no
 //! short lock.
 use crate::order::assert_no_short_lock;
+use std::io;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,6 +102,13 @@ pub trait Clock: Send + Sync {
     }
     /// Starts a thread of that name. Panics when the host gives no thread.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task;
+    /// As `spawn`, where the host may give no thread, and that is to be said.
+    ///
+    /// # Errors
+    /// Those of the host. A clock without a host's threads always has one to give.
+    fn try_spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Task> {
+        Ok(self.spawn(name, body))
+    }
     /// Says that so many nanoseconds of CPU work were done: virtual time passes, real time does not
     /// care.
     fn charge(&self, cpu_ns: u64);
@@ -195,15 +203,19 @@ impl Clock for RealClock {
     }
 
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
+        self.try_spawn(name, body).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Task> {
         // The host's names end at a zero byte, and the builder panics when there is one inside.
-        let started = Builder::new().name(name.replace('\0', "?")).spawn(body);
-        let handle =
-            started.unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}"));
-        Task::new(move || {
+        let handle = Builder::new().name(name.replace('\0', "?")).spawn(body).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot start the thread {name}: {error}"))
+        })?;
+        Ok(Task::new(move || {
             if let Err(payload) = handle.join() {
                 resume_unwind(payload);
             }
-        })
+        }))
     }
 
     fn charge(&self, _cpu_ns: u64) {}

@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 use std::fs::{File, FileType};
 use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -175,6 +175,10 @@ impl FileDevice {
                 return Err(invalid(format!("no file has {bytes} bytes from byte {origin} on")));
             }
             let access = access_of(&file)?;
+            if access == Access::ReadWrite && is_write_protected(&file)? {
+                let kind = io::ErrorKind::ReadOnlyFilesystem;
+                return Err(io::Error::new(kind, "the device is write-protected"));
+            }
             let claim = in_use::claim(&*clock, &file, access)?;
             Ok((claim, access, sector_bytes(&file)?, file.metadata()?.is_file()))
         };
@@ -203,15 +207,17 @@ impl FileDevice {
         &self.shared.file
     }
 
-    /// Called for each request, starts threads for the first. No lock is held while they start.
+    /// Called for the first request: starts threads. One is enough; without any the request
+    /// fails, and the next one tries again. No lock is held while they start.
     fn start_workers(&self) {
         for number in 0..WORKERS {
             let shared = Arc::clone(&self.shared);
-            let task = self
-                .shared
-                .clock
-                .spawn(&format!("device-{number}"), Box::new(move || shared.work()));
-            self.workers.lock().push(task);
+            let body = Box::new(move || shared.work());
+            match self.shared.clock.try_spawn(&format!("device-{number}"), body) {
+                Ok(task) => self.workers.lock().push(task),
+                Err(error) if number == 0 => return self.shared.refuse_all(&error),
+                Err(_) => return,
+            }
         }
     }
 }
@@ -337,6 +343,19 @@ impl Shared {
         }
         if let Some(payload) = raised {
             resume_unwind(payload);
+        }
+    }
+
+    /// Fails what waits for a worker, because there is none.
+    fn refuse_all(&self, error: &io::Error) {
+        let mut queue = self.queue.lock();
+        queue.started = false;
+        let mut waiting = std::mem::take(&mut queue.requests);
+        waiting.append(&mut queue.writes);
+        drop(queue);
+        for request in waiting {
+            let error = io::Error::new(error.kind(), error.to_string());
+            request.complete(Err(opening(&self.name, error)));
         }
     }
 
@@ -588,6 +607,20 @@ fn access_of(file: &File) -> io::Result<Access> {
         OFlags::RDWR => Ok(Access::ReadWrite),
         _ => Err(invalid("it is not open for reading".to_owned())),
     }
+}
+
+/// Whether this is a block special file that takes no writes, as the kernel says: it can be opened
+/// for writing all the same.
+fn is_write_protected(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if !metadata.file_type().is_block_device() {
+        return Ok(false);
+    }
+    let number = metadata.rdev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    // A host without /sys says it with the first write.
+    let says = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
+    Ok(says.is_ok_and(|says| says.trim() == "1"))
 }
 
 fn sector_bytes(file: &File) -> io::Result<u32> {

@@ -114,7 +114,7 @@ pub use api::object::{FileRun, Object};
 pub use api::{import, inodes, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};
 pub use inode::attribute::{self, SetAttribute};
-pub use inode::caller::{Caller, Privileges};
+pub use inode::caller::{Caller, Privileges, Reads};
 pub use inode::change::{Change, FlagChange, MetadataChange, SetTime};
 pub use inode::file::Size;
 pub use inode::file::range::RangeChange;
@@ -125,7 +125,7 @@ pub use name::namespace::LINKS_MAX;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
 pub use recovery::{
-    OrphanCounts, Orphans, Recovered, RecoveryReport, free_orphans, recover, recovered,
+    OrphanCounts, Orphans, Recovered, RecoveryReport, free_orphans, recover, recovered, unreplayed,
     without_orphans,
 };
 pub use store::journal::JournalCounts;

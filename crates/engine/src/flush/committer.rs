@@ -20,6 +20,7 @@ use crate::policy::throttle::Manner;
 use crate::ranks;
 use crate::store::Store;
 use extant_block::{ShortLock, Task, WaitQueue};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -54,15 +55,19 @@ impl Committer {
     }
 
     /// Starts the thread, if the volume has a journal in use, or writes all that is dirty in time.
-    pub(crate) fn start(core: &Arc<Core>) {
+    ///
+    /// # Errors
+    /// Those of the host: it gives no thread.
+    pub(crate) fn start(core: &Arc<Core>) -> io::Result<()> {
         let shared = Arc::clone(&core.committer.shared);
         if !shared.store.journals() && !shared.writes_everything() {
-            return;
+            return Ok(());
         }
         let clock = Arc::clone(&shared.store.clock);
         let weak = Arc::downgrade(core);
-        let task = clock.spawn("commits", Box::new(move || run(&weak, &shared)));
+        let task = clock.try_spawn("commits", Box::new(move || run(&weak, &shared)))?;
         *core.committer.task.lock() = Some(task);
+        Ok(())
     }
 
     /// Ends the thread, and waits until it has ended.

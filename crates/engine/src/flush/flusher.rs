@@ -13,6 +13,7 @@ use crate::ranks;
 use crate::store::writes::wait_for_relief;
 use extant_block::{BlockDevice, Clock, ShortLock, Task, WaitQueue};
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Weak};
 
 /// How long after a failed read (of a block of an inode table) it is tried again, in nanoseconds.
@@ -44,12 +45,16 @@ impl Flusher {
     }
 
     /// Starts the thread.
-    pub(crate) fn start(core: &Arc<Core>) {
+    ///
+    /// # Errors
+    /// Those of the host: it gives no thread.
+    pub(crate) fn start(core: &Arc<Core>) -> io::Result<()> {
         let shared = Arc::clone(&core.flusher.shared);
         let weak = Arc::downgrade(core);
-        let task =
-            core.volume().store.clock.spawn("flusher", Box::new(move || run(&weak, &shared)));
+        let clock = &core.volume().store.clock;
+        let task = clock.try_spawn("flusher", Box::new(move || run(&weak, &shared)))?;
         core.flusher.shared.0.lock().task = Some(task);
+        Ok(())
     }
 
     /// Wakes it: a writer was stopped.

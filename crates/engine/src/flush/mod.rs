@@ -252,7 +252,6 @@ impl Core {
     /// See [`Filesystem::trim`](crate::Filesystem::trim).
     pub(crate) fn trim(&self, start: u64, length: u64, minimum: u64) -> Result<u64> {
         let volume = self.volume();
-        volume.store.check_writable()?;
         let superblock = &volume.store.superblock;
         let block_size = u64::from(superblock.block_size());
         let minimum = minimum.div_ceil(block_size);
@@ -268,6 +267,7 @@ impl Core {
         else {
             return refused("no group has as many blocks in a row");
         };
+        volume.store.check_writable()?;
         if !volume.store.keeps_order() {
             // What was freed may be reused at once there, and is given back once it is durable.
             self.sync()?;

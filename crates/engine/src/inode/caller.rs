@@ -15,6 +15,18 @@ pub struct Caller {
     pub groups: Vec<u32>,
     /// Which checks do not apply to it.
     pub privileges: Privileges,
+    /// Which of its reads change times.
+    pub reads: Reads,
+}
+
+/// Which reads of a caller change access times, as far as the policies of the volume let them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reads {
+    /// All.
+    #[default]
+    Noted,
+    /// All but listings of directories (nodiratime).
+    ListingsUnnoted,
 }
 
 /// A set of privileges, each of which lifts one kind of check.
@@ -61,7 +73,7 @@ impl BitOr for Privileges {
 impl Caller {
     /// A user without privileges, in one group.
     pub fn user(uid: u32, gid: u32) -> Caller {
-        Caller { uid, gid, groups: Vec::new(), privileges: Privileges::NONE }
+        Caller { uid, gid, groups: Vec::new(), privileges: Privileges::NONE, reads: Reads::Noted }
     }
 
     /// User 0 in group 0 with every privilege.

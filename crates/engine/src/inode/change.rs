@@ -26,6 +26,8 @@ const SET_GROUP_ID: u16 = 0o2000;
 pub enum SetTime {
     /// The current time of the volume's clock.
     Now,
+    /// The current time, as the clock of who asks has it.
+    NowBy(Time),
     /// This time, cut to what inodes of this volume keep.
     To(Time),
 }
@@ -91,8 +93,8 @@ impl MetadataChange {
 
     /// Whether both times become the current one, which a program may do that may write the file.
     fn touches(&self) -> bool {
-        let times = (self.access_time, self.modify_time);
-        times == (Some(SetTime::Now), Some(SetTime::Now))
+        let is_now = |time: Option<SetTime>| matches!(time, Some(SetTime::Now | SetTime::NowBy(_)));
+        is_now(self.access_time) && is_now(self.modify_time)
     }
 
     fn owns_anew(&self) -> bool {
@@ -255,7 +257,7 @@ fn set(volume: &Volume, state: &mut NodeState, change: &MetadataChange, caller: 
     let time = |set: Option<SetTime>, otherwise: Time| match set {
         None => otherwise,
         Some(SetTime::Now) => now,
-        Some(SetTime::To(time)) => volume.store.kept(time),
+        Some(SetTime::To(time) | SetTime::NowBy(time)) => volume.store.kept(time),
     };
     inode.access_time = time(change.access_time, inode.access_time);
     inode.modify_time = time(change.modify_time, inode.modify_time);

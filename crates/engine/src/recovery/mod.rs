@@ -107,6 +107,22 @@ pub fn recovered(device: Arc<dyn BlockDevice>, orphans: Orphans) -> Result<Recov
     Ok(Recovered { device, report: Some(RecoveryReport { journal, orphans: finished }) })
 }
 
+/// The volume on a device without what its journal holds (`norecovery` of ext4), for programs that
+/// read it: it may be in the middle of changes. Nothing is written.
+///
+/// # Errors
+/// `NotExt`, `Unsupported`, `Corrupt` for its superblock; what the device returns.
+pub fn unreplayed(device: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>> {
+    let mut superblock = read_superblock(&*device)?;
+    if !superblock.has(Feature::NEEDS_RECOVERY) {
+        return Ok(device);
+    }
+    superblock.features.clear(Feature::NEEDS_RECOVERY);
+    let over = Overlay::new(device, superblock.block_size(), MEMORY_BYTES_MAX);
+    over.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    Ok(Arc::new(over))
+}
+
 /// Replays the journal of the volume on a device, full commits and fast commits, and empties it.
 /// Returns what it held; `None` if the volume needs no recovery. Orphans stay until the volume is
 /// opened to be written.

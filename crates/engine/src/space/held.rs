@@ -20,12 +20,13 @@
 //! *Locking*: the bits of a group are under that group's lock; `published` is a short lock under
 //! which no other is taken.
 use super::Space;
+use crate::error::ErrorKind;
 use crate::ranks;
 use extant_block::ShortLock;
 use extant_format::bitmap::{clear_run, next_clear, set_run};
 use extant_format::{Ino, Run};
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// When freed blocks may be allocated again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,6 +102,8 @@ pub(super) struct Held {
     pub(super) inodes: AtomicU64,
     /// Freed by operations that have ended, and not taken by a sweep yet.
     published: ShortLock<Freed>,
+    /// Whether the device is told of freed blocks (`discard`).
+    discards: AtomicBool,
 }
 
 impl Default for Held {
@@ -110,6 +113,7 @@ impl Default for Held {
             blocks: AtomicU64::new(0),
             inodes: AtomicU64::new(0),
             published: ShortLock::ranked(ranks::LAST, Freed::default()),
+            discards: AtomicBool::new(false),
         }
     }
 }
@@ -145,9 +149,28 @@ impl Space {
         self.held.blocks.load(Ordering::Acquire) > 0 || self.held.inodes.load(Ordering::Acquire) > 0
     }
 
+    /// From now on the device is told of blocks that were freed, when that is durable.
+    pub(crate) fn discard_from_now_on(&self) {
+        self.held.discards.store(true, Ordering::Release);
+    }
+
+    /// Gives freed blocks back to the device before they can be allocated again. A device that can
+    /// do nothing with that is not told again; other failures are no harm: nothing points to them.
+    fn discard_freed(&self, run: Run) {
+        if !self.held.discards.load(Ordering::Acquire) {
+            return;
+        }
+        if let Err(error) = self.store.discard(run)
+            && matches!(error.kind, ErrorKind::OperationUnsupported(_))
+        {
+            self.held.discards.store(false, Ordering::Release);
+        }
+    }
+
     /// Makes blocks and inodes available again: on disk nothing points to them any more.
     pub(crate) fn reuse(&self, freed: Freed) {
         for run in freed.blocks {
+            self.discard_freed(run);
             // They are inside the volume: freeing them has checked that.
             for part in self.parts(run).unwrap_or_default() {
                 let mut state = self.state(part.group).lock();

@@ -4,6 +4,7 @@ use crate::api::filesystem::Metadata;
 use crate::error::{Error, ErrorKind, Result};
 use crate::inode::Node;
 use crate::inode::access::{self, EXECUTE, READ};
+use crate::inode::caller::Reads;
 use crate::name::directory::cookie::{Entry, list_after};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -118,7 +119,9 @@ impl Inodes<'_> {
         drop(state);
         let costs = &volume.store.policies.costs;
         volume.store.clock.charge(costs.call_ns + costs.name_ns * given);
-        self.core.inodes.note_access(node);
+        if self.caller.is_none_or(|caller| caller.reads == Reads::Noted) {
+            self.core.inodes.note_access(node);
+        }
         result
     }
 
