@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     settings.workers = workers.unwrap_or(settings.workers);
     let server = Arc::new(Server::new(clock.clone(), counts, attribute));
     let serving = Arc::clone(&server) as Arc<dyn Serve>;
-    let ending = Workers::start(clock, transport, serving, settings).join()?;
+    let ending = Workers::start(clock, transport, serving, settings)?.join()?;
     if counts == Counts::Kept {
         let tree = server.tree.lock();
         tree.asked.iter().for_each(|(operation, count)| println!("{count:>9} {operation}"));

@@ -60,7 +60,7 @@ impl Keeper {
     /// Starts a guard by this command, with nothing to do yet.
     ///
     /// # Errors
-    /// Those of the host: it gives no process.
+    /// Those of the host: it gives no thread or no process.
     pub(crate) fn start(clock: &Arc<dyn Clock>, guard: fn() -> Command) -> io::Result<Keeper> {
         let shared = Arc::new(Shared {
             state: ShortLock::default(),
@@ -68,7 +68,7 @@ impl Keeper {
             clock: Arc::clone(clock),
         });
         let mine = Arc::clone(&shared);
-        let task = clock.spawn("keeper", Box::new(move || mine.live(guard)));
+        let task = clock.try_spawn("keeper", Box::new(move || mine.live(guard)))?;
         let started = shared.changed.wait_until(&shared.state, |state| state.started.take());
         match started {
             Ok(()) => Ok(Keeper { shared, task }),

@@ -11,7 +11,7 @@ use crate::greeting::{AccessLists, Listing, Wishes as GreetingWishes, Writing, g
 use crate::keeper::Keeper;
 use crate::serve::{Serve, Server, Settings, Watch, Xattrs};
 use crate::transport::{AttachError, Detach, Options, Transport, attach, detach};
-use crate::workers::{Ending, Idle, Settings as WorkersSettings, Workers};
+use crate::workers::{Ending, Idle, Recruits, Settings as WorkersSettings, Workers};
 use extant_block::Clock;
 use extant_block::in_use::mounts;
 use extant_engine::Filesystem;
@@ -69,6 +69,8 @@ pub enum Error {
     Attach(AttachError),
     /// It was not mounted: the process that keeps it cannot be started.
     Guard(io::Error),
+    /// It was not mounted: the host gives no thread.
+    Thread(io::Error),
     /// The connection to the kernel failed while it was mounted.
     Connection(io::Error),
     /// The volume could not be written to its end.
@@ -80,6 +82,7 @@ impl fmt::Display for Error {
         match self {
             Error::Attach(error) => error.fmt(f),
             Error::Guard(error) => write!(f, "a process beside the server: {error}"),
+            Error::Thread(error) => error.fmt(f),
             Error::Connection(error) => write!(f, "the connection to the kernel: {error}"),
             Error::Volume(error) => error.fmt(f),
         }
@@ -100,7 +103,7 @@ impl Session {
     /// Mounts an open file system on `target`. When this returns, the mount answers.
     ///
     /// # Errors
-    /// `Attach`; nothing is mounted then, and the file system is closed. `Volume` if that failed
+    /// `Attach`, `Guard`, `Thread`; nothing is mounted then, and the file system is closed. `Volume` if that failed
     /// also.
     pub fn begin(
         filesystem: Filesystem,
@@ -112,14 +115,18 @@ impl Session {
         let greeting = greeting_wishes(&filesystem, wishes);
         let settings = wishes.settings.clone();
         let server = Arc::new(Server::new(filesystem, settings, Arc::clone(&clock), watch));
-        // Started before there is a handle of /dev/fuse that it could inherit.
-        let keeper = match wishes.guard.map(|guard| Keeper::start(&clock, guard)).transpose() {
-            Ok(keeper) => keeper,
+        let mut settings = WorkersSettings::new(0);
+        settings.workers = wishes.workers.unwrap_or(settings.workers);
+        settings.idle = wishes.idle;
+        // All that can be missing is there before anything is mounted.
+        let help = match Help::of(&server, &clock, settings.workers, wishes) {
+            Ok(help) => help,
             Err(error) => {
                 server.close().map_err(Error::Volume)?;
-                return Err(Error::Guard(error));
+                return Err(error);
             }
         };
+        let Help { keeper, recruits } = help;
         let begun = attach(target, &wishes.options).and_then(|attached| {
             let target = attached.target().to_owned();
             let transport: Arc<dyn Transport> = Arc::new(attached.into_device());
@@ -141,12 +148,10 @@ impl Session {
                 return Err(Error::Attach(error));
             }
         };
-        let mut settings = WorkersSettings::new(agreement.write_bytes_max);
-        settings.workers = wishes.workers.unwrap_or(settings.workers);
-        settings.idle = wishes.idle;
+        settings.write_bytes_max = agreement.write_bytes_max;
         let serve: Arc<dyn Serve> = Arc::clone(&server) as Arc<dyn Serve>;
         server.connect(Arc::clone(&transport));
-        let workers = Workers::start(Arc::clone(&clock), transport, serve, settings);
+        let workers = recruits.serve(transport, serve, settings);
         // The server is not asked for the number: it would wait for itself.
         let device = mounts().into_iter().rfind(|mount| mount.folder == target);
         if let (Some(keeper), Some(mount)) = (&keeper, device) {
@@ -173,6 +178,38 @@ impl Session {
         }
         self.server.close().map_err(Error::Volume)?;
         ended.map_err(Error::Connection)
+    }
+}
+
+/// Who works for a mount, started before there is one.
+struct Help {
+    keeper: Option<Keeper>,
+    recruits: Recruits,
+}
+
+impl Help {
+    /// # Errors
+    /// `Guard`, `Thread`; nothing of it is left then.
+    fn of(
+        server: &Server,
+        clock: &Arc<dyn Clock>,
+        workers: usize,
+        wishes: &Wishes,
+    ) -> Result<Help, Error> {
+        // Before there is a handle of /dev/fuse that it could inherit.
+        let keeper = wishes.guard.map(|guard| Keeper::start(clock, guard)).transpose();
+        let keeper = keeper.map_err(Error::Guard)?;
+        let recruits = || {
+            server.prepare()?;
+            Recruits::start(Arc::clone(clock), workers)
+        };
+        match recruits() {
+            Ok(recruits) => Ok(Help { keeper, recruits }),
+            Err(error) => {
+                keeper.into_iter().for_each(Keeper::end);
+                Err(Error::Thread(error))
+            }
+        }
     }
 }
 

@@ -74,7 +74,8 @@ fn serve(target: &Path, options: &Options) -> (Arc<dyn Transport>, Workers, Agre
     let clock: Arc<dyn Clock> = RealClock::new();
     let mut settings = Settings::new(agreement.write_bytes_max);
     settings.workers = 3;
-    (Arc::clone(&transport), Workers::start(clock, transport, Arc::new(Empty), settings), agreement)
+    let workers = Workers::start(clock, Arc::clone(&transport), Arc::new(Empty), settings);
+    (transport, workers.expect("threads"), agreement)
 }
 
 /// The line of the table of mounts for this target.

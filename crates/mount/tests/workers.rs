@@ -161,6 +161,7 @@ fn crew_by(clock: Arc<dyn Clock>, workers: usize) -> (Arc<FakeKernel>, Workers) 
     let transport: Arc<dyn Transport> = Arc::clone(&kernel) as Arc<dyn Transport>;
     let settings = Settings { workers, write_bytes_max: 1 << 16, idle: Idle::Halt };
     let workers = Workers::start(clock, transport, Arc::new(server), settings);
+    let workers = workers.expect("threads");
     (kernel, workers)
 }
 

@@ -26,6 +26,7 @@ impl Errno {
     pub const NOT_IMPLEMENTED: Errno = Errno(38);
     pub const NO_DATA: Errno = Errno(61);
     pub const NOT_SUPPORTED: Errno = Errno(95);
+    pub const READ_ONLY: Errno = Errno(30);
     pub const STALE: Errno = Errno(116);
     pub const NO_SUCH_POSITION: Errno = Errno(6);
     pub const OVERFLOW: Errno = Errno(75);

@@ -1,5 +1,7 @@
 //! What stat shows, and what chmod, chown, truncate and utimens change.
-use super::server::{Answer, Answering, Failure, Server, node_of};
+use super::Identities;
+use super::ioctls::is_master;
+use super::server::{Answer, Answering, Failure, Masks, Server, node_of};
 use crate::protocol::numbers::set;
 use crate::protocol::{Errno, Request, wire};
 use extant_engine::{ErrorKind, Inode, Metadata, MetadataChange, RunRights, SetTime};
@@ -44,7 +46,7 @@ impl Server {
             access_nanoseconds: access_time.nanoseconds,
             modify_nanoseconds: modify_time.nanoseconds,
             change_nanoseconds: change_time.nanoseconds,
-            mode: metadata.mode.into(),
+            mode: (metadata.mode & !self.settings.masks.of(metadata.file_type)).into(),
             links: metadata.links.into(),
             uid: identities.users.outside(metadata.uid),
             gid: identities.groups.outside(metadata.gid),
@@ -152,12 +154,15 @@ impl Server {
         request: &Request<'_>,
     ) -> Answer<MetadataChange> {
         let has = |flag| arguments.valid & flag != 0;
-        let time = |to, now, seconds: u64, nanoseconds| match (has(to), has(now)) {
-            (_, true) => Some(SetTime::Now),
-            (true, false) => {
-                Some(SetTime::To(Time { seconds: seconds.cast_signed(), nanoseconds }))
+        let is_touched = is_touched(arguments);
+        let time = |to, now, seconds: u64, nanoseconds| {
+            let time = Time { seconds: seconds.cast_signed(), nanoseconds };
+            match (has(to), has(now)) {
+                (_, true) => Some(SetTime::Now),
+                (true, false) if is_touched => Some(SetTime::NowBy(time)),
+                (true, false) => Some(SetTime::To(time)),
+                (false, false) => None,
             }
-            (false, false) => None,
         };
         let identities = &self.settings.identities;
         let owner = |map: &super::IdMap, number, current: &dyn Fn() -> Answer<u32>| match map
@@ -165,7 +170,9 @@ impl Server {
         {
             Some(inside) => Ok(inside),
             None if map.outside(current()?) == number => current(),
-            None => Err(Failure::Plain(Errno::INVALID)),
+            // As on a file system that belongs to one user, and on an idmapped mount of Linux.
+            None if matches!(map, super::IdMap::All(_)) => Err(Errno::NOT_PERMITTED.into()),
+            None => Err(Errno::OVERFLOW.into()),
         };
         let uid = || Ok(self.inodes().metadata(inode)?.uid);
         let gid = || Ok(self.inodes().metadata(inode)?.gid);
@@ -175,10 +182,13 @@ impl Server {
         };
         let aside = set::HANDLE | set::LOCK_OWNER | set::CHANGE_TIME | set::KILL_PRIVILEGES;
         if arguments.valid & !aside == 0 {
-            return self.end_of_rights(inode, request);
+            return self.end_of_rights(inode, arguments, request);
         }
         Ok(MetadataChange {
-            permissions: has(set::MODE).then_some((arguments.mode & 0o7777) as u16),
+            permissions: match has(set::MODE) {
+                true => Some(self.permissions(inode, arguments.mode)?),
+                false => None,
+            },
             uid: match has(set::UID) {
                 true => Some(owner(&identities.users, arguments.uid, &uid)?),
                 false => None,
@@ -208,9 +218,27 @@ impl Server {
         })
     }
 
+    /// The permissions that a program asks for, and those that it is not shown as they are.
+    fn permissions(&self, inode: &Inode, mode: u32) -> Answer<u16> {
+        let asked = (mode & 0o7777) as u16;
+        if self.settings.masks == Masks::default() {
+            return Ok(asked);
+        }
+        let metadata = self.inodes().metadata(inode)?;
+        let mask = self.settings.masks.of(metadata.file_type);
+        Ok(asked & !mask | metadata.mode & mask)
+    }
+
     /// What is asked for by naming nothing: a chown that changes neither number, or a change of the
-    /// content that the kernel makes itself. Both end the rights that a file is run with.
-    fn end_of_rights(&self, inode: &Inode, request: &Request<'_>) -> Answer<MetadataChange> {
+    /// content that the kernel makes itself. Both end the rights that a file is run with; the first
+    /// one is for the owner alone, if there are any. It comes with a change time from kernels that
+    /// keep times, and the other one from a program that has the file open for writing.
+    fn end_of_rights(
+        &self,
+        inode: &Inode,
+        arguments: &wire::SetAttributes,
+        request: &Request<'_>,
+    ) -> Answer<MetadataChange> {
         const SET_USER_ID: u16 = 0o4000;
         const SET_GROUP_ID: u16 = 0o2000;
         const GROUP_EXECUTE: u16 = 0o0010;
@@ -218,11 +246,18 @@ impl Server {
         if metadata.file_type != FileType::Regular {
             return Ok(MetadataChange::default());
         }
-        let group = self.settings.identities.groups.outside(metadata.gid);
+        let Identities { users, groups } = &self.settings.identities;
+        let group = groups.outside(metadata.gid);
         let is_stranger = request.uid != 0 && request.gid != group;
         let ends_group = metadata.mode & GROUP_EXECUTE != 0 || is_stranger;
         let ending = SET_USER_ID | if ends_group { SET_GROUP_ID } else { 0 };
         let permissions = metadata.mode & 0o7777 & !ending;
+        let is_chown =
+            arguments.valid & set::CHANGE_TIME != 0 || !self.writers.has(inode.number().0);
+        let is_owner = is_master(request.uid) || request.uid == users.outside(metadata.uid);
+        if is_chown && !is_owner && permissions != metadata.mode & 0o7777 {
+            return Err(Errno::NOT_PERMITTED.into());
+        }
         // A chown to the owner that it has ends its capabilities.
         let (permissions, uid) = (Some(permissions), Some(metadata.uid));
         Ok(MetadataChange { permissions, uid, ..MetadataChange::default() })
@@ -244,6 +279,16 @@ impl Server {
             ..wire::StatFsReply::default()
         }
     }
+}
+
+/// Whether both times become the current one. A kernel that keeps times itself says so of the time
+/// of access alone; that of modification is then the time of the change, which a program that names
+/// a time cannot know beforehand.
+fn is_touched(arguments: &wire::SetAttributes) -> bool {
+    let needed = set::ACCESS_NOW | set::MODIFY_TIME | set::CHANGE_TIME;
+    let modified = (arguments.modify_seconds, arguments.modify_nanoseconds);
+    let changed = (arguments.change_seconds, arguments.change_nanoseconds);
+    arguments.valid & needed == needed && modified == changed
 }
 
 #[cfg(test)]

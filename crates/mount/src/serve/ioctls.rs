@@ -1,7 +1,7 @@
 //! The ioctls that FUSE passes on: flags of chattr, generation, project, trim.
-use super::server::{Answer, Answering, Failure, Server, node_of};
+use super::server::{Answer, Answering, Failure, Server, Trimming, node_of};
 use crate::protocol::{Errno, Request, wire};
-use extant_engine::{FlagChange, Inode};
+use extant_engine::{Error, ErrorKind, FlagChange, Inode};
 use extant_format::inode::flags;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -52,7 +52,7 @@ struct Trim {
 
 /// Whether a user may do what only the superuser may on Linux: that one, and who has mounted the
 /// image. Kernels from 5.13 on have checked most of it; older ones check nothing.
-fn is_master(uid: u32) -> bool {
+pub(super) fn is_master(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
@@ -108,8 +108,18 @@ impl Server {
                 if !is_master(request.uid) {
                     return Err(Errno::NOT_PERMITTED.into());
                 }
+                if self.settings.trimming == Trimming::Refused {
+                    return Err(Errno::READ_ONLY.into());
+                }
                 let Trim { start, length, minimum } = wanted;
-                let length = self.filesystem.trim(start, length, minimum)?;
+                let length = match self.filesystem.trim(start, length, minimum) {
+                    Err(Error { kind: ErrorKind::ReadOnly, .. })
+                        if self.settings.trimming == Trimming::Nothing =>
+                    {
+                        0
+                    }
+                    trimmed => trimmed?,
+                };
                 answer(Trim { length, ..wanted }.as_bytes(), to);
             }
             _ => return Err(Errno::NOT_TERMINAL.into()),
@@ -127,11 +137,10 @@ impl Server {
             return Err(Errno::NOT_PERMITTED.into());
         }
         let change = FlagChange { set: wanted & !before, clear: before & !wanted };
-        if change.set | change.clear != 0 {
-            self.inodes().change_flags(inode, change)?;
-            // The kernel does not know that the change time is another.
-            self.notices.forget_attributes(node_of(inode.number()));
-        }
+        // As in ext4 the change time is a new one even if no flag is.
+        self.inodes().change_flags(inode, change)?;
+        // The kernel does not know that it is.
+        self.notices.forget_attributes(node_of(inode.number()));
         Ok(())
     }
 

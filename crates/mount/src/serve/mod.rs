@@ -34,7 +34,7 @@ mod xattrs;
 
 use crate::protocol::{Reply, Request};
 pub use identities::{IdMap, IdRange, Identities};
-pub use server::{Server, Settings, Xattrs};
+pub use server::{Masks, Server, Settings, Trimming, Xattrs};
 pub use watch::{Outcome, Watch};
 
 /// Bytes that are read for one request, at most.

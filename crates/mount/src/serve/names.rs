@@ -1,7 +1,7 @@
 //! Names: look up, make, link, rename, remove.
 use super::attributes::{FOR_EVER, unpack};
 use super::files::Caching;
-use super::server::{Answer, Answering, Server, node_of};
+use super::server::{Answer, Answering, Failure, Server, node_of};
 use crate::protocol::numbers::of;
 use crate::protocol::{Errno, Operation, Request, wire};
 use extant_engine::{
@@ -14,7 +14,13 @@ use zerocopy::IntoBytes;
 const EXCLUSIVE: u32 = 0o200;
 
 impl Server {
+    /// Finds a name in a directory. `.` and `..` are asked for where the kernel has forgotten a
+    /// node of which a program has a handle (open_by_handle_at(2), an export): `.` is the node
+    /// itself, of whatever type, and the kernel compares the generation.
     pub(super) fn lookup(&self, parent: u64, name: &[u8], to: &mut Answering<'_>) -> Answer<()> {
+        if matches!(name, b"." | b"..") {
+            return self.lookup_by_handle(parent, name, to);
+        }
         let inodes = self.inodes();
         match inodes.lookup(&self.inode(parent)?, name) {
             Ok(inode) => self.answer_entry(&inodes.metadata(&inode)?, to),
@@ -25,6 +31,28 @@ impl Server {
             }
             Err(error) => return Err(error.into()),
         }
+        Ok(())
+    }
+
+    fn lookup_by_handle(&self, node: u64, name: &[u8], to: &mut Answering<'_>) -> Answer<()> {
+        let stale = |failure| match failure {
+            // A free number has no inode, and the kernel would take ENOENT for a name that is free.
+            Failure::Engine(Error { kind: ErrorKind::NotFound, .. }) => Errno::STALE.into(),
+            failure => failure,
+        };
+        let found = || -> Answer<Metadata> {
+            let inode = self.inode(node)?;
+            match name {
+                b".." => Ok(self.inodes().metadata(&self.inodes().lookup(&inode, name)?)?),
+                _ => Ok(self.inodes().metadata(&inode)?),
+            }
+        };
+        let metadata = found().map_err(stale)?;
+        // Removed, but for programs that have it open.
+        if metadata.links == 0 {
+            return Err(Errno::STALE.into());
+        }
+        self.answer_entry(&metadata, to);
         Ok(())
     }
 

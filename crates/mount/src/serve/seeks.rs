@@ -17,6 +17,7 @@ use crate::protocol::{Errno, Reply, wire};
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use extant_engine::File;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 /// `whence` of lseek(2).
@@ -66,7 +67,10 @@ impl Seeks {
     }
 
     /// Starts the thread, which answers by `notices`.
-    pub(super) fn start(&self, clock: &Arc<dyn Clock>, notices: &Arc<Notices>) {
+    ///
+    /// # Errors
+    /// Those of the host: it gives no thread.
+    pub(super) fn start(&self, clock: &Arc<dyn Clock>, notices: &Arc<Notices>) -> io::Result<()> {
         let (shared, notices) = (Arc::clone(&self.shared), Arc::clone(notices));
         let body = move || {
             while let Some(search) = shared.next() {
@@ -74,7 +78,8 @@ impl Seeks {
                 answer(&notices, &search, find(&search.open.file, &search.arguments));
             }
         };
-        *self.task.lock() = Some(clock.spawn("seeks", Box::new(body)));
+        *self.task.lock() = Some(clock.try_spawn("seeks", Box::new(body))?);
+        Ok(())
     }
 
     /// Hands a search over. It is given back after the end.

@@ -21,8 +21,10 @@ use super::writers::Writers;
 use crate::protocol::{Errno, Operation, Reply, Request};
 use crate::transport::Transport;
 use extant_block::Clock;
-use extant_engine::{Caller, Error, ErrorKind, Filesystem, Inode, Inodes};
+use extant_engine::{Caller, Error, ErrorKind, Filesystem, Inode, Inodes, Reads};
 use extant_format::Ino;
+use extant_format::inode::FileType;
+use std::io;
 use std::sync::Arc;
 
 /// The kernel's number for the root.
@@ -37,6 +39,46 @@ pub struct Settings {
     pub identities: Identities,
     /// Extended attributes.
     pub xattrs: Xattrs,
+    /// What FITRIM does.
+    pub trimming: Trimming,
+    /// Permissions that nobody is shown.
+    pub masks: Masks,
+    /// Which reads change times.
+    pub reads: Reads,
+}
+
+/// Permissions that are not shown, and so not given, whatever the volume keeps. A change of the
+/// mode leaves them there as they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Masks {
+    /// Of directories (`dmask`), within 0o777.
+    pub directories: u16,
+    /// Of all others but symlinks (`fmask`), within 0o777.
+    pub files: u16,
+}
+
+impl Masks {
+    /// What is not shown of an inode of this type.
+    pub(super) fn of(&self, file_type: FileType) -> u16 {
+        match file_type {
+            FileType::Directory => self.directories,
+            FileType::Symlink => 0,
+            _ => self.files,
+        }
+    }
+}
+
+/// What becomes of a wish to give free space back to the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Trimming {
+    /// The volume does it, or says why it cannot.
+    #[default]
+    Done,
+    /// The image is only read: nothing is given back, which is no error, as on a device that is
+    /// write-protected.
+    Nothing,
+    /// It is an error: the journal was not replayed, so that nothing says what is free.
+    Refused,
 }
 
 /// Whether programs see extended attributes.
@@ -112,6 +154,7 @@ impl Server {
         clock: Arc<dyn Clock>,
         watch: Option<Arc<dyn Watch>>,
     ) -> Server {
+        let caller = Caller { reads: settings.reads, ..Caller::root() };
         Server {
             filesystem,
             settings,
@@ -120,16 +163,23 @@ impl Server {
             notices: Arc::default(),
             seeks: Seeks::new(&clock),
             removed: Removed::default(),
-            caller: Caller::root(),
+            caller,
             clock,
             watch,
         }
     }
 
+    /// Starts the threads that are the server's own. To be called before there is a mount.
+    ///
+    /// # Errors
+    /// Those of the host: it gives no thread.
+    pub fn prepare(&self) -> io::Result<()> {
+        self.seeks.start(&self.clock, &self.notices)
+    }
+
     /// The way to the kernel, for what it is told without asking.
     pub fn connect(&self, transport: Arc<dyn Transport>) {
         self.notices.connect(transport);
-        self.seeks.start(&self.clock, &self.notices);
     }
 
     /// Whether a file is open for writing, so that the kernel may have something to send.

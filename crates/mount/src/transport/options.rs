@@ -42,6 +42,10 @@ pub enum Flag {
     NoPrograms,
     /// Reading changes no time. The server decides; the kernel only shows it.
     NoAccessTimes,
+    /// Listing changes no time of a directory. As above.
+    NoDirectoryAccessTimes,
+    /// Symbolic links are not followed.
+    NoSymbolicLinks,
     /// Every write waits until it is on the device.
     Synchronous,
     /// Every change of a directory waits until it is on the device.
@@ -54,6 +58,8 @@ const FLAGS: &[(Flag, &str, MountFlags)] = &[
     (Flag::NoSetUser, "nosuid", MountFlags::NOSUID),
     (Flag::NoPrograms, "noexec", MountFlags::NOEXEC),
     (Flag::NoAccessTimes, "noatime", MountFlags::NOATIME),
+    (Flag::NoDirectoryAccessTimes, "nodiratime", MountFlags::NODIRATIME),
+    (Flag::NoSymbolicLinks, "nosymfollow", MountFlags::NOSYMFOLLOW),
     (Flag::Synchronous, "sync", MountFlags::SYNCHRONOUS),
     (Flag::DirectorySynchronous, "dirsync", MountFlags::DIRSYNC),
 ];
@@ -103,6 +109,8 @@ pub struct Options {
     pub covering: Covering,
     /// The largest read that the kernel asks for, in bytes; its own limit if none.
     pub read_bytes_max: Option<u32>,
+    /// Labels of SELinux by their words, such as `context`; for root, where that is in use.
+    pub labels: Vec<(&'static str, String)>,
 }
 
 impl Options {
@@ -116,6 +124,7 @@ impl Options {
             flags: Vec::new(),
             covering: Covering::EmptyOnly,
             read_bytes_max: None,
+            labels: Vec::new(),
         }
     }
 
@@ -149,11 +158,14 @@ impl Options {
     /// The data of mount(2), for this handle of `/dev/fuse`. `mode` is the mode of the root's type.
     pub(super) fn mount_data(&self, handle: i32, mode: u32) -> String {
         let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+        // A label may have commas.
+        let labels = self.labels.iter().map(|(word, label)| format!(",{word}=\"{label}\""));
         format!(
-            "fd={handle},rootmode={mode:o},user_id={},group_id={}{}",
+            "fd={handle},rootmode={mode:o},user_id={},group_id={}{}{}",
             user.as_raw(),
             group.as_raw(),
-            self.common_words()
+            self.common_words(),
+            labels.collect::<String>()
         )
     }
 
@@ -166,7 +178,10 @@ impl Options {
             Access::ReadWrite => "rw",
         };
         let mut words = access.as_bytes().to_vec();
-        for (_, word, _) in FLAGS.iter().filter(|(flag, ..)| self.flags.contains(flag)) {
+        // fusermount3 does not know all that mount(2) does; this one the server does alone.
+        let is_known = |flag: &Flag| *flag != Flag::NoDirectoryAccessTimes;
+        let asked = FLAGS.iter().filter(|(flag, ..)| self.flags.contains(flag) && is_known(flag));
+        for (_, word, _) in asked {
             words.push(b',');
             words.extend_from_slice(word.as_bytes());
         }
@@ -204,6 +219,9 @@ mod tests {
         options.audience = Audience::Everyone;
         options.kind = Kind::Block { block_bytes: 1024 };
         options.read_bytes_max = Some(4096);
+        let mut labelled = options.clone();
+        labelled.labels.push(("context", "a:b:c:s0:c1,c2".to_owned()));
+        assert!(labelled.mount_data(3, 0o40000).ends_with(",context=\"a:b:c:s0:c1,c2\""));
         let data = options.mount_data(3, 0o40000);
         let tail = ",allow_other,default_permissions,max_read=4096,blksize=1024";
         assert!(data.ends_with(tail), "{data}");

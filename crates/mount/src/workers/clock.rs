@@ -6,6 +6,7 @@
 //! *Locking*: none; what is announced belongs to one thread.
 use extant_block::{Clock, Task, Unparked, Waker, WallTime};
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::sync::Arc;
 
 thread_local! {
@@ -76,6 +77,10 @@ impl Clock for AnnouncingClock {
 
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
         self.0.spawn(name, body)
+    }
+
+    fn try_spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Task> {
+        self.0.try_spawn(name, body)
     }
 
     fn charge(&self, cpu_ns: u64) {

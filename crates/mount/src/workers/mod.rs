@@ -18,6 +18,7 @@
 //! clock     says when a worker is about to wait
 //! patience  whether to look for the next request for a moment before sleeping
 //! idle      whether idle processors poll or halt meanwhile
+//! recruits  threads that were started before there is a mount
 //! ```
 //!
 //! *Invariants*: at most one thread is in `receive`. A request that was received is answered once,
@@ -30,6 +31,7 @@
 mod clock;
 mod idle;
 mod patience;
+mod recruits;
 
 use crate::protocol::request::Malformed;
 use crate::protocol::wire::ReplyHeader;
@@ -41,6 +43,7 @@ use extant_block::{Clock, ShortLock, Task, Waker};
 pub use idle::Idle;
 use idle::IdleWish;
 use patience::Patience;
+pub use recruits::Recruits;
 use std::any::Any;
 use std::io::{self, IoSlice};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -155,14 +158,24 @@ impl Duty {
 impl Workers {
     /// Starts them: they serve `transport`, whose first message was answered, until it ends.
     ///
-    /// # Panics
-    /// The host gives no thread.
+    /// # Errors
+    /// Those of the host: it gives no thread.
     pub fn start(
         clock: Arc<dyn Clock>,
         transport: Arc<dyn Transport>,
         server: Arc<dyn Serve>,
         settings: Settings,
-    ) -> Workers {
+    ) -> io::Result<Workers> {
+        Ok(Recruits::start(clock, settings.workers)?.serve(transport, server, settings))
+    }
+
+    /// Those of threads that were waiting.
+    fn of(
+        recruits: &Recruits,
+        transport: Arc<dyn Transport>,
+        server: Arc<dyn Serve>,
+        settings: Settings,
+    ) -> Arc<Crew> {
         let duty = Duty {
             is_seated: false,
             bench: Vec::new(),
@@ -175,16 +188,8 @@ impl Workers {
         };
         let duty = ShortLock::new(duty);
         let patience = Patience::new();
-        let crew = Arc::new(Crew { clock, transport, server, settings, patience, duty });
-        let mut tasks = Vec::new();
-        for worker in 0..settings.workers.max(1) {
-            let crew_of_it = Arc::clone(&crew);
-            let body = Box::new(move || work(&crew_of_it, worker));
-            tasks.push(crew.clock.spawn(&format!("worker-{worker}"), body));
-        }
-        let watching = Arc::clone(&crew);
-        tasks.push(crew.clock.spawn("watcher", Box::new(move || watching.watch())));
-        Workers { crew, tasks }
+        let clock = Arc::clone(&recruits.clock);
+        Arc::new(Crew { clock, transport, server, settings, patience, duty })
     }
 
     /// The clock for a server and its devices: the same as `clock`, but a worker that waits by it
