@@ -65,6 +65,7 @@ use std::process::ExitCode;
 /// Runs the command line, first word the program's name, and says how it ended.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
+    name_process(&words);
     if let Some(errand) = mounting::errand::called(&words) {
         return mounting::errand::run(errand);
     }
@@ -75,5 +76,15 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     match command::Extant::try_parse_from(&words) {
         Ok(line) => command::run(line),
         Err(refusal) => command::refuse(&refusal, &words),
+    }
+}
+
+/// What ps shows of a process that this program made of itself: it was started as `/proc/self/exe`,
+/// whose last word Linux took for its name. Threads have names of their own.
+fn name_process(words: &[OsString]) {
+    let is_ours = words.iter().any(|word| word == mounting::background::ANNOUNCE);
+    if is_ours || mounting::errand::called(words).is_some() {
+        // A name is a courtesy.
+        let _ = rustix::thread::set_name(c"extant");
     }
 }

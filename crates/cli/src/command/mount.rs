@@ -7,7 +7,7 @@ use crate::mounting::checks::Hold;
 use crate::mounting::log::Log;
 use crate::mounting::options::{MountOptions, Unknown};
 use crate::mounting::server::{self, Job};
-use crate::mounting::{checks, mount_8, words};
+use crate::mounting::{checks, mount_8, remount, words};
 use crate::size::Size;
 use crate::source_options::id_map;
 use extant_image::source::IdMap;
@@ -109,7 +109,12 @@ pub struct Arguments {
 /// Mounts it. With `--json`: `{"schema": "extant-mount/1", "image", "folder", "access", "server"}`
 /// when the mount answers.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    let options = options(&arguments)?;
+    let lists = lists(&arguments);
+    if let (true, Some(folder)) = (remount::is_asked(&lists), &arguments.folder) {
+        remount::run(&arguments.image, folder, &lists)?;
+        return Ok(Exit::Complete);
+    }
+    let options = options(&arguments, &lists)?;
     let is_background = !(arguments.foreground || arguments.announce || arguments.fake)
         && arguments.command.is_empty();
     if is_background {
@@ -126,6 +131,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             Err(exit) => Ok(exit),
         };
     }
+    checks::note(&options, console)?;
     if arguments.announce {
         background::leave_session();
     }
@@ -174,18 +180,24 @@ fn say(ready: &Ready, arguments: &Arguments, console: &Console) -> Result<(), Er
     }
 }
 
-/// What all words together ask for; those of `-o` come first.
-fn options(arguments: &Arguments) -> Result<MountOptions, Error> {
-    let unknown = if arguments.sloppy { Unknown::Ignored } else { Unknown::Refused };
+/// The lists of `-o`, and then what has an option of its own.
+fn lists(arguments: &Arguments) -> Vec<String> {
     let mut lists = arguments.options.clone();
     lists.extend(arguments.read_only.then(|| "ro".to_owned()));
     lists.extend(arguments.read_write.then(|| "rw".to_owned()));
-    let mut options = words::parse(&lists, unknown)?;
+    lists
+}
+
+/// What all words together ask for; those of `-o` come first.
+fn options(arguments: &Arguments, lists: &[String]) -> Result<MountOptions, Error> {
+    let unknown = if arguments.sloppy { Unknown::Ignored } else { Unknown::Refused };
+    let mut options = words::parse(lists, unknown)?;
     if let Some(offset) = arguments.offset {
         let bytes = offset.bytes(1);
         options.offset_bytes = bytes.ok_or_else(|| Error::usage("--offset: is too large"))?;
     }
     options.map_users.extend(&arguments.map_users);
     options.map_groups.extend(&arguments.map_groups);
+    options.check_maps().map_err(Error::usage)?;
     Ok(options)
 }

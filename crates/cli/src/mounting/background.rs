@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
 
 /// The hidden word that tells a server that its caller waits for a line.
 pub const ANNOUNCE: &str = "--announce";
@@ -47,8 +48,11 @@ pub fn launch(words: Vec<OsString>) -> Result<Result<Ready, Exit>, Error> {
     server.arg0("extant").args(words.into_iter().skip(1)).arg(ANNOUNCE);
     arena::begin(&mut server);
     server.stdin(Stdio::null()).stdout(Stdio::piped());
+    // Before there is a server, which would go on if this failed.
+    let number = forward_signals().map_err(|error| failed("signals", error))?;
     let mut server = server.spawn().map_err(|error| failed("the server", error))?;
-    forward_signals(server.id()).map_err(|error| failed("signals", error))?;
+    // It was not set before.
+    let _ = number.set(server.id());
     let mut line = String::new();
     let stdout = server.stdout.take().map(BufReader::new);
     // An error is an end without a line.
@@ -63,20 +67,22 @@ pub fn launch(words: Vec<OsString>) -> Result<Result<Ready, Exit>, Error> {
     }
 }
 
-/// A signal to the caller ends the server, which then says how.
-fn forward_signals(server: u32) -> std::io::Result<()> {
+/// A signal to the caller ends the server, whose number is set later, and which then says how.
+fn forward_signals() -> std::io::Result<Arc<OnceLock<u32>>> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let server = i32::try_from(server).ok().and_then(rustix::process::Pid::from_raw);
+    let number: Arc<OnceLock<u32>> = Arc::default();
+    let server = Arc::clone(&number);
     let forward = move || {
         for _ in signals.forever() {
-            if let Some(server) = server {
+            let server = i32::try_from(*server.wait()).ok();
+            if let Some(server) = server.and_then(rustix::process::Pid::from_raw) {
                 // It may have ended by itself.
                 let _ = rustix::process::kill_process(server, rustix::process::Signal::TERM);
             }
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(forward)?;
-    Ok(())
+    Ok(number)
 }
 
 /// Makes this process one that outlives its caller's terminal. To be called first.

@@ -1,5 +1,5 @@
 //! What is looked at before anything is opened: each failure is one line and a hint.
-use super::options::{MountOptions, OnErrors, Over};
+use super::options::{Discards, MountOptions, OnErrors, Over, Replay};
 use super::points;
 use crate::console::Console;
 use crate::disk::Place;
@@ -10,13 +10,15 @@ use crate::recovery;
 use crate::target;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_disk::read::Form;
-use extant_engine::{ErrorKind, read_superblock};
+use extant_engine::{ErrorKind, read_superblock, unreplayed};
 use extant_format::superblock::{Feature, Superblock, state};
 use extant_journal::{Found, MapSource, Recovery};
 use extant_mount::workers::Workers;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,6 +69,59 @@ pub fn folder(folder: &Path, over: Over) -> Result<PathBuf, Error> {
             .hint("-o nonempty hides what it holds as long as the mount is there"));
     }
     Ok(path)
+}
+
+/// Says once which words were taken and change nothing here.
+///
+/// # Errors
+/// A label of SELinux, which is in use, by a user who is not root.
+pub fn note(options: &MountOptions, console: &Console) -> Result<(), Error> {
+    let mut noted = options.noted().to_vec();
+    if !options.labels().is_empty() && !has_labels() {
+        noted.extend(options.labels().iter().map(|(word, label)| format!("{word}={label}")));
+    } else if !options.labels().is_empty() && !rustix::process::geteuid().is_root() {
+        return Err(Error::usage("-o context: only root labels a mount"));
+    }
+    if !noted.is_empty() {
+        console.warn(&format!("taken, changes nothing: {}", noted.join(", ")));
+    }
+    Ok(())
+}
+
+/// Whether the kernel knows labels of SELinux.
+pub fn has_labels() -> bool {
+    Path::new("/sys/fs/selinux/enforce").exists()
+}
+
+/// Says so where the device can do nothing with what is free.
+fn check_discards(image: &Path, device: &dyn BlockDevice, console: &Console) {
+    let Some((file, _)) = device.host_file() else { return };
+    let Ok(metadata) = file.metadata() else { return };
+    let takes = match metadata.file_type().is_block_device() {
+        true => takes_discards(metadata.rdev()),
+        false => has_holes(file, metadata.len()),
+    };
+    if !takes {
+        let shown = image.display();
+        console.warn(&format!("{shown}: discard has no effect: its device gives nothing back"));
+    }
+}
+
+/// Whether files of this file's host can get holes: one after its end is none.
+fn has_holes(file: &File, bytes: u64) -> bool {
+    let (hole, after) = (4096, bytes.next_multiple_of(4096));
+    let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    !matches!(fallocate(file, how, after, hole), Err(Errno::OPNOTSUPP | Errno::NOSYS))
+}
+
+/// Whether a block device takes discards, as the kernel says; a partition is part of one that says.
+fn takes_discards(number: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let says = ["", "../"].iter().find_map(|way| {
+        let path = format!("/sys/dev/block/{major}:{minor}/{way}queue/discard_max_bytes");
+        std::fs::read_to_string(path).ok()
+    });
+    says.is_none_or(|bytes| bytes.trim() != "0")
 }
 
 /// Whether this is what calls on a mount without a server return.
@@ -159,7 +214,12 @@ pub fn open(
     if access == Access::ReadWrite {
         end_change(&place.file)?;
         match device(&place.file, Access::ReadWrite, hold) {
-            Ok(device) => return Ok(opened(Access::ReadWrite, place.on(device, image))),
+            Ok(device) => {
+                if options.discards == Discards::Told {
+                    check_discards(image, &*device, console);
+                }
+                return Ok(opened(Access::ReadWrite, place.on(device, image)));
+            }
             Err(error) if options.access.is_none() && is_protected(&error) => {
                 console.warn(&format!(
                     "{}: is write-protected, and mounted read-only",
@@ -172,9 +232,7 @@ pub fn open(
     let device = device(&place.file, Access::ReadOnly, hold);
     let device = place.on(device.map_err(|error| unopened(image, &error))?, image);
     let device = image::after_redo(image, &place, device)?;
-    let device = recovery::in_use(image, device, console);
-    let device = device.map_err(|error| image::failure(image, error))?;
-    Ok(opened(Access::ReadOnly, device))
+    Ok(opened(Access::ReadOnly, read(image, options, device, console)?))
 }
 
 /// Ends a change of the image that was interrupted, where there is one: its lock is taken for that
@@ -246,9 +304,22 @@ fn contained(
         Some(Access::ReadOnly) => {}
         None => console.warn(&format!("{shown}: is {}, and mounted read-only", form.name())),
     }
-    let device = recovery::in_use(image, device, console);
-    let device = device.map_err(|error| image::failure(image, error))?;
+    let device = read(image, options, device, console)?;
     Ok(Opened { device, path, access: Access::ReadOnly })
+}
+
+/// A volume that is only read: after its journal was replayed in memory, or as it is.
+fn read(
+    image: &Path,
+    options: &MountOptions,
+    device: Arc<dyn BlockDevice>,
+    console: &Console,
+) -> Result<Arc<dyn BlockDevice>, Error> {
+    let device = match options.replay {
+        Replay::Done => recovery::in_use(image, device, console),
+        Replay::LeftOut => unreplayed(device),
+    };
+    device.map_err(|error| image::failure(image, error))
 }
 
 fn device(image: &Path, access: Access, hold: Hold) -> io::Result<Arc<dyn BlockDevice>> {

@@ -87,7 +87,8 @@ impl Ending {
                 }
             }
         };
-        drop(clock.spawn("signals", Box::new(take)));
+        let taking = clock.try_spawn("signals", Box::new(take));
+        drop(taking.map_err(|error| no_thread(&error))?);
         Ok(Ending { stage })
     }
 
@@ -100,6 +101,13 @@ impl Ending {
     pub fn serves_program(&self) {
         *self.stage.lock() = Stage::Beside(None);
     }
+}
+
+/// The host gives no thread: a limit of processes (`ulimit -u`, a cgroup's) counts them too.
+pub fn no_thread(error: &std::io::Error) -> Error {
+    Error::new(error.to_string())
+        .exit(Exit::System)
+        .hint("ulimit -u, or pids.max of a container, lets too few run")
 }
 
 fn unmount(served: &Served, attempt: u32, log: &Log, clock: &dyn Clock) {

@@ -13,6 +13,7 @@
 //! server      from the image to the end of the mount
 //! log         where a server says what it met
 //! observer    what is seen of a mount: errors, requests, times; recording: its device's requests
+//! remount     other flags for a mount that is there
 //! points      our mounts in the host's table, and who uses one
 //! ```
 pub mod abort;
@@ -28,5 +29,6 @@ pub mod observer;
 pub mod options;
 pub mod points;
 pub mod recording;
+pub mod remount;
 pub mod server;
 pub mod words;

@@ -16,8 +16,35 @@ pub fn translate(words: Vec<OsString>) -> Vec<OsString> {
     match name.as_deref().and_then(OsStr::to_str) {
         Some("mount.fuse.extant" | "mount.extant") => of_program("mount", words),
         Some("umount.fuse.extant" | "umount.extant") => of_program("umount", words),
+        _ if is_of_fuse(&words) => {
+            let mut words = words;
+            let list = words.pop().map(without_default);
+            words.insert(1, "mount".into());
+            words.extend(list);
+            words
+        }
         _ => words,
     }
+}
+
+/// Whether mount.fuse3(8) calls, which stands in where there is no link: `mount -t fuse.extant`
+/// then becomes `extant IMAGE DIR -o OPTIONS`, without the name of a command.
+fn is_of_fuse(words: &[OsString]) -> bool {
+    let [_, image, _, option, _] = words else { return false };
+    let is_command = || crate::command::table().find_subcommand(image).is_some();
+    option == "-o" && !image.as_encoded_bytes().starts_with(b"-") && !is_command()
+}
+
+/// A list of options without the `rw` that mount(8) says where nobody said `ro`: what cannot be
+/// written is mounted read-only then, with a warning, as mount(8) does it. A remount means it.
+fn without_default(word: OsString) -> OsString {
+    let Some(list) = word.to_str() else { return word };
+    let mut words: Vec<&str> = list.split(',').collect();
+    if words.contains(&"remount") {
+        return word;
+    }
+    words.retain(|word| *word != "rw");
+    words.join(",").into()
 }
 
 fn of_program(command: &str, words: Vec<OsString>) -> Vec<OsString> {
@@ -27,6 +54,10 @@ fn of_program(command: &str, words: Vec<OsString>) -> Vec<OsString> {
         match word.to_str() {
             // The type is ours, and the namespace is that of the caller.
             Some("-t" | "-N") => drop(words.next()),
+            Some("-o") if command == "mount" => {
+                translated.push(word);
+                translated.extend(words.next().map(without_default));
+            }
             // mount(8)'s word for doing all but the mount; ours of that letter is another.
             Some("-f") if command == "mount" => translated.push("--fake".into()),
             Some(short) if command == "mount" && is_cluster(short) && short.contains('f') => {
@@ -59,7 +90,11 @@ mod tests {
     fn the_words_of_mount_8_become_ours() {
         assert_eq!(
             translated("/sbin/mount.fuse.extant x.img /mnt -n -o rw,noatime"),
-            "extant mount x.img /mnt -n -o rw,noatime"
+            "extant mount x.img /mnt -n -o noatime"
+        );
+        assert_eq!(
+            translated("mount.fuse.extant x.img /mnt -o rw,remount"),
+            "extant mount x.img /mnt -o rw,remount"
         );
         assert_eq!(
             translated("mount.fuse.extant x.img /mnt -sfv -t fuse.extant -N 7 -o ro"),
@@ -68,5 +103,17 @@ mod tests {
         assert_eq!(translated("mount.extant x.img /mnt -f"), "extant mount x.img /mnt --fake");
         assert_eq!(translated("umount.fuse.extant /mnt -l -f"), "extant umount /mnt -l -f");
         assert_eq!(translated("extant mount -f x.img /mnt"), "extant mount -f x.img /mnt");
+    }
+
+    #[test]
+    fn the_words_of_mount_fuse3_become_ours() {
+        assert_eq!(
+            translated("extant x.img /mnt -o rw,noatime,dev,suid"),
+            "extant mount x.img /mnt -o noatime,dev,suid"
+        );
+        assert_eq!(translated("extant ./a,rw rw -o ro"), "extant mount ./a,rw rw -o ro");
+        for other in ["extant ls /mnt -o x", "extant x.img /mnt", "extant -q x.img -o x"] {
+            assert_eq!(translated(other), other);
+        }
     }
 }

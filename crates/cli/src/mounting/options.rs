@@ -2,7 +2,7 @@
 use extant_block::Access;
 use extant_engine::preset::{self, Policies, Preset, PresetError};
 use extant_image::source::IdMap;
-use extant_mount::serve::Xattrs;
+use extant_mount::serve::{Masks, Xattrs};
 use extant_mount::workers::Idle;
 
 /// Memory that a mount takes if nothing else is said, in bytes.
@@ -73,6 +73,26 @@ pub enum Over {
     Anything,
 }
 
+/// What becomes of a journal that is not empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Replay {
+    /// It is replayed; in memory, if the volume is only read.
+    #[default]
+    Done,
+    /// `noload`: it is left out.
+    LeftOut,
+}
+
+/// By what the device learns what is free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Discards {
+    /// fstrim(8) alone.
+    #[default]
+    ByTrim,
+    /// `discard`: each commit too.
+    Told,
+}
+
 /// What happens to a word that is not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unknown {
@@ -93,6 +113,10 @@ pub struct KernelFlags {
     pub no_execute: bool,
     /// `noatime`
     pub no_access_times: bool,
+    /// `nodiratime`
+    pub no_directory_access_times: bool,
+    /// `nosymfollow`
+    pub no_symbolic_links: bool,
     /// `sync`
     pub synchronous: bool,
     /// `dirsync`
@@ -136,6 +160,16 @@ pub struct MountOptions {
     pub idle: Idle,
     /// `noxattr`
     pub xattrs: Xattrs,
+    /// `umask=`, `fmask=`, `dmask=`
+    pub masks: Masks,
+    /// `noload`
+    pub replay: Replay,
+    /// `discard`
+    pub discards: Discards,
+    /// `max_read=`, in bytes.
+    pub read_bytes_max: Option<u32>,
+    labels: Vec<(&'static str, String)>,
+    noted: Vec<String>,
     preset: &'static Preset,
     is_preset_said: bool,
     commit: Commit,
@@ -166,6 +200,12 @@ impl MountOptions {
             workers: None,
             idle: Idle::default(),
             xattrs: Xattrs::default(),
+            masks: Masks::default(),
+            replay: Replay::default(),
+            discards: Discards::default(),
+            read_bytes_max: None,
+            labels: Vec::new(),
+            noted: Vec::new(),
             preset: preset::preset(preset::DEFAULT_PRESET)?,
             is_preset_said: false,
             commit: Commit::Unsaid,
@@ -203,6 +243,48 @@ impl MountOptions {
         }
     }
 
+    /// Words that were taken and change nothing, in their order.
+    pub fn noted(&self) -> &[String] {
+        &self.noted
+    }
+
+    /// Notes that a word changes nothing.
+    pub(super) fn note(&mut self, word: &str) {
+        if self.noted.iter().all(|noted| noted != word) {
+            self.noted.push(word.to_owned());
+        }
+    }
+
+    /// Labels of SELinux, for mount(2), by their words.
+    pub fn labels(&self) -> &[(&'static str, String)] {
+        &self.labels
+    }
+
+    /// Takes a label of SELinux: for the kernel to judge where that is in use, else of no effect.
+    ///
+    /// # Errors
+    /// It cannot be said to mount(2).
+    pub(super) fn label(&mut self, word: &'static str, value: &str) -> Result<(), String> {
+        let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        let label = bare.unwrap_or(value);
+        if label.contains(['"', '\\', '\0']) {
+            return Err("is not a label".to_owned());
+        }
+        self.labels.retain(|(labelled, _)| *labelled != word);
+        self.labels.push((word, label.to_owned()));
+        Ok(())
+    }
+
+    /// Looks whether each number of a map has one other at most: else a file could be given an
+    /// owner and be shown with another one.
+    ///
+    /// # Errors
+    /// A number has two.
+    pub fn check_maps(&self) -> Result<(), String> {
+        check_map("map_users", &self.map_users)?;
+        check_map("map_groups", &self.map_groups)
+    }
+
     /// Bounds what a power cut may take away; 0 is the default.
     pub(super) fn commit(&mut self, seconds: u32) {
         self.columns.retain(|(column, _)| column != "commit");
@@ -227,4 +309,22 @@ impl MountOptions {
         self.is_preset_said = true;
         Ok(())
     }
+}
+
+fn check_map(word: &str, maps: &[IdMap]) -> Result<(), String> {
+    let twice = |place: &str, first: fn(&IdMap) -> u32| {
+        let mut ranges: Vec<(u64, u64)> =
+            maps.iter().map(|map| (first(map).into(), map.count.into())).collect();
+        ranges.sort_unstable();
+        let meet = ranges.windows(2).find_map(|pair| match pair {
+            [(from, count), (next, _)] if from + count > *next => Some(*next),
+            _ => None,
+        });
+        match meet {
+            Some(number) => Err(format!("-o {word}: {number} of {place} has two numbers")),
+            None => Ok(()),
+        }
+    };
+    twice("the image", |map| map.from)?;
+    twice("this machine", |map| map.to)
 }

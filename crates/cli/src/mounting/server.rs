@@ -6,24 +6,26 @@ use super::errand;
 use super::farewell::Farewell;
 use super::log::Log;
 use super::observer::{Observer, Timing};
-use super::options::{Checks, MountOptions, Over, Sharing, Writes};
+use super::options::{Checks, Discards, MountOptions, Over, Replay, Sharing, Writes};
 use super::points;
 use super::recording::{Recorded, Records};
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image;
-use extant_block::{Access, BlockDevice, Clock, RealClock, ShortLock};
-use extant_engine::{Access as VolumeAccess, DataKeeping, Filesystem, Options as VolumeOptions};
+use extant_block::{Access, BlockDevice, Clock, RealClock, ShortLock, Task};
+use extant_engine::{
+    Access as VolumeAccess, DataKeeping, Filesystem, Options as VolumeOptions, Reads,
+};
 use extant_image::source::IdMap as WordsOfMap;
 use extant_mount::greeting::Writing;
-use extant_mount::serve::{IdMap, IdRange, Identities};
+use extant_mount::serve::{IdMap, IdRange, Identities, Trimming};
 use extant_mount::transport::{AttachError, Audience, Covering, Detach, Flag, Kind, Options};
 use extant_mount::workers::Workers;
 use extant_mount::{Session, Wishes};
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What is to be served.
 pub struct Job {
@@ -89,6 +91,10 @@ fn serve(
     surroundings: &Surroundings<'_>,
 ) -> Result<Exit, Error> {
     let hold = checks::hold(&job.image);
+    let companion = match job.program.is_empty() {
+        true => None,
+        false => Some(Companion::prepare(job, start, surroundings)?),
+    };
     let begun = match begin(job, folder, hold, surroundings) {
         // A kernel without fuseblk, or a device that something else holds: then it is said better.
         Err(Unbegun::NotMounted(_)) if hold == Hold::TheKernels => {
@@ -96,7 +102,13 @@ fn serve(
         }
         begun => begun,
     };
-    let Begun { session, path, access, observer, records } = begun.map_err(Unbegun::into_error)?;
+    let Begun { session, path, access, observer, records } = match begun {
+        Ok(begun) => begun,
+        Err(unbegun) => {
+            companion.into_iter().for_each(Companion::dismiss);
+            return Err(unbegun.into_error());
+        }
+    };
     let mount = points::at(folder);
     let served = Served {
         image: job.image.display().to_string(),
@@ -123,11 +135,12 @@ fn serve(
         // A caller that could not be told does not know of the mount.
         let _ = errand::unmount(folder, Detach::Lazy);
         let _ = session.serve();
+        companion.into_iter().for_each(Companion::dismiss);
         return Err(error);
     }
-    let (ended, outcome) = match job.program.is_empty() {
-        true => (session.serve(), Ok(Exit::Complete)),
-        false => beside(job, session, served, start, surroundings),
+    let (ended, outcome) = match companion {
+        None => (session.serve(), Ok(Exit::Complete)),
+        Some(companion) => companion.serve(session, served),
     };
     let ended = ended.map(drop).map_err(|error| failure(&job.image, error));
     // A program that ended well was not told.
@@ -257,6 +270,9 @@ fn begin(
         }
     };
     let filesystem = filesystem(job, device, access)?;
+    if access == Access::ReadWrite && options.discards == Discards::Told {
+        filesystem.discard_freed();
+    }
     let mut wishes = wishes(options, &path, access);
     let block_bytes = filesystem.superblock().block_size();
     if hold == Hold::TheKernels && block_bytes <= PAGE_BYTES {
@@ -321,12 +337,18 @@ fn wishes(options: &MountOptions, source: &Path, access: Access) -> Wishes {
         (flags.no_set_id, Flag::NoSetUser),
         (flags.no_execute, Flag::NoPrograms),
         (flags.no_access_times, Flag::NoAccessTimes),
+        (flags.no_directory_access_times, Flag::NoDirectoryAccessTimes),
+        (flags.no_symbolic_links, Flag::NoSymbolicLinks),
         (flags.synchronous, Flag::Synchronous),
         (flags.synchronous_directories, Flag::DirectorySynchronous),
     ]
     .into_iter()
     .filter_map(|(is_set, flag)| is_set.then_some(flag))
     .collect();
+    mount.read_bytes_max = options.read_bytes_max;
+    if checks::has_labels() {
+        mount.labels = options.labels().to_vec();
+    }
     mount.covering = match options.over {
         Over::Empty => Covering::EmptyOnly,
         Over::Anything => Covering::Anything,
@@ -339,6 +361,16 @@ fn wishes(options: &MountOptions, source: &Path, access: Access) -> Wishes {
     wishes.workers = options.workers;
     wishes.idle = options.idle;
     wishes.settings.xattrs = options.xattrs;
+    wishes.settings.trimming = match (access, options.replay) {
+        (Access::ReadOnly, Replay::Done) => Trimming::Nothing,
+        (Access::ReadOnly, Replay::LeftOut) => Trimming::Refused,
+        (Access::ReadWrite, _) => Trimming::Done,
+    };
+    wishes.settings.masks = options.masks;
+    wishes.settings.reads = match flags.no_directory_access_times {
+        true => Reads::ListingsUnnoted,
+        false => Reads::Noted,
+    };
     wishes.send_seconds = match access {
         Access::ReadOnly => None,
         Access::ReadWrite => options.send_seconds(),
@@ -364,31 +396,57 @@ fn id_map(all: Option<u32>, ranges: &[WordsOfMap]) -> IdMap {
     }
 }
 
-/// Serves beside a program, unmounts when that ends, and waits for the end of the mount.
-fn beside(
-    job: &Job,
-    session: Session,
-    served: Served,
-    start: Start,
-    surroundings: &Surroundings<'_>,
-) -> (Result<extant_mount::workers::Ending, extant_mount::Error>, Result<Exit, Error>) {
-    let code = Arc::new(ShortLock::new(Ok(Exit::Complete)));
-    let run = {
-        let (code, ending) = (Arc::clone(&code), Arc::clone(&surroundings.ending));
-        let (words, log) = (job.program.clone(), Arc::clone(&surroundings.log));
-        let form = surroundings.console.form;
-        move || {
+/// The thread that runs a program beside a mount, unmounts when that ends, and is there before the
+/// mount: the host may have none to give.
+struct Companion {
+    task: Task,
+    served: Arc<OnceLock<Option<Served>>>,
+    code: Arc<ShortLock<Result<Exit, Error>>>,
+}
+
+impl Companion {
+    fn prepare(
+        job: &Job,
+        start: Start,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<Companion, Error> {
+        let served: Arc<OnceLock<Option<Served>>> = Arc::default();
+        let code = Arc::new(ShortLock::new(Ok(Exit::Complete)));
+        let (words, form) = (job.program.clone(), surroundings.console.form);
+        let (log, ending) = (Arc::clone(&surroundings.log), Arc::clone(&surroundings.ending));
+        let (awaited, of_program) = (Arc::clone(&served), Arc::clone(&code));
+        let run = move || {
+            let Some(served) = awaited.wait().clone() else { return };
             let ended = ending::run(&words, &served.folder, start, form, &ending);
-            *code.lock() = ended.map(Exit::OfProgram);
+            *of_program.lock() = ended.map(Exit::OfProgram);
             ending::unmount_after_program(&served, &log);
             ending.serves(served);
-        }
-    };
-    let program = surroundings.clock.spawn("program", Box::new(run));
-    let ended = session.serve();
-    program.join();
-    let outcome = std::mem::replace(&mut *code.lock(), Ok(Exit::Complete));
-    (ended, outcome)
+        };
+        let task = surroundings.clock.try_spawn("program", Box::new(run));
+        let task = task.map_err(|error| ending::no_thread(&error))?;
+        Ok(Companion { task, served, code })
+    }
+
+    /// There is no mount for it.
+    fn dismiss(self) {
+        // It is set once: here or in `serve`.
+        let _ = self.served.set(None);
+        self.task.join();
+    }
+
+    /// Serves beside the program, and waits for the end of the mount.
+    fn serve(
+        self,
+        session: Session,
+        served: Served,
+    ) -> (Result<extant_mount::workers::Ending, extant_mount::Error>, Result<Exit, Error>) {
+        // As above.
+        let _ = self.served.set(Some(served));
+        let ended = session.serve();
+        self.task.join();
+        let outcome = std::mem::replace(&mut *self.code.lock(), Ok(Exit::Complete));
+        (ended, outcome)
+    }
 }
 
 /// What the server says, for the user.
@@ -404,6 +462,7 @@ fn failure(image: &Path, error: extant_mount::Error) -> Error {
             Error { hint: error.hint(), ..failure }
         }
         extant_mount::Error::Volume(error) => image::failure(image, error),
+        extant_mount::Error::Thread(error) => ending::no_thread(&error),
         error => Error::new(format!("{}: {error}", image.display())),
     }
 }

@@ -68,6 +68,37 @@ fn unmounting_a_block_device_waits() {
     bench.is_whole();
 }
 
+/// As mount(8) does it: read-only, with one line; and not at all with `rw`.
+#[test]
+fn a_write_protected_loop_device_is_mounted_read_only_with_one_line() {
+    if !has_fuse() {
+        return;
+    }
+    let bench = Bench::new("mount-loop-protected");
+    let Some(device) = LoopDevice::over(&["-r", &bench.image()]) else {
+        return skip("no loop devices");
+    };
+    let mounted = Mounted::of(&bench);
+    let told = extant(["mount", device.path(), &bench.point()]);
+    let warning = "is write-protected, and mounted read-only";
+    assert_eq!(told.stderr, format!("extant: mount: {}: {warning}\n", device.path()));
+    assert_eq!(told.code, 0);
+    assert!(bench.line().unwrap().contains(" ro,"), "{:?}", bench.line());
+    assert!(fs::write(bench.inside("a"), "x").is_err());
+    done(["umount", &bench.point()]);
+    let asked_for = extant(["mount", "-o", "rw", device.path(), &bench.point()]);
+    assert!(
+        asked_for.stderr.contains("the device is write-protected\n  hint: -o ro"),
+        "{asked_for:?}"
+    );
+    assert_eq!((asked_for.code, bench.line()), (32, None));
+    // Other commands that write say the same.
+    let told = extant(["mkdir", &format!("{}:/x", device.path())]);
+    assert!(told.code != 0 && told.stderr.contains("write-protected"), "{told:?}");
+    drop((mounted, device));
+    bench.is_whole();
+}
+
 /// A place beside the image to mount on; taken away with its value.
 struct Point(PathBuf);
 

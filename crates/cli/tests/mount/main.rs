@@ -12,12 +12,16 @@
 //! failing   devices that fail while they are mounted
 //! program   a mount for one program
 //! device    block devices
+//! as_ext4   the kernel's ext4 as the oracle: handles, times, rights, trimming, noload
+//! process   names of processes and threads, and too few of them
+//! words     the words of fstab: the tables, the manual pages, and what each does
 //! session   what is recorded of a mount, and lived again in the laboratory
 //! user      a user who is not root, by fusermount3
 //! system    mount(8) and umount(8)
 //! ```
 mod access;
 mod around;
+mod as_ext4;
 mod cached;
 mod coherence;
 mod device;
@@ -27,8 +31,10 @@ mod fixture;
 mod full;
 mod killed;
 mod options;
+mod process;
 mod program;
 mod refusals;
 mod session;
 mod system;
 mod user;
+mod words;

@@ -4,7 +4,9 @@ use extant_testkit::command::{output, program};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 
+const NOT_PERMITTED: i32 = 1;
 const READ_ONLY: i32 = 30;
+const OVERFLOW: i32 = 75;
 
 /// The options of the mount, and those of its file system.
 fn words(mounted: &Bench) -> (String, String) {
@@ -101,12 +103,18 @@ fn users_and_groups_are_mapped_both_ways() {
     let mounted = bench.mount("map_users=0:1000:100,map-groups=0:2000:100");
     assert_eq!((owner("."), owner("a")), ((1000, 2000), (1005, 2006)));
     chown(bench.inside("a"), Some(1007), Some(2008)).unwrap();
-    // A number that no range has cannot be kept.
-    assert!(chown(bench.inside("a"), Some(5000), None).is_err());
+    // A number that no range has cannot be kept: as on an idmapped mount of ext4.
+    for number in [5000, 0, 65534, u32::MAX - 1] {
+        assert_eq!(errno(chown(bench.inside("a"), Some(number), None)), Some(OVERFLOW));
+        assert_eq!(errno(chown(bench.inside("a"), None, Some(number))), Some(OVERFLOW));
+    }
+    assert_eq!(owner("a"), (1007, 2008));
     mounted.end();
 
     let mounted = bench.mount("uid=77,gid=78");
     assert_eq!((owner("."), owner("a")), ((77, 78), (77, 78)));
+    assert_eq!(errno(chown(bench.inside("a"), Some(5), None)), Some(NOT_PERMITTED));
+    chown(bench.inside("a"), Some(77), Some(78)).unwrap();
     mounted.end();
 
     let mounted = bench.mount("");

@@ -61,7 +61,8 @@ fn wrong_words_end_with_1() {
     let (image, point) = (bench.image(), bench.point());
     refused(&["-o", "alow_other", &image, &point], 1, "there is no such option", "allow_other?");
     refused(&["-o", "cache=12", &image, &point], 1, "a unit is missing", "");
-    refused(&["-o", "ro,remount", &image, &point], 1, "is not supported", "mount it again");
+    refused(&["-o", "ro,remount", &image, &point], 32, "no image is mounted there", "");
+    refused(&["-o", "nobarrier", &image, &point], 1, "is not supported", "fsync promised");
     refused(&["-o", "errors=panic", &image, &point], 1, "does not stop the machine", "");
     for words in [&["mount"][..], &["mount", &image], &["mount", "--none", &image, &point]] {
         let told = extant(words);
