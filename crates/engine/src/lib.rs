@@ -137,3 +137,8 @@ pub mod throttle {
     pub use crate::policy::throttle::*;
     pub use crate::store::budget::DirtyBudget;
 }
+
+/// The example of README.md, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

@@ -62,7 +62,7 @@ fn no_block_is_left_out() {
     let text = readme();
     let opened = text.lines().filter(|line| line.trim().starts_with("```")).count() / 2;
     let (shell, rust) = (blocks(&text, "sh").len(), blocks(&text, "rust,no_run").len());
-    let plain = blocks(&text, "");
+    let plain = blocks(&text, "text");
     assert_eq!(opened, shell + rust + plain.len());
     let makefile = std::fs::read_to_string(extant_testkit::repository().join("Makefile")).unwrap();
     for line in plain.iter().flat_map(|block| block.lines()) {
