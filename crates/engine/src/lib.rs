@@ -107,10 +107,11 @@ mod steps;
 mod store;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
-pub use api::filesystem::{DirectoryEntry, File, Filesystem, Metadata, Statfs};
+pub use api::filesystem::{DirectoryEntry, File, Filesystem, Metadata};
 pub use api::inodes::{Existing, Inode, Inodes, Known, New, NewKind, OpenOutcome, Rights};
 pub use api::memory_use::MemoryUse;
 pub use api::object::{FileRun, Object};
+pub use api::room::Statfs;
 pub use api::{import, inodes, mkfs, survey};
 pub use error::{Error, ErrorKind, Result};
 pub use inode::attribute::{self, SetAttribute};

@@ -143,13 +143,13 @@ fn synopsis(command: &clap::Command, name: &str) -> String {
         let takes_value = option.get_action().takes_values();
         let value = option.get_value_names().filter(|_| takes_value);
         let value = value.map(|names| format!(" {}", names.join(" "))).unwrap_or_default();
-        bracketed(&format!("{}{value}", names.join("|")), option.is_required_set())
+        bracketed(&format!("{}{value}", names.join("|")), option)
     }));
     words.extend(command.get_positionals().filter(is_shown).map(|positional| {
         let names = positional.get_value_names().unwrap_or_default().join(" ");
         let is_many = positional.get_num_args().is_some_and(|range| range.max_values() > 1);
         let more = if is_many { "..." } else { "" };
-        format!("{}{more}", bracketed(&names, positional.is_required_set()))
+        format!("{}{more}", bracketed(&names, positional))
     }));
     if command.get_subcommands().next().is_some() {
         words.push("COMMAND".to_owned());
@@ -157,8 +157,8 @@ fn synopsis(command: &clap::Command, name: &str) -> String {
     words.join(" ")
 }
 
-fn bracketed(word: &str, is_required: bool) -> String {
-    if is_required { word.to_owned() } else { format!("[{word}]") }
+fn bracketed(word: &str, argument: &clap::Arg) -> String {
+    if argument.is_required_set() { word.to_owned() } else { format!("[{word}]") }
 }
 
 /// The page of a command, and those of the commands within it; `help` needs none.

@@ -12,6 +12,7 @@
 //! rm, rmdir, mkdir, mv, ln, write, truncate      its tree is changed, all or nothing
 //! chmod, chown, chgrp, chattr, touch, setfattr   what its files are like, likewise
 //! edit               many changes as one
+//! df, du             how full it is, and by what
 //! info, layout       what a volume is like, and what is where in it
 //! check              whether it is sound
 //! replay             the journal of a volume that was not unmounted

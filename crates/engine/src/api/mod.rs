@@ -7,6 +7,7 @@
 //!                   one file to another), attributes, memory
 //! memory_use        how much memory it takes
 //! object            an inode without a path, to be read
+//! room              how much of it is used
 //! import            a whole tree into an empty volume
 //! survey            a whole volume, read in the order of the disk
 //! mkfs              an empty file system: profile (defaults), tables; its first files through the
@@ -20,4 +21,5 @@ pub mod inodes;
 pub(crate) mod memory_use;
 pub mod mkfs;
 pub(crate) mod object;
+pub(crate) mod room;
 pub mod survey;

@@ -20,8 +20,8 @@ pub(super) fn judged(
     let (block, block_size) = copy(&device)?;
     complain(&format!("{name}: Superblock invalid, trying backup blocks..."));
     complain(&format!(
-        "{shown}: the superblock is lost; block {block}, of {block_size} bytes, has a copy (e2fsck -b \
-         {block} -B {block_size})"
+        "{shown}: the superblock is lost; block {block}, of {block_size} bytes, has a copy \
+         (e2fsck -b {block} -B {block_size})"
     ));
     if mode != Mode::Read {
         complain(&format!(

@@ -396,14 +396,7 @@ pub fn decide(
     let reserved_ratio = request.reserved_percent.or(configured).unwrap_or(5.0) / 100.0;
     let defaults =
         default_wishes(Profile::Ext4, surroundings.bytes, Some(block_size), Identity::NONE);
-    let mut label = [0; 16];
-    for (to, from) in label.iter_mut().zip(request.label.iter().flatten()) {
-        *to = *from;
-    }
-    let mut warnings = Vec::new();
-    if request.label.as_ref().is_some_and(|label| label.len() > 16) {
-        warnings.push("Warning: label too long; will be truncated".to_owned());
-    }
+    let (label, warnings) = label(request);
     let resize_to_blocks = resize(&extended, blocks, block_size, &set)?;
     let flex_groups = request.flex_groups.or_else(|| number("flex_bg_size").map(u32::from));
     let wishes = Wishes {
@@ -440,6 +433,17 @@ pub fn decide(
     options.placing = Placing::Mke2fs;
     fill(&mut options, &extended, &journal, surroundings)?;
     Ok(Decision { options, extended, journal, types, warnings })
+}
+
+/// The label, and what is said of one that is too long.
+fn label(request: &Request) -> ([u8; 16], Vec<String>) {
+    let mut label = [0; 16];
+    for (to, from) in label.iter_mut().zip(request.label.iter().flatten()) {
+        *to = *from;
+    }
+    let is_long = request.label.as_ref().is_some_and(|label| label.len() > 16);
+    let warning = is_long.then(|| "Warning: label too long; will be truncated".to_owned());
+    (label, warning.into_iter().collect())
 }
 
 /// -E, after what the configuration says of the same.

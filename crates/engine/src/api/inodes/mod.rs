@@ -62,7 +62,8 @@ pub use crate::name::opening::{Existing, OpenOutcome};
 pub use directories::Known;
 pub use names::{New, NewKind};
 
-use crate::api::filesystem::{Filesystem, Statfs};
+use crate::api::filesystem::Filesystem;
+use crate::api::room::Statfs;
 use crate::error::{ErrorKind, Result};
 use crate::flush::Core;
 use crate::inode::Node;
