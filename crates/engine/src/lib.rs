@@ -107,7 +107,7 @@ mod steps;
 mod store;
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
-pub use api::filesystem::{DirectoryEntry, File, Filesystem, Metadata};
+pub use api::filesystem::{File, Filesystem, Metadata};
 pub use api::inodes::{Existing, Inode, Inodes, Known, New, NewKind, OpenOutcome, Rights};
 pub use api::memory_use::MemoryUse;
 pub use api::object::{FileRun, Object};
@@ -120,9 +120,9 @@ pub use inode::change::{Change, FlagChange, MetadataChange, SetTime};
 pub use inode::file::Size;
 pub use inode::file::range::RangeChange;
 pub use inode::rights::RunRights;
-pub use name::directory::Packing;
 pub use name::directory::cookie::Entry;
-pub use name::namespace::LINKS_MAX;
+pub use name::directory::{DirectoryEntry, Packing};
+pub use name::namespace::{Follow, LINKS_MAX};
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
 pub use recovery::{

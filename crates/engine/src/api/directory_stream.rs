@@ -3,11 +3,11 @@
 //! *Invariants*: a name that exists during the whole listing is returned exactly once, whatever
 //! names are added and removed in the meantime.
 //! *Locking*: the directory's inode is locked shared during a call, and unlocked between calls.
-use crate::api::filesystem::{DirectoryEntry, Filesystem};
+use crate::api::filesystem::Filesystem;
 use crate::error::{ErrorKind, Result};
 use crate::flush::Core;
 use crate::inode::Node;
-use crate::name::directory::Listing;
+use crate::name::directory::{DirectoryEntry, Legality, Listing};
 use crate::name::namespace::Follow;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -71,6 +71,10 @@ impl DirectoryStream {
         state.check_directory()?;
         let (mut left, mut taken, mut is_full) = (buffer_bytes, 0u32, false);
         let outcome = self.listing.go_on(&self.core.inodes.volume, &state, &mut |entry| {
+            // As getdents of a mount has it: no program could do anything with one.
+            if entry.legality == Legality::Illegal {
+                return ControlFlow::Continue(());
+            }
             let bytes = record_bytes(entry.name.len());
             if bytes > left {
                 is_full = true;
@@ -82,6 +86,7 @@ impl DirectoryStream {
                 name: entry.name.to_vec(),
                 ino: entry.ino,
                 file_type: entry.file_type,
+                stored: None,
             });
             ControlFlow::Continue(())
         });

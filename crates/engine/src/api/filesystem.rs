@@ -16,7 +16,7 @@ use crate::inode::rights::RunRights;
 use crate::inode::volume::Volume;
 use crate::inode::{Node, NodeState};
 use crate::name::beginning::Defaults;
-use crate::name::directory;
+use crate::name::directory::{self, DirectoryEntry};
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
 use crate::recovery;
@@ -116,17 +116,6 @@ impl Metadata {
             generation: inode.generation,
         })
     }
-}
-
-/// A name in a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DirectoryEntry {
-    /// The name's bytes.
-    pub name: Vec<u8>,
-    /// Inode number that it points to.
-    pub ino: Ino,
-    /// Type of that inode, if the volume keeps types in directories.
-    pub file_type: Option<FileType>,
 }
 
 fn bytes(path: &Path) -> &[u8] {
@@ -271,19 +260,15 @@ impl Filesystem {
         })
     }
 
-    /// The names in a directory, without "." and "..", in the order of readdir.
+    /// The names in a directory, without "." and "..", in the order of readdir. One that no file
+    /// may have is among them as what it is written as: see [`DirectoryEntry::stored`].
     pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<Vec<DirectoryEntry>> {
         let path = path.as_ref();
         self.at(path, |core| {
             let node = core.inodes.resolve(bytes(path), Follow::Last)?;
             let state = node.state.read();
             state.check_directory()?;
-            let mut entries = Vec::new();
-            directory::list(&core.inodes.volume, &state, &mut |name, ino, file_type| {
-                if name != b"." && name != b".." {
-                    entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
-                }
-            })?;
+            let entries = directory::entries(&core.inodes.volume, &state)?;
             let volume = &core.inodes.volume;
             volume.store.clock.charge(volume.store.policies.costs.name_ns * entries.len() as u64);
             drop(state);

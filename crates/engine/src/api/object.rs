@@ -2,13 +2,13 @@
 //! its path: a tree ten thousand directories deep costs no more than a flat one.
 //!
 //! *Invariants*: an object never changes anything. *Locking*: none of its own.
-use crate::api::filesystem::{DirectoryEntry, Filesystem, Metadata};
+use crate::api::filesystem::{Filesystem, Metadata};
 use crate::error::{Error, Place, Result};
 use crate::flush::Core;
 use crate::inode::Node;
 use crate::inode::attribute;
 use crate::inode::mapping::{self, Piece};
-use crate::name::directory;
+use crate::name::directory::{self, DirectoryEntry};
 use crate::name::namespace::Follow;
 use extant_format::attribute::Attribute;
 use extant_format::extent::State;
@@ -84,20 +84,15 @@ impl Object {
         self.core.inodes.read_link(&self.node)
     }
 
-    /// The names in a directory, without "." and "..", in the order of readdir.
+    /// The names in a directory, without "." and "..", in the order of readdir. One that no file
+    /// may have is among them as what it is written as: see [`DirectoryEntry::stored`].
     ///
     /// # Errors
     /// `NotDirectory`; `Corrupt`; what the device returns.
     pub fn read_dir(&self) -> Result<Vec<DirectoryEntry>> {
         let state = self.node.state.read();
         state.check_directory()?;
-        let mut entries = Vec::new();
-        directory::list(&self.core.inodes.volume, &state, &mut |name, ino, file_type| {
-            if name != b"." && name != b".." {
-                entries.push(DirectoryEntry { name: name.to_vec(), ino, file_type });
-            }
-        })?;
-        Ok(entries)
+        directory::entries(&self.core.inodes.volume, &state)
     }
 
     /// Reads bytes of a regular file at an offset. Returns the number of bytes read: fewer than

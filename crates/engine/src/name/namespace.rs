@@ -47,8 +47,10 @@ const SYMLINKS_MAX: u32 = 40;
 
 /// Whether a symlink at the end of a path is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Follow {
+pub enum Follow {
+    /// It is, as all on the way are.
     Last,
+    /// The symlink itself is meant, unless a slash comes after it.
     NotLast,
 }
 
@@ -158,9 +160,20 @@ pub(crate) fn touch(volume: &Volume, directory: &mut NodeState) {
 impl Inodes {
     /// The node that a path leads to. Paths start at the root, with or without a slash.
     pub(crate) fn resolve(&self, path: &[u8], follow: Follow) -> Result<Arc<Node>> {
+        self.resolve_from(self.nodes.get(&self.volume, Ino::ROOT)?, path, follow)
+    }
+
+    /// The node that a path leads to, which starts at a directory; at the root after a symlink to
+    /// an absolute path.
+    pub(crate) fn resolve_from(
+        &self,
+        from: Arc<Node>,
+        path: &[u8],
+        follow: Follow,
+    ) -> Result<Arc<Node>> {
         // What is left of the path. After a symlink, its target comes first.
         let mut left = Cow::Borrowed(path);
-        let mut node = self.nodes.get(&self.volume, Ino::ROOT)?;
+        let mut node = from;
         let mut symlinks = 0;
         let mut at = 0;
         while let Some(part) = next_part(&left, at) {

@@ -5,7 +5,7 @@
 // Offsets below come from checked records (offset + length <= block) and from constants; lengths
 // are below 65,537.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
-use super::{Entry, HEADER, NAME_MAX, RECORD_MIN, RawEntry, RawTail, Style, TAIL, field};
+use super::{Entry, HEADER, NAME_MAX, RECORD_MIN, RawEntry, RawTail, Style, TAIL, field, legal};
 use crate::inode::FileType;
 use crate::{Fault, Ino};
 use zerocopy::little_endian::U32;
@@ -64,6 +64,15 @@ pub struct Entries<'a> {
     style: Style,
     bytes: &'a [u8],
     offset: usize,
+    names: Names,
+}
+
+/// Which names an entry may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Names {
+    /// Those that a path can hold; any other is a fault.
+    Legal,
+    Any,
 }
 
 impl<'a> Iterator for Entries<'a> {
@@ -81,7 +90,9 @@ impl<'a> Iterator for Entries<'a> {
                 continue;
             }
             let name = record.name(self.bytes);
-            if let Err(fault) = check_name(name) {
+            if self.names == Names::Legal
+                && let Err(fault) = check_name(name)
+            {
                 return self.fail(fault);
             }
             let file_type = self.style.file_type(record.code);
@@ -108,10 +119,7 @@ fn entry_size(name_length: usize) -> usize {
 /// out of an export.
 #[inline]
 fn check_name(name: &[u8]) -> Result<(), Fault> {
-    // Without an early exit the compiler compares many bytes at once.
-    let has_forbidden =
-        name.iter().fold(false, |found, &byte| found | (byte == b'/') | (byte == 0));
-    if name.is_empty() || has_forbidden {
+    if !legal::is_legal(name) {
         let reason = if name.is_empty() {
             "no bytes"
         } else {
@@ -139,7 +147,14 @@ impl Style {
     /// "." and ".."; a node gives nothing.
     #[inline]
     pub fn entries<'a>(&self, bytes: &'a [u8]) -> Entries<'a> {
-        Entries { style: *self, bytes, offset: 0 }
+        Entries { style: *self, bytes, offset: 0, names: Names::Legal }
+    }
+
+    /// As [`Style::entries`], but a name that no file may have is an entry like the others: for
+    /// readers that save what is there, and say what it is.
+    #[inline]
+    pub fn all_entries<'a>(&self, bytes: &'a [u8]) -> Entries<'a> {
+        Entries { style: *self, bytes, offset: 0, names: Names::Any }
     }
 
     /// Finds a name in a leaf. A fault before the name is reported; one after it is not seen.

@@ -12,11 +12,13 @@
 //!
 //! ```text
 //! leaf      entries                index     roots and nodes of the hash index
+//! legal     names that no file may have, and what they are saved as
 //! stored    reads what is there, whatever it is
 //! ```
 //! The checksums of both are here.
 mod index;
 mod leaf;
+pub mod legal;
 pub mod stored;
 
 pub use index::{IndexPlace, IndexView, LEVELS_MAX, RootInfo};
@@ -54,8 +56,14 @@ pub struct Entry<'a> {
     pub ino: Ino,
     /// `None` where the volume keeps no types or the code is unknown.
     pub file_type: Option<FileType>,
-    /// 1..=255 bytes.
+    /// At most 255 bytes: at least one, without slash and NUL, unless it comes from
+    /// [`Style::all_entries`].
     pub name: &'a [u8],
+}
+
+/// Whether it is one of the two names that every directory has for itself and the one above.
+pub fn is_own(name: &[u8]) -> bool {
+    matches!(name, b"." | b"..")
 }
 
 /// The first bytes of an entry; its name follows.

@@ -71,6 +71,11 @@ impl View for ImageSide {
         let mut reason = self.survey.fault(object).map(ToString::to_string);
         let mut names = Vec::new();
         for name in self.survey.names(object) {
+            if let Some(stored) = self.survey.stored_name(name) {
+                let stored = stored.escape_ascii();
+                let said = format!("has a name that no file may have: \"{stored}\"");
+                reason = reason.or(Some(said));
+            }
             match self.survey.object(self.survey.leads_to(name)) {
                 Ok(found) => {
                     names.push(Name { bytes: self.survey.name(name).to_vec(), file: found.0 });

@@ -215,6 +215,11 @@ impl Planner {
             next += 1;
             self.drop_doubles(&survey, directory);
             for name in survey.names(directory) {
+                if let Some(stored) = survey.stored_name(name) {
+                    let stored = stored.escape_ascii();
+                    let said = format!("has a name that no file may have: \"{stored}\"");
+                    self.plan.damaged(Some(name), said);
+                }
                 match survey.object(survey.leads_to(name)) {
                     _ if self.objects[name.0 as usize] == DOUBLE => {}
                     Ok(object) => _ = self.reach_one(&survey, Some(name), object),

@@ -137,7 +137,7 @@ impl Worker {
             found.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
             for (ino, path, file_type) in found {
                 let name = Vec::new();
-                let entry = DirectoryEntry { name, ino, file_type };
+                let entry = DirectoryEntry { name, ino, file_type, stored: None };
                 self.go_on(end, started)?;
                 self.visit(filesystem, task, &Found { path, entry }, &mut buffer)?;
             }

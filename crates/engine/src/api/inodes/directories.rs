@@ -6,6 +6,7 @@ use crate::inode::Node;
 use crate::inode::access::{self, EXECUTE, READ};
 use crate::inode::caller::Reads;
 use crate::name::directory::cookie::{Entry, list_after};
+use crate::name::directory::{DirectoryEntry, entries};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -36,7 +37,8 @@ struct Collected {
 
 impl Inodes<'_> {
     /// Calls `visit` for the entries of a directory after a cookie, "." and ".." included, until it
-    /// breaks; the entry at which it breaks counts as visited. A listing starts with cookie 0, and
+    /// breaks; the entry at which it breaks counts as visited. Names that no file may have are left
+    /// out ([`Inodes::names`] has them). A listing starts with cookie 0, and
     /// each entry has the cookie to continue with ([`Entry::next`]).
     ///
     /// Cookies stay valid while the directory changes, between listings and after the volume was
@@ -98,6 +100,25 @@ impl Inodes<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// All names in a directory, without "." and "..", in the order of readdir. One that no file may
+    /// have is among them as what it is written as: see [`DirectoryEntry::stored`].
+    ///
+    /// # Errors
+    /// `NotDirectory`, `NotFound`; `PermissionDenied`; `Corrupt`; what the device returns.
+    pub fn names(&self, directory: &Inode) -> Result<Vec<DirectoryEntry>> {
+        let node = self.node(directory)?;
+        self.look(|core| {
+            let volume = &core.inodes.volume;
+            let state = node.state.read();
+            state.check_directory()?;
+            access::check(volume, &state, self.caller, READ)?;
+            let entries = entries(volume, &state)?;
+            drop(state);
+            core.inodes.note_access(node);
+            Ok(entries)
+        })
     }
 
     fn list(

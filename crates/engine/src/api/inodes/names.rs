@@ -5,7 +5,7 @@ use crate::error::{ErrorKind, Result};
 use crate::inode::Node;
 use crate::inode::file::Durable;
 use crate::name::beginning::Defaults;
-use crate::name::namespace::NewInode;
+use crate::name::namespace::{Follow, NewInode};
 use crate::name::opening::OpenOutcome;
 use crate::name::rename::Rename;
 use extant_format::inode::{Device, FileType};
@@ -94,6 +94,17 @@ impl Inodes<'_> {
         let parent = self.node(parent)?;
         let found = self.look(|core| core.inodes.lookup(parent, name, self.caller))?;
         found.map(|node| self.of(node)).ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    /// The inode that a path leads to from a directory on: symlinks on the way are followed, from
+    /// the directory that they are in. A path of no bytes is the directory itself.
+    ///
+    /// # Errors
+    /// As for [`Inodes::lookup`], for no caller; `SymlinkLoop`.
+    pub fn resolve(&self, from: &Inode, path: &[u8], follow: Follow) -> Result<Inode> {
+        let from = self.node(from)?;
+        self.look(|core| core.inodes.resolve_from(Arc::clone(from), path, follow))
+            .map(|node| self.of(node))
     }
 
     /// Makes an object and its name.

@@ -32,11 +32,13 @@ use crate::api::filesystem::Filesystem;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::flush::Core;
 use crate::inode::{self, NodeState};
+use crate::name::directory::Legality;
 use extant_block::{BlockDevice, Holes};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Ino};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -87,6 +89,8 @@ pub struct Survey {
     names: Vec<NameRecord>,
     /// Names and short symlink targets, end to end.
     text: Vec<u8>,
+    /// Where in `text` the bytes are that are on disk, of names that no file may have.
+    stored: FxHashMap<NameId, Range<usize>>,
     /// Runs of files that have several and keep them in the inode.
     runs: Vec<FileRun>,
     faults: Vec<Error>,
@@ -160,6 +164,7 @@ struct NameRecord {
     ino: Ino,
     start: u32,
     length: u8,
+    legality: Legality,
 }
 
 /// A time in 34 bits of seconds from 1901 on and 30 of nanoseconds, which is all an inode keeps.
@@ -208,6 +213,7 @@ impl Filesystem {
             index: Index::default(),
             names: Vec::new(),
             text: Vec::new(),
+            stored: FxHashMap::default(),
             runs: Vec::new(),
             faults: Vec::new(),
         };
@@ -304,10 +310,16 @@ impl Survey {
         range.map(NameId)
     }
 
-    /// The bytes of a name: no slash, no NUL, never "." or "..".
+    /// The bytes of a name: no slash, no NUL, never "." or "..". One that no file may have is what
+    /// it is written as.
     pub fn name(&self, name: NameId) -> &[u8] {
         let record = &self.names[name.0 as usize];
         &self.text[record.start as usize..record.start as usize + usize::from(record.length)]
+    }
+
+    /// The bytes on disk of a name that no file may have; `None` for any other.
+    pub fn stored_name(&self, name: NameId) -> Option<&[u8]> {
+        self.text.get(self.stored.get(&name)?.clone())
     }
 
     /// The inode number that a name points to, whatever it is.

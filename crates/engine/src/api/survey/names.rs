@@ -1,12 +1,16 @@
 //! The directories: their blocks in the order of the disk, then their names sorted by directory.
 use super::tables::{Directories, DirectoryRun};
 use super::{
-    Content, GAP_BYTES_MAX, NameRecord, ObjectId, READ_BYTES_MAX, Reads, Survey, too_much,
+    Content, GAP_BYTES_MAX, NameId, NameRecord, ObjectId, READ_BYTES_MAX, Reads, Survey, too_much,
 };
 use crate::error::{Error, Place, Result};
 use crate::flush::Core;
+use crate::name::directory::{Legality, OwnNames};
 use extant_format::FileBlock;
+use extant_format::directory::is_own;
+use extant_format::directory::legal::saved_as;
 use extant_format::superblock::Feature;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// Reads names, their text, and which of them each directory has.
@@ -29,7 +33,8 @@ pub(super) fn read(survey: &mut Survey, mut directories: Directories) -> Result<
         rest = behind;
     }
     let unsorted = reader.unsorted;
-    sort_by_directory(survey, &directories, &unsorted)
+    sort_by_directory(survey, &directories, &unsorted)?;
+    save_illegal(survey)
 }
 
 /// Splits runs into runs of at most `most` blocks.
@@ -146,9 +151,11 @@ impl Reader<'_> {
                 false => Ok(()),
             };
             if outcome.is_ok() {
-                outcome = volume.store.style.entries(bytes).try_for_each(|entry| {
+                let mut own = OwnNames::of(block);
+                outcome = volume.store.style.all_entries(bytes).try_for_each(|entry| {
                     let entry = entry?;
-                    if matches!(entry.name, b"." | b"..") {
+                    let legality = own.legality(entry.name);
+                    if is_own(entry.name) && legality == Legality::Legal {
                         return Ok(());
                     }
                     self.unsorted.push(NameRecord {
@@ -156,6 +163,7 @@ impl Reader<'_> {
                         ino: entry.ino,
                         start: self.survey.text.len() as u32,
                         length: entry.name.len() as u8,
+                        legality,
                     });
                     self.survey.text.extend_from_slice(entry.name);
                     Ok(())
@@ -192,14 +200,51 @@ fn sort_by_directory(
             Content::Names { first, count: *count };
         (first, *count) = (first + *count, first);
     }
-    let empty =
-        NameRecord { directory: ObjectId(0), ino: extant_format::Ino(0), start: 0, length: 0 };
+    let empty = NameRecord {
+        directory: ObjectId(0),
+        ino: extant_format::Ino(0),
+        start: 0,
+        length: 0,
+        legality: Legality::Legal,
+    };
     survey.names = vec![empty; unsorted.len()];
     for record in unsorted {
         let place = &mut next[record.directory.0 as usize];
         let directory = directories.list[record.directory.0 as usize].object;
         survey.names[*place as usize] = NameRecord { directory, ..*record };
         *place += 1;
+    }
+    Ok(())
+}
+
+/// Gives names that no file may have others, which no other name of their directory is.
+fn save_illegal(survey: &mut Survey) -> Result<()> {
+    let names = (0..).zip(&survey.names);
+    let illegal = names.filter(|(_, record)| record.legality == Legality::Illegal);
+    let mut illegal: Vec<NameId> = illegal.map(|(id, _)| NameId(id)).collect();
+    // By number, so that all readers come to the same names.
+    illegal.sort_by_key(|name| {
+        (survey.directory_of(*name), survey.leads_to(*name), survey.name(*name).to_vec())
+    });
+    let mut taken: FxHashSet<Vec<u8>> = FxHashSet::default();
+    let mut of = None;
+    for name in illegal {
+        let directory = survey.directory_of(name);
+        if of.replace(directory) != Some(directory) {
+            let is_legal = |name: &NameId| {
+                survey.names.get(name.0 as usize).is_some_and(|r| r.legality == Legality::Legal)
+            };
+            let legal = survey.names(directory).filter(is_legal);
+            taken = legal.map(|name| survey.name(name).to_vec()).collect();
+        }
+        let saved =
+            saved_as(survey.name(name), survey.leads_to(name), &mut |name| taken.contains(name));
+        let (start, length) = (survey.keep_text(&saved)?, saved.len() as u8);
+        let Some(record) = survey.names.get_mut(name.0 as usize) else { continue };
+        let before = record.start as usize;
+        survey.stored.insert(name, before..before + usize::from(record.length));
+        (record.start, record.length) = (start, length);
+        taken.insert(saved);
     }
     Ok(())
 }

@@ -17,7 +17,7 @@
 //! In a linear directory entries never move, so their offsets stay valid.
 //!
 //! *Invariants*: the cookies of one listing rise, so a listing that is resumed comes to an end.
-use super::list::{Listed, Position, list_from};
+use super::list::{Legality, Listed, Position, list_from};
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::volume::Volume;
@@ -93,6 +93,10 @@ pub(crate) fn list_after(
     let mut equals: Option<Equals> = None;
     let mut flow = ControlFlow::Continue(());
     let listed = list_from(volume, node, position, &mut |listed| {
+        // No program could do anything with one.
+        if listed.legality == Legality::Illegal {
+            return ControlFlow::Continue(());
+        }
         flow = match listed.next {
             Position::Offset(next) => visit(entry(&listed, next)),
             Position::Parent => visit(entry(&listed, PARENT)),

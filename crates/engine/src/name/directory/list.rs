@@ -15,6 +15,7 @@ use crate::inode::listings::Part;
 use crate::inode::volume::Volume;
 use crate::policy::preset::TableReadAhead;
 use crate::store::cache::Frame;
+use extant_format::directory::legal::is_legal;
 use extant_format::hash::{Hasher, NameHash};
 use extant_format::inode::FileType;
 use extant_format::{FileBlock, Ino};
@@ -40,7 +41,40 @@ pub(crate) struct Listed<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) ino: Ino,
     pub(crate) file_type: Option<FileType>,
+    pub(crate) legality: Legality,
     pub(crate) next: Position,
+}
+
+/// Whether a file may have a name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Legality {
+    Legal,
+    /// It has no bytes, a slash or a NUL, or is a second "." or "..": it is on disk, but no path
+    /// leads there.
+    Illegal,
+}
+
+/// Which of "." and ".." are still to come in a block: each directory has both once, in its first
+/// block.
+pub(crate) struct OwnNames {
+    here: bool,
+    above: bool,
+}
+
+impl OwnNames {
+    pub(crate) fn of(block: FileBlock) -> OwnNames {
+        OwnNames { here: block.0 == 0, above: block.0 == 0 }
+    }
+
+    /// Whether a file may have the name that comes next in the block.
+    pub(crate) fn legality(&mut self, name: &[u8]) -> Legality {
+        let is_legal = match name {
+            b"." => std::mem::take(&mut self.here),
+            b".." => std::mem::take(&mut self.above),
+            name => is_legal(name),
+        };
+        if is_legal { Legality::Legal } else { Legality::Illegal }
+    }
 }
 
 /// What is called for each entry.
@@ -164,7 +198,8 @@ impl Listing {
         } else {
             let whole = HashRange { low: 0, high: u32::MAX };
             let frame = directory.read(FileBlock(0))?;
-            batch.add(directory, &frame, &directory.volume.store.hasher, whole)?;
+            let block = (FileBlock(0), &*frame);
+            batch.add(directory, block, &directory.volume.store.hasher, whole)?;
             batch.sort(None);
             batch.give(each)
         };
@@ -187,13 +222,15 @@ fn as_they_stand(
     for block in first..blocks {
         ahead.in_order(directory, block, blocks);
         let frame = directory.read(FileBlock(block))?;
-        for entry in directory.volume.store.style.entries(&frame.bytes()) {
+        let mut own = OwnNames::of(FileBlock(block));
+        for entry in directory.volume.store.style.all_entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
+            let legality = own.legality(entry.name);
             let offset = u64::from(block) * block_size + entry.offset as u64;
             let NameTarget { ino, file_type } = directory.found(&frame, &entry)?;
             let next = Position::Offset(offset + 1);
-            if offset >= from && each(Listed { name: entry.name, ino, file_type, next }).is_break()
-            {
+            let listed = Listed { name: entry.name, ino, file_type, legality, next };
+            if offset >= from && each(listed).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -214,7 +251,7 @@ fn dots(
     let skip = usize::from(position == Position::Parent);
     for (name, next) in names.into_iter().skip(skip) {
         if let Some((_, NameTarget { ino, file_type })) = directory.find_in(&frame, name)?
-            && each(Listed { name, ino, file_type, next }).is_break()
+            && each(Listed { name, ino, file_type, legality: Legality::Legal, next }).is_break()
         {
             return Ok(ControlFlow::Break(()));
         }
@@ -247,9 +284,10 @@ fn leaf_by_leaf(
                 "not above the one before it",
             ));
         }
-        ahead.by_hash(directory, path.leaf_block(directory)?.0, blocks);
+        let block = path.leaf_block(directory)?;
+        ahead.by_hash(directory, block.0, blocks);
         let leaf = path.leaf(directory)?;
-        batch.add(directory, &leaf, &hasher, HashRange::between(low, next))?;
+        batch.add(directory, (block, &*leaf), &hasher, HashRange::between(low, next))?;
         if !continued {
             batch.sort(next);
             if batch.give(each).is_break() {
@@ -288,7 +326,6 @@ impl HashRange {
 struct Item {
     hash: NameHash,
     /// How many names with the same hash come before it.
-    /// How many names with the same hash come before it.
     equal: u32,
     /// Where its bytes start in `names`. Rises in the order of the names in their blocks, which
     /// decides between equal hashes.
@@ -296,6 +333,7 @@ struct Item {
     length: u8,
     ino: Ino,
     file_type: Option<FileType>,
+    legality: Legality,
 }
 
 /// Names that are sorted together.
@@ -325,13 +363,15 @@ impl Batch {
     fn add(
         &mut self,
         directory: Directory<'_>,
-        frame: &Frame,
+        (block, frame): (FileBlock, &Frame),
         hasher: &Hasher,
         range: HashRange,
     ) -> Result<()> {
-        for entry in directory.volume.store.style.entries(&frame.bytes()) {
+        let mut own = OwnNames::of(block);
+        for entry in directory.volume.store.style.all_entries(&frame.bytes()) {
             let entry = entry.map_err(|fault| directory.corrupt(frame, fault))?;
-            if is_dot(entry.name) {
+            let legality = own.legality(entry.name);
+            if is_dot(entry.name) && legality == Legality::Legal {
                 continue;
             }
             let NameTarget { ino, file_type } = directory.found(frame, &entry)?;
@@ -339,7 +379,7 @@ impl Batch {
             let hash = NameHash { major: hash.major.clamp(range.low, range.high), ..hash };
             let (start, length) = (self.names.len(), entry.name.len() as u8);
             self.names.extend_from_slice(entry.name);
-            self.items.push(Item { hash, equal: 0, start, length, ino, file_type });
+            self.items.push(Item { hash, equal: 0, start, length, ino, file_type, legality });
         }
         if self.names.len() + self.items.len() * size_of::<Item>() > BATCH_BYTES_MAX {
             let count = self.items.len() as u32;
@@ -378,6 +418,7 @@ impl Batch {
                 name: &self.names[item.start..item.start + usize::from(item.length)],
                 ino: item.ino,
                 file_type: item.file_type,
+                legality: item.legality,
                 next: Position::Hash { hash: item.hash, skip: item.equal + 1 },
             })?;
             self.at += 1;

@@ -2,8 +2,8 @@
 //! packing of a whole directory at once.
 //!
 //! `linear` scans blocks, `hashed` walks the index, `split` lets it grow, `list` follows the order
-//! of readdir, `ahead` reads blocks before they are wanted, and `pack` makes a directory that never
-//! has to grow.
+//! of readdir, `saved` has all names at once, `ahead` reads blocks before they are wanted, and
+//! `pack` makes a directory that never has to grow.
 //!
 //! *Invariants*: every name occurs once. In an indexed directory every name is in the leaf that its
 //! hash leads to.
@@ -14,13 +14,16 @@ mod hashed;
 mod linear;
 mod list;
 mod pack;
+mod saved;
 mod split;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use list::{Listing, Position, list_from};
+pub(crate) use list::{Legality, Listing, OwnNames, Position, list_from};
 pub(crate) use pack::pack;
 pub use pack::{NewEntry, Packing};
+pub use saved::DirectoryEntry;
+pub(crate) use saved::entries;
 
 use hashed::Before;
 
@@ -38,7 +41,6 @@ use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
 use extant_format::superblock::Feature;
 use extant_format::{Fault, FileBlock, Ino};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Finds a name, also "." and "..": as it is known, or with the index if there is one.
@@ -330,15 +332,17 @@ pub(crate) fn is_empty(volume: &Volume, node: &NodeState) -> Result<bool> {
 }
 
 /// What `list` calls for each entry.
+#[cfg(test)]
 pub(crate) type EachName<'a> = dyn FnMut(&[u8], Ino, Option<FileType>) + 'a;
 
 /// Calls `each(name, ino, type)` for every entry, including "." and "..", in the order of readdir:
 /// by hash on volumes with dir_index (as in the kernel, even for one block), otherwise in the order
 /// of the blocks.
+#[cfg(test)]
 pub(crate) fn list(volume: &Volume, node: &NodeState, each: &mut EachName<'_>) -> Result<()> {
     list_from(volume, node, Position::Start, &mut |entry| {
         each(entry.name, entry.ino, entry.file_type);
-        ControlFlow::Continue(())
+        std::ops::ControlFlow::Continue(())
     })
 }
 
