@@ -14,7 +14,7 @@
 //! partitions of one disk can be written at a time; and what is on it must not be in use.
 //!
 //! *Locking*: one short lock around the list of what is held, under which nothing is opened.
-use crate::clock::Clock;
+use crate::clock::{Clock, RealClock};
 use crate::lock::ShortLock;
 use crate::stack::{Devices, Neighbour, Relation, device_number};
 use rustix::fs::OFlags;
@@ -26,7 +26,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// What may be done with a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,14 +39,49 @@ pub enum Access {
     ReadWrite,
 }
 
-/// How long a claim waits for others to let go, in nanoseconds. A loop device is detached a moment
-/// after its file system was unmounted, udev looks at a device that was just written, and a child
-/// process has our files until it becomes its own program.
-const PATIENCE_NS: u64 = 500_000_000;
+/// How long a claim waits for others to let go, in nanoseconds, unless more was asked for. A loop
+/// device is detached a moment after its file system was unmounted, udev looks at a device that was
+/// just written, and a child process has our files until it becomes its own program.
+static PATIENCE_NS: AtomicU64 = AtomicU64::new(500_000_000);
+/// Whether it was asked for: then what may last is waited for too, such as a mount.
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
 /// Nanoseconds between two attempts.
 const PAUSE_NS: u64 = 5_000_000;
 /// The types of file system that a mount by a server of ours has.
 const SERVER_KINDS: [&str; 2] = ["fuse.extant", "fuseblk.extant"];
+
+/// From now on this process waits for others that use a file, each time for this long at most, and
+/// also for what may last: a file system that is mounted, or a loop device.
+pub fn wait_for_others(limit: Duration) {
+    let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+    PATIENCE_NS.store(limit, Ordering::Relaxed);
+    IS_ASKED.store(true, Ordering::Relaxed);
+}
+
+/// A wait for others that use a file.
+pub struct Patience<'a> {
+    clock: &'a dyn Clock,
+    deadline: u64,
+}
+
+impl<'a> Patience<'a> {
+    /// Begins a wait, by this clock.
+    pub fn begin(clock: &'a dyn Clock) -> Patience<'a> {
+        let deadline = clock.now().saturating_add(PATIENCE_NS.load(Ordering::Relaxed));
+        Patience { clock, deadline }
+    }
+
+    /// Lets a moment pass. Whether it is worth trying again: not when the time is over, nor for
+    /// what may last, unless it was asked for.
+    pub fn rest(&self, may_last: bool) -> bool {
+        let now = self.clock.now();
+        if now >= self.deadline || may_last && !IS_ASKED.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.clock.park(Some(now.saturating_add(PAUSE_NS)));
+        true
+    }
+}
 
 /// What the kernel does with a file or block device. Shown as the end of a sentence: `is attached
 /// to loop3, which is mounted on /mnt`.
@@ -103,7 +140,16 @@ pub fn open(path: &Path, access: Access) -> io::Result<File> {
     if !(writes && metadata.file_type().is_block_device()) {
         return options.open(path);
     }
-    let opened = options.custom_flags(OFlags::EXCL.bits().cast_signed()).open(path);
+    options.custom_flags(OFlags::EXCL.bits().cast_signed());
+    let clock = RealClock::new();
+    let patience = Patience::begin(&*clock);
+    let mut opened = options.open(path);
+    let is_busy = |opened: &io::Result<File>| {
+        opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
+    };
+    while is_busy(&opened) && patience.rest(true) {
+        opened = options.open(path);
+    }
     opened.map_err(|error| match (error.kind(), kernel_use(&metadata)) {
         (io::ErrorKind::ResourceBusy, Some(used)) => busy(used.to_string()),
         (io::ErrorKind::ResourceBusy, None) => busy("is in use".to_owned()),
@@ -126,22 +172,20 @@ static HELD: ShortLock<BTreeMap<u64, Weak<Vec<File>>>> = ShortLock::new(BTreeMap
 
 /// Claims an open file for as long as it, or a copy of its handle, is open, and the claim is kept.
 /// Waits up to half a second by `clock` for others to let go, but not for a file system that is
-/// mounted.
+/// mounted; or as [`wait_for_others`] has it.
 ///
 /// # Errors
 /// `ResourceBusy`, with what uses it as the end of a sentence; those of the host.
 pub fn claim(clock: &dyn Clock, file: &File, access: Access) -> io::Result<Claim> {
-    let deadline = clock.now().saturating_add(PATIENCE_NS);
+    let patience = Patience::begin(clock);
     loop {
         let obstacle = match attempt(file, access)? {
             Ok(claim) => return Ok(claim),
             Err(obstacle) => obstacle,
         };
-        let now = clock.now();
-        if now >= deadline || obstacle.is_lasting {
+        if !patience.rest(obstacle.is_lasting) {
             return Err(busy(obstacle.words));
         }
-        clock.park(Some(now.saturating_add(PAUSE_NS)));
     }
 }
 

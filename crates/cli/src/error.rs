@@ -27,7 +27,7 @@ pub enum Exit {
     Failure,
     /// The words of the command line are wrong: 2.
     Usage,
-    /// The reader of our output went away: quiet, 0.
+    /// The reader of our output went away: quiet, and 141 as for who was ended by SIGPIPE.
     PipeClosed,
     /// What a check found, in e2fsck's codes.
     Checked(u8),
@@ -67,7 +67,8 @@ impl Convention {
     /// The code for the shell.
     pub fn code(self, exit: Exit) -> u8 {
         match (self, exit) {
-            (_, Exit::Complete | Exit::PipeClosed) => 0,
+            (_, Exit::Complete) => 0,
+            (_, Exit::PipeClosed) => 141,
             (_, Exit::Checked(code) | Exit::OfProgram(code)) => code,
             (Convention::Plain, Exit::Usage) | (Convention::Diff, _) => 2,
             (Convention::Plain, _) => 1,

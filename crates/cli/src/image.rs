@@ -218,9 +218,7 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
             Error::new(format!("{subject}: is cut short: {}", error.kind))
                 .hint("copy or download it once more")
         }
-        ErrorKind::Corrupt(_) => {
-            failure.hint(format!("e2fsck -fn {shown} lists all that is wrong"))
-        }
+        ErrorKind::Corrupt(_) => failure.hint(crate::troubles::hint(image)),
         ErrorKind::Device(error) => about(&subject, error),
         _ => failure,
     }

@@ -13,6 +13,7 @@
 //!                  destroy
 //! listing          an object of an image as a record and as a line
 //! target           the file or device that is written: refused when in use, whole or not there
+//! leftover         temporary files of programs that were killed
 //! output           the file, pipe or device that takes an archive
 //! shipping         what an image is shipped in: hash tree, partition table, formats
 //! editing          what the commands that change an image have in common: cp, rm, edit
@@ -22,11 +23,13 @@
 //! cleanup          what is removed when a signal comes
 //! console          stdout, stderr, JSON; progress: the line that moves
 //! error            a failure as the user sees it; size: "512M", "20%"
+//! troubles         what could not be read of a tree, while the rest goes on
 //! ```
 //!
 //! # Exit codes
 //! 0 done; 1 failed, or done with files left out (`--keep-going`); 2 wrong usage; 128 + n on signal
-//! n (130 SIGINT, 143 SIGTERM). A closed pipe on standard output ends a command quietly with 0.
+//! n (130 SIGINT, 143 SIGTERM). A closed pipe on standard output ends a command quietly with 141, as
+//! SIGPIPE ends others.
 //! `diff` ends as diff(1): 0 equal, 1 different, 2 failed or wrong usage.
 //! `check` speaks fsck's: 0 clean, 4 problems, 8 not able to check, 16 wrong usage. `mount` and
 //! `umount` speak mount(8)'s: 1 wrong usage, 2 the host lacks something, 8 interrupted, 32 failed;
@@ -43,6 +46,7 @@ pub mod error;
 pub mod format_options;
 pub mod held;
 pub mod image;
+pub mod leftover;
 pub mod listing;
 pub mod mounting;
 pub mod names;
@@ -55,6 +59,7 @@ pub mod shipping;
 pub mod size;
 pub mod source_options;
 pub mod target;
+pub mod troubles;
 
 pub use error::Error;
 

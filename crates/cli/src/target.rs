@@ -4,7 +4,9 @@
 //! **A regular file** is written under a temporary name, `.NAME.extant-XXXXXX`, in the folder of
 //! its final name, and renamed when it is whole. So with `--force` the old image is lost only when
 //! the new one is complete, and a reader never finds half an image. The price: on a nearly full
-//! disk both must fit for a moment; the message of a full disk says so. A symbolic link is followed
+//! disk both must fit for a moment; the message of a full disk says so. It is locked while it is
+//! written: one that nobody holds was left by a program that was killed, and the next one that
+//! writes an image into that folder removes it. A symbolic link is followed
 //! first: what it points to is replaced, the link stays. **A block device** has no second name: it
 //! is written in place, which needs `--force`, and what stops half-way leaves it half-written. It
 //! is opened exclusively, so that the host refuses when anything else holds it. **Anything else**
@@ -13,6 +15,7 @@
 use crate::cleanup::{PartialFile, Replace};
 use crate::console::note;
 use crate::error::Error;
+use crate::leftover;
 use crate::place;
 use extant_block::in_use::{self, Claim, Mount};
 use extant_block::{Access, RealClock};
@@ -226,8 +229,13 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
         return Err(Error::new(format!("{shown}: is neither a regular file nor a block device"))
             .hint("an image is not written from front to back: write it to a file first"));
     }
-    if let Some(used) = in_use::kernel_use(metadata) {
-        return Err(Error::new(format!("{shown}: {used}")).hint("unmount or detach it first"));
+    let clock = RealClock::new();
+    let patience = in_use::Patience::begin(&*clock);
+    while let Some(used) = in_use::kernel_use(metadata) {
+        if !patience.rest(true) {
+            let hint = "unmount or detach it first; --wait waits for it";
+            return Err(Error::new(format!("{shown}: {used}")).hint(hint));
+        }
     }
     Ok(())
 }
@@ -253,7 +261,7 @@ fn claim(file: &File, path: &Path, access: Access) -> Result<Claim, Error> {
 
 /// What can be done about an image that is in use.
 pub const HINT_BUSY: &str =
-    "unmount or detach it, or wait until the program that has it open has ended";
+    "unmount or detach it, or wait until the program that has it open has ended (--wait)";
 
 /// What is said of a file or device that could not be opened, or not alone.
 fn unclaimed(path: &Path, error: &io::Error) -> Error {
@@ -265,11 +273,12 @@ fn unclaimed(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// A new file `.NAME.extant-XXXXXX`, registered for removal.
+/// A new file `.NAME.extant-XXXXXX`, locked and registered for removal.
 fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
+    leftover::remove(folder);
     // The whole name must stay below 255 bytes.
     let head = &name[..name.len().min(200)];
-    let prefix = [b".", head, b".extant-"].concat();
+    let prefix = [b".", head, leftover::MARK].concat();
     let made = tempfile::Builder::new()
         .prefix(std::ffi::OsStr::from_bytes(&prefix))
         .disable_cleanup(true)
@@ -278,7 +287,7 @@ fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
             // something to forget.
             let partial = PartialFile::register(path);
             let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-            match file {
+            match file.and_then(leftover::lock) {
                 Ok(file) => Ok((file, partial)),
                 Err(error) => {
                     partial.keep();

@@ -70,8 +70,10 @@ pub mod write;
 use crate::console::{Chatter, Console, Form};
 use crate::error::{Convention, Error, Exit};
 use clap::{CommandFactory, Parser, Subcommand};
+use extant_block::in_use;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// One row a command: module, variant, name.
 macro_rules! commands {
@@ -154,10 +156,14 @@ pub struct Extant {
     /// Say nothing but errors.
     #[arg(long, short, global = true, display_order = 901)]
     pub quiet: bool,
+    /// Wait for an image that is in use, for SECONDS at most; without a number, as long as it takes.
+    #[arg(long, global = true, display_order = 902, value_name = "SECONDS", num_args = 0..=1)]
+    #[arg(require_equals = true, default_missing_value = "18446744073")]
+    pub wait: Option<u64>,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; \
-    130, 143 stopped by a signal; check: fsck's; diff: diff's; mount and umount: mount(8)'s.";
+    130, 143 stopped by a signal; 141 the reader of the output went away; check: fsck's; diff: diff's; mount and umount: mount(8)'s.";
 
 /// The table, as clap's own value: for completions, man pages, and tests.
 pub fn table() -> clap::Command {
@@ -171,6 +177,9 @@ pub fn run(line: Extant) -> ExitCode {
         form: if line.json { Form::Json } else { Form::Text },
         chatter: if line.quiet { Chatter::Quiet } else { Chatter::Normal },
     };
+    if let Some(seconds) = line.wait {
+        in_use::wait_for_others(Duration::from_secs(seconds));
+    }
     let watched = match &line.command {
         // A mount is not removed by a signal, but unmounted.
         Command::Mount(_) => Ok(()),

@@ -75,7 +75,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     }
     let waited = match waiting {
         Some(waiting) => {
-            waiting.wait(&image)?;
+            if let Some(said) = waiting.wait(&image)? {
+                console.warn(&said);
+            }
             true
         }
         None => waits && is_waited_for && wait_for_lock(&mount, console),

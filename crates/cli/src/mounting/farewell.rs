@@ -35,6 +35,8 @@ use std::thread::JoinHandle;
 
 /// The line of a server whose volume is closed.
 const WHOLE: &str = "whole\n";
+/// The beginning of such a line with something to be said nevertheless.
+const WHOLE_BUT: &str = "whole: ";
 /// Bytes of a line that are read, at most.
 const LINE_BYTES_MAX: u64 = 4096;
 
@@ -91,10 +93,12 @@ impl Farewell {
         Farewell { listeners, door }
     }
 
-    /// Says how it ended. To be called when the image is unlocked.
-    pub fn say(self, ended: &Result<(), String>) {
+    /// Says how it ended, and what the user should know although all is on the device. To be called
+    /// when the image is unlocked.
+    pub fn say(self, ended: &Result<Option<String>, String>) {
         let line = match ended {
-            Ok(()) => WHOLE.to_owned(),
+            Ok(None) => WHOLE.to_owned(),
+            Ok(Some(said)) => format!("{WHOLE_BUT}{}\n", said.replace('\n', " ")),
             Err(reason) => format!("{}\n", reason.replace('\n', " ")),
         };
         let mut door = self.door.lock();
@@ -215,15 +219,18 @@ impl Waiting {
         self.server
     }
 
-    /// Waits until the server has ended.
+    /// Waits until the server has ended. Returns what it has to say although all went well.
     ///
     /// # Errors
     /// What it says of its end; that it said nothing.
-    pub fn wait(self, image: &str) -> Result<(), Error> {
+    pub fn wait(self, image: &str) -> Result<Option<String>, Error> {
         let mut line = String::new();
         let read = self.stream.take(LINE_BYTES_MAX).read_to_string(&mut line);
         match (read, line.as_str()) {
-            (_, WHOLE) => Ok(()),
+            (_, WHOLE) => Ok(None),
+            (Ok(_), line) if line.starts_with(WHOLE_BUT) => {
+                Ok(line.strip_prefix(WHOLE_BUT).map(|said| said.trim_end().to_owned()))
+            }
             (Ok(_), "") | (Err(_), _) => Err(Error::new(format!(
                 "{image}: its server ended before it said that all is on the device"
             ))

@@ -12,6 +12,7 @@
 //! farewell    how the end of a server is waited for
 //! server      from the image to the end of the mount
 //! log         where a server says what it met
+//! name_of_image  whether the name of a mounted image still leads to it
 //! observer    what is seen of a mount: errors, requests, times; recording: its device's requests
 //! remount     other flags for a mount that is there
 //! points      our mounts in the host's table, and who uses one
@@ -25,6 +26,7 @@ pub mod errand;
 pub mod farewell;
 pub mod log;
 pub mod mount_8;
+pub mod name_of_image;
 pub mod observer;
 pub mod options;
 pub mod points;

@@ -5,6 +5,7 @@ use super::ending::{self, Ending, Served, Start};
 use super::errand;
 use super::farewell::Farewell;
 use super::log::Log;
+use super::name_of_image::NameOfImage;
 use super::observer::{Observer, Timing};
 use super::options::{Checks, Discards, MountOptions, Over, Replay, Sharing, Writes};
 use super::points;
@@ -109,6 +110,7 @@ fn serve(
             return Err(unbegun.into_error());
         }
     };
+    let name = NameOfImage::of(&path);
     let mount = points::at(folder);
     let served = Served {
         image: job.image.display().to_string(),
@@ -151,7 +153,11 @@ fn serve(
     if let (Err(error), true) = (&ended, surroundings.log.is_alone()) {
         surroundings.log.say(&error.message);
     }
-    let said = ended.as_ref().copied().map_err(ToString::to_string);
+    let lost = name.lost(folder);
+    if let (Some(lost), true) = (&lost, ended.is_ok()) {
+        surroundings.log.say(lost);
+    }
+    let said = ended.as_ref().map(|()| lost).map_err(ToString::to_string);
     farewell.into_iter().for_each(|farewell| farewell.say(&said));
     let reported = report(job, &observer, records.as_deref(), surroundings);
     match ended {

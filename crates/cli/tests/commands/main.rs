@@ -17,6 +17,7 @@
 //! schemas      what --json prints names its schema
 //! words        words and files that mean something to other tools; how wide text is
 //! targets      images in use, and signals
+//! waiting      images that others use, readers that go away, files of programs that were killed
 //! released     what ships: its sections, its size
 //! claims       images that claim much and hold little
 //! ```
@@ -38,4 +39,5 @@ mod tar_export;
 mod tar_pipe;
 mod targets;
 mod traces;
+mod waiting;
 mod words;

@@ -200,3 +200,35 @@ fn a_server_that_is_killed_is_not_taken_for_whole() {
     assert!(told.stderr.contains("ended before it said"), "{told:?}");
     drop((file, mounted));
 }
+
+#[test]
+fn an_image_that_lost_its_name_is_told_at_the_end() {
+    if !has_fuse() {
+        return;
+    }
+    for is_replaced in [false, true] {
+        let bench = Bench::new("mount-lost-name");
+        let mounted = bench.mount("");
+        fs::write(bench.inside("a"), "content").unwrap();
+        if is_replaced {
+            fs::write(bench.join("other"), "other").unwrap();
+            fs::rename(bench.join("other"), bench.image()).unwrap();
+        } else {
+            fs::remove_file(bench.image()).unwrap();
+        }
+        let told = extant(["umount", &bench.point()]);
+        let said = if is_replaced { "is another file than" } else { "was deleted or moved" };
+        assert!(told.code == 0 && told.stderr.contains(said), "{told:?}");
+        assert!(told.stderr.lines().count() == 1, "{told:?}");
+        drop(mounted);
+    }
+    // A server in the foreground says it itself.
+    let bench = Bench::new("mount-lost-name-foreground");
+    let mounted = Mounted::of(&bench);
+    let server = Foreground::start(&bench);
+    fs::remove_file(bench.image()).unwrap();
+    server.signal(Signal::TERM);
+    let (code, said) = server.end();
+    assert!(code == Some(0) && said.contains("was deleted or moved"), "{code:?}: {said}");
+    drop(mounted);
+}
