@@ -3,10 +3,13 @@ use crate::change::Change;
 use crate::error::{Error, Result};
 use crate::mode::{Mode, UMASK};
 use crate::tree::{self, Links};
-use extant_engine::{Filesystem, Inode, MetadataChange, New, NewKind, Rights};
+use extant_engine::{ErrorKind, Filesystem, Follow, Inode, MetadataChange, New, NewKind, Rights};
 use extant_format::inode::FileType;
+use std::ffi::OsStr;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Bytes that are read and written at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -49,31 +52,14 @@ pub fn directory(
     parents: Parents,
     mode: Option<&Mode>,
 ) -> Result<u64> {
-    let mut made = 0;
     if parents == Parents::Make {
-        let mut missing: Vec<PathBuf> = Vec::new();
-        let mut folder = path;
-        loop {
-            match tree::found(change, folder, Links::Follow)? {
-                Some(found) if found.file_type == FileType::Directory => break,
-                Some(_) => return Err(Error::inside(folder, "exists, and is no directory")),
-                None => missing.push(folder.to_owned()),
-            }
-            folder = tree::split(folder).0;
-        }
-        if missing.is_empty() {
-            return Ok(0);
-        }
-        for folder in missing.iter().skip(1).rev() {
-            make(change, folder, 0o777 & !UMASK)?;
-            made += 1;
-        }
+        return directories(change, path, mode);
     }
     let permissions = match mode {
         Some(mode) => mode.applied(0o777, FileType::Directory),
         None => 0o777 & !UMASK,
     };
-    make(change, path, permissions)?;
+    object(change, path, NewKind::Directory, permissions)?;
     // Where a default access list changes what a new directory gets, the mode that was asked for
     // counts.
     if mode.is_some() {
@@ -81,11 +67,57 @@ pub fn directory(
         let wanted = MetadataChange { permissions: Some(permissions), ..MetadataChange::default() };
         change.inodes().set_metadata(&inode, &wanted).map_err(|error| error.at(path))?;
     }
-    Ok(made + 1)
+    Ok(1)
 }
 
-fn make(filesystem: &Filesystem, path: &Path, permissions: u16) -> Result<()> {
-    object(filesystem, path, NewKind::Directory, permissions).map(drop)
+/// Makes a directory and those on the way that are not there, name by name from the root.
+fn directories(change: &Change, path: &Path, mode: Option<&Mode>) -> Result<u64> {
+    let inodes = change.inodes();
+    let failed = |error: extant_engine::Error| Error::from(error.at(path));
+    let bytes = path.as_os_str().as_bytes();
+    let mut here = inodes.root().map_err(failed)?;
+    let (mut made, mut at) = (0, 0);
+    while let Some(part) = next_name(bytes, at) {
+        at = part.end;
+        let name = bytes.get(part).unwrap_or_default();
+        let is_last = next_name(bytes, at).is_none();
+        let so_far = || Path::new(OsStr::from_bytes(bytes.get(..at).unwrap_or_default()));
+        here = match inodes.resolve(&here, name, Follow::Last) {
+            Ok(found) => {
+                if inodes.metadata(&found).map_err(failed)?.file_type != FileType::Directory {
+                    return Err(Error::inside(so_far(), "exists, and is no directory"));
+                }
+                found
+            }
+            Err(error) if matches!(error.kind, ErrorKind::NotFound) => {
+                let permissions = match mode.filter(|_| is_last) {
+                    Some(mode) => mode.applied(0o777, FileType::Directory),
+                    None => 0o777 & !UMASK,
+                };
+                let new = New { kind: NewKind::Directory, permissions, ..New::default() };
+                let directory = inodes.create(&here, name, &new);
+                let directory = directory.map_err(|error| error.at(so_far()))?;
+                made += 1;
+                // As above.
+                if is_last && mode.is_some() {
+                    let permissions = Some(permissions);
+                    let wanted = MetadataChange { permissions, ..MetadataChange::default() };
+                    inodes.set_metadata(&directory, &wanted).map_err(failed)?;
+                }
+                directory
+            }
+            Err(error) => return Err(error.at(so_far()).into()),
+        };
+    }
+    Ok(made)
+}
+
+/// Where the next name of a path is, from a byte on.
+fn next_name(path: &[u8], at: usize) -> Option<Range<usize>> {
+    let rest = path.get(at..)?;
+    let start = at + rest.iter().position(|byte| *byte != b'/')?;
+    let length = path.get(start..)?.iter().position(|byte| *byte == b'/');
+    Some(start..length.map_or(path.len(), |length| start + length))
 }
 
 /// What becomes of a name that is there already.

@@ -2,7 +2,6 @@
 use extant_engine::ErrorKind;
 use std::fmt;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Result of the functions of this crate.
@@ -52,6 +51,14 @@ impl Error {
             place: Place::Inside(path.as_ref().to_owned()),
             what: What::Said(said.into()),
             hint: None,
+        }
+    }
+
+    /// Whether the volume has no room for it.
+    pub fn is_no_space(&self) -> bool {
+        match &self.what {
+            What::Engine(kind) => matches!(**kind, ErrorKind::NoSpace { .. }),
+            _ => false,
         }
     }
 
@@ -135,17 +142,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// A name of a directory of an image, or of the host, as part of a path. A volume that is damaged
-/// may have names that lead elsewhere.
-///
-/// # Errors
-/// It is empty, `.`, `..`, or has a slash or a NUL in it.
-pub(crate) fn checked_name(folder: &Path, name: &[u8]) -> Result<()> {
-    let is_wrong = matches!(name, b"" | b"." | b"..") || name.iter().any(|b| matches!(b, 0 | b'/'));
-    if is_wrong {
-        let shown = std::ffi::OsStr::from_bytes(name).display().to_string();
-        return Err(Error::inside(folder, format!("has a name that no file may have: {shown:?}")));
-    }
-    Ok(())
-}

@@ -2,7 +2,8 @@
 use crate::error::{Error, Result};
 use crate::mode::Mode;
 use crate::owner::{self, List};
-use crate::tree::{self, Links, Visited};
+use crate::tree::{self, Links};
+use crate::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_engine::Filesystem;
 use extant_format::inode::{FileType, Time};
 use globset::{GlobBuilder, GlobMatcher};
@@ -356,36 +357,42 @@ impl Expression {
 
 impl Test {
     fn holds(&self, filesystem: &Filesystem, visited: &Visited<'_>) -> Result<bool> {
-        let metadata = visited.metadata;
+        let facts = visited.facts;
+        let inodes = filesystem.inodes();
+        let inode = || inodes.by_number(visited.number());
+        let at = |error: extant_engine::Error| error.at(visited.spot.path);
         Ok(match self {
             Test::Name(pattern) => {
-                let name = tree::split(visited.path).1;
+                let name = tree::split(visited.spot.path).1;
                 let name = if name.is_empty() { b"/" } else { name };
                 pattern.is_match(OsStr::from_bytes(name))
             }
-            Test::Path(pattern) => pattern.is_match(visited.path),
-            Test::Type(types) => types.contains(&metadata.file_type),
-            Test::Size(number, unit) => number.holds(metadata.size.div_ceil(*unit)),
+            Test::Path(pattern) => pattern.is_match(visited.spot.path),
+            Test::Type(types) => types.contains(&facts.file_type),
+            Test::Size(number, unit) => number.holds(facts.size.div_ceil(*unit)),
             Test::Permissions(how, bits) => {
-                let mode = metadata.mode & 0o7777;
+                let mode = facts.permissions;
                 match how {
                     Match::Exactly => mode == *bits,
                     Match::All => mode & bits == *bits,
                     Match::Any => mode & bits != 0 || *bits == 0,
                 }
             }
-            Test::Uid(number) => number.holds(metadata.uid.into()),
-            Test::Gid(number) => number.holds(metadata.gid.into()),
-            Test::Links(number) => number.holds(metadata.links.into()),
-            Test::Ino(number) => number.holds(metadata.ino.0.into()),
-            Test::Newer(time) => metadata.modify_time > *time,
-            Test::Empty => match metadata.file_type {
-                FileType::Regular => metadata.size == 0,
-                FileType::Directory => filesystem.read_dir(visited.path)?.is_empty(),
+            Test::Uid(number) => number.holds(facts.uid.into()),
+            Test::Gid(number) => number.holds(facts.gid.into()),
+            Test::Links(number) => number.holds(facts.links),
+            Test::Ino(number) => number.holds(facts.identity.1),
+            Test::Newer(time) => facts.modify_time > *time,
+            Test::Empty => match facts.file_type {
+                FileType::Regular => facts.size == 0,
+                FileType::Directory => {
+                    let names = inode().and_then(|inode| inodes.names(&inode));
+                    names.map_err(at)?.is_empty()
+                }
                 _ => false,
             },
             Test::Attribute(wanted) => {
-                let attributes = filesystem.attributes(visited.path)?;
+                let attributes = inode().and_then(|inode| inodes.attributes(&inode)).map_err(at)?;
                 match wanted {
                     Some(name) => attributes.iter().any(|attribute| attribute.name == *name),
                     None => !attributes.is_empty(),
@@ -395,23 +402,34 @@ impl Test {
     }
 }
 
-/// Calls `found` for each object at a path and below it that is looked for, names sorted.
+/// Calls `found` for each object at a path and below it that is looked for, names sorted, and
+/// `troubles` for all that cannot be read or is not walked: damage, names that no file may have.
 ///
 /// # Errors
-/// Those of the engine and of `found`.
+/// Those of the engine about the path itself; those of `found` and `troubles`.
 pub fn find(
     filesystem: &Filesystem,
     path: &Path,
     query: &Query,
     found: &mut dyn FnMut(&Visited<'_>) -> Result<()>,
+    troubles: &mut dyn FnMut(Error) -> Result<()>,
 ) -> Result<()> {
-    tree::walk(filesystem, path, (tree::Order::Before, Links::Stay), &mut |visited| {
-        if query.matches(filesystem, visited)? {
-            found(visited)?;
+    let manner = Manner::plain(Links::Stay);
+    walk::walk(&ImageTree::new(filesystem), path, manner, &mut |event| {
+        let visited = match event {
+            Event::Found(visited) => visited,
+            Event::Left(_) => return Ok(Below::Skip),
+            Event::Trouble(error) => {
+                troubles(error)?;
+                return Ok(Below::Skip);
+            }
+        };
+        if query.matches(filesystem, &visited)? {
+            found(&visited)?;
         }
         Ok(match visited.depth < query.depth_max {
-            true => tree::Below::Enter,
-            false => tree::Below::Skip,
+            true => Below::Enter,
+            false => Below::Skip,
         })
     })
 }

@@ -7,7 +7,8 @@
 //!             what is read and written; inside, host: an image and the host as both
 //! create      mkdir, ln, write, truncate       removal     rm, rmdir       renaming   mv
 //! metadata    chmod, chown, touch, chattr, setfattr, for one object or a tree
-//! tree        paths inside an image, and walks over them
+//! tree        paths inside an image
+//! walk        the walk over a tree, of an image or of the host
 //! mode        "u+rwX,go=r"     owner   "www-data:adm", by the image's own lists
 //! time        "2026-01-31 12:00"     attribute   values of attributes as text
 //! find        which objects of a tree are meant       glob   paths with * and ?
@@ -65,6 +66,7 @@ pub mod renaming;
 pub mod script;
 pub mod time;
 pub mod tree;
+pub mod walk;
 
 pub use change::{Change, ChangeOptions, Committed, OnErrors, Outcome};
 pub use error::{Error, Place, Result, What};

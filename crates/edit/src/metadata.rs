@@ -5,7 +5,8 @@ use crate::create::{self, Missing};
 use crate::error::{Error, Result};
 use crate::mode::{Mode, UMASK};
 use crate::owner::Owner;
-use crate::tree::{self, Below, Links, Order, Reach, Visited};
+use crate::tree::{self, Links, Reach};
+use crate::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_engine::{FlagChange, MetadataChange, NewKind, SetAttribute, SetTime};
 use extant_format::inode::{FileType, flags};
 use std::path::Path;
@@ -18,9 +19,16 @@ fn each(
     visit: &mut dyn FnMut(&Visited<'_>) -> Result<()>,
 ) -> Result<u64> {
     let mut visited_count = 0;
-    tree::walk(change, path, (Order::Before, links), &mut |visited| {
-        visited_count += 1;
-        visit(visited)?;
+    walk::walk(&ImageTree::new(change), path, Manner::plain(links), &mut |event| {
+        match event {
+            Event::Found(visited) => {
+                visited_count += 1;
+                visit(&visited)?;
+            }
+            Event::Left(_) => {}
+            // All or nothing: what cannot be reached is not changed.
+            Event::Trouble(error) => return Err(error),
+        }
         Ok(if reach == Reach::Tree { Below::Enter } else { Below::Skip })
     })?;
     Ok(visited_count)
@@ -28,8 +36,8 @@ fn each(
 
 fn set(change: &Change, visited: &Visited<'_>, wanted: &MetadataChange) -> Result<()> {
     let inodes = change.inodes();
-    let inode = inodes.by_number(visited.metadata.ino)?;
-    Ok(inodes.set_metadata(&inode, wanted).map_err(|error| error.at(visited.path))?)
+    let inode = inodes.by_number(visited.number())?;
+    Ok(inodes.set_metadata(&inode, wanted).map_err(|error| error.at(visited.spot.path))?)
 }
 
 /// Changes permissions. Symbolic links have none: below a tree they are left out, and the path
@@ -39,11 +47,11 @@ fn set(change: &Change, visited: &Visited<'_>, wanted: &MetadataChange) -> Resul
 /// Those of the engine.
 pub fn permissions(change: &Change, path: &Path, mode: &Mode, reach: Reach) -> Result<u64> {
     each(change, path, (reach, Links::Follow), &mut |visited| {
-        let file_type = visited.metadata.file_type;
+        let file_type = visited.facts.file_type;
         if file_type == FileType::Symlink {
             return Ok(());
         }
-        let permissions = Some(mode.applied(visited.metadata.mode & 0o7777, file_type));
+        let permissions = Some(mode.applied(visited.facts.permissions, file_type));
         set(change, visited, &MetadataChange { permissions, ..MetadataChange::default() })
     })
 }
@@ -148,7 +156,7 @@ pub fn parse_flags(text: &str) -> Result<FlagChange> {
 /// Those of the engine.
 pub fn inode_flags(change: &Change, path: &Path, wanted: FlagChange, reach: Reach) -> Result<u64> {
     each(change, path, (reach, Links::Stay), &mut |visited| {
-        let file_type = visited.metadata.file_type;
+        let file_type = visited.facts.file_type;
         let has_flags = matches!(file_type, FileType::Regular | FileType::Directory);
         if !has_flags && reach == Reach::Tree {
             return Ok(());
@@ -158,7 +166,10 @@ pub fn inode_flags(change: &Change, path: &Path, wanted: FlagChange, reach: Reac
         let only = flags::DIRECTORY_SYNC | flags::TOP_DIRECTORY;
         let mask = if is_directory || reach == Reach::One { 0 } else { only };
         let wanted = FlagChange { set: wanted.set & !mask, clear: wanted.clear & !mask };
-        Ok(change.change_flags(visited.path, wanted)?)
+        let inodes = change.inodes();
+        let inode = inodes.by_number(visited.number())?;
+        let changed = inodes.change_flags(&inode, wanted);
+        Ok(changed.map_err(|error| error.at(visited.spot.path))?)
     })
 }
 

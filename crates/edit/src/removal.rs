@@ -1,7 +1,8 @@
 //! What removes names: rm, rmdir.
 use crate::change::Change;
 use crate::error::{Error, Result};
-use crate::tree::{self, Below, Links, Order};
+use crate::tree::{self, Links};
+use crate::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_format::inode::FileType;
 use std::path::Path;
 
@@ -31,12 +32,23 @@ pub fn remove(change: &Change, path: &Path, depth: Depth) -> Result<u64> {
         return Err(Error::inside(path, "is a directory").hint("rm -r removes it with its content"));
     }
     let mut removed = 0;
-    tree::walk(change, path, (Order::After, Links::Stay), &mut |visited| {
-        match visited.metadata.file_type {
-            FileType::Directory => change.remove_dir(visited.path)?,
-            _ => change.remove_file(visited.path)?,
-        }
+    let image = ImageTree::new(change);
+    let inodes = change.inodes();
+    let mut gone = |visited: Visited<'_>| {
+        let (folder, name) = (image.here()?, tree::without_slashes(visited.spot.name));
+        let done = match visited.facts.file_type {
+            FileType::Directory => inodes.remove_directory(&folder, name),
+            _ => inodes.unlink(&folder, name),
+        };
         removed += 1;
+        done.map_err(|error| Error::from(error.at(visited.spot.path)))
+    };
+    walk::walk(&image, path, Manner::plain(Links::Stay), &mut |event| {
+        match event {
+            Event::Found(visited) if visited.facts.file_type == FileType::Directory => {}
+            Event::Found(visited) | Event::Left(visited) => gone(visited)?,
+            Event::Trouble(error) => return Err(error),
+        }
         Ok(Below::Enter)
     })?;
     Ok(removed)

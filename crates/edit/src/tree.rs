@@ -1,5 +1,5 @@
-//! Paths inside an image, and walks over the trees below them.
-use crate::error::{Error, Result, checked_name};
+//! Paths inside an image.
+use crate::error::{Error, Result};
 use extant_engine::{ErrorKind, Filesystem, Inode, Metadata};
 use extant_format::inode::FileType;
 use std::ffi::OsStr;
@@ -105,97 +105,15 @@ pub fn split(path: &Path) -> (&Path, &[u8]) {
     }
 }
 
+/// A name without the slashes at its end.
+pub(crate) fn without_slashes(name: &[u8]) -> &[u8] {
+    let end = name.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    name.get(..end).unwrap_or_default()
+}
+
 /// A name below a path.
 pub fn join(folder: &Path, name: &[u8]) -> PathBuf {
     folder.join(OsStr::from_bytes(name))
-}
-
-/// The names in a directory, sorted by their bytes.
-///
-/// # Errors
-/// A name that no file may have; those of the engine.
-pub fn names(filesystem: &Filesystem, folder: &Path) -> Result<Vec<Vec<u8>>> {
-    let entries = filesystem.read_dir(folder)?;
-    let mut names: Vec<Vec<u8>> = entries.into_iter().map(|entry| entry.name).collect();
-    names.sort_unstable();
-    names.iter().try_for_each(|name| checked_name(folder, name))?;
-    Ok(names)
-}
-
-/// When a directory is visited.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
-    /// Before what is in it.
-    Before,
-    /// After it.
-    After,
-}
-
-/// What a visitor wants to see of a directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Below {
-    /// What is in it.
-    Enter,
-    /// Nothing.
-    Skip,
-}
-
-/// An object of a walk.
-pub struct Visited<'a> {
-    /// Its path, as it was reached.
-    pub path: &'a Path,
-    /// What it is.
-    pub metadata: &'a Metadata,
-    /// How many directories were entered on the way.
-    pub depth: usize,
-}
-
-/// What a walk still has to do.
-enum Step {
-    Visit(PathBuf, usize),
-    Leave(PathBuf, Box<Metadata>, usize),
-}
-
-/// Calls `visit` for a path and all below it, names sorted. Symbolic links are not followed, but
-/// for the path itself where `links` says so. With [`Order::After`] what `visit` returns has no
-/// effect.
-///
-/// # Errors
-/// Those of the engine and of `visit`.
-pub fn walk(
-    filesystem: &Filesystem,
-    path: &Path,
-    (order, links): (Order, Links),
-    visit: &mut dyn FnMut(&Visited<'_>) -> Result<Below>,
-) -> Result<()> {
-    let mut steps = vec![Step::Visit(path.to_owned(), 0)];
-    while let Some(step) = steps.pop() {
-        let (path, depth) = match step {
-            Step::Leave(path, metadata, depth) => {
-                visit(&Visited { path: &path, metadata: &metadata, depth })?;
-                continue;
-            }
-            Step::Visit(path, depth) => (path, depth),
-        };
-        let metadata = match (links, depth) {
-            (Links::Follow, 0) => filesystem.metadata(&path)?,
-            _ => filesystem.symlink_metadata(&path)?,
-        };
-        let is_directory = metadata.file_type == FileType::Directory;
-        if order == Order::Before || !is_directory {
-            let below = visit(&Visited { path: &path, metadata: &metadata, depth })?;
-            if !is_directory || below == Below::Skip {
-                continue;
-            }
-        }
-        let names = names(filesystem, &path)?;
-        if order == Order::After {
-            steps.push(Step::Leave(path.clone(), Box::new(metadata), depth));
-        }
-        let below = names.iter().rev().map(|name| Step::Visit(join(&path, name), depth + 1));
-        steps.extend(below);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,15 +2,18 @@
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments, ImagePath, failure};
+use crate::troubles::Troubles;
 use extant_edit::glob;
-use extant_engine::{File, Filesystem};
+use extant_edit::tree::{self, Links};
+use extant_engine::{ErrorKind, File, Filesystem, Rights};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Write files in an image to standard output.
 ///
-/// Symbolic links are followed, holes come out as zeros. --json changes only how errors are
+/// Symbolic links are followed, holes come out as zeros. A file of a damaged image whose name no
+/// file may have is read by what extant extract would call it (..%2Fname), and the exit code is 1. --json changes only how errors are
 /// printed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -33,7 +36,7 @@ pub const BUFFER_BYTES: usize = 1 << 20;
 /// Writes them, one after the other.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let offset = arguments.image.offset_bytes();
-    let mut opened = None;
+    let (mut opened, mut exit) = (None, Exit::Complete);
     let mut buffer = vec![0; BUFFER_BYTES];
     for word in &arguments.places {
         let place = ImagePath::of(word);
@@ -49,25 +52,56 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             _ => image::open(&place.image, offset, console)?,
         };
         for path in glob::expand(&filesystem, path) {
-            print(&filesystem, &place.image, &path, &mut buffer)?;
+            let printed = print(&filesystem, (&place.image, &path), &mut buffer, console)?;
+            exit = if printed == Exit::Complete { exit } else { printed };
         }
         opened = Some::<(PathBuf, _)>((place.image, filesystem));
     }
-    Ok(Exit::Complete)
+    Ok(exit)
 }
 
-/// Writes a file of an image to standard output.
+/// A file whose own name no file may have.
+struct Saved {
+    file: File,
+    said: String,
+}
+
+/// The file that is written as the last name of a path, because no file may have its own.
+fn saved(filesystem: &Filesystem, path: &Path) -> Option<Saved> {
+    let (folder, name) = tree::split(path);
+    let inodes = filesystem.inodes();
+    let folder = tree::inode(filesystem, folder, Links::Follow).ok()?;
+    let names = inodes.names(&folder).ok()?;
+    let entry = names.into_iter().find(|entry| entry.name == name && entry.stored.is_some())?;
+    let inode = inodes.by_number(entry.ino).ok()?;
+    let file = inodes.open(&inode, Rights::READ).ok()?;
+    let stored = entry.stored.unwrap_or_default();
+    let said = format!("has a name that no file may have: \"{}\"", stored.escape_ascii());
+    Some(Saved { file, said })
+}
+
+/// Writes a file of an image to standard output. One whose own name no file may have is named, and
+/// the exit is that of files that were left out.
 ///
 /// # Errors
 /// It is no file; what cannot be read of it; a closed pipe.
 pub fn print(
     filesystem: &Filesystem,
-    image: &Path,
-    path: &Path,
+    (image, path): (&Path, &Path),
     buffer: &mut [u8],
-) -> Result<(), Error> {
-    let file = filesystem.open_file(path).map_err(|error| failure(image, error))?;
-    copy(&file, buffer, image, path)
+    console: &Console,
+) -> Result<Exit, Error> {
+    let (file, exit) = match filesystem.open_file(path) {
+        Err(error) if matches!(error.kind, ErrorKind::NotFound) => {
+            let saved = saved(filesystem, path).ok_or_else(|| failure(image, error))?;
+            let troubles = Troubles::new(console, image);
+            troubles.tell(extant_edit::Error::inside(path, saved.said));
+            (saved.file, troubles.exit())
+        }
+        opened => (opened.map_err(|error| failure(image, error))?, Exit::Complete),
+    };
+    copy(&file, buffer, image, path)?;
+    Ok(exit)
 }
 
 /// Stretch by stretch: data is read in large pieces, what is between is zeros that are not read.

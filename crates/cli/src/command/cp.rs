@@ -7,10 +7,12 @@ use crate::editing::report::{self, Done};
 use crate::editing::{self, Edit, EditArguments, Input, Job, failure};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImagePath};
-use extant_edit::copy::{HostSink, HostSource, ImageSink, ImageSource, Source};
+use crate::troubles::Troubles;
+use extant_edit::copy::{self, HostSink, ImageSink, Source};
 use extant_edit::tree;
+use extant_edit::walk::{HostTree, ImageTree};
 use extant_edit::{Change, glob};
-use extant_engine::Filesystem;
+use extant_engine::{ErrorKind, Filesystem};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +27,8 @@ use std::path::{Path, PathBuf};
 /// As the last word, - is standard output: files go there one after the other, as with cat.
 ///
 /// On the host nothing is written through a symbolic link, and what was copied before an error
-/// stays.
+/// stays. What cannot be read of a damaged image is named, the rest is copied, and the exit code is
+/// 1; a file whose name no file may have comes out with its slashes written as %2F.
 #[derive(clap::Args)]
 #[command(
     disable_help_flag = true,
@@ -75,7 +78,9 @@ impl Edit for Words {
         let (sources, destination) = operands::destination(&paths, self.into(), &is_directory)?;
         let sources = sources.iter().map(|word| operands::path(word).map(Path::to_owned));
         let sources: Vec<PathBuf> = sources.collect::<Result<_, _>>()?;
-        into_image(change, &ImageSource(change), &sources, &destination, &self.copying, job)
+        let tree = Box::new(ImageTree::new(change));
+        let group = Group { tree, paths: &sources, image: None };
+        into_image(change, &[group], &destination, &self.copying, job)
     }
 }
 
@@ -85,21 +90,69 @@ impl Words {
     }
 }
 
-/// Copies sources of one tree into an image.
+/// What is copied into an image: sources of one tree.
+pub struct Group<'a> {
+    /// The tree.
+    pub tree: Box<dyn Source + 'a>,
+    /// Its sources.
+    pub paths: &'a [PathBuf],
+    /// The image that it is, where that is another than the one that is written.
+    pub image: Option<&'a Path>,
+}
+
+/// Copies sources into an image.
 ///
 /// # Errors
-/// What cannot be read or written.
+/// What cannot be read or written. Where the image is full, that is said of the whole: how many
+/// blocks all sources need, and how many there are.
 pub fn into_image(
     change: &Change,
-    source: &dyn Source,
-    sources: &[PathBuf],
+    sources: &[Group<'_>],
     destination: &Destination<'_>,
     copying: &CopyArguments,
     job: &mut Job<'_>,
 ) -> extant_edit::Result<()> {
     let options = copying.options(copying.owner(change)?);
-    let sink = ImageSink(change.filesystem());
-    copying::copy((source, &sink), sources, destination, &options, job)
+    let sink = ImageSink::new(change.filesystem());
+    let free_blocks = change.statfs().free_blocks;
+    // All or nothing: what cannot be read is not left out.
+    let manner = (&options, &Err as copy::Troubles<'_>);
+    for Group { tree, paths, image } in sources {
+        let trees = (&**tree, &sink as &dyn copy::Sink);
+        let copied = copying::copy(trees, paths, destination, manner, job);
+        copied.map_err(|error| match image {
+            _ if error.is_no_space() => of_whole(error, change, sources, &options, free_blocks),
+            Some(image) => of_other(error, image, paths),
+            None => error,
+        })?;
+    }
+    Ok(())
+}
+
+/// An error about a full image, about all that was to be copied.
+fn of_whole(
+    error: extant_edit::Error,
+    change: &Change,
+    sources: &[Group<'_>],
+    options: &copy::Options,
+    free_blocks: u64,
+) -> extant_edit::Error {
+    let mut need = copy::Need::of(change.superblock());
+    for Group { tree, paths, .. } in sources {
+        for path in *paths {
+            // What cannot be read would have been the error.
+            let _ = need.add(&**tree, path, options);
+        }
+    }
+    if need.blocks <= free_blocks {
+        return error;
+    }
+    let kind = ErrorKind::NoSpace { wanted_blocks: need.blocks, free_blocks };
+    extant_edit::Error {
+        place: extant_edit::Place::Volume,
+        what: extant_edit::What::Engine(Box::new(kind)),
+        hint: None,
+    }
 }
 
 /// The sources in one tree.
@@ -203,19 +256,18 @@ fn inwards(
                 }
             }
         };
-        for ((sources, other), paths) in sources.iter().zip(&others).zip(&meant) {
-            let copying = &words.copying;
-            let mut copy =
-                |source: &dyn Source| into_image(change, source, paths, &destination, copying, job);
-            match (other, &sources.image) {
-                (Some(other), Some(image)) => {
-                    copy(&ImageSource(other)).map_err(|error| of_other(error, image, paths))?;
-                }
-                (None, Some(_)) => copy(&ImageSource(change))?,
-                _ => copy(&HostSource)?,
-            }
-        }
-        Ok(())
+        let sources = sources.iter().zip(&others).zip(&meant);
+        let sources = sources.map(|((sources, other), paths)| Group {
+            tree: match (other, &sources.image) {
+                (Some(other), Some(_)) => Box::new(ImageTree::new(other)),
+                (None, Some(_)) => Box::new(ImageTree::new(change)),
+                _ => Box::new(HostTree::default()),
+            },
+            paths,
+            image: other.as_ref().and(sources.image.as_deref()),
+        });
+        let sources: Vec<Group<'_>> = sources.collect();
+        into_image(change, &sources, &destination, &words.copying, job)
     })
 }
 
@@ -238,14 +290,16 @@ fn to_stdout(
     console: &Console,
 ) -> Result<Exit, Error> {
     let mut buffer = vec![0; cat::BUFFER_BYTES];
+    let mut exit = Exit::Complete;
     for sources in sources {
         let Some(image) = &sources.image else { continue };
         let filesystem = image::open(image, editing.place.offset_bytes(), console)?;
         for path in &sources.expanded(&filesystem) {
-            cat::print(&filesystem, image, path, &mut buffer)?;
+            let printed = cat::print(&filesystem, (image, path), &mut buffer, console)?;
+            exit = if printed == Exit::Complete { exit } else { printed };
         }
     }
-    Ok(Exit::Complete)
+    Ok(exit)
 }
 
 /// Copies out of images.
@@ -284,14 +338,23 @@ fn outwards(
     };
     let sink = HostSink::new(root).map_err(|error| failure::of(target, error))?;
     let mut job = Job { console, input: Input::Standard, done: Done::default() };
-    let mut shown = PathBuf::new();
+    let (mut shown, mut exit) = (PathBuf::new(), Exit::Complete);
     for (image, filesystem, paths) in &opened {
+        let troubles = Troubles::new(console, image);
         let failed = |error| failure::of(image, error);
         let owner = words.copying.owner(filesystem).map_err(failed)?;
         let options = words.copying.options(owner);
-        let trees = (&ImageSource(filesystem) as &dyn Source, &sink as _);
-        copying::copy(trees, paths, &destination, &options, &mut job).map_err(failed)?;
+        let tell = |error| {
+            troubles.tell(error);
+            Ok(())
+        };
+        let trees = (&ImageTree::new(filesystem) as &dyn Source, &sink as _);
+        let manner = (&options, &tell as copy::Troubles<'_>);
+        copying::copy(trees, paths, &destination, manner, &mut job).map_err(failed)?;
         shown.clone_from(*image);
+        if troubles.exit() != Exit::Complete {
+            exit = troubles.exit();
+        }
     }
     if sink.left_out() > 0 {
         console.warn(&format!(
@@ -301,5 +364,5 @@ fn outwards(
         ));
     }
     report::print(&shown, job.done, None, console)?;
-    Ok(Exit::Complete)
+    Ok(exit)
 }

@@ -5,7 +5,9 @@ use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments, ImagePath};
 use crate::listing::Names;
 use crate::size;
-use extant_edit::tree::{self, Below, Links, Order, Visited};
+use crate::troubles::Troubles;
+use extant_edit::tree::Links;
+use extant_edit::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_format::Ino;
 use extant_format::inode::FileType;
 use rustc_hash::FxHashSet;
@@ -63,7 +65,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let names = if out.is_terminal() { Names::Escaped } else { Names::Raw };
     let mut report = Report { arguments: &arguments, console, names, out, failed: None };
     let mut opened: Option<(PathBuf, Counted)> = None;
-    let mut total = 0u64;
+    let (mut total, mut exit) = (0u64, Exit::Complete);
     for word in &arguments.places {
         let place = ImagePath::of(word);
         let mut counted = match opened.take() {
@@ -74,21 +76,23 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
                 Counted { filesystem, seen: FxHashSet::default() }
             }
         };
+        let troubles = Troubles::new(console, &place.image);
         for place in place.expanded(&counted.filesystem) {
-            let bytes = counted.measure(place.path_or_root(), &mut report);
+            let bytes = counted.measure(place.path_or_root(), &mut report, &troubles);
             let bytes = match report.failed.take() {
                 Some(error) => return Err(error),
                 None => bytes.map_err(|error| failure::of(&place.image, error))?,
             };
             total = total.saturating_add(bytes);
         }
+        exit = if troubles.exit() == Exit::Complete { exit } else { troubles.exit() };
         opened = Some((place.image, counted));
     }
     if arguments.total {
         report.line(None, total)?;
     }
     report.out.flush().map_err(|error| Error::stdout(&error))?;
-    Ok(Exit::Complete)
+    Ok(exit)
 }
 
 /// An image, and which files of it were counted: one with several names counts once.
@@ -99,31 +103,49 @@ struct Counted {
 
 impl Counted {
     /// What is below a path, in bytes; tells the report of each object.
-    fn measure(&mut self, path: &Path, report: &mut Report<'_>) -> extant_edit::Result<u64> {
+    fn measure(
+        &mut self,
+        path: &Path,
+        report: &mut Report<'_>,
+        troubles: &Troubles<'_>,
+    ) -> extant_edit::Result<u64> {
         // Of each level what its objects so far came to.
         let mut sums: Vec<u64> = Vec::new();
-        let seen = &mut self.seen;
-        let walk = (Order::After, Links::Stay);
-        tree::walk(&self.filesystem, path, walk, &mut |visited| {
-            let below = match visited.metadata.file_type {
-                FileType::Directory => sums.get_mut(visited.depth + 1).map(std::mem::take),
-                _ => None,
+        let Counted { filesystem, seen } = self;
+        let tree = ImageTree::new(filesystem);
+        walk::walk(&tree, path, Manner::plain(Links::Stay), &mut |event| {
+            let visited = match event {
+                Event::Found(visited) if visited.facts.file_type == FileType::Directory => {
+                    return Ok(Below::Enter);
+                }
+                Event::Found(visited) | Event::Left(visited) => visited,
+                Event::Trouble(error) => {
+                    troubles.tell(error);
+                    return Ok(Below::Skip);
+                }
             };
-            let metadata = visited.metadata;
-            let is_first = metadata.links < 2 && metadata.file_type != FileType::Directory
-                || seen.insert(metadata.ino);
+            let below = sums.get_mut(visited.depth + 1).map(std::mem::take);
+            let is_directory = visited.facts.file_type == FileType::Directory;
+            let is_first =
+                visited.facts.links < 2 && !is_directory || seen.insert(visited.number());
             let own = match (is_first, report.arguments.apparent_size) {
                 (false, _) => 0,
-                (true, true) => metadata.size,
-                (true, false) => metadata.sectors.saturating_mul(512),
+                (true, true) => visited.facts.size,
+                (true, false) => {
+                    let object = filesystem.object_of(visited.number())?;
+                    object.metadata()?.sectors.saturating_mul(512)
+                }
             };
             let bytes = own.saturating_add(below.unwrap_or(0));
             if sums.len() <= visited.depth {
                 sums.resize(visited.depth + 1, 0);
             }
-            sums[visited.depth] = sums[visited.depth].saturating_add(bytes);
-            if report.shows(visited) && (is_first || visited.depth == 0) {
-                report.line(Some(visited.path), bytes).map_err(|error| report.stopped(error))?;
+            if let Some(sum) = sums.get_mut(visited.depth) {
+                *sum = sum.saturating_add(bytes);
+            }
+            if report.shows(&visited) && (is_first || visited.depth == 0) {
+                let shown = report.line(Some(visited.spot.path), bytes);
+                shown.map_err(|error| report.stopped(error))?;
             }
             Ok(Below::Enter)
         })?;
@@ -147,7 +169,7 @@ impl Report<'_> {
             true => 0,
             false => self.arguments.max_depth.unwrap_or(usize::MAX),
         };
-        let is_directory = visited.metadata.file_type == FileType::Directory;
+        let is_directory = visited.facts.file_type == FileType::Directory;
         visited.depth == 0 || visited.depth <= deepest && (is_directory || self.arguments.all)
     }
 

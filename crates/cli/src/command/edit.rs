@@ -7,7 +7,7 @@ use crate::editing::report::{self, Done};
 use crate::editing::{self, Edit, EditArguments, Input, Job, failure, opening, operands};
 use crate::error::{Error, Exit};
 use clap::{Args, FromArgMatches};
-use extant_edit::copy::HostSource;
+use extant_edit::walk::HostTree;
 use extant_edit::{Change, script, tree};
 use std::ffi::OsString;
 use std::io::Read;
@@ -69,7 +69,9 @@ impl Edit for Put {
         let into = (self.target_directory.as_ref(), self.copying.no_target_directory);
         let (sources, destination) = operands::destination(&self.paths, into, &is_directory)?;
         let sources: Vec<PathBuf> = sources.iter().map(PathBuf::from).collect();
-        cp::into_image(change, &HostSource, &sources, &destination, &self.copying, job)
+        let tree = Box::new(HostTree::default());
+        let group = cp::Group { tree, paths: &sources, image: None };
+        cp::into_image(change, &[group], &destination, &self.copying, job)
     }
 }
 

@@ -4,7 +4,9 @@ use crate::editing::{failure, operands};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
 use crate::listing::Record;
+use crate::troubles::Troubles;
 use extant_edit::find::{self, Ends, Query};
+use extant_edit::walk::Visited;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,6 +18,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// -user, -group NAME of the image; -newer PATH of the image; -newermt TIME; -xattr NAME, or '*'
 /// for any; -empty. N is a number, +N more, -N less. They are joined by -a, -o, ! and parentheses.
 /// -maxdepth and -mindepth N; -print0 ends paths with a zero byte.
+///
+/// What is damaged, directories that are in themselves and names that no file may have among it, is
+/// named on standard error and passed over; the exit code is 1 then.
 ///
 /// --json (before the first path) prints the records of extant ls --json, one a line.
 #[derive(clap::Args)]
@@ -47,12 +52,13 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let query = Query::parse(&filesystem, &tests).map_err(failed)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut broken = None;
+    let troubles = Troubles::new(console, &image);
     for path in &operands::expanded(&filesystem, &paths).map_err(failed)? {
-        let found = find::find(&filesystem, path.as_ref(), &query, &mut |visited| {
-            let bytes = visited.path.as_os_str().as_bytes();
+        let mut show = |visited: &Visited<'_>| {
+            let bytes = visited.spot.path.as_os_str().as_bytes();
             let written = match (console.is_json(), query.ends) {
                 (true, _) => {
-                    let object = filesystem.object_of(visited.metadata.ino)?;
+                    let object = filesystem.object_of(visited.number())?;
                     let record = Record::new(bytes, &object)?;
                     with_schema(Record::SCHEMA, &record)
                         .map_err(std::io::Error::other)
@@ -66,6 +72,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
                 broken = Some(error);
                 stopped
             })
+        };
+        let found = find::find(&filesystem, path.as_ref(), &query, &mut show, &mut |error| {
+            troubles.tell(error);
+            Ok(())
         });
         match (found, broken.take()) {
             (Err(_), Some(error)) => return Err(Error::stdout(&error)),
@@ -73,5 +83,5 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         }
     }
     out.flush().map_err(|error| Error::stdout(&error))?;
-    Ok(Exit::Complete)
+    Ok(troubles.exit())
 }

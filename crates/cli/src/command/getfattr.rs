@@ -3,8 +3,10 @@ use crate::console::{Console, with_schema};
 use crate::editing::{failure, operands};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments};
+use crate::troubles::Troubles;
 use extant_edit::attribute::{self, Encoding};
-use extant_edit::tree::{self, Below, Links, Order, Reach, Visited};
+use extant_edit::tree::{Links, Reach};
+use extant_edit::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_engine::Filesystem;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -73,11 +75,18 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let filesystem = image::open(&image, arguments.place.offset_bytes(), console)?;
     let reach = if arguments.recursive { Reach::Tree } else { Reach::One };
     let links = if arguments.no_dereference { Links::Stay } else { Links::Follow };
+    let troubles = Troubles::new(console, &image);
     let mut output = Vec::new();
     for path in &operands::expanded(&filesystem, &paths).map_err(failed)? {
         let path = Path::new(path);
-        tree::walk(&filesystem, path, (Order::Before, links), &mut |visited| {
-            show(&filesystem, visited, &arguments, console, &mut output)?;
+        walk::walk(&ImageTree::new(&filesystem), path, Manner::plain(links), &mut |event| {
+            match event {
+                Event::Found(visited) => {
+                    show(&filesystem, &visited, &arguments, console, &mut output)?;
+                }
+                Event::Left(_) => {}
+                Event::Trouble(error) => troubles.tell(error),
+            }
             Ok(if reach == Reach::Tree { Below::Enter } else { Below::Skip })
         })
         .map_err(failed)?;
@@ -85,7 +94,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     out.write_all(&output).and_then(|()| out.flush()).map_err(|error| Error::stdout(&error))?;
-    Ok(Exit::Complete)
+    Ok(troubles.exit())
 }
 
 fn is_meant(arguments: &Arguments, name: &[u8]) -> bool {
@@ -110,21 +119,22 @@ fn show(
     console: &Console,
     output: &mut Vec<u8>,
 ) -> extant_edit::Result<()> {
-    let inode = filesystem.inodes().by_number(visited.metadata.ino)?;
+    let path = visited.spot.path;
+    let inode = filesystem.inodes().by_number(visited.number())?;
     let attributes = filesystem.inodes().attributes(&inode);
-    let mut attributes = attributes.map_err(|error| error.at(visited.path))?;
+    let mut attributes = attributes.map_err(|error| error.at(path))?;
     attributes.retain(|attribute| is_meant(arguments, &attribute.name));
     attributes.sort();
     if attributes.is_empty() {
         return match (&arguments.name, visited.depth) {
             (Some(name), 0) => {
                 let said = format!("{}: no such attribute", name.display());
-                Err(extant_edit::Error::inside(visited.path, said))
+                Err(extant_edit::Error::inside(path, said))
             }
             _ => Ok(()),
         };
     }
-    let path = visited.path.as_os_str().as_bytes();
+    let path = path.as_os_str().as_bytes();
     if arguments.only_values {
         attributes.iter().for_each(|attribute| output.extend(&attribute.value));
         return Ok(());
@@ -137,7 +147,7 @@ fn show(
         let values: serde_json::Map<_, _> = attributes.iter().map(pair).collect();
         let document = serde_json::json!({ "path": text(path), "xattrs": values });
         let line = with_schema("extant-xattrs/1", &document)
-            .map_err(|error| extant_edit::Error::inside(visited.path, error.message))?;
+            .map_err(|error| extant_edit::Error::inside(visited.spot.path, error.message))?;
         output.extend(line.into_bytes());
         output.push(b'\n');
         return Ok(());

@@ -3,6 +3,7 @@ use crate::console::{Console, with_schema};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImageArguments, ImagePath, failure};
 use crate::listing::{Names, Record, mode_letters};
+use crate::troubles::Troubles;
 use extant_archive::printable;
 use extant_engine::{Filesystem, Metadata, Object};
 use extant_format::Ino;
@@ -19,6 +20,9 @@ use std::path::Path;
 ///
 /// Owners are numbers, times are UTC. With --json one line is printed for each object, what is
 /// named first: all names, whether hidden or not, with extended attributes.
+///
+/// What cannot be listed of a damaged image is named on standard error, the rest is listed, and the
+/// exit code is 1.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant ls disk.img
@@ -67,7 +71,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let terminal = std::io::stdout().is_terminal();
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let offset = arguments.image.offset_bytes();
-    let mut number = 0;
+    let (mut number, mut exit) = (0, Exit::Complete);
     for word in &arguments.places {
         let word = ImagePath::of(word);
         let filesystem = image::open(&word.image, offset, console)?;
@@ -84,6 +88,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             names: if terminal { Names::Escaped } else { Names::Raw },
             out: &mut out,
             visited: FxHashSet::default(),
+            troubles: Troubles::new(console, &word.image),
         };
         image::warn_if_mounted(&word.image, console);
         for place in &places {
@@ -93,9 +98,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             }
             number += 1;
         }
+        if lister.troubles.exit() != Exit::Complete {
+            exit = lister.troubles.exit();
+        }
     }
     out.flush().map_err(|error| Error::stdout(&error))?;
-    Ok(Exit::Complete)
+    Ok(exit)
 }
 
 /// One place that is being listed.
@@ -108,6 +116,8 @@ struct Lister<'a, W: Write> {
     /// Directories that were listed: each has one name, so one that comes again is a fault of the
     /// image.
     visited: FxHashSet<Ino>,
+    /// What cannot be listed.
+    troubles: Troubles<'a>,
 }
 
 /// Whether the names of a directory come after its own.
@@ -151,29 +161,43 @@ impl<W: Write> Lister<'_, W> {
         Ok(Named { name, object, metadata })
     }
 
-    /// The names in a directory, in the order that was asked for.
-    fn read(&mut self, path: &[u8], directory: &Object) -> Result<Vec<Named>, Error> {
-        let ino = directory.metadata().map_err(|error| self.failure(path, error))?.ino;
-        if !self.visited.insert(ino) {
-            let (image, path) = (self.image.display(), printable(path));
-            return Err(Error::new(format!(
+    /// Whether a directory was not listed yet; tells it if it was.
+    fn is_new(&mut self, directory: &Named) -> bool {
+        let ino = directory.metadata.ino;
+        let is_new = self.visited.insert(ino);
+        if !is_new {
+            let (image, path) = (self.image.display(), printable(&directory.name));
+            self.troubles.told(&Error::new(format!(
                 "{image}:{path}: directory inode {} has another name already",
                 ino.0
-            ))
-            .hint(format!(
-                "a directory has one name: e2fsck -fn {image} lists all that is wrong"
             )));
         }
+        is_new
+    }
+
+    /// The names in a directory, in the order that was asked for. What cannot be listed is told.
+    fn read(&mut self, path: &[u8], directory: &Object) -> Result<Vec<Named>, Error> {
         let mut entries = directory.read_dir().map_err(|error| self.failure(path, error))?;
         if !self.arguments.unsorted {
             entries.sort_by(|left, right| left.name.cmp(&right.name));
         }
         let mut all = Vec::with_capacity(entries.len());
         for entry in entries {
-            let failed = |error| self.failure(&join(path, &entry.name), error);
-            let object = self.filesystem.object_of(entry.ino).map_err(failed)?;
-            let metadata = object.metadata().map_err(failed)?;
-            all.push(Named { name: entry.name, object, metadata });
+            if let Some(stored) = &entry.stored {
+                let (image, path, ino) = (self.image.display(), printable(path), entry.ino.0);
+                self.troubles.told(&Error::new(format!(
+                    "{image}:{path}: has a name that no file may have: \"{}\" (inode {ino})",
+                    stored.escape_ascii()
+                )));
+                continue;
+            }
+            let object = self.filesystem.object_of(entry.ino);
+            match object.and_then(|object| Ok((object.metadata()?, object))) {
+                Ok((metadata, object)) => all.push(Named { name: entry.name, object, metadata }),
+                Err(error) => {
+                    self.troubles.told(&self.failure(&join(path, &entry.name), error));
+                }
+            }
         }
         Ok(all)
     }
@@ -187,6 +211,9 @@ impl<W: Write> Lister<'_, W> {
         let mut is_first = before == 0;
         let mut waiting = vec![named];
         while let Some(directory) = waiting.pop() {
+            if !self.is_new(&directory) {
+                continue;
+            }
             if headings == Headings::Shown {
                 let blank = if is_first { "" } else { "\n" };
                 let head = [blank.as_bytes(), &self.names.write(&directory.name), b":\n"].concat();
@@ -269,6 +296,9 @@ impl<W: Write> Lister<'_, W> {
         while let Some((named, is_leaf)) = waiting.pop() {
             self.record(&named)?;
             if !is_directory(&named) || is_leaf || (below && !self.arguments.recursive) {
+                continue;
+            }
+            if !self.is_new(&named) {
                 continue;
             }
             below = true;

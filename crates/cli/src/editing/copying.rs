@@ -2,7 +2,9 @@
 use super::Job;
 use super::operands::Destination;
 use crate::progress::{ProgressLine, Unit};
-use extant_edit::copy::{self, Copied, Copy, Dereference, Existing, Keep, Sink, Source, Sparse};
+use extant_edit::copy::{
+    self, Copied, Copy, Dereference, Existing, Keep, Sink, Source, Sparse, Troubles,
+};
 use extant_edit::mode::Mode;
 use extant_edit::owner::Owner;
 use extant_edit::tree::Reach;
@@ -139,13 +141,13 @@ pub fn copy(
     (source, sink): (&dyn Source, &dyn Sink),
     sources: &[PathBuf],
     destination: &Destination<'_>,
-    options: &copy::Options,
+    (options, troubles): (&copy::Options, Troubles<'_>),
     job: &mut Job<'_>,
 ) -> extant_edit::Result<()> {
     let line = job.console.progress("cp", Unit::Bytes, 0);
     let told = Cell::new(0);
     let listener = |copied: &Copied| advance(&line, &told, copied.bytes);
-    let mut copy = Copy::new(source, sink, options, &listener);
+    let mut copy = Copy::new(source, sink, options, (&listener, troubles));
     for from in sources {
         copy.copy(from, &destination.of(from))?;
     }

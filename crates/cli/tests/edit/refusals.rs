@@ -196,3 +196,40 @@ fn what_was_synced_without_a_journal_is_not_overwritten_after_a_cut() {
     let _ = program("e2fsck").args(["-fy", &cut]).output().unwrap();
     done(&["mkdir", &format!("{cut}:/x")]);
 }
+
+/// The blocks that a message says are needed.
+fn needed(told: &Said) -> u64 {
+    let words: Vec<&str> = told.err.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "blocks").expect("a number of blocks");
+    words[at - 1].parse().expect("a number")
+}
+
+#[test]
+fn a_full_volume_says_what_the_whole_command_needs() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext4", "-b", "1024"]);
+    let tree = bench.join("large");
+    fs::create_dir(&tree).unwrap();
+    for (megabytes, name) in [(20, "one"), (30, "two")] {
+        fs::write(tree.join(name), vec![7; megabytes << 20]).unwrap();
+    }
+    let to = format!("{image}:/");
+    let path = |name: &str| tree.join(name).display().to_string();
+    let before = bytes(&image);
+    let one = extant(&["cp", &path("one"), &to]);
+    refused(&one, 1, "no space left");
+    let both = extant(&["cp", &path("one"), &path("two"), &to]);
+    refused(&both, 1, "no space left");
+    let all = extant(&["cp", "-a", &tree.display().to_string(), &to]);
+    refused(&all, 1, "no space left");
+    // The data of each, and little more for maps and directories.
+    for (said, megabytes) in [(&one, 20), (&both, 50), (&all, 50)] {
+        let data = megabytes << 10;
+        let blocks = needed(said);
+        assert!(blocks >= data && blocks <= data + data / 100 + 16, "{blocks}: {said:?}");
+    }
+    assert!(before == bytes(&image), "the image is as it was");
+}

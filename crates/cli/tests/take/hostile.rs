@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// An image of 1 KiB blocks without checksums, changed by debugfs.
-fn image(folder: &Path, script: &str) {
+pub fn image(folder: &Path, script: &str) {
     let path = folder.join("x.img");
     let mut mke2fs = program("mke2fs");
     mke2fs.args(["-q", "-F", "-t", "ext2", "-b", "1024", "-O", "^dir_index,^metadata_csum"]);
@@ -21,7 +21,7 @@ fn image(folder: &Path, script: &str) {
 }
 
 /// Puts bytes in place of others in the image, wherever they are.
-fn replace(folder: &Path, from: &[u8], to: &[u8]) {
+pub fn replace(folder: &Path, from: &[u8], to: &[u8]) {
     let path = folder.join("x.img");
     let mut bytes = fs::read(&path).unwrap();
     let mut count = 0;

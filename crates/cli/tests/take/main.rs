@@ -7,6 +7,7 @@
 //! containers   gzip, zstd, xz, qemu-img's and img2simg's files, and damaged ones
 //! extract      beside the kernel's mount
 //! hostile      images that lead elsewhere, folders that do
+//! salvage      what is beside a name that no file may have, or beside a circle
 //! rights       as a user, in a user namespace, under fakeroot
 //! diff         every kind of difference, between every two kinds of trees
 //! ```
@@ -22,3 +23,4 @@ mod extract;
 mod hostile;
 mod made;
 mod rights;
+mod salvage;

@@ -4,17 +4,18 @@
 //! way is opened without following a symbolic link, and a link that has the name of a file is not
 //! written through. Names come from an image, which may be hostile.
 use super::Description;
-use super::sink::{Sink, Target};
-use super::source::{Body, Facts, Source};
+use super::sink::{Original, Sink, Target};
+use super::source::{Body, Source};
 use crate::error::{Error, Result};
 use crate::tree::Links;
+use crate::walk::{Facts, HostTree, Spot, Way, host_facts, open_folder};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType as HostType, Gid, Mode, OFlags, SeekFrom, Stat};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType as HostType, Gid, Mode, OFlags, SeekFrom};
 use rustix::fs::{Timespec, Timestamps, Uid, XattrFlags, openat};
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -22,80 +23,49 @@ use std::path::{Component, Path, PathBuf};
 /// The longest list of names of attributes, and the longest value, that Linux gives.
 const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
 
-/// Files of the host, by their paths.
-pub struct HostSource;
-
-fn facts(stat: &Stat) -> Facts {
-    let time = |seconds: i64, nanoseconds: u32| Time { seconds, nanoseconds };
-    let mode = (stat.st_mode & 0xffff) as u16;
-    Facts {
-        file_type: FileType::from_mode(mode).unwrap_or(FileType::Regular),
-        permissions: mode & 0o7777,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        size: stat.st_size.max(0).cast_unsigned(),
-        links: stat.st_nlink,
-        access_time: time(stat.st_atime, stat.st_atime_nsec as u32),
-        modify_time: time(stat.st_mtime, stat.st_mtime_nsec as u32),
-        change_time: time(stat.st_ctime, stat.st_ctime_nsec as u32),
-        device: Device {
-            major: rustix::fs::major(stat.st_rdev),
-            minor: rustix::fs::minor(stat.st_rdev),
-        },
-        identity: (stat.st_dev, stat.st_ino),
+impl Source for HostTree {
+    fn target(&self, spot: Spot<'_>) -> Result<Vec<u8>> {
+        let target = self.within(|here| rustix::fs::readlinkat(here, spot.name, Vec::new()));
+        Ok(target.map_err(|error| Error::host(spot.path, error))?.into_bytes())
     }
-}
-
-impl Source for HostSource {
-    fn facts(&self, path: &Path, links: Links) -> Result<Facts> {
-        let stat = match links {
-            Links::Follow => rustix::fs::stat(path),
-            Links::Stay => rustix::fs::lstat(path),
-        };
-        Ok(facts(&stat.map_err(|error| Error::host(path, error))?))
+    fn attributes(&self, spot: Spot<'_>, links: Links) -> Result<Vec<Attribute>> {
+        let read = self.within(|here| attributes(here, spot.name, links));
+        read.map_err(|error| Error::host(spot.path, error))
     }
-    fn names(&self, path: &Path) -> Result<Vec<Vec<u8>>> {
-        let failed = |error: std::io::Error| Error::host(path, error);
-        let entries = std::fs::read_dir(path).map_err(failed)?;
-        let names = entries.map(|entry| Ok(entry?.file_name().as_bytes().to_vec()));
-        let mut names: Vec<Vec<u8>> = names.collect::<std::io::Result<_>>().map_err(failed)?;
-        names.sort_unstable();
-        Ok(names)
-    }
-    fn target(&self, path: &Path) -> Result<Vec<u8>> {
-        let target = rustix::fs::readlink(path, Vec::new());
-        Ok(target.map_err(|error| Error::host(path, error))?.into_bytes())
-    }
-    fn attributes(&self, path: &Path, links: Links) -> Result<Vec<Attribute>> {
-        attributes(path, links).map_err(|error| Error::host(path, error))
-    }
-    fn open(&self, path: &Path, facts: &Facts) -> Result<Box<dyn Body>> {
-        let failed = |error: Errno| Error::host(path, error);
+    fn open(&self, spot: Spot<'_>, facts: &Facts) -> Result<Box<dyn Body>> {
+        let failed = |error: Errno| Error::host(spot.path, error);
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let opened = match openat(CWD, path, flags | OFlags::NOATIME, Mode::empty()) {
-            Err(Errno::PERM) => openat(CWD, path, flags, Mode::empty()),
+        let open = |flags| self.within(|here| openat(here, spot.name, flags, Mode::empty()));
+        let opened = match open(flags | OFlags::NOATIME) {
+            Err(Errno::PERM) => open(flags),
             opened => opened,
         };
         let file = opened.map_err(failed)?;
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
-        let body = HostBody { file, path: path.to_owned(), facts: facts.clone(), is_dense: false };
-        if self::facts(&stat).identity != facts.identity {
-            return Err(body.changed());
-        }
+        let (path, facts) = (spot.path.to_owned(), facts.clone());
         let is_dense = stat.st_blocks.max(0).cast_unsigned().saturating_mul(512) >= facts.size;
-        Ok(Box::new(HostBody { is_dense, ..body }))
-    }
-    fn error(&self, path: &Path, said: &str) -> Error {
-        Error::host_said(path, said)
+        let body = HostBody { file, path, facts, is_dense };
+        match host_facts(&stat).identity == body.facts.identity {
+            true => Ok(Box::new(body)),
+            false => Err(body.changed()),
+        }
     }
     fn tree_identity(&self) -> Option<usize> {
         None
     }
 }
 
-/// The attributes of a path. A name that a file system lists but has no value for, as some do with
-/// their own, is left out.
-fn attributes(path: &Path, links: Links) -> std::result::Result<Vec<Attribute>, Errno> {
+/// The attributes of a name in a folder. A name of an attribute that a file system lists but has no
+/// value for, as some do with their own, is left out.
+fn attributes(
+    folder: BorrowedFd<'_>,
+    name: &[u8],
+    links: Links,
+) -> std::result::Result<Vec<Attribute>, Errno> {
+    // There is no such call that takes a folder and a name.
+    let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
+    path.extend_from_slice(name);
+    let path = path.as_slice();
     let list = grown(|buffer| match links {
         Links::Follow => rustix::fs::listxattr(path, buffer),
         Links::Stay => rustix::fs::llistxattr(path, buffer),
@@ -178,7 +148,7 @@ impl Body for HostBody {
     }
     fn end(&mut self) -> Result<()> {
         let stat = rustix::fs::fstat(&self.file).map_err(|error| Error::host(&self.path, error))?;
-        let now = facts(&stat);
+        let now = host_facts(&stat);
         let same = (now.size, now.modify_time) == (self.facts.size, self.facts.modify_time);
         // What the kernel makes up has any time.
         let same = same || now.size == 0 && self.facts.size == 0;
@@ -197,10 +167,15 @@ enum Given {
 pub struct HostSink {
     root: OwnedFd,
     shown: PathBuf,
-    /// The folder that was opened last, by its path: most objects are beside the one before.
-    last: std::cell::RefCell<Option<(PathBuf, std::rc::Rc<OwnedFd>)>>,
+    way: RefCell<Way>,
+    /// All folders that were entered: the one above, and the name there. The first is the root.
+    folders: RefCell<Vec<(usize, Vec<u8>)>>,
+    /// Which of them the way goes through.
+    places: RefCell<Vec<usize>>,
+    /// The folder of the last original: most are beside the one before.
+    last: RefCell<Option<(usize, OwnedFd)>>,
     /// Owners and attributes that only root may give.
-    left_out: std::cell::Cell<u64>,
+    left_out: Cell<u64>,
 }
 
 impl HostSink {
@@ -209,11 +184,18 @@ impl HostSink {
     /// # Errors
     /// The host's.
     pub fn new(folder: &Path) -> Result<HostSink> {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let root = openat(CWD, folder, flags, Mode::empty());
-        let root = root.map_err(|error| Error::host(folder, error))?;
-        let (last, left_out) = (std::cell::RefCell::default(), std::cell::Cell::default());
-        Ok(HostSink { root, shown: folder.to_owned(), last, left_out })
+        let failed = |error: Errno| Error::host(folder, error);
+        let root = open_folder(folder.as_os_str().as_bytes()).map_err(failed)?;
+        let copy = root.try_clone().map_err(|error| Error::host(folder, error))?;
+        Ok(HostSink {
+            root,
+            shown: folder.to_owned(),
+            way: RefCell::new(Way::new(copy)),
+            folders: RefCell::new(vec![(0, Vec::new())]),
+            places: RefCell::new(vec![0]),
+            last: RefCell::default(),
+            left_out: Cell::new(0),
+        })
     }
 
     /// How many owners and attributes were left out because only root may give them.
@@ -241,72 +223,99 @@ impl HostSink {
         }
     }
 
-    /// The folder that a path is in, open, and the last name.
-    fn place<'p>(&self, path: &'p Path) -> Result<(std::rc::Rc<OwnedFd>, &'p OsStr)> {
-        let wrong = || self.error(path, "leads out of the folder");
-        if path == Path::new("") {
-            let root = self.root.try_clone().map_err(|error| Error::host(&self.shown, error))?;
-            return Ok((std::rc::Rc::new(root), OsStr::new(".")));
-        }
-        let name = path.file_name().ok_or_else(wrong)?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        if let Some((last, open)) = &*self.last.borrow()
-            && last == folder
-        {
-            return Ok((std::rc::Rc::clone(open), name));
-        }
-        let mut open = self.root.try_clone().map_err(|error| Error::host(&self.shown, error))?;
-        for part in folder.components() {
-            let Component::Normal(part) = part else { return Err(wrong()) };
-            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::PATH | OFlags::CLOEXEC;
-            open = openat(&open, part, flags, Mode::empty()).map_err(self.failed(path))?;
-        }
-        let open = std::rc::Rc::new(open);
-        *self.last.borrow_mut() = Some((folder.to_owned(), std::rc::Rc::clone(&open)));
-        Ok((open, name))
+    /// Runs a call with the folder that is open.
+    fn call<T>(
+        &self,
+        path: &Path,
+        work: impl FnOnce(BorrowedFd<'_>) -> std::result::Result<T, Errno>,
+    ) -> Result<T> {
+        work(self.way.borrow().here()).map_err(self.failed(path))
     }
 
-    fn open(&self, path: &Path, flags: OFlags, mode: u16) -> Result<Box<dyn Target>> {
-        let (folder, name) = self.place(path)?;
+    fn place(&self) -> usize {
+        self.places.borrow().last().copied().unwrap_or(0)
+    }
+
+    /// Opens a folder that was entered, by its names from the root.
+    fn folder(&self, place: usize) -> std::result::Result<OwnedFd, Errno> {
+        let folders = self.folders.borrow();
+        let (mut names, mut at) = (Vec::new(), place);
+        while at > 0 {
+            let (above, name) = folders.get(at).ok_or(Errno::NOENT)?;
+            names.push(name.as_slice());
+            at = *above;
+        }
+        let mut folder: Option<OwnedFd> = None;
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::PATH | OFlags::CLOEXEC;
+        for name in names.into_iter().rev().chain([&b"."[..]]) {
+            let from = folder.as_ref().unwrap_or(&self.root).as_fd();
+            folder = Some(openat(from, name, flags, Mode::empty())?);
+        }
+        folder.ok_or(Errno::NOENT)
+    }
+
+    fn open(&self, spot: Spot<'_>, flags: OFlags, mode: u16) -> Result<Box<dyn Target>> {
         let flags = flags | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = openat(&*folder, name, flags, Mode::from_raw_mode(mode.into()));
-        let file = file.map_err(self.failed(path))?;
-        Ok(Box::new(HostTarget { file, path: self.shown.join(path) }))
+        let mode = Mode::from_raw_mode(mode.into());
+        let file = self.call(spot.path, |here| openat(here, spot.name, flags, mode))?;
+        Ok(Box::new(HostTarget { file, path: self.shown.join(spot.path) }))
     }
 }
 
 impl Sink for HostSink {
-    fn found(&self, path: &Path, _links: Links) -> Result<Option<Facts>> {
-        let (folder, name) = self.place(path)?;
-        match rustix::fs::statat(&*folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(facts(&stat))),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(self.failed(path)(error)),
+    fn begin(&self, path: &Path) -> Result<Vec<u8>> {
+        let root = self.root.try_clone().map_err(|error| Error::host(&self.shown, error))?;
+        *self.way.borrow_mut() = Way::new(root);
+        *self.places.borrow_mut() = vec![0];
+        let mut parts = path.components();
+        match (parts.next(), parts.next()) {
+            (None, None) => Ok(b".".to_vec()),
+            (Some(Component::Normal(name)), None) => Ok(name.as_bytes().to_vec()),
+            _ => Err(self.error(path, "leads out of the folder")),
         }
     }
-    fn make_directory(&self, path: &Path, permissions: u16) -> Result<()> {
-        let (folder, name) = self.place(path)?;
+    fn enter(&self, spot: Spot<'_>) -> Result<()> {
+        let entered = self.way.borrow_mut().enter(spot.name, Links::Stay);
+        entered.map_err(self.failed(spot.path))?;
+        let mut folders = self.folders.borrow_mut();
+        let above = self.place();
+        self.places.borrow_mut().push(folders.len());
+        folders.push((above, spot.name.to_vec()));
+        Ok(())
+    }
+    fn leave(&self, path: &Path) -> Result<()> {
+        self.places.borrow_mut().pop();
+        self.way.borrow_mut().leave().map_err(self.failed(path))
+    }
+    fn found(&self, spot: Spot<'_>, _links: Links) -> Result<Option<Facts>> {
+        let stat =
+            |here: BorrowedFd<'_>| rustix::fs::statat(here, spot.name, AtFlags::SYMLINK_NOFOLLOW);
+        match stat(self.way.borrow().here()) {
+            Ok(stat) => Ok(Some(host_facts(&stat))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.failed(spot.path)(error)),
+        }
+    }
+    fn make_directory(&self, spot: Spot<'_>, permissions: u16) -> Result<()> {
         let mode = Mode::from_raw_mode(permissions.into());
-        rustix::fs::mkdirat(&*folder, name, mode).map_err(self.failed(path))
+        self.call(spot.path, |here| rustix::fs::mkdirat(here, spot.name, mode))
     }
-    fn make_file(&self, path: &Path, permissions: u16) -> Result<Box<dyn Target>> {
-        self.open(path, OFlags::CREATE | OFlags::EXCL, permissions)
+    fn make_file(&self, spot: Spot<'_>, permissions: u16) -> Result<Box<dyn Target>> {
+        self.open(spot, OFlags::CREATE | OFlags::EXCL, permissions)
     }
-    fn open_cut(&self, path: &Path) -> Result<Box<dyn Target>> {
-        self.open(path, OFlags::TRUNC, 0)
+    fn open_cut(&self, spot: Spot<'_>) -> Result<Box<dyn Target>> {
+        self.open(spot, OFlags::TRUNC, 0)
     }
-    fn make_symlink(&self, path: &Path, target: &[u8]) -> Result<()> {
-        let (folder, name) = self.place(path)?;
-        rustix::fs::symlinkat(target, &*folder, name).map_err(self.failed(path))
+    fn make_symlink(&self, spot: Spot<'_>, target: &[u8]) -> Result<()> {
+        self.call(spot.path, |here| rustix::fs::symlinkat(target, here, spot.name))
     }
     fn make_node(
         &self,
-        path: &Path,
+        spot: Spot<'_>,
         kind: FileType,
         permissions: u16,
         device: Device,
     ) -> Result<()> {
-        let (folder, name) = self.place(path)?;
         let kind = match kind {
             FileType::CharacterDevice => HostType::CharacterDevice,
             FileType::BlockDevice => HostType::BlockDevice,
@@ -315,27 +324,36 @@ impl Sink for HostSink {
         };
         let mode = Mode::from_raw_mode(permissions.into());
         let device = rustix::fs::makedev(device.major, device.minor);
-        rustix::fs::mknodat(&*folder, name, kind, mode, device).map_err(self.failed(path))
+        self.call(spot.path, |here| rustix::fs::mknodat(here, spot.name, kind, mode, device))
     }
-    fn link(&self, original: &Path, path: &Path) -> Result<()> {
-        let (from, old) = self.place(original)?;
-        let (to, new) = self.place(path)?;
-        let made = rustix::fs::linkat(&*from, old, &*to, new, AtFlags::empty());
-        made.map_err(self.failed(path))
+    fn original(&self, spot: Spot<'_>) -> Result<Original> {
+        Ok(Original { number: self.place() as u64, name: spot.name.to_vec() })
     }
-    fn remove(&self, path: &Path) -> Result<()> {
-        let (folder, name) = self.place(path)?;
-        rustix::fs::unlinkat(&*folder, name, AtFlags::empty()).map_err(self.failed(path))
+    fn link(&self, original: &Original, spot: Spot<'_>) -> Result<()> {
+        let place = usize::try_from(original.number).unwrap_or(usize::MAX);
+        let mut last = self.last.borrow_mut();
+        if last.as_ref().is_none_or(|(open, _)| *open != place) {
+            let folder = self.folder(place).map_err(self.failed(spot.path))?;
+            *last = Some((place, folder));
+        }
+        let Some((_, from)) = last.as_ref() else { return Ok(()) };
+        self.call(spot.path, |here| {
+            rustix::fs::linkat(from, original.name.as_slice(), here, spot.name, AtFlags::empty())
+        })
     }
-    fn describe(&self, path: &Path, _links: Links, description: &Description) -> Result<()> {
-        let (folder, name) = self.place(path)?;
+    fn remove(&self, spot: Spot<'_>) -> Result<()> {
+        self.call(spot.path, |here| rustix::fs::unlinkat(here, spot.name, AtFlags::empty()))
+    }
+    fn describe(&self, spot: Spot<'_>, _links: Links, description: &Description) -> Result<()> {
+        let way = self.way.borrow();
+        let (folder, name, path) = (way.here(), spot.name, spot.path);
         let failed = self.failed(path);
         let Description { permissions, owner, times, attributes } = description;
         let mut permissions = *permissions;
         if owner.uid.is_some() || owner.gid.is_some() {
             let (uid, gid) = (owner.uid.map(Uid::from_raw), owner.gid.map(Gid::from_raw));
             let flags = AtFlags::SYMLINK_NOFOLLOW;
-            let owned = rustix::fs::chownat(&*folder, name, uid, gid, flags);
+            let owned = rustix::fs::chownat(folder, name, uid, gid, flags);
             if self.unless_root(path, owned)? == Given::LeftOut {
                 // Nobody is to run it with the rights of somebody else.
                 permissions = permissions.map(|permissions| permissions & 0o1777);
@@ -343,9 +361,9 @@ impl Sink for HostSink {
         }
         // By the open object: a name may have become another's meanwhile.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let object = openat(&*folder, name, flags, Mode::empty()).map_err(&failed)?;
+        let object = openat(folder, name, flags, Mode::empty()).map_err(&failed)?;
         let stat = rustix::fs::fstat(&object).map_err(&failed)?;
-        let is_symlink = facts(&stat).file_type == FileType::Symlink;
+        let is_symlink = host_facts(&stat).file_type == FileType::Symlink;
         let by_number = format!("/proc/self/fd/{}", object.as_fd().as_raw_fd());
         if let Some(permissions) = permissions.filter(|_| !is_symlink) {
             let mode = Mode::from_raw_mode(permissions.into());
@@ -360,7 +378,7 @@ impl Sink for HostSink {
             let spec =
                 |time: &Time| Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() };
             let times = Timestamps { last_access: spec(access), last_modification: spec(modify) };
-            let set = rustix::fs::utimensat(&*folder, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+            let set = rustix::fs::utimensat(folder, name, &times, AtFlags::SYMLINK_NOFOLLOW);
             set.map_err(&failed)?;
         }
         Ok(())

@@ -1,70 +1,47 @@
 //! An image as what is copied, and as where it goes.
 use super::Description;
-use super::sink::{Sink, Target};
-use super::source::{Body, Facts, Source};
+use super::sink::{Original, Sink, Target};
+use super::source::{Body, Source};
 use crate::create;
 use crate::error::{Error, Result};
-use crate::tree::{self, Links};
+use crate::tree::Links;
+use crate::walk::{Facts, ImageTree, Spot, Tree};
 use extant_engine::{
-    File, Filesystem, Metadata, MetadataChange, New, NewKind, Rights, SetAttribute, SetTime,
+    File, Filesystem, Inode, MetadataChange, New, NewKind, Rights, SetAttribute, SetTime,
 };
+use extant_format::Ino;
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// A file system that is read.
-pub struct ImageSource<'a>(pub &'a Filesystem);
-
 /// A file system that is written: usually one under a [`Change`](crate::Change).
-pub struct ImageSink<'a>(pub &'a Filesystem);
+pub struct ImageSink<'a>(ImageTree<'a>);
 
 fn identity(filesystem: &Filesystem) -> Option<usize> {
     Some(std::ptr::from_ref(filesystem).addr())
 }
 
-fn facts(metadata: &Metadata) -> Facts {
-    Facts {
-        file_type: metadata.file_type,
-        permissions: metadata.mode & 0o7777,
-        uid: metadata.uid,
-        gid: metadata.gid,
-        size: metadata.size,
-        links: metadata.links.into(),
-        access_time: metadata.access_time,
-        modify_time: metadata.modify_time,
-        change_time: metadata.change_time,
-        device: metadata.device.unwrap_or_default(),
-        identity: (0, metadata.ino.0.into()),
+impl Source for ImageTree<'_> {
+    fn target(&self, spot: Spot<'_>) -> Result<Vec<u8>> {
+        let inode = self.inode(spot, Links::Stay)?;
+        let target = self.filesystem().inodes().read_link(&inode);
+        Ok(target.map_err(|error| error.at(spot.path))?)
     }
-}
-
-impl Source for ImageSource<'_> {
-    fn facts(&self, path: &Path, links: Links) -> Result<Facts> {
-        Ok(facts(&match links {
-            Links::Follow => self.0.metadata(path)?,
-            Links::Stay => self.0.symlink_metadata(path)?,
-        }))
+    fn attributes(&self, spot: Spot<'_>, links: Links) -> Result<Vec<Attribute>> {
+        let inode = self.inode(spot, links)?;
+        let attributes = self.filesystem().inodes().attributes(&inode);
+        Ok(attributes.map_err(|error| error.at(spot.path))?)
     }
-    fn names(&self, path: &Path) -> Result<Vec<Vec<u8>>> {
-        tree::names(self.0, path)
-    }
-    fn target(&self, path: &Path) -> Result<Vec<u8>> {
-        Ok(self.0.read_link(path)?)
-    }
-    fn attributes(&self, path: &Path, links: Links) -> Result<Vec<Attribute>> {
-        let inode = tree::inode(self.0, path, links)?;
-        Ok(self.0.inodes().attributes(&inode).map_err(|error| error.at(path))?)
-    }
-    fn open(&self, path: &Path, _facts: &Facts) -> Result<Box<dyn Body>> {
-        let file = self.0.open_file(path)?;
-        Ok(Box::new(InsideBody { file, path: path.to_owned() }))
-    }
-    fn error(&self, path: &Path, said: &str) -> Error {
-        Error::inside(path, said)
+    fn open(&self, spot: Spot<'_>, facts: &Facts) -> Result<Box<dyn Body>> {
+        let inodes = self.filesystem().inodes();
+        let number = Ino(u32::try_from(facts.identity.1).unwrap_or(0));
+        let opened = inodes.by_number(number).and_then(|inode| inodes.open(&inode, Rights::READ));
+        let file = opened.map_err(|error| error.at(spot.path))?;
+        Ok(Box::new(InsideBody { file, path: spot.path.to_owned() }))
     }
     fn tree_identity(&self) -> Option<usize> {
-        identity(self.0)
+        identity(self.filesystem())
     }
 }
 
@@ -87,51 +64,86 @@ impl Body for InsideBody {
     }
 }
 
-impl ImageSink<'_> {
-    fn make(&self, path: &Path, kind: NewKind<'_>, permissions: u16) -> Result<()> {
-        let (folder, name) = match kind {
-            NewKind::Directory => tree::parent(self.0, path)?,
-            _ => tree::parent_of_file(self.0, path)?,
-        };
+impl<'a> ImageSink<'a> {
+    /// With the root open.
+    pub fn new(filesystem: &'a Filesystem) -> ImageSink<'a> {
+        ImageSink(ImageTree::new(filesystem))
+    }
+
+    fn filesystem(&self) -> &'a Filesystem {
+        self.0.filesystem()
+    }
+
+    /// Makes what has no content.
+    fn make(&self, spot: Spot<'_>, kind: NewKind<'_>, permissions: u16) -> Result<()> {
+        let name = new_name(spot, matches!(kind, NewKind::Directory))?;
         let new = New { kind, permissions, ..New::default() };
-        self.0.inodes().create(&folder, name, &new).map_err(|error| error.at(path))?;
+        let made = self.filesystem().inodes().create(&self.0.here()?, name, &new);
+        made.map_err(|error| error.at(spot.path))?;
         Ok(())
     }
 
     fn opened(&self, file: File, path: &Path, before: Option<u16>) -> Box<dyn Target> {
-        let filesystem = self.0.clone();
+        let filesystem = self.filesystem().clone();
         Box::new(InsideTarget { filesystem, file, path: path.to_owned(), before })
     }
 }
 
+/// The name that a new object gets: a slash at the end says that it is a directory.
+fn new_name<'n>(spot: Spot<'n>, is_directory: bool) -> Result<&'n [u8]> {
+    let end = spot.name.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    let name = spot.name.get(..end).unwrap_or_default();
+    if matches!(name, b"" | b"." | b"..") {
+        return Err(Error::inside(spot.path, "names no file that could be made or removed"));
+    }
+    if !is_directory && end < spot.name.len() {
+        return Err(Error::inside(spot.path, "is not a directory"));
+    }
+    Ok(name)
+}
+
 impl Sink for ImageSink<'_> {
-    fn found(&self, path: &Path, links: Links) -> Result<Option<Facts>> {
-        Ok(tree::found(self.0, path, links)?.as_ref().map(facts))
+    fn begin(&self, path: &Path) -> Result<Vec<u8>> {
+        self.0.begin(path)
     }
-    fn make_directory(&self, path: &Path, permissions: u16) -> Result<()> {
-        self.make(path, NewKind::Directory, permissions)
+    fn enter(&self, spot: Spot<'_>) -> Result<()> {
+        self.0.enter(spot, Links::Stay)
     }
-    fn make_file(&self, path: &Path, permissions: u16) -> Result<Box<dyn Target>> {
-        let (folder, name) = tree::parent_of_file(self.0, path)?;
+    fn leave(&self, path: &Path) -> Result<()> {
+        self.0.leave(path)
+    }
+    fn found(&self, spot: Spot<'_>, links: Links) -> Result<Option<Facts>> {
+        match self.0.facts(spot, links) {
+            Ok(facts) => Ok(Some(facts)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+    fn make_directory(&self, spot: Spot<'_>, permissions: u16) -> Result<()> {
+        self.make(spot, NewKind::Directory, permissions)
+    }
+    fn make_file(&self, spot: Spot<'_>, permissions: u16) -> Result<Box<dyn Target>> {
+        let name = new_name(spot, false)?;
         let new = New { kind: NewKind::File, permissions, ..New::default() };
-        let made = self.0.inodes().create_open(&folder, name, &new);
-        let (_, file) = made.map_err(|error| error.at(path))?;
-        Ok(self.opened(file, path, None))
+        let made = self.filesystem().inodes().create_open(&self.0.here()?, name, &new);
+        let (_, file) = made.map_err(|error| error.at(spot.path))?;
+        Ok(self.opened(file, spot.path, None))
     }
-    fn open_cut(&self, path: &Path) -> Result<Box<dyn Target>> {
-        let inode = tree::inode(self.0, path, Links::Follow)?;
-        let mode = self.0.inodes().metadata(&inode).map_err(|error| error.at(path))?.mode;
-        let file = self.0.inodes().open(&inode, Rights::WRITE);
-        let file = file.map_err(|error| error.at(path))?;
-        file.set_len(0).map_err(|error| error.at(path))?;
-        Ok(self.opened(file, path, Some(mode)))
+    fn open_cut(&self, spot: Spot<'_>) -> Result<Box<dyn Target>> {
+        let failed = |error: extant_engine::Error| Error::from(error.at(spot.path));
+        let inode = self.0.inode(spot, Links::Follow)?;
+        let inodes = self.filesystem().inodes();
+        let mode = inodes.metadata(&inode).map_err(failed)?.mode;
+        let file = inodes.open(&inode, Rights::WRITE).map_err(failed)?;
+        file.set_len(0).map_err(failed)?;
+        Ok(self.opened(file, spot.path, Some(mode)))
     }
-    fn make_symlink(&self, path: &Path, target: &[u8]) -> Result<()> {
-        self.make(path, NewKind::Symlink(target), 0o777)
+    fn make_symlink(&self, spot: Spot<'_>, target: &[u8]) -> Result<()> {
+        self.make(spot, NewKind::Symlink(target), 0o777)
     }
     fn make_node(
         &self,
-        path: &Path,
+        spot: Spot<'_>,
         kind: FileType,
         permissions: u16,
         device: Device,
@@ -142,19 +154,30 @@ impl Sink for ImageSink<'_> {
             FileType::Socket => NewKind::Socket,
             _ => NewKind::Fifo,
         };
-        self.make(path, kind, permissions)
+        self.make(spot, kind, permissions)
     }
-    fn link(&self, original: &Path, path: &Path) -> Result<()> {
-        Ok(self.0.hard_link(original, path)?)
+    fn original(&self, spot: Spot<'_>) -> Result<Original> {
+        let number = self.0.inode(spot, Links::Stay)?.number();
+        Ok(Original { number: number.0.into(), name: Vec::new() })
     }
-    fn remove(&self, path: &Path) -> Result<()> {
-        Ok(self.0.remove_file(path)?)
+    fn link(&self, original: &Original, spot: Spot<'_>) -> Result<()> {
+        let inodes = self.filesystem().inodes();
+        let name = new_name(spot, false)?;
+        let number = Ino(u32::try_from(original.number).unwrap_or(0));
+        let here = self.0.here()?;
+        let linked =
+            inodes.by_number(number).and_then(|inode: Inode| inodes.link(&inode, &here, name));
+        Ok(linked.map_err(|error| error.at(spot.path))?)
     }
-    fn describe(&self, path: &Path, links: Links, description: &Description) -> Result<()> {
+    fn remove(&self, spot: Spot<'_>) -> Result<()> {
+        let removed = self.filesystem().inodes().unlink(&self.0.here()?, spot.name);
+        Ok(removed.map_err(|error| error.at(spot.path))?)
+    }
+    fn describe(&self, spot: Spot<'_>, links: Links, description: &Description) -> Result<()> {
         let Description { permissions, owner, times, attributes } = description;
-        let inode = tree::inode(self.0, path, links)?;
-        let inodes = self.0.inodes();
-        let failed = |error: extant_engine::Error| Error::from(error.at(path));
+        let inode = self.0.inode(spot, links)?;
+        let inodes = self.filesystem().inodes();
+        let failed = |error: extant_engine::Error| Error::from(error.at(spot.path));
         let is_symlink = inodes.metadata(&inode).map_err(failed)?.file_type == FileType::Symlink;
         let permissions = permissions.filter(|_| !is_symlink);
         if permissions.is_some() || owner.uid.is_some() || owner.gid.is_some() {
@@ -179,7 +202,7 @@ impl Sink for ImageSink<'_> {
         Error::inside(path, said)
     }
     fn tree_identity(&self) -> Option<usize> {
-        identity(self.0)
+        identity(self.filesystem())
     }
 }
 

@@ -1,31 +1,38 @@
 //! cp: from a host or an image into a host or an image.
 //!
 //! ```text
-//! source   what a copy is made of: facts, names, bytes     inside   an image as both
-//! sink     where it goes                                    host     the host as both
+//! source   what a copy is made of: a tree that is walked, and bytes    inside   an image as both
+//! sink     where it goes                                               host     the host as both
+//! need     how many blocks a copy takes
 //! ```
+//! The source is walked ([`crate::walk`]), and the sink goes where the walk goes, folder by folder.
 //!
 //! What is copied, and onto what, follows cp(1) of coreutils, with one exception on the host: no
 //! symbolic link is written through there.
 mod host;
 mod inside;
+mod need;
 mod sink;
 mod source;
 
-pub use host::{HostSink, HostSource};
-pub use inside::{ImageSink, ImageSource};
-pub use sink::{Sink, Target};
-pub use source::{Body, Facts, Source};
+pub use host::HostSink;
+pub use inside::ImageSink;
+pub use need::Need;
+pub use sink::{Original, Sink, Target};
+pub use source::{Body, Source};
 
-use crate::error::{Error, Result, What, checked_name};
+use crate::error::{Error, Result, What};
 use crate::mode::{Mode, UMASK};
 use crate::owner::Owner;
 use crate::tree::{self, Links};
+use crate::walk::{self, Below, Event, Facts, Illegal, Manner, Spot, Visited};
 use extant_engine::ErrorKind;
 use extant_format::inode::FileType;
 use rustc_hash::FxHashMap;
+use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Bytes that are read and written at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -113,6 +120,10 @@ pub struct Copied {
 /// What is told of a copy while it is under way.
 pub type Listener<'a> = &'a dyn Fn(&Copied);
 
+/// What is called for each thing that cannot be copied. The copy goes on without it, unless this
+/// returns an error.
+pub type Troubles<'a> = &'a dyn Fn(Error) -> Result<()>;
+
 /// What an object gets in the end; `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct Description {
@@ -128,13 +139,11 @@ pub struct Description {
 
 /// A directory that is described once all is in it.
 struct Leaving {
-    path: PathBuf,
+    /// Its name in the sink.
+    name: Vec<u8>,
+    /// Bytes of its path there.
+    length: usize,
     description: Description,
-}
-
-enum Step {
-    Copy { from: PathBuf, to: PathBuf, named: bool },
-    Leave(Box<Leaving>),
 }
 
 /// A copy of several sources.
@@ -143,12 +152,22 @@ pub struct Copy<'a> {
     sink: &'a dyn Sink,
     options: &'a Options,
     listener: Listener<'a>,
+    troubles: Troubles<'a>,
     /// The first copy of each file that has several names.
-    links: FxHashMap<(u64, u64), PathBuf>,
+    links: FxHashMap<(u64, u64), Original>,
     /// Directories that were made: a copy of one into itself would not end.
     made: FxHashMap<(u64, u64), ()>,
+    /// The directories of the sink that are being filled.
+    leaving: Vec<Leaving>,
     copied: Copied,
     buffer: Vec<u8>,
+}
+
+/// Where an object goes.
+#[derive(Clone, Copy)]
+struct To<'a> {
+    from: Spot<'a>,
+    to: Spot<'a>,
 }
 
 impl<'a> Copy<'a> {
@@ -157,11 +176,11 @@ impl<'a> Copy<'a> {
         source: &'a dyn Source,
         sink: &'a dyn Sink,
         options: &'a Options,
-        listener: Listener<'a>,
+        (listener, troubles): (Listener<'a>, Troubles<'a>),
     ) -> Copy<'a> {
-        let (links, made) = (FxHashMap::default(), FxHashMap::default());
+        let (links, made, leaving) = (FxHashMap::default(), FxHashMap::default(), Vec::new());
         let (copied, buffer) = (Copied::default(), vec![0; PIECE_BYTES]);
-        Copy { source, sink, options, listener, links, made, copied, buffer }
+        Copy { source, sink, options, listener, troubles, links, made, leaving, copied, buffer }
     }
 
     /// What was copied so far.
@@ -172,30 +191,61 @@ impl<'a> Copy<'a> {
     /// Copies a source, which becomes `to`.
     ///
     /// # Errors
-    /// A source that cannot be read or changes meanwhile; a sink that refuses. What was copied
-    /// before stays in the sink.
+    /// A source that cannot be read or changes meanwhile; a sink that refuses; those of the
+    /// troubles. What was copied before stays in the sink.
     pub fn copy(&mut self, from: &Path, to: &Path) -> Result<()> {
-        let (from, to) = (from.to_owned(), to.to_owned());
-        let mut steps = vec![Step::Copy { from, to, named: true }];
-        while let Some(step) = steps.pop() {
-            match step {
-                Step::Leave(leaving) => {
-                    self.sink.describe(&leaving.path, Links::Stay, &leaving.description)?;
+        let (named, below) = match self.options.dereference {
+            Dereference::Always => (Links::Follow, Links::Follow),
+            Dereference::Named => (Links::Follow, Links::Stay),
+            Dereference::Never => (Links::Stay, Links::Stay),
+        };
+        let manner = Manner { named, below, illegal: Illegal::Save };
+        let source = self.source;
+        let first = self.sink.begin(to)?;
+        let mut path = to.as_os_str().as_bytes().to_vec();
+        self.leaving.clear();
+        walk::walk(source, from, manner, &mut |event| match event {
+            Event::Trouble(error) => (self.troubles)(error).map(|()| Below::Skip),
+            Event::Found(visited) => self.found(&visited, &first, &mut path),
+            Event::Left(_) => self.left(&mut path).map(|()| Below::Skip),
+        })
+    }
+
+    /// Copies an object; of a directory, what is in it comes next.
+    fn found(&mut self, visited: &Visited<'_>, first: &[u8], path: &mut Vec<u8>) -> Result<Below> {
+        let name = match self.leaving.last() {
+            None => first,
+            Some(folder) => {
+                path.truncate(folder.length);
+                if !matches!(path.last(), None | Some(b'/')) {
+                    path.push(b'/');
                 }
-                Step::Copy { from, to, named } => {
-                    let links = match (self.options.dereference, named) {
-                        (Dereference::Always, _) | (Dereference::Named, true) => Links::Follow,
-                        _ => Links::Stay,
-                    };
-                    let facts = self.source.facts(&from, links)?;
-                    match facts.file_type {
-                        FileType::Directory => self.directory(&from, &to, &facts, &mut steps)?,
-                        _ => self.object(&from, &to, &facts, links)?,
-                    }
-                }
+                path.extend_from_slice(visited.spot.name);
+                visited.spot.name
             }
+        };
+        let to = Spot { name, number: None, path: Path::new(OsStr::from_bytes(path)) };
+        let to = To { from: visited.spot, to };
+        if visited.facts.file_type != FileType::Directory {
+            self.object(to, visited.facts, visited.links)?;
+            return Ok(Below::Skip);
         }
-        Ok(())
+        let description = self.directory(to, visited.facts)?;
+        self.sink.enter(to.to)?;
+        self.leaving.push(Leaving { name: name.to_vec(), length: path.len(), description });
+        Ok(Below::Enter)
+    }
+
+    /// All that is in a directory was copied.
+    fn left(&mut self, path: &mut Vec<u8>) -> Result<()> {
+        let Some(Leaving { name, length, description }) = self.leaving.pop() else {
+            return Ok(());
+        };
+        path.truncate(length);
+        let path = Path::new(OsStr::from_bytes(path));
+        self.sink.leave(path)?;
+        let spot = Spot { name: &name, number: None, path };
+        self.sink.describe(spot, Links::Stay, &description)
     }
 
     /// Whether source and sink are one tree.
@@ -204,7 +254,7 @@ impl<'a> Copy<'a> {
         sink.is_some_and(|identity| self.source.tree_identity() == Some(identity))
     }
 
-    fn description(&self, from: &Path, facts: &Facts, links: Links) -> Result<Description> {
+    fn description(&self, from: Spot<'_>, facts: &Facts, links: Links) -> Result<Description> {
         let Options { keep, owner, mode, .. } = self.options;
         let mut owner = *owner;
         if keep.owner {
@@ -229,22 +279,16 @@ impl<'a> Copy<'a> {
         Ok(Description { permissions, owner, times, attributes })
     }
 
-    fn directory(
-        &mut self,
-        from: &Path,
-        to: &Path,
-        facts: &Facts,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    fn directory(&mut self, To { from, to }: To<'_>, facts: &Facts) -> Result<Description> {
         if self.options.reach == tree::Reach::One {
-            let error = self.source.error(from, "is a directory");
+            let error = self.source.error(from.path, "is a directory");
             return Err(error.hint("cp -r or cp -a copies it with its content"));
         }
         let mut description = self.description(from, facts, Links::Stay)?;
         let there = self.sink.found(to, Links::Stay)?;
         match &there {
             Some(there) if there.file_type != FileType::Directory => {
-                return Err(self.sink.error(to, "is no directory, and stays one"));
+                return Err(self.sink.error(to.path, "is no directory, and stays one"));
             }
             // What is there keeps what it is, unless the source's is asked for.
             Some(_) => {}
@@ -262,23 +306,18 @@ impl<'a> Copy<'a> {
                 self.made.insert(made.identity, ());
             }
             if self.made.contains_key(&facts.identity) {
-                let said = format!("cannot be copied into itself: {}", to.display());
-                return Err(self.source.error(from, &said));
+                let said = format!("cannot be copied into itself: {}", to.path.display());
+                return Err(self.source.error(from.path, &said));
             }
         }
         if there.is_some() && !self.options.keep.mode {
             description = Description { owner: self.options.owner, ..description };
         }
-        steps.push(Step::Leave(Box::new(Leaving { path: to.to_owned(), description })));
-        for name in self.source.names(from)?.into_iter().rev() {
-            checked_name(from, &name)?;
-            let (from, to) = (tree::join(from, &name), tree::join(to, &name));
-            steps.push(Step::Copy { from, to, named: false });
-        }
-        Ok(())
+        Ok(description)
     }
 
-    fn object(&mut self, from: &Path, to: &Path, facts: &Facts, links: Links) -> Result<()> {
+    fn object(&mut self, place: To<'_>, facts: &Facts, links: Links) -> Result<()> {
+        let To { from, to } = place;
         let is_regular = facts.file_type == FileType::Regular;
         let follows = if is_regular { Links::Follow } else { Links::Stay };
         let has_name = self.sink.found(to, Links::Stay)?;
@@ -287,19 +326,19 @@ impl<'a> Copy<'a> {
             _ => has_name.clone(),
         };
         if has_name.is_some() && there.is_none() {
-            return Err(self.sink.error(to, "is a symbolic link to nothing, and stays one"));
+            return Err(self.sink.error(to.path, "is a symbolic link to nothing, and stays one"));
         }
         if let Some(there) = &there {
             if there.file_type == FileType::Directory {
-                return Err(self.sink.error(to, "is a directory, and stays one"));
+                return Err(self.sink.error(to.path, "is a directory, and stays one"));
             }
             if self.options.existing == Existing::Keep {
                 self.copied.kept += 1;
                 return Ok(());
             }
             if self.is_within_a_tree() && there.identity == facts.identity {
-                let said = format!("is the same file as {}", to.display());
-                return Err(self.source.error(from, &said));
+                let said = format!("is the same file as {}", to.path.display());
+                return Err(self.source.error(from.path, &said));
             }
         }
         if self.options.keep.links && facts.links > 1 {
@@ -311,31 +350,38 @@ impl<'a> Copy<'a> {
                 self.copied.objects += 1;
                 return Ok(());
             }
-            self.links.insert(facts.identity, to.to_owned());
         }
         let description = self.description(from, facts, links)?;
         if is_regular {
-            self.file(from, to, facts, there.as_ref())?;
+            self.file(place, facts, there.as_ref())?;
         } else {
             if has_name.is_some() {
                 self.sink.remove(to)?;
             }
-            self.special(from, to, facts)?;
+            self.special(place, facts)?;
         }
         self.sink.describe(to, follows, &description)?;
+        if self.options.keep.links && facts.links > 1 {
+            self.links.insert(facts.identity, self.sink.original(to)?);
+        }
         self.copied.objects += 1;
         (self.listener)(&self.copied);
         Ok(())
     }
 
-    fn special(&self, from: &Path, to: &Path, facts: &Facts) -> Result<()> {
+    fn special(&self, To { from, to }: To<'_>, facts: &Facts) -> Result<()> {
         match facts.file_type {
             FileType::Symlink => self.sink.make_symlink(to, &self.source.target(from)?),
             kind => self.sink.make_node(to, kind, facts.permissions & !UMASK, facts.device),
         }
     }
 
-    fn file(&mut self, from: &Path, to: &Path, facts: &Facts, there: Option<&Facts>) -> Result<()> {
+    fn file(
+        &mut self,
+        To { from, to }: To<'_>,
+        facts: &Facts,
+        there: Option<&Facts>,
+    ) -> Result<()> {
         // Opened first: what cannot be read replaces nothing.
         let mut body = self.source.open(from, facts)?;
         let permissions = match &self.options.mode {
@@ -370,7 +416,7 @@ impl<'a> Copy<'a> {
                 let want = (data.end.min(size) - at).min(PIECE_BYTES as u64) as usize;
                 let length = body.read(at, &mut self.buffer[..want])?;
                 if length == 0 {
-                    return Err(self.source.error(from, "became shorter while it was read"));
+                    return Err(self.source.error(from.path, "became shorter while it was read"));
                 }
                 let piece = &self.buffer[..length];
                 match self.options.sparse {
