@@ -1,6 +1,6 @@
 //! `xtask demo`: a real tree of this machine becomes an ext4 image and comes out again, and every
 //! step is judged; then the mailing list posts run in the laboratory, and their figures are put
-//! on a page.
+//! on a page. All that is printed fits on a screen or two: 60 lines at most.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -15,6 +15,9 @@ use crate::repository;
 use crate::scratch::Scratch;
 use crate::sheet::Sheet;
 use crate::walk::{Depth, Kind, walk};
+
+/// A demo that prints more is not read.
+const LINES_MAX: usize = 60;
 
 /// A tree that this machine has.
 struct Tree {
@@ -36,41 +39,65 @@ pub fn run(words: &[String]) -> Result<(), String> {
         Some(path) => measure_tree(Path::new(path))?,
         None => choose()?,
     };
-    println!(
+    let mut lines = Lines::default();
+    lines.say(&format!(
         "tree      {}: {} entries, {} MB; images and archives are in {}",
         tree.path.display(),
         tree.entries,
         tree.bytes / 1_000_000,
         scratch.path().display()
-    );
+    ));
 
-    step("build", &scratch, &["build", "-q", "-t", "ext4", &text(&tree.path), "demo.img"])?;
+    let build = ["build", "-q", "-t", "ext4", &text(&tree.path), "demo.img"];
+    step("build", &scratch, &build, &mut lines)?;
     if oracle::require("e2fsck") {
-        begin("check", "e2fsck -fn demo.img");
+        lines.begin("check", "e2fsck -fn demo.img");
         oracle::e2fsck(&image)?;
-        println!(": clean, without a word");
+        lines.say(": clean, without a word");
     }
-    list(&scratch)?;
-    step("export", &scratch, &["tar", "-q", "demo.img", "-o", "demo.tar"])?;
-    compare_archive(&tree, &archive, &scratch)?;
-    compare_mount(&tree, &image)?;
-    ratios(&tree, &archive, &scratch)?;
-    posts(&parent.join("demo.html"))
+    list(&scratch, &mut lines)?;
+    step("export", &scratch, &["tar", "-q", "demo.img", "-o", "demo.tar"], &mut lines)?;
+    compare_archive(&tree, &archive, &scratch, &mut lines)?;
+    compare_mount(&tree, &image, &mut lines)?;
+    ratios(&tree, &archive, &scratch, &mut lines)?;
+    posts(&parent.join("demo.html"), &mut lines)?;
+    lines.check()
 }
 
-/// Says what begins; the line ends with what came of it.
-fn begin(name: &str, what: &str) {
-    print!("{name:<9} {what}");
-    // A terminal that is gone shows in the lines that follow.
-    let _ = std::io::stdout().flush();
+/// What was printed, counted.
+#[derive(Default)]
+struct Lines {
+    count: usize,
+}
+
+impl Lines {
+    /// Says what begins; the line ends with what came of it.
+    fn begin(&mut self, name: &str, what: &str) {
+        print!("{name:<9} {what}");
+        // A terminal that is gone shows in the lines that follow.
+        let _ = std::io::stdout().flush();
+    }
+
+    /// Ends a line, or says one or several.
+    fn say(&mut self, words: &str) {
+        println!("{words}");
+        self.count += words.lines().count().max(1);
+    }
+
+    /// Whether it is short enough to be read.
+    fn check(&self) -> Result<(), String> {
+        match self.count <= LINES_MAX {
+            true => Ok(()),
+            false => Err(format!("printed {} lines, and {LINES_MAX} are read", self.count)),
+        }
+    }
 }
 
 /// The quick form of the mailing list posts: their figures and ours, and a page of them that is
 /// kept. A missed row is shown, and is no failure of the demo.
-fn posts(page: &Path) -> Result<(), String> {
-    println!(
-        "\nposts     extant lab posts: the same engine on drives in virtual time, which does again \
-         what five\n          mailing list posts measured: a minute at most\n"
+fn posts(page: &Path, lines: &mut Lines) -> Result<(), String> {
+    lines.say(
+        "posts     extant lab posts: what five mailing list posts measured, on drives in virtual time",
     );
     let start = seconds_now();
     let ran = program(&extant()?)
@@ -79,11 +106,11 @@ fn posts(page: &Path) -> Result<(), String> {
         .stderr(std::process::Stdio::inherit())
         .output()
         .map_err(|error| format!("extant lab posts: {error}"))?;
-    print!("{}", String::from_utf8_lossy(&ran.stdout));
-    println!("\nposts     {:.1} s of real time", seconds_now() - start);
+    lines.say(String::from_utf8_lossy(&ran.stdout).trim_end());
     match ran.status.code() {
         Some(0 | 1) if !ran.stdout.is_empty() => {
-            println!("page      {}", page.display());
+            let took = seconds_now() - start;
+            lines.say(&format!("page      {} ({took:.1} s of real time)", page.display()));
             Ok(())
         }
         _ => Err(format!("extant lab posts failed: {}", ran.status)),
@@ -95,11 +122,11 @@ fn text(path: &Path) -> String {
 }
 
 /// Runs `extant` in the folder of the demo and says how long it took.
-fn step(name: &str, scratch: &Scratch, words: &[&str]) -> Result<(), String> {
-    begin(name, &format!("extant {}", words.join(" ")));
+fn step(name: &str, scratch: &Scratch, words: &[&str], lines: &mut Lines) -> Result<(), String> {
+    lines.begin(name, &format!("extant {}", words.join(" ")));
     let start = seconds_now();
     command::output(program(&extant()?).args(words).current_dir(scratch.path()))?;
-    println!(": {:.2} s", seconds_now() - start);
+    lines.say(&format!(": {:.2} s", seconds_now() - start));
     Ok(())
 }
 
@@ -140,14 +167,13 @@ fn measure_tree(path: &Path) -> Result<Tree, String> {
     })
 }
 
-/// The first lines and the count of `ls -lR`.
-fn list(scratch: &Scratch) -> Result<(), String> {
+/// The count of lines of `ls -lR`.
+fn list(scratch: &Scratch, lines: &mut Lines) -> Result<(), String> {
     let mut program = program(&extant()?);
     let listed =
         command::output(program.args(["ls", "-lR", "demo.img:/"]).current_dir(scratch.path()))?;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    println!("list      extant ls -lR demo.img:/: {} lines", listed.lines().count());
-    listed.lines().take(5).for_each(|line| println!("          {line}"));
+    lines.say(&format!("list      extant ls -lR demo.img:/: {} lines", listed.lines().count()));
     Ok(())
 }
 
@@ -162,11 +188,16 @@ fn options() -> Options {
     options
 }
 
-fn compare_archive(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(), String> {
+fn compare_archive(
+    tree: &Tree,
+    archive: &Path,
+    scratch: &Scratch,
+    lines: &mut Lines,
+) -> Result<(), String> {
     if !oracle::require("tar") {
         return Ok(());
     }
-    begin("compare", "demo.tar, unpacked by GNU tar");
+    lines.begin("compare", "demo.tar, unpacked by GNU tar");
     let unpacked = scratch.join("unpacked");
     std::fs::create_dir(&unpacked).map_err(|error| error.to_string())?;
     let mut tar = program("tar");
@@ -175,32 +206,32 @@ fn compare_archive(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(),
         .arg("-C")
         .arg(&unpacked);
     command::output(&mut tar)?;
-    judge(&compare::trees(&tree.path, &unpacked, &options())?)?;
+    judge(&compare::trees(&tree.path, &unpacked, &options())?, lines)?;
     super::bench::remove_tree(&unpacked)
 }
 
-fn compare_mount(tree: &Tree, image: &Path) -> Result<(), String> {
+fn compare_mount(tree: &Tree, image: &Path, lines: &mut Lines) -> Result<(), String> {
     if !oracle::can_mount() {
         return Ok(());
     }
-    begin("compare", "demo.img, mounted by the kernel");
+    lines.begin("compare", "demo.img, mounted by the kernel");
     let mounted = oracle::mount_loop(image, Access::ReadOnly, "")?;
     let found = compare::trees(&tree.path, mounted.path(), &options())?;
     mounted.unmount()?;
-    judge(&found)
+    judge(&found, lines)
 }
 
-fn judge(found: &[compare::Difference]) -> Result<(), String> {
+fn judge(found: &[compare::Difference], lines: &mut Lines) -> Result<(), String> {
     if found.is_empty() {
-        println!(": is the tree, every attribute and every byte");
+        lines.say(": is the tree, every attribute and every byte");
         return Ok(());
     }
-    println!();
+    lines.say("");
     let lines: Vec<String> = found.iter().take(20).map(ToString::to_string).collect();
     Err(format!("it differs from the tree in {} places:\n{}", found.len(), lines.join("\n")))
 }
 
-fn ratios(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(), String> {
+fn ratios(tree: &Tree, archive: &Path, scratch: &Scratch, lines: &mut Lines) -> Result<(), String> {
     let (copy, image) = (scratch.join("copy.tar"), scratch.join("again.img"));
     let extant = extant()?;
     let mut contenders = vec![
@@ -235,6 +266,9 @@ fn ratios(tree: &Tree, archive: &Path, scratch: &Scratch) -> Result<(), String> 
         ]);
         contenders.push(maker("mke2fs -t ext4 -d, from the tree", words, &image));
     }
-    println!("measure   each of these three times: a few seconds\n\n{}", machine());
-    race(&mut Sheet::default(), "build, three rounds, everything flushed", &contenders, 3)
+    lines.say(&format!("measure   three rounds of each, everything flushed: {}", machine()));
+    let mut sheet = Sheet::default();
+    let raced = race(&mut sheet, "build", &contenders, 3);
+    lines.count += sheet.lines();
+    raced
 }

@@ -36,6 +36,11 @@ impl Sheet {
         self.text.push('\n');
     }
 
+    /// How many lines were said so far.
+    pub fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
     /// Puts what was said into the document at `path`, in place of what is between
     /// `<!-- bench-SECTION:begin -->` and `<!-- bench-SECTION:end -->`.
     ///

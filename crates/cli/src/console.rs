@@ -87,6 +87,15 @@ impl Console {
             .and_then(|()| out.flush())
             .map_err(|error| Error::stdout(&error))
     }
+    /// Writes a report for people to stdout, unless quiet: what it says is also in the exit code, in
+    /// JSON, or in the files that were asked for. What other programs take as it is, a drive file or
+    /// a list of times, is printed.
+    pub fn report(&self, text: &str) -> Result<(), Error> {
+        match self.chatter {
+            Chatter::Quiet => Ok(()),
+            Chatter::Normal => self.print(text),
+        }
+    }
     /// Writes one JSON document and a newline to stdout; the name of its schema comes first in it.
     pub fn print_json(&self, schema: &str, document: &impl Serialize) -> Result<(), Error> {
         let mut text = with_schema(schema, document)?;

@@ -56,10 +56,24 @@ pub fn size(
 
 /// A time with a unit. `None` when the key is absent.
 pub fn time(section: &mut Section<'_>, key: &str) -> Result<Option<u64>> {
+    // A number alone gets the words of a time without a unit, and not those of a missing string.
+    if let Some(number) = section.find(key).and_then(|value| bare_number(value.get_ref())) {
+        let reason = quantity::nanoseconds(&number).err();
+        return Err(section.error(key, reason.unwrap_or_else(|| "has no unit".to_owned())));
+    }
     let Some(text) = section.optional_text(key)? else {
         return Ok(None);
     };
     quantity::nanoseconds(text).map(Some).map_err(|reason| section.error(key, reason))
+}
+
+/// A number without quotes, as it stands.
+fn bare_number(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::Integer(number) => Some(number.as_str().to_owned()),
+        DeValue::Float(number) => Some(number.as_str().to_owned()),
+        _ => None,
+    }
 }
 
 /// A whole number within bounds. `None` when the key is absent.

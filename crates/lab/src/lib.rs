@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! page       reports as pages: their sections, tables and figures
+//! spread     several seeds: medians, ranges, and orders that hang on the seed
 //! observations   results as CSV and JSON Lines
 //! posts      the mailing list posts: their figures, our runs, and how far they agree
 //! capsule    scenarios with all that they refer to, and what they gave, in a file
@@ -34,3 +35,4 @@ pub mod report;
 pub mod results;
 pub mod scenario;
 pub mod session;
+pub mod spread;

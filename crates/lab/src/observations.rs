@@ -5,7 +5,7 @@
 //! nanoseconds (`_ns`), sizes bytes, shares thousandths (`_permille`) or millionths (`_ppm`); all
 //! numbers are whole.
 use crate::ageing::AgeingReport;
-use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, TableForm, judge};
+use crate::posts::{self, PostReport, PostTable, PostsReport, Quantity, TableForm, judge};
 use crate::report::Report;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -21,6 +21,17 @@ pub enum DataForm {
 }
 
 type Cells = Vec<Value>;
+
+/// A row by the names of its columns.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Row(Map<String, Value>);
+
+impl From<Value> for Row {
+    /// Of an object; of anything else nothing.
+    fn from(value: Value) -> Row {
+        Row(object(value))
+    }
+}
 
 /// A table of observations.
 pub struct Observations<'a> {
@@ -42,6 +53,11 @@ impl<'a> Observations<'a> {
             names.iter().map(|name| object.remove(name).unwrap_or(Value::Null)).collect()
         });
         Observations { columns, rows: Box::new(rows) }
+    }
+
+    /// Of rows whose keys are the columns, in the order of `first`.
+    pub(crate) fn of_rows(first: &[&str], rows: Vec<Row>) -> Observations<'a> {
+        Observations::of_objects(first, rows.into_iter().map(|row| row.0).collect())
     }
 
     /// Writes all.
@@ -86,7 +102,7 @@ fn field(value: &Value) -> String {
 
 /// The posts: each cell of each table.
 pub fn of_posts(report: &PostsReport) -> Observations<'static> {
-    const FIRST: [&str; 16] = [
+    const FIRST: [&str; 18] = [
         "model_version",
         "scale",
         "post",
@@ -97,6 +113,8 @@ pub fn of_posts(report: &PostsReport) -> Observations<'static> {
         "class",
         "verdict",
         "fragile",
+        "whose",
+        "block",
         "seeds",
         "unit",
         "posted",
@@ -119,7 +137,7 @@ fn of_row(
     report: &PostsReport,
     post: &PostReport,
     table: &PostTable,
-    row: &Row,
+    row: &posts::Row,
 ) -> Vec<Map<String, Value>> {
     let class = serde_json::to_value(&row.class).unwrap_or(Value::Null);
     let cells = table.columns.iter().zip(&row.cells);
@@ -143,6 +161,8 @@ fn of_row(
                 "class": class.get("class"),
                 "verdict": judge(row),
                 "fragile": row.is_fragile(),
+                "whose": row.whose(),
+                "block": row.block,
                 "seeds": post.seeds.len(),
                 "unit": unit,
                 "posted": value(cell.posted),
@@ -206,6 +226,52 @@ pub fn of_report(report: &Report) -> Observations<'static> {
         }
     }
     Observations::of_objects(&FIRST, objects)
+}
+
+/// The rows of a replayed trace, written as they come: traces may be of any length. The same rows as
+/// [`of_replay`].
+pub struct ReplayRows<'a> {
+    drive: &'a str,
+    form: DataForm,
+    next: u64,
+}
+
+impl<'a> ReplayRows<'a> {
+    /// Before the first row: what a file begins with.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn begin(
+        drive: &'a str,
+        form: DataForm,
+        out: &mut dyn Write,
+    ) -> io::Result<ReplayRows<'a>> {
+        of_replay(drive, &[], None).write(form, out)?;
+        Ok(ReplayRows { drive, form, next: 0 })
+    }
+
+    /// One more request.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn row(&mut self, took: u64, measured: Option<u64>, out: &mut dyn Write) -> io::Result<()> {
+        let (drive, number) = (json!(self.drive), self.next);
+        self.next += 1;
+        match self.form {
+            DataForm::Csv => {
+                let measured = measured.map_or_else(String::new, |measured| measured.to_string());
+                writeln!(out, "{},{number},{took},{measured}", field(&drive))
+            }
+            DataForm::JsonLines => {
+                let measured = json!(measured);
+                writeln!(
+                    out,
+                    "{{\"drive\":{drive},\"request\":{number},\"time_ns\":{took},\
+                     \"measured_ns\":{measured}}}"
+                )
+            }
+        }
+    }
 }
 
 /// A replayed trace: each request, with its measured time where the trace has one.
@@ -305,6 +371,18 @@ mod tests {
             written(rows, DataForm::Csv),
             "drive,request,time_ns,measured_ns\ndisk,0,5,6\ndisk,1,7,\n"
         );
+    }
+
+    #[test]
+    fn rows_that_come_one_by_one_are_the_same() {
+        for form in [DataForm::Csv, DataForm::JsonLines] {
+            let mut out = Vec::new();
+            let mut rows = ReplayRows::begin("a, b", form, &mut out).unwrap();
+            rows.row(5, Some(6), &mut out).unwrap();
+            rows.row(7, None, &mut out).unwrap();
+            let at_once = written(of_replay("a, b", &[5, 7], Some(&[6])), form);
+            assert_eq!(String::from_utf8(out).unwrap(), at_once);
+        }
     }
 
     #[test]

@@ -44,8 +44,16 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// A time in nanoseconds: a number (perhaps with a fraction) and a unit.
 ///
 /// # Errors
-/// What is wrong, as the end of a sentence.
+/// What is wrong, as the end of a sentence; of a number alone that it has no unit.
 pub fn nanoseconds(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    if !trimmed.is_empty() && trimmed.chars().all(is_number) {
+        return Err(format!(
+            "{text:?} has no unit: a time is such as \"{trimmed}s\" or \"{trimmed}ms\" (there are ns, \
+             us, ms, s, min and h)"
+        ));
+    }
     scaled(text, TIMES, TIME_MAX_NS, "a time such as \"30s\" or \"8.5ms\"")
 }
 
@@ -113,6 +121,9 @@ mod tests {
         ] {
             assert!(bytes(bad).is_err(), "{bad}");
         }
+        let bare = nanoseconds("30").unwrap_err();
+        assert!(bare.starts_with("\"30\" has no unit: a time is such as \"30s\""), "{bare}");
+        assert!(nanoseconds(" 0.5 ").unwrap_err().contains("has no unit"));
         for bad in ["30", "1 year", "99999999h", "0.0000000001s"] {
             assert!(nanoseconds(bad).is_err(), "{bad}");
         }

@@ -7,8 +7,8 @@ use extant_chart::{
 };
 use extant_lab::page;
 use extant_lab::posts::{
-    Cell, Class, FittedValues, PostColumn, PostReport, PostTable, PostsReport, Quantity, Row,
-    SCHEMA, Scale, TableForm,
+    Cell, Class, Fitted, FittedOrigin, FittedValues, Limit, PostColumn, PostReport, PostTable,
+    PostsReport, Quantity, Range, Row, SCHEMA, Scale, TableForm,
 };
 use extant_lab::scenario::{self, Layouts, RunOptions};
 use extant_testkit::oracle;
@@ -120,7 +120,7 @@ fn posts() -> PostsReport {
     let cell = |posted: Option<u64>, ours: u64| Cell {
         posted: posted.map(Quantity::Nanoseconds),
         ours: Some(Quantity::Nanoseconds(ours)),
-        range: None,
+        ..Cell::default()
     };
     let row = |what: &str, class: Class, first: u64, second: u64| Row {
         what: what.to_owned(),
@@ -134,6 +134,7 @@ fn posts() -> PostsReport {
         goal: None,
         note: Some(HOSTILE.to_owned()),
         verdicts: Vec::new(),
+        block: None,
     };
     let reason = HOSTILE.to_owned();
     let column = |name: &str| PostColumn { name: name.to_owned(), policies: HOSTILE.to_owned() };
@@ -144,7 +145,7 @@ fn posts() -> PostsReport {
         form: TableForm::Rows,
         columns: vec![column("stock"), column(HOSTILE), column("modern")],
         rows: vec![
-            row("agrees", Class::Ratio { within_permille: 100 }, 1_000_000_000, 510_000_000),
+            row("agrees", Class::Absolute { within_permille: 100 }, 1_000_000_000, 510_000_000),
             row("misses", Class::Exact, 1, 2),
             row("warns", Class::Absolute { within_permille: 10 }, 1, 2),
             row("shown", Class::Shown, 1, 2),
@@ -156,8 +157,10 @@ fn posts() -> PostsReport {
         origin: HOSTILE.to_owned(),
         title: HOSTILE.to_owned(),
         question: HOSTILE.to_owned(),
+        claim: HOSTILE.to_owned(),
         drive: HOSTILE.to_owned(),
-        fitted: FittedValues(vec![HOSTILE.into()]),
+        processor: HOSTILE.to_owned(),
+        fitted: FittedValues(vec![Fitted::new(HOSTILE, FittedOrigin::Fitted, HOSTILE)]),
         seed: 4,
         seeds: vec![4],
         tables: vec![table],
@@ -217,6 +220,9 @@ const look = (frame, width) => {
   const ids = [...page.querySelectorAll("[id]")].map((one) => one.id);
   if (new Set(ids).size !== ids.length) say("an id twice");
   for (const link of page.querySelectorAll("a[href]")) if (!page.getElementById(link.getAttribute("href").slice(1))) say("no such place: " + link.getAttribute("href"));
+  if (width >= 1280) for (const box of page.querySelectorAll(".scroll")) {
+    if (box.scrollWidth > box.clientWidth) say("a table is wider than its box: " + box.scrollWidth + " of " + box.clientWidth + ", " + box.getAttribute("aria-label"));
+  }
   for (const plot of page.querySelectorAll(".plot")) {
     const kind = plot.dataset.kind, wanted = Number(plot.dataset.count);
     const drawn = [...plot.querySelectorAll("path[data-token]")].reduce((sum, path) => sum + count(path), 0);
@@ -290,12 +296,76 @@ fn look(pages: &[String], scheme: u32) -> Vec<serde_json::Value> {
     serde_json::from_str(&found).unwrap()
 }
 
+/// A table as wide as that of post 0: eleven systems, three of them measured by the post, over
+/// several seeds.
+fn wide() -> PostsReport {
+    let mut report = posts();
+    let names = [
+        "stock",
+        "placement",
+        "inode write-back",
+        "preread",
+        "bitmap lock",
+        "queue",
+        "all of writing",
+        "1,024 deep",
+        "patched",
+        "orlov",
+        "modern",
+    ];
+    let table = &mut report.posts[0].tables[0];
+    let column =
+        |name: &str| PostColumn { name: name.to_owned(), policies: "linux-2.4".to_owned() };
+    table.columns = names.map(column).into();
+    let seconds = |count: u64| Quantity::Nanoseconds(count * 1_000_000_000);
+    for row in &mut table.rows {
+        row.what = "create 100,000 files of 4 KiB, sync".to_owned();
+        let cell = |at: usize| Cell {
+            posted: ["stock", "1,024 deep", "patched"].contains(&names[at]).then(|| seconds(189)),
+            ours: Some(seconds(167)),
+            range: Some(Range { least: seconds(160), most: seconds(171), values: 5, as_posted: 0 }),
+            is_held: false,
+        };
+        row.cells = (0..names.len()).map(cell).collect();
+        row.limit = Some(Limit { nanoseconds: 7, media_ns: 7, seek_ns: 0, processor_ns: 0 });
+    }
+    report
+}
+
+#[test]
+fn a_table_too_wide_for_a_window_continues_below() {
+    let html = page::of_posts(&wide());
+    let tables: Vec<&str> = html.split("<table class=\"rows\">").skip(1).collect();
+    let tables: Vec<&str> =
+        tables.iter().map(|table| table.split("</table>").next().unwrap_or_default()).collect();
+    assert!(tables.len() >= 2, "{} tables", tables.len());
+    // Every system once, and each table with the names of its rows.
+    for name in ["stock", "1,024 deep", "orlov"] {
+        let heads = tables.iter().filter(|table| table.contains(&format!(">{name}</th>")));
+        assert_eq!(heads.count(), 1, "{name}");
+    }
+    assert!(tables.iter().all(|table| table.matches("<th scope=\"row\"").count() == 5));
+    // A cell has at most as many digits as fit: of a window of 1,300 pixels 960 are left.
+    for table in &tables {
+        let row = table.split("<tr class=").nth(1).or_else(|| table.split("<tr>").nth(2));
+        let cells = row.unwrap_or_default().matches("<td").count();
+        assert!(cells <= 11, "{cells} cells in a row");
+    }
+    // What is judged is counted once, whatever the number of tables.
+    assert_eq!(html.matches("<tr class=\"warns\">").count(), 2);
+}
+
 #[test]
 fn chromium_shows_every_plot_wide_and_narrow_light_and_dark_and_keys_move_the_cursor() {
     if !oracle::require("chromium") {
         return;
     }
-    let pages = [page::of_posts(&posts()), page::of_figures(HOSTILE, HOSTILE, &figures()), run()];
+    let pages = [
+        page::of_posts(&posts()),
+        page::of_figures(HOSTILE, HOSTILE, &figures()),
+        run(),
+        page::of_posts(&wide()),
+    ];
     for scheme in [0, 1] {
         let found = look(&pages, scheme);
         assert_eq!(found.len(), 2 * pages.len());

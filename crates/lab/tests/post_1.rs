@@ -4,6 +4,10 @@ use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{Class, PostTable, Quantity, Row, Scale, run_posts};
 use extant_testkit::lines::longer_than;
 
+/// Times that are outside their tolerance in quick form, and known to be: a row that leaves its range
+/// fails here, and so does one that comes back and is still in the list.
+const WARNED: &[&str] = &[];
+
 /// The trace hashes of the posts in quick form: equal in every build and on every machine.
 const HASHES: &str = include_str!("../posts/trace-hashes.txt");
 
@@ -27,6 +31,10 @@ fn its_exact_rows_and_ratios_hold_and_its_questions_are_answered() {
     let report =
         run_posts(&[1], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
+    assert_eq!(report.warned(), WARNED, "{}", report.to_text(TEXT_WIDTH));
+    let screen = report.to_screen(TEXT_WIDTH);
+    assert!(screen.lines().count() <= 12, "{screen}");
+    assert_eq!(longer_than(&screen, TEXT_WIDTH), Vec::<&str>::new());
     assert_eq!(report.missed(), Vec::<String>::new());
     assert_eq!(report.shortfalls(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
     let post = &report.posts[0];
@@ -56,7 +64,7 @@ fn its_exact_rows_and_ratios_hold_and_its_questions_are_answered() {
 /// The post's goal, less than 0.1 %, in every row that asks for it; without neighbours only what
 /// is read and written in a row meets it.
 fn goal_is_met(table: &PostTable) {
-    let asked = |row: &&Row| matches!(row.class, Class::Between { .. });
+    let asked = |row: &&Row| matches!(row.class, Class::Bound { .. });
     assert_eq!((table.rows.len(), table.rows.iter().filter(asked).count()), (9, 7));
     for row in table.rows.iter().filter(asked) {
         let ours = all(table, &row.what);

@@ -3,7 +3,7 @@
 //! each request when it arrived, however long the others take.
 mod paced;
 
-pub use paced::{Pace, Replayed, replay_requests};
+pub use paced::{Answered, Pace, Replayed, replay_requests};
 
 use crate::drive::{Command, Drive, DriveInfo};
 use crate::trace::TraceRecord;

@@ -340,7 +340,7 @@ fn replayed(drive: &str, requests: &[Request], pace: Pace, beyond: Beyond) -> (R
     let mut times = Vec::new();
     let next = &mut || Ok::<_, String>(rest.next());
     let result =
-        replay_requests(drive.as_mut(), next, (pace, beyond), &mut |took| times.push(took));
+        replay_requests(drive.as_mut(), next, (pace, beyond), &mut |one| times.push(one.took_ns));
     (result.expect("there is no input to fail"), times)
 }
 

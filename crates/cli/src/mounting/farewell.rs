@@ -268,16 +268,17 @@ mod tests {
     #[test]
     fn all_who_wait_are_told() {
         assert!(Waiting::connect(&mount(device(0))).is_none());
-        for (number, ended, expected) in
-            [(1, Ok(()), None), (2, Err("x.img: no\nroom".to_owned()), Some("x.img: no room"))]
-        {
+        for (number, ended, expected) in [
+            (1, Ok(None), Ok(None)),
+            (2, Err("x.img: no\nroom".to_owned()), Err("x.img: no room".to_owned())),
+            (9, Ok(Some("it was\ndeleted".to_owned())), Ok(Some("it was deleted".to_owned()))),
+        ] {
             let mount = mount(device(number));
             let farewell = Farewell::listen(&mount);
             let two = [(); 2].map(|()| Waiting::connect(&mount).unwrap());
             farewell.say(&ended);
             for waiting in two {
-                let failure = waiting.wait("x.img").err().map(|error| error.message);
-                assert_eq!(failure.as_deref(), expected);
+                assert_eq!(waiting.wait("x.img").map_err(|error| error.message), expected);
             }
         }
     }
@@ -291,7 +292,7 @@ mod tests {
             drop(Waiting::connect(&mount).expect("it is let in"));
         }
         let waiting = Waiting::connect(&mount).expect("it is let in");
-        farewell.say(&Ok(()));
+        farewell.say(&Ok(None));
         waiting.wait("x.img").expect("it is told");
     }
 

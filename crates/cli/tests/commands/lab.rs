@@ -1,6 +1,7 @@
 //! The laboratory from outside: each of its commands, the same bytes twice, and one line for what
 //! is wrong.
 use crate::command::{extant, printed_text};
+use extant_block::{Clock, RealClock};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::skips::{Known, skip, skip_known};
 use std::path::Path;
@@ -471,6 +472,173 @@ fn posts_show_their_rows_and_the_modern_column() {
     assert_eq!(output.status.code(), Some(i32::from(missed)));
     let (code, line) = failure(&["lab", "posts", "3", "--only", "nothing"]);
     assert!(code == 2 && line.contains("--only nothing: no such column"), "{line}");
+}
+
+#[test]
+fn posts_fit_one_screen_and_detail_has_every_row() {
+    let screen = told(&["lab", "posts", "3"]);
+    assert!(screen.lines().count() <= 12, "{screen}");
+    for words in
+        ["Post 3 (2007, hashed): a cold directory", "74.7 ms", "outside", "modern: best in"]
+    {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    let detail = told(&["lab", "posts", "3", "--detail"]);
+    assert!(detail.lines().count() > 60, "{detail}");
+    for words in
+        ["call 1: entries", "sata-2006-250 (not validated)", "processor 2007", "ours: at most"]
+    {
+        assert!(detail.contains(words), "{words}: {detail}");
+    }
+}
+
+#[test]
+fn quiet_reports_say_nothing_and_leave_what_was_asked_for() {
+    let folder = Scratch::new("extant-lab-quiet");
+    let file = written(&folder, "small.toml", SMALL);
+    let rows = folder.join("rows.csv");
+    let rows = rows.to_str().unwrap();
+    let quiet = [
+        &["lab", "run", &file, "--quiet", "--csv", rows][..],
+        &["lab", "run", &file, "--quiet", "--seeds", "2"],
+        &["lab", "age", "mail", "--size", "64M", "--months", "1", "--layout-only", "-q"],
+        &["lab", "posts", "3", "--quiet"],
+        &["lab", "posts", "3", "--quiet", "--detail"],
+    ];
+    for words in quiet {
+        let output = extant(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        let said = (output.stdout.len(), output.stderr.len());
+        assert_eq!(said, (0, 0), "{words:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+    assert!(std::fs::read_to_string(rows).unwrap().lines().count() > 3);
+    // JSON is what was asked for.
+    assert!(!told(&["lab", "run", &file, "--quiet", "--json"]).is_empty());
+}
+
+#[test]
+fn several_seeds_give_medians_ranges_and_orders_that_hang_on_one() {
+    let folder = Scratch::new("extant-lab-seeds");
+    // Two random reads of one object each: which is slower is chance.
+    let text = r#"
+name = "two"
+line = "two reads"
+seed = 3
+[[drive]]
+name = "store"
+model = "object-store"
+[[process]]
+name = "reader"
+drive = "store"
+steps = [
+    { step = "random", direction = "read", chunk = "4K", count = 3, measure = "first" },
+    { step = "random", direction = "read", chunk = "4K", count = 3, measure = "second" },
+]
+"#;
+    let file = written(&folder, "two.toml", text);
+    let (csv, jsonl) = (folder.join("rows.csv"), folder.join("rows.jsonl"));
+    let (csv, jsonl) = (csv.to_str().unwrap(), jsonl.to_str().unwrap());
+    let text = told(&["lab", "run", &file, "--seeds", "8", "--csv", csv, "--jsonl", jsonl]);
+    assert!(text.starts_with("two, on object-store (not validated): seeds 3, 4, "), "{text}");
+    assert!(text.contains("warning: order by seed: measure: "), "{text}");
+    let document = json(&["lab", "run", &file, "--seeds", "8", "--json"]);
+    assert_eq!(document["schema"], "extant-lab-seeds/1");
+    assert_eq!(document["seeds"].as_array().unwrap().len(), 8);
+    let row = &document["rows"][0];
+    let number = |key: &str| row[key].as_i64().unwrap();
+    assert!(number("least_millionths") < number("median_millionths"), "{row}");
+    assert!(number("median_millionths") < number("most_millionths"), "{row}");
+    // The median is a value that one of the seeds gives by itself.
+    let values = row["values_millionths"].as_array().unwrap();
+    let alone = json(&["lab", "run", &file, "--seed", "5", "--json"]);
+    let alone = alone["measures"][0]["elapsed_ns"].as_i64().unwrap() / 1000;
+    assert_eq!(values[2].as_i64(), Some(alone));
+    assert!(values.iter().any(|value| value == &row["median_millionths"]));
+    let reversed = document["reversed"].as_array().unwrap();
+    assert_eq!(reversed.len(), 1, "{document}");
+    let count = reversed[0]["seeds"].as_array().unwrap().len();
+    assert!((1..=4).contains(&count), "{document}");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let head = "what,drive,seeds,kind,name,unit,median_millionths,least_millionths,\
+        most_millionths,reversed_by_seed";
+    assert_eq!(csv.lines().next(), Some(head));
+    assert!(csv.lines().nth(1).is_some_and(|line| line.ends_with(",second")), "{csv}");
+    assert_eq!(std::fs::read_to_string(jsonl).unwrap().lines().count(), csv.lines().count() - 1);
+    // A disk has nothing random: no order hangs on the seed of the same reads.
+    let (code, line) = failure(&["lab", "run", &file, "--seeds", "2", "--trace", "t"]);
+    assert!(code == 2 && line.contains("cannot be used with"), "{line}");
+    let aged = ["lab", "age", "mail", "--size", "64M", "--months", "1", "--layout-only"];
+    let document = json(&[&aged[..], &["--seeds", "2", "--json"]].concat());
+    assert_eq!(document["schema"], "extant-lab-seeds/1");
+    assert!(document["rows"].as_array().unwrap().iter().any(|row| row["kind"] == "layout score"));
+}
+
+#[test]
+fn drives_that_nothing_was_measured_on_say_so() {
+    let lists = json(&["lab", "list", "--json"]);
+    let drives = lists["drives"].as_array().unwrap();
+    let unmeasured: Vec<_> = drives.iter().filter(|drive| drive["measured"].is_null()).collect();
+    assert!(!unmeasured.is_empty());
+    for drive in unmeasured {
+        let line = drive["line"].as_str().unwrap();
+        assert!(line.ends_with("; not validated"), "{line}");
+    }
+    let folder = Scratch::new("extant-lab-validated");
+    let file = written(&folder, "small.toml", SMALL);
+    let report = json(&["lab", "run", &file, "--drive", "ssd-sata", "--json"]);
+    assert_eq!(report["drives"][0]["validation"], "not validated");
+    assert!(told(&["lab", "run", &file, "--drive", "ssd-sata"]).contains("(not validated)"));
+    // Of somebody's own file we know nothing.
+    let own = told(&["lab", "show", "ssd-sata"]).replace("\"ssd-sata\"", "\"mine\"");
+    let own = written(&folder, "mine.toml", &own);
+    let report = json(&["lab", "run", &file, "--drive", &own, "--json"]);
+    assert_eq!(report["drives"][0]["validation"], serde_json::Value::Null);
+}
+
+#[test]
+fn all_systems_can_be_charged_for_one_processor() {
+    let folder = Scratch::new("extant-lab-processor");
+    let file = written(&folder, "small.toml", SMALL);
+    let elapsed = |preset: &str, more: &[&str]| {
+        let words = ["lab", "run", &file, "--preset", preset, "--json"];
+        json(&[&words[..], more].concat())["elapsed_ns"].as_u64().unwrap()
+    };
+    let own = elapsed("linux-2.4", &[]);
+    assert_eq!(own, elapsed("linux-2.4", &["--processor", "2001"]), "its own");
+    assert!(elapsed("linux-2.4", &["--processor", "none"]) < own);
+    assert!(elapsed("modern", &["--processor", "2001"]) > elapsed("modern", &[]));
+    let (code, line) = failure(&["lab", "run", &file, "--processor", "2002"]);
+    assert!(code == 2 && line.contains("there are 2001, 2007, today, none"), "{line}");
+}
+
+#[test]
+fn a_time_without_a_unit_is_told_so() {
+    let folder = Scratch::new("extant-lab-unit");
+    for (written_as, said) in [("30", "30"), ("\"30\"", "30"), ("2.5", "2.5")] {
+        let text = SMALL
+            .replace("steps = [", &format!("steps = [ {{ step = \"wait\", for = {written_as} }},"));
+        assert_ne!(text, SMALL);
+        let file = written(&folder, "bare.toml", &text);
+        let (code, line) = failure(&["lab", "run", &file]);
+        let wanted = format!("\"{said}\" has no unit: a time is such as \"{said}s\"");
+        assert!(code == 1 && line.contains(&wanted), "{line}");
+    }
+}
+
+#[test]
+fn the_time_of_a_fit_bounds_all_of_it() {
+    let folder = Scratch::new("extant-lab-fit-time");
+    // Of the page cache: what it is like does not matter, how long that takes does.
+    let file = written(&folder, "file", &"x".repeat(64 << 20));
+    let clock = RealClock::new();
+    let begun = clock.now();
+    let found = json(&["lab", "fit", &file, "--buffered", "--time", "6", "--json"]);
+    let took = clock.now() - begun;
+    // The candidate that is being played is played to its end, and so is the held-out phase.
+    assert!(took < 16_000_000_000, "{took} ns");
+    assert_eq!(found["cut_short"], true, "{found}");
+    let text = found["drive_file"].as_str().unwrap();
+    assert!(text.contains("kind = "), "{text}");
 }
 
 #[test]

@@ -154,3 +154,35 @@ fn what_was_moved_is_said_whatever_the_format() {
     let text = notes_of(objects, &words[..2]);
     assert!(text.contains("folded into it: 1") && !text.contains("moved"), "{text}");
 }
+
+#[test]
+fn csv_has_a_row_for_each_request_of_a_foreign_trace() {
+    let folder = Scratch::new("extant-lab-foreign-csv");
+    let log = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n\
+        /dev/sda write 8192 4096\n/dev/sda read 65536 8192\n/dev/sda close\n";
+    let trace = written(&folder, "fio.log", log);
+    let (csv, jsonl) = (folder.join("rows.csv"), folder.join("rows.jsonl"));
+    let (csv, jsonl) = (csv.to_str().unwrap(), jsonl.to_str().unwrap());
+    let words = replay(&trace, &["--csv", csv, "--jsonl", jsonl, "--quiet"]);
+    assert_eq!(printed_text(&words, extant(&words)), "", "and quiet is quiet");
+    let text = std::fs::read_to_string(csv).unwrap();
+    let rows: Vec<&str> = text.lines().collect();
+    assert_eq!((rows.len(), rows[0]), (4, "drive,request,time_ns,measured_ns"));
+    assert!(rows[1].starts_with("ssd-sata,0,") && rows[3].starts_with("ssd-sata,2,"), "{text}");
+    // No times are known of where it was traced.
+    assert!(rows[1..].iter().all(|row| row.ends_with(',')), "{text}");
+    assert_eq!(std::fs::read_to_string(jsonl).unwrap().lines().count(), 3);
+    // Of a trace that has them, they are there: 2 ms each.
+    std::fs::remove_file(csv).unwrap();
+    let trace = written(&folder, "hm.csv", &msr(20));
+    let words = replay(&trace, &["--volume", "hm.1", "--csv", csv]);
+    printed_text(&words, extant(&words));
+    let text = std::fs::read_to_string(csv).unwrap();
+    assert_eq!(text.lines().count(), 11);
+    assert!(text.lines().skip(1).all(|row| row.ends_with(",2000000")), "{text}");
+    // Half of the rows would pass for all of them.
+    std::fs::remove_file(csv).unwrap();
+    let trace = written(&folder, "bad.log", &log.replace("read 65536 8192", "read x 8192"));
+    let (code, _) = failure(&replay(&trace, &["--csv", csv]));
+    assert_eq!((code, std::fs::metadata(csv).is_ok()), (1, false));
+}

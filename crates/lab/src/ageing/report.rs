@@ -7,6 +7,7 @@
 //! with a point for fields of fields), its name, unit, and which way is better. `schema` is
 //! [`SCHEMA`]; fields are only ever added under it. The same command gives the same bytes.
 use crate::report::MODEL_VERSION;
+use extant_sim::drive::presets;
 use serde::{Deserialize, Serialize};
 
 /// Names the schema.
@@ -300,6 +301,14 @@ impl AgeingReport {
             sample_days: 0,
             metrics: Vec::new(),
             series: Vec::new(),
+        }
+    }
+
+    /// The drive's model, and that nothing was measured on it where that is so.
+    pub fn drive_words(&self) -> String {
+        match presets::standing(&self.drive) {
+            Some(words) => format!("{} ({words})", self.drive),
+            None => self.drive.clone(),
         }
     }
 

@@ -65,8 +65,12 @@ struct Judge<'s, 'a> {
     sensitivity: Sensitivity,
 }
 
-/// The error bars around the best values; empty if these are no valid drive.
+/// The error bars around the best values; empty if these are no valid drive, and unknown of those
+/// for which there was no time.
 pub fn bars(search: &mut Search<'_>, best: &[f64]) -> Vec<Bar> {
+    if search.is_over() {
+        return Vec::new();
+    }
     search.seeds = (SEEDS..SEEDS + DRAWS).collect();
     let Some(times) = search.times(best, &search.seeds.clone()) else { return Vec::new() };
     let Some(base) = search.distances(best) else { return Vec::new() };
@@ -106,6 +110,9 @@ impl Judge<'_, '_> {
         let reach = reach(parameter.scale, best, side);
         let (mut possible, mut excluded) = (0, reach.len());
         while possible < excluded {
+            if self.search.is_over() {
+                return None;
+            }
             let middle = possible.midpoint(excluded);
             match self.is_excluded(number, reach[middle]) {
                 true => excluded = middle,

@@ -6,6 +6,7 @@ use super::probes::held_out;
 use super::recording::Recording;
 use super::score::Agreement;
 use super::search::Search;
+use super::watch::{Watch, Watching};
 use serde::Serialize;
 
 /// Candidates that are played for each kind before one is chosen, for each that is then near the
@@ -83,6 +84,8 @@ pub struct Fit {
     pub distance: f64,
     /// Candidates that were played.
     pub candidates: usize,
+    /// Whether the time was over before the search and its error bars were done.
+    pub is_cut_short: bool,
     /// All kinds that were tried, after a short search.
     pub kinds: Vec<KindScore>,
     /// How well it agrees with the held-out phase.
@@ -110,8 +113,8 @@ impl Tried {
     }
 
     /// Searches on. Returns how many candidates were played.
-    fn search(&mut self, seen: &Recording, evaluations: usize) -> usize {
-        let mut search = Search::new(&self.family, seen);
+    fn search(&mut self, seen: &Recording, watch: &Watch<'_>, evaluations: usize) -> usize {
+        let mut search = Search::new(&self.family, seen, watch);
         self.distance = search.descend(&mut self.values, evaluations);
         search.evaluations
     }
@@ -119,11 +122,11 @@ impl Tried {
 
 /// All families after a short search, and a longer one of those that are near the best; the best
 /// one first. With it how many candidates were played.
-fn try_kinds(seen: &Recording, progress: &mut dyn FnMut(&str)) -> (Vec<Tried>, usize) {
+fn try_kinds(seen: &Recording, watch: &Watch<'_>) -> (Vec<Tried>, usize) {
     let mut tried: Vec<Tried> = Vec::new();
     for family in families(seen) {
         let values = family.starts();
-        let distance = Search::new(&family, seen).total(&values);
+        let distance = Search::new(&family, seen, watch).total(&values);
         tried.push(Tried { family, values, distance });
     }
     let mut candidates = tried.len();
@@ -134,8 +137,8 @@ fn try_kinds(seen: &Recording, progress: &mut dyn FnMut(&str)) -> (Vec<Tried>, u
         // The last ones are compared with each other.
         if near.len() > 1 || evaluations == CHOOSING {
             for one in &mut near {
-                progress(one.family.kind);
-                candidates += one.search(seen, evaluations);
+                watch.begin(one.family.kind);
+                candidates += one.search(seen, watch, evaluations);
             }
         }
         tried.sort_by(|one, other| one.rank().total_cmp(&other.rank()));
@@ -145,11 +148,7 @@ fn try_kinds(seen: &Recording, progress: &mut dyn FnMut(&str)) -> (Vec<Tried>, u
 
 /// Searches the drive; the recording may have a held-out phase, which the search does not get.
 /// `None` when no kind has a valid drive near the estimates.
-pub(super) fn fit(
-    name: &str,
-    recording: &Recording,
-    mut progress: impl FnMut(&str),
-) -> Option<Fit> {
+pub(super) fn fit(name: &str, recording: &Recording, watch: &Watch<'_>) -> Option<Fit> {
     let seen = Recording {
         facts: recording.facts.clone(),
         phases: recording
@@ -159,7 +158,8 @@ pub(super) fn fit(
             .cloned()
             .collect(),
     };
-    let (tried, mut candidates) = try_kinds(&seen, &mut progress);
+    watch.begin("kinds");
+    let (tried, mut candidates) = try_kinds(&seen, watch);
     let kinds = tried.iter().map(|one| KindScore {
         kind: one.family.kind.to_owned(),
         host: one.family.has_host(),
@@ -168,12 +168,14 @@ pub(super) fn fit(
     let kinds: Vec<KindScore> = kinds.collect();
     let Tried { family, mut values, .. } =
         tried.into_iter().find(|one| one.distance.is_finite())?;
-    progress("search");
-    let mut search = Search::new(&family, &seen);
+    watch.begin("search");
+    let mut search = Search::new(&family, &seen, watch);
     let distance = search.descend(&mut values, SEARCHING);
-    progress("error bars");
+    watch.begin("error bars");
     let bars = bars(&mut search, &values);
     candidates += search.evaluations;
+    // The held-out phase is played whatever the time: without it nobody knows how good this is.
+    let is_cut_short = watch.is_over();
     let fitted: Vec<FittedValue> =
         (0..values.len()).map(|number| fitted(&family, number, &values, &bars)).collect();
     let remarks: Vec<String> = fitted
@@ -188,6 +190,7 @@ pub(super) fn fit(
         values: fitted,
         distance,
         candidates,
+        is_cut_short,
         kinds,
         held_out,
         held_out_by_depth: by_depth,

@@ -13,6 +13,7 @@
 //! bars         how far a value can be changed, whatever the others do
 //! sensitivity  what each value does to the times, and how others make up for it
 //! search       values change one at a time while the distance shrinks
+//! watch        how far the time has gone
 //! family       values, and the drive file that they make
 //! recording    what was asked and how long it took; the same on a candidate
 //! score        how far two lists of times are from each other
@@ -38,6 +39,7 @@ mod sensitivity;
 mod simulated;
 mod target;
 mod threaded;
+mod watch;
 
 pub use fitting::{Fit, FittedValue, KindScore, Known};
 pub use host::{Caching, HostStore};
@@ -49,13 +51,14 @@ pub use threaded::{Store, ThreadedTarget};
 use probes::{HELD_OUT_PERMILLE, Prober, WRITES_PERMILLE, general, held_out, turning};
 use recording::Recording;
 use std::io;
+use watch::Watch;
 
 /// How a target is probed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProbeOptions {
     /// Where things are read comes from this.
     pub seed: u64,
-    /// How long the probes may take, in nanoseconds of the target's clock. Fitting comes after it.
+    /// How long the probes may take, in nanoseconds of the target's clock.
     pub time_ns: u64,
     /// Whether times that only memory has are refused.
     pub caching: Caching,
@@ -81,8 +84,9 @@ pub struct Found {
     pub fit: Fit,
 }
 
-/// Probes a target and searches the drive; `name` is what its file calls it. `progress` gets what
-/// is being done, and how much of the time for the probes has passed, in percent.
+/// Probes a target and searches the drive for as long as that takes; `name` is what its file calls
+/// it. `progress` gets what is being done, and how much of the time for the probes has passed, in
+/// percent.
 ///
 /// # Errors
 /// Those of the target; `Unsupported` when memory answers in place of a device; `InvalidInput` when
@@ -93,12 +97,28 @@ pub fn probe_and_fit(
     options: &ProbeOptions,
     progress: &mut dyn FnMut(&str, u64),
 ) -> io::Result<Found> {
+    probe_and_fit_within(name, target, options, &|| 0, progress)
+}
+
+/// The same within a time: `spent` says how many thousandths of it have passed. From 1,000 on the
+/// search ends with what it has, and [`Fit::is_cut_short`] says so. `progress` gets what is being
+/// done, and the share of the time for the probes, then of all of it, in percent.
+///
+/// # Errors
+/// As [`probe_and_fit`].
+pub fn probe_and_fit_within(
+    name: &str,
+    target: &mut dyn ProbeTarget,
+    options: &ProbeOptions,
+    spent: &dyn Fn() -> u64,
+    progress: &mut dyn FnMut(&str, u64),
+) -> io::Result<Found> {
     let recording = probe(target, options, progress)?;
     let facts = recording.facts.clone();
     let requests = recording.phases.iter().map(|phase| phase.requests.len()).sum();
     let ends = recording.phases.iter().flat_map(|phase| &phase.timings);
     let probed_ns = ends.map(|timing| timing.end_ns).max().unwrap_or(0);
-    let found = fitting::fit(name, &recording, |what| progress(what, 100));
+    let found = fitting::fit(name, &recording, &Watch::new(spent, progress));
     let fit = found.ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, "no drive explains what was measured")
     })?;

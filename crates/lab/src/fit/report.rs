@@ -23,6 +23,7 @@ struct Document<'a> {
     kind: &'a str,
     kinds: &'a [KindScore],
     candidates: usize,
+    cut_short: bool,
     distance: f64,
     held_out: Option<Agreement>,
     held_out_by_depth: Vec<Depth>,
@@ -55,6 +56,12 @@ impl Found {
             text.push_str(
                 "# None of the kinds explains these times well: the values are of little worth. \
                  Was the device\n# or this machine busy?\n",
+            );
+        }
+        if fit.is_cut_short {
+            text.push_str(
+                "# The time was over before the search was: a longer --time may find better values, \
+                 and error bars\n# of those that have none.\n",
             );
         }
         text.push_str(&agreement(fit));
@@ -93,6 +100,7 @@ impl Found {
             kind: &fit.kind,
             kinds: &fit.kinds,
             candidates: fit.candidates,
+            cut_short: fit.is_cut_short,
             distance: fit.distance,
             held_out: fit.held_out,
             held_out_by_depth: depths.collect(),

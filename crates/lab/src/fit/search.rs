@@ -3,6 +3,7 @@
 use super::family::{Family, Scale, within};
 use super::recording::Recording;
 use super::score::distance;
+use super::watch::Watching;
 
 /// Steps of the search by factors end with this, as a logarithm.
 const STEP_LAST: f64 = 0.003;
@@ -19,6 +20,7 @@ pub struct Search<'a> {
     recording: &'a Recording,
     pub(super) measured: Vec<Vec<u64>>,
     pub(super) seeds: Vec<u64>,
+    watch: &'a dyn Watching,
     /// A value that stays as it is.
     held: Option<usize>,
     /// Candidates played so far.
@@ -27,16 +29,21 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// Nothing searched yet.
-    pub fn new(family: &'a Family, recording: &'a Recording) -> Search<'a> {
+    pub fn new(
+        family: &'a Family,
+        recording: &'a Recording,
+        watch: &'a dyn Watching,
+    ) -> Search<'a> {
         let seeds = draws(family, SEEDS);
         let measured = recording.phases.iter().map(|phase| phase.times()).collect();
-        Search { family, recording, measured, seeds, held: None, evaluations: 0 }
+        Search { family, recording, measured, seeds, watch, held: None, evaluations: 0 }
     }
 
     /// The times of a candidate, for each phase and seed; `None` if it is no valid drive.
     pub(super) fn times(&mut self, values: &[f64], seeds: &[u64]) -> Option<Vec<Vec<Vec<u64>>>> {
         let spec = self.family.spec(values)?;
         self.evaluations += 1;
+        self.watch.tick();
         let of_seed = |seed: &u64| {
             let played = self.recording.play(&spec, *seed, |_| true);
             let pairs = self.recording.phases.iter().zip(played);
@@ -45,6 +52,11 @@ impl<'a> Search<'a> {
                 .collect()
         };
         Some(seeds.iter().map(of_seed).collect())
+    }
+
+    /// Whether the time is over: nothing more is tried.
+    pub(super) fn is_over(&self) -> bool {
+        self.watch.is_over()
     }
 
     /// The distance of a candidate in each phase.
@@ -78,7 +90,7 @@ impl<'a> Search<'a> {
         loop {
             let before = self.total(values);
             let best = self.descend_once(values, before, end);
-            if self.evaluations >= end || best > before * GAIN_LEAST {
+            if self.evaluations >= end || self.is_over() || best > before * GAIN_LEAST {
                 return best;
             }
             self.seeds.iter_mut().for_each(|seed| *seed += 2);
@@ -98,7 +110,7 @@ impl<'a> Search<'a> {
         let mut steps: Vec<f64> = self.family.parameters.iter().map(|one| one.step).collect();
         let mut rounds = 0;
         let mut idle = vec![0; values.len()];
-        while self.evaluations < end {
+        while self.evaluations < end && !self.is_over() {
             let before = best;
             let mut is_moving = false;
             for number in 0..values.len() {
@@ -108,6 +120,7 @@ impl<'a> Search<'a> {
                     || idle[number] > 1
                     || self.held == Some(number)
                     || self.evaluations >= end
+                    || self.is_over()
                 {
                     continue;
                 }
@@ -142,7 +155,7 @@ impl<'a> Search<'a> {
             let mut found = false;
             // A direction that helped is followed, with longer steps each time.
             for times in 1..=4 {
-                if tried == values[number] {
+                if tried == values[number] || self.is_over() {
                     break;
                 }
                 let changed = self.family.changed(values, number, tried);

@@ -1,7 +1,7 @@
 //! The page of the posts: a section each, with its question, its tables and its plots.
 use super::{frontier, tables};
 use crate::posts::text;
-use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, Scale};
+use crate::posts::{PostReport, PostTable, PostsReport, Quantity, Row, Scale, WhoseRow};
 use extant_chart::page::{Document, Markup, Section, draw};
 use extant_chart::{Axis, BarChart, Figure, Origin, Unit};
 
@@ -16,16 +16,24 @@ pub(super) fn page(report: &PostsReport) -> String {
     document.into_html()
 }
 
-fn rows(post: &PostReport) -> impl Iterator<Item = &Row> {
-    post.tables.iter().flat_map(|table| &table.rows)
+/// How much of a post came to that: what is judged as it is counted, a block of rows once.
+fn count(post: &PostReport, class: &str) -> usize {
+    let (by_post, ours) = (post.tally(WhoseRow::Post), post.tally(WhoseRow::Ours));
+    match class {
+        "agrees" => by_post.agree,
+        "bound" => ours.agree,
+        "misses" => by_post.miss + ours.miss,
+        "warns" => by_post.outside,
+        _ => {
+            let rows = post.tables.iter().flat_map(|table| &table.rows);
+            rows.filter(|row| tables::verdict(row).0 == class).count()
+        }
+    }
 }
 
-fn count<'a>(rows: impl Iterator<Item = &'a Row>, class: &str) -> usize {
-    rows.filter(|row| tables::verdict(row).0 == class).count()
-}
-
-const VERDICTS: [(&str, &str, &str); 5] = [
+const VERDICTS: [(&str, &str, &str); 6] = [
     ("agrees", "✓", "agree"),
+    ("bound", "≤", "bounds of our own that hold"),
     ("misses", "✗", "miss"),
     ("warns", "!", "outside their tolerance"),
     ("shown", "·", "shown only"),
@@ -48,11 +56,11 @@ fn lead(report: &PostsReport) -> Markup {
     };
     let words = format!("Run {scale}; model {}.", report.model_version);
     out.element("p", &[("class", "facts")], &words);
-    let all = || report.posts.iter().flat_map(rows);
     out.raw("<ul class=\"tally\">");
     for (class, mark, words) in VERDICTS {
         out.open("li", &[("class", class)]);
-        out.element("b", &[], &count(all(), class).to_string());
+        let all: usize = report.posts.iter().map(|post| count(post, class)).sum();
+        out.element("b", &[], &all.to_string());
         out.open("span", &[])
             .element("i", &[("aria-hidden", "true")], mark)
             .raw(" ")
@@ -170,14 +178,17 @@ fn facts(post: &PostReport, model_version: u32, out: &mut Markup) {
     out.raw("<dl class=\"facts\">");
     let seeds = text::seeds(&post.seeds);
     let run = format!("{seeds}, model {model_version}, trace {}", post.trace_hash);
-    for (what, words) in [("Drive", &post.drive), ("Fitted", &fitted), ("Run", &run)] {
+    let drive = text::drive(&post.drive);
+    let processor = format!("of {}, for all columns", post.processor);
+    let facts =
+        [("Drive", &drive), ("Processor", &processor), ("Not the post's", &fitted), ("Run", &run)];
+    for (what, words) in facts {
         out.raw("<div>").element("dt", &[], what).element("dd", &[], words).raw("</div>");
     }
-    let verdicts =
-        VERDICTS.iter().filter_map(|(class, mark, words)| match count(rows(post), class) {
-            0 => None,
-            count => Some(format!("{mark} {count} {words}")),
-        });
+    let verdicts = VERDICTS.iter().filter_map(|(class, mark, words)| match count(post, class) {
+        0 => None,
+        count => Some(format!("{mark} {count} {words}")),
+    });
     out.raw("<div>").element("dt", &[], "Rows");
     out.element("dd", &[], &verdicts.collect::<Vec<_>>().join(", ")).raw("</div></dl>");
 }
@@ -246,7 +257,20 @@ fn legend() -> Section {
              first.",
         ),
         ("exact", "The same number is asked for."),
-        ("ratio", "The column's ratio to the first column is that of the post, within so much."),
+        (
+            "ratio",
+            "The row has the ratios of columns to the first one that was measured: each is that of \
+             the post, within so much.",
+        ),
+        (
+            "ours",
+            "A bound that we have set, for what the post says nothing of. Such rows are counted \
+             apart.",
+        ),
+        (
+            "exact, in blocks",
+            "Rows that come out or not as one, such as those of a listing, count once.",
+        ),
         (
             "time",
             "The time itself agrees within so much; a miss is a warning, for the post does not \

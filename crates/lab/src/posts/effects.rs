@@ -1,5 +1,6 @@
 //! What fitted values decide: how many there are beside how many rows, and which rows change when
 //! one is taken away.
+use super::counts::WhoseRow;
 use super::fitted::{Fitted, FittedOrigin};
 use super::judge::judge;
 use super::report::{PostReport, Row};
@@ -7,37 +8,31 @@ use super::verdict::Verdict;
 use serde::Serialize;
 
 impl PostReport {
-    /// Rows whose post has a figure that ours is held against.
-    pub fn rows_decided(&self) -> usize {
-        self.rows().filter(|row| judge(row) != Verdict::Shown).count()
-    }
-
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.tables.iter().flat_map(|table| &table.rows)
     }
 
-    /// How many values of each origin there are beside how many rows, in words.
+    /// How many values of each origin there are beside how much is judged, in words.
     pub fn fitted_count(&self) -> String {
-        let count = |origin: FittedOrigin| {
-            self.fitted.0.iter().filter(|value| value.origin == origin).count()
+        let counts = FittedOrigin::ALL.map(|origin| (self.fitted.count(origin), origin.word()));
+        let shown = counts.iter().filter(|(count, word)| *count > 0 || *word == "fitted");
+        let words: Vec<String> = shown.map(|(count, word)| format!("{count} {word}")).collect();
+        let (post, ours) = (self.tally(WhoseRow::Post), self.tally(WhoseRow::Ours));
+        let bounds = match ours.judged {
+            0 => String::new(),
+            count => format!(", and {count} by bounds of our own"),
         };
-        let mut words = format!("{} fitted", count(FittedOrigin::Fitted));
-        let others = [(FittedOrigin::Chosen, "chosen"), (FittedOrigin::Assumed, "assumed")];
-        for (origin, word) in others {
-            match count(origin) {
-                0 => {}
-                some => words.push_str(&format!(", {some} {word}")),
-            }
-        }
-        format!("{words}, beside {} rows decided", self.rows_decided())
+        format!("{}, beside {} judged by the post{bounds}", words.join(", "), post.judged)
     }
 
-    /// The words of each value, in a line.
+    /// The words of each value with its origin, in a line.
     pub fn fitted_words(&self) -> String {
-        let words = self.fitted.0.iter().map(|value| match value.origin {
-            FittedOrigin::Fitted => value.what.clone(),
-            FittedOrigin::Chosen => format!("{} (chosen)", value.what),
-            FittedOrigin::Assumed => format!("{} (assumed)", value.what),
+        let words = self.fitted.0.iter().map(|value| {
+            let what = match &value.value {
+                Some(number) => format!("{}: {number}", value.what),
+                None => value.what.clone(),
+            };
+            format!("{what} ({}: {})", value.origin.word(), value.source)
         });
         match self.fitted.0.is_empty() {
             true => "nothing".to_owned(),
@@ -53,14 +48,20 @@ pub struct FittedEffect {
     pub post: u32,
     /// The value.
     pub fitted: Fitted,
-    /// Rows with another verdict; `None` if the file does not say how to take the value away.
+    /// Rows with another verdict; `None` if the value cannot be taken away.
     pub changed: Option<Vec<ChangedRow>>,
 }
 
 impl FittedEffect {
     /// In words: the value, the rows that its file says it decides, and those that change.
     pub fn to_text(&self) -> String {
-        let mut text = format!("post {}: {}\n", self.post, self.fitted.what);
+        let mut text = format!(
+            "post {}: {} ({}: {})\n",
+            self.post,
+            self.fitted.what,
+            self.fitted.origin.word(),
+            self.fitted.source
+        );
         if !self.fitted.decides.is_empty() {
             let rows = self.fitted.decides.join("; ");
             text.push_str(&format!("  its file says that it decides: {rows}\n"));
@@ -68,7 +69,7 @@ impl FittedEffect {
         let neutral = self.fitted.neutral.as_deref();
         let neutral = neutral.map_or_else(String::new, |words| format!(" ({words})"));
         match self.changed.as_deref() {
-            None => text.push_str("  its file does not say how to take it away\n"),
+            None => text.push_str("  it cannot be taken away\n"),
             Some([]) => text.push_str(&format!("  without it{neutral} no row changes\n")),
             Some(rows) => {
                 let count = rows.len();

@@ -22,9 +22,14 @@ pub struct Post {
     pub title: String,
     /// What it asked, for a reader who has not read it.
     pub question: String,
+    /// What it found, in one line.
+    pub claim: String,
     /// The drive that is used for the one that the post does not name.
     pub drive: String,
-    /// What no source gives, with the reason: words, or tables of [`Fitted`].
+    /// The processor that every column is charged for, whatever its preset.
+    pub processor: String,
+    /// What the post does not give, with where it comes from.
+    #[serde(default)]
     pub fitted: Vec<Fitted>,
     /// What a reader has to know: assumptions, what is not modelled.
     pub notes: Vec<String>,
@@ -282,13 +287,17 @@ pub(super) struct RowSpec {
     /// What the quick form divides, as it divides the counts of its runs.
     #[serde(default)]
     pub(super) divided: Vec<Divided>,
+    /// The block that it is part of.
+    pub(super) block: Option<String>,
+    /// Columns that are held to a bound of our own; all that have a value if none is named.
+    pub(super) held: Option<Vec<String>>,
     pub(super) limit: Option<LimitSpec>,
     /// What is asked of `modern`: `{ less = "near" }`.
     pub(super) goal: Option<Goal>,
     pub(super) note: Option<String>,
 }
 
-/// What of a row is of the whole work.
+/// What of a row is of the whole work: its figures and the ends of its bound, or its limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Divided {
@@ -297,7 +306,7 @@ pub(super) enum Divided {
 }
 
 /// Which agreement is asked of a row: see [`Class`].
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ClassSpec {
     Exact,
@@ -308,12 +317,22 @@ pub(super) enum ClassSpec {
     /// Thousandths, at least and at most.
     Between(u64, u64),
     AtMost,
-    /// No column may have more than the first: that is what the others are held against.
-    AtMostFirst,
+    /// Of ours.
+    Bound(BoundSpec),
+    /// No column may have more than the first, which we ask of our own.
+    BoundByFirst,
     Drawn,
     Shown,
     /// The reason.
     NotModelled(String),
+}
+
+/// A bound of our own: at least one end.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BoundSpec {
+    pub(super) least: Option<Posted>,
+    pub(super) most: Option<Posted>,
 }
 
 /// What a post measured: a number is a count, a number with a point a ratio, words are a time

@@ -1,7 +1,8 @@
-//! What was fitted for a post: what no source gives and was chosen so that a figure comes out.
+//! What a post does not give: every value that was put in its place, with where it comes from.
 //!
-//! Each value says which rows it decides: those whose verdict changes when it is taken away. A file
-//! may say how to take it away; then that can be tried ([`super::without_fitted`]).
+//! A value is *fitted* when it was chosen by its result. Each says what it is, its origin and its
+//! source, and which rows it decides: those whose verdict changes when it is taken away. A file may
+//! say how to take it away; then that can be tried ([`super::without_fitted`]).
 use crate::scenario::Changes;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
@@ -9,20 +10,23 @@ use std::collections::BTreeMap;
 
 /// A value that the post does not give.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
-#[serde(from = "Written")]
+#[serde(deny_unknown_fields)]
 pub struct Fitted {
-    /// What it is, and what it was fitted to.
+    /// What it is.
     pub what: String,
     /// Where it comes from.
     pub origin: FittedOrigin,
+    /// Who says so, or to what it was fitted.
+    pub source: String,
     /// The value, with its unit.
     pub value: Option<String>,
     /// What stands in its place when it is taken away.
     pub neutral: Option<String>,
     /// Names of the rows whose verdict changes when it is taken away.
+    #[serde(default)]
     pub decides: Vec<String>,
     /// How to take it away.
-    #[serde(skip)]
+    #[serde(skip_serializing)]
     pub(super) without: Option<Without>,
 }
 
@@ -30,13 +34,38 @@ pub struct Fitted {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FittedOrigin {
-    /// It was chosen so that a figure of the post comes out.
+    /// It was chosen by its result: so that a figure of the post comes out.
     #[default]
     Fitted,
-    /// It is one of several that could have been: a drive of the year.
+    /// It is one of several that could have been, by the year or the text: no result was looked at.
     Chosen,
     /// It is usual, or follows from something else; no figure was looked at.
     Assumed,
+    /// It is computed from a figure of the post, which therefore is no result.
+    Given,
+}
+
+impl Fitted {
+    /// One of which no more is known.
+    pub fn new(what: &str, origin: FittedOrigin, source: &str) -> Fitted {
+        Fitted { what: what.to_owned(), origin, source: source.to_owned(), ..Fitted::default() }
+    }
+}
+
+impl FittedOrigin {
+    /// All of them, in the order in which they are counted.
+    pub const ALL: [FittedOrigin; 4] =
+        [FittedOrigin::Fitted, FittedOrigin::Chosen, FittedOrigin::Assumed, FittedOrigin::Given];
+
+    /// As the JSON has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            FittedOrigin::Fitted => "fitted",
+            FittedOrigin::Chosen => "chosen",
+            FittedOrigin::Assumed => "assumed",
+            FittedOrigin::Given => "given",
+        }
+    }
 }
 
 /// What is run in place of a fitted value.
@@ -52,49 +81,8 @@ pub(super) struct Without {
     /// Words in the policies of systems, and what stands in their place.
     #[serde(default)]
     pub(super) policies: BTreeMap<String, String>,
-}
-
-/// A value as a file has it: words alone, or a table.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Written {
-    Words(String),
-    Table(Box<Table>),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    what: String,
-    #[serde(default)]
-    origin: FittedOrigin,
-    value: Option<String>,
-    neutral: Option<String>,
-    #[serde(default)]
-    decides: Vec<String>,
-    without: Option<Without>,
-}
-
-impl From<Written> for Fitted {
-    fn from(written: Written) -> Fitted {
-        match written {
-            Written::Words(what) => Fitted { what, ..Fitted::default() },
-            Written::Table(table) => Fitted {
-                what: table.what,
-                origin: table.origin,
-                value: table.value,
-                neutral: table.neutral,
-                decides: table.decides,
-                without: table.without,
-            },
-        }
-    }
-}
-
-impl From<&str> for Fitted {
-    fn from(what: &str) -> Fitted {
-        Fitted { what: what.to_owned(), ..Fitted::default() }
-    }
+    /// Another processor than the post's: "none" takes no time.
+    pub(super) processor: Option<String>,
 }
 
 impl Without {
@@ -110,14 +98,23 @@ impl Without {
     }
 }
 
-/// All of a post. As JSON two lists: `fitted`, the words alone, and `fitted_values`, all of each.
+/// All of a post. As JSON two lists: `fitted`, the words of those that were fitted, and
+/// `fitted_values`, all of each value, whatever its origin.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct FittedValues(pub Vec<Fitted>);
+
+impl FittedValues {
+    /// How many have that origin.
+    pub fn count(&self, origin: FittedOrigin) -> usize {
+        self.0.iter().filter(|value| value.origin == origin).count()
+    }
+}
 
 impl Serialize for FittedValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut both = serializer.serialize_struct("FittedValues", 2)?;
-        let words: Vec<&str> = self.0.iter().map(|value| value.what.as_str()).collect();
+        let fitted = self.0.iter().filter(|value| value.origin == FittedOrigin::Fitted);
+        let words: Vec<&str> = fitted.map(|value| value.what.as_str()).collect();
         both.serialize_field("fitted", &words)?;
         both.serialize_field("fitted_values", &self.0)?;
         both.end()

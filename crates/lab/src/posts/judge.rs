@@ -1,18 +1,20 @@
 //! Whether a row agrees with its post.
 //!
-//! Everything is compared in whole numbers: a ratio of ratios is a product on either side.
+//! Everything is compared in whole numbers: a ratio of ratios is a product on either side. A row of
+//! ratios has them in its cells, so that a verdict always stands beside what it judges.
 use super::limit::Limit;
 use super::report::{Cell, Class, Goal, PostReport, PostTable, PostsReport, Quantity, Range, Row};
 use super::verdict::Verdict;
 use serde::{Serialize, Serializer};
 
 /// Judges a row. A cell that has a posted value and none of ours does not agree; a row in which
-/// nothing can be compared (a ratio with fewer than two posted values, a row without any) is shown
-/// only.
+/// nothing can be compared is shown only.
 pub fn judge(row: &Row) -> Verdict {
     match &row.class {
         Class::Exact => verdict(&row.cells, Verdict::Misses, |posted, ours| posted == ours),
-        Class::Ratio { within_permille } => ratio(&row.cells, *within_permille),
+        Class::Ratio { within_permille } => verdict(&row.cells, Verdict::Misses, |posted, ours| {
+            agree((ours, 1), (posted, 1), *within_permille)
+        }),
         Class::Absolute { within_permille } => {
             verdict(&row.cells, Verdict::Warns, |posted, ours| {
                 agree((ours, 1), (posted, 1), *within_permille)
@@ -22,6 +24,14 @@ pub fn judge(row: &Row) -> Verdict {
             verdict(&row.cells, Verdict::Misses, |_, ours| (*least..=*most).contains(&ours))
         }
         Class::AtMost => verdict(&row.cells, Verdict::Misses, |posted, ours| ours <= posted),
+        Class::Bound { least, most } => held(&row.cells, |ours| {
+            least.is_none_or(|least| is_at_most(least, ours))
+                && most.is_none_or(|most| is_at_most(ours, most))
+        }),
+        Class::BoundByFirst => {
+            let first = row.cells.first().and_then(|cell| cell.ours);
+            held(&row.cells, |ours| first.is_some_and(|first| is_at_most(ours, first)))
+        }
         Class::Drawn => drawn(&row.cells),
         Class::Shown | Class::NotModelled { .. } => Verdict::Shown,
     }
@@ -53,33 +63,32 @@ fn drawn(cells: &[Cell]) -> Verdict {
     }
 }
 
-fn ratio(cells: &[Cell], within_permille: u64) -> Verdict {
-    let mut posted = cells.iter().filter(|cell| cell.posted.is_some());
-    let first = posted.next();
-    let mut others = posted.peekable();
-    let (Some(first), Some(_)) = (first, others.peek()) else {
-        return Verdict::Shown;
-    };
-    let Some((first_posted, first_ours)) = pair(first) else {
-        return Verdict::Misses;
-    };
-    let is_good = |cell: &Cell| {
-        pair(cell).is_some_and(|(posted, ours)| {
-            agree((ours, first_ours), (posted, first_posted), within_permille)
-        })
-    };
-    match others.all(is_good) {
-        true => Verdict::Agrees,
+/// The verdict on a bound of our own: of every cell that is held to it.
+fn held(cells: &[Cell], is_good: impl Fn(Quantity) -> bool) -> Verdict {
+    let mut held = cells.iter().filter(|cell| cell.is_held).peekable();
+    match held.peek().is_none() {
+        true => Verdict::Shown,
+        false if held.all(|cell| cell.ours.is_some_and(&is_good)) => Verdict::Agrees,
         false => Verdict::Misses,
     }
 }
 
+/// Whether one quantity is not larger than another of the same unit.
+fn is_at_most(one: Quantity, other: Quantity) -> bool {
+    of_one_unit(one, other).is_some_and(|(one, other)| one <= other)
+}
+
 /// Both values of a cell, when they are of one unit.
 fn pair(cell: &Cell) -> Option<(u64, u64)> {
-    match (cell.posted?, cell.ours?) {
-        (Quantity::Nanoseconds(posted), Quantity::Nanoseconds(ours))
-        | (Quantity::Count(posted), Quantity::Count(ours))
-        | (Quantity::Permille(posted), Quantity::Permille(ours)) => Some((posted, ours)),
+    of_one_unit(cell.posted?, cell.ours?)
+}
+
+/// Two quantities as numbers, when they are of one unit.
+fn of_one_unit(one: Quantity, other: Quantity) -> Option<(u64, u64)> {
+    match (one, other) {
+        (Quantity::Nanoseconds(one), Quantity::Nanoseconds(other))
+        | (Quantity::Count(one), Quantity::Count(other))
+        | (Quantity::Permille(one), Quantity::Permille(other)) => Some((one, other)),
         _ => None,
     }
 }
@@ -197,6 +206,7 @@ struct Judged<'a> {
     /// What each seed by itself came to; empty where there was one.
     verdicts: &'a [Verdict],
     fragile: bool,
+    block: Option<&'a str>,
     cells: Vec<JudgedCell>,
     limit: Option<Limit>,
     goal: Option<Goal>,
@@ -209,6 +219,7 @@ struct JudgedCell {
     ours: Option<Quantity>,
     ratio_permille: Option<u64>,
     range: Option<Range>,
+    is_held: bool,
 }
 
 impl Serialize for Row {
@@ -218,6 +229,7 @@ impl Serialize for Row {
             ours: cell.ours,
             ratio_permille: cell.ratio_permille(),
             range: cell.range,
+            is_held: cell.is_held,
         });
         let judged = Judged {
             what: &self.what,
@@ -225,6 +237,7 @@ impl Serialize for Row {
             verdict: judge(self),
             verdicts: &self.verdicts,
             fragile: self.is_fragile(),
+            block: self.block.as_deref(),
             cells: cells.collect(),
             limit: self.limit,
             goal: self.goal,

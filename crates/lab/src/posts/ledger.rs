@@ -3,10 +3,14 @@
 //!
 //! What was before is read from the JSON of an earlier run. The part stands between two marks; what
 //! is written around them by hand stays.
+use super::counts::{Judged, WhoseRow};
 use super::fitted::FittedOrigin;
-use super::report::{Class, PostReport, PostTable, PostsReport, Quantity, Row, Scale, TableForm};
-use super::text::{fragile, ours, seeds, shown};
+use super::judge::permille;
+use super::report::{Class, PostReport, PostTable, PostsReport, Quantity, Row, Scale};
+use super::tables::RATIO;
+use super::text::{asked, drive, fragile, ours, seeds, shown};
 use super::{Verdict, judge};
+use extant_chart::{TEXT_WIDTH, wrapped};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -25,7 +29,7 @@ pub struct Before {
 #[derive(Clone, PartialEq, Debug, Default)]
 struct PostBefore {
     number: u64,
-    fitted: usize,
+    fitted: Option<usize>,
     rows: Vec<RowBefore>,
 }
 
@@ -63,11 +67,39 @@ impl Before {
 }
 
 impl PostBefore {
+    /// What a row was: in earlier reports a row of ratios had times in its cells, and that of times
+    /// another name.
+    fn of(&self, table: &str, row: &Row) -> Option<RowBefore> {
+        match (&row.class, row.what.strip_suffix(RATIO)) {
+            (Class::Ratio { .. }, Some(what)) => {
+                let found = self.row(table, &row.what).or_else(|| self.row(table, what));
+                found.map(RowBefore::in_ratios)
+            }
+            (Class::Ratio { .. }, None) => self.row(table, &row.what).map(RowBefore::in_ratios),
+            _ => {
+                let times = format!("{}: times", row.what);
+                self.row(table, &times).or_else(|| self.row(table, &row.what)).cloned()
+            }
+        }
+    }
+
     /// The row of that name: in that table, or in the only one that has it.
     fn row(&self, table: &str, what: &str) -> Option<&RowBefore> {
         let named: Vec<&RowBefore> = self.rows.iter().filter(|row| row.what == what).collect();
         let there = named.iter().find(|row| row.table == table);
         there.or(named.first().filter(|_| named.len() == 1)).copied()
+    }
+}
+
+impl RowBefore {
+    /// Its times over that of its first column.
+    fn in_ratios(&self) -> RowBefore {
+        let first = self.ours.first().map(|(_, value)| *value);
+        let Some(Quantity::Nanoseconds(first)) = first else { return self.clone() };
+        let over = |(name, value): &(String, Quantity)| {
+            Some((name.clone(), Quantity::Permille(permille(value.value(), first)?)))
+        };
+        RowBefore { ours: self.ours.iter().filter_map(over).collect(), ..self.clone() }
     }
 }
 
@@ -79,12 +111,11 @@ fn word(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Values that were fitted; an early version had words only, and did not tell them apart.
-fn fitted_before(post: &Value) -> usize {
-    match post["fitted_values"].as_array() {
-        Some(values) => values.iter().filter(|value| value["origin"] == "fitted").count(),
-        None => list(&post["fitted"]).len(),
-    }
+/// Values that were fitted; `None` of an early version, which had words only and did not say where
+/// each came from.
+fn fitted_before(post: &Value) -> Option<usize> {
+    let values = post["fitted_values"].as_array()?;
+    Some(values.iter().filter(|value| value["origin"] == "fitted").count())
 }
 
 fn rows_before(table: &Value) -> Vec<RowBefore> {
@@ -127,12 +158,13 @@ pub fn part(report: &PostsReport, before: &Before) -> String {
         if seeds == 1 { "seed" } else { "seeds" },
         before.model_version
     );
-    out.push_str(
-        "\n| post | fitted before | fitted now | chosen or assumed | rows decided | agree before \
-         | agree now | fragile |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-    );
+    out.push_str(COUNTS);
     for post in &report.posts {
         out.push_str(&summary(post, before.post(post.number)));
+    }
+    out.push_str(CLASSES);
+    for post in &report.posts {
+        out.push_str(&classes(post));
     }
     for post in &report.posts {
         out.push_str(&self::post(post, before.post(post.number)));
@@ -140,58 +172,153 @@ pub fn part(report: &PostsReport, before: &Before) -> String {
     out
 }
 
-fn decided(post: &PostReport) -> impl Iterator<Item = (&PostTable, &Row)> {
-    let tables = post.tables.iter().filter(|table| table.form == TableForm::Rows);
-    let rows = tables.flat_map(|table| table.rows.iter().map(move |row| (table, row)));
-    rows.filter(|(_, row)| judge(row) != Verdict::Shown)
-}
+/// The head of the first table.
+const COUNTS: &str = "\nWhat the posts judge, a block of rows once; bounds of our own apart.\n\n\
+    | post | judged | agree before | agree now | outside | miss | fragile | our bounds | hold | \
+    fitted | chosen | assumed | given |\n\
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+
+/// The head of the second one.
+const CLASSES: &str = "\nThe same by what is asked: agree, of all.\n\n\
+    | post | exact, in blocks | exact, alone | ratio | time | range or at most | among draws |\n\
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
 
 fn summary(post: &PostReport, before: Option<&PostBefore>) -> String {
-    let own = |value: &&super::Fitted| value.origin == FittedOrigin::Fitted;
-    let fitted = post.fitted.0.iter().filter(own).count();
-    let agrees = |row: &Row| judge(row) == Verdict::Agrees;
     let agreed = before.map(|before| {
-        let was = |(table, row): &(&PostTable, &Row)| {
-            before.row(&table.title, &row.what).is_some_and(|row| row.verdict == "agrees")
+        let was = |one: &&Judged<'_>| {
+            let agreed = |row: &&Row| {
+                before.of(&one.table.title, row).is_some_and(|row| row.verdict == "agrees")
+            };
+            one.whose == WhoseRow::Post && one.rows.iter().all(|row| agreed(&row))
         };
-        decided(post).filter(was).count()
+        post.judged().iter().filter(was).count().to_string()
     });
-    let number = |number: Option<usize>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let (tally, ours) = (post.tally(WhoseRow::Post), post.tally(WhoseRow::Ours));
+    let origins = FittedOrigin::ALL.map(|origin| post.fitted.count(origin).to_string());
     format!(
-        "| {} | {} | {fitted} | {} | {} | {} | {} | {} |\n",
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
         post.number,
-        number(before.map(|before| before.fitted)),
-        post.fitted.0.len() - fitted,
-        decided(post).count(),
-        number(agreed),
-        decided(post).filter(|(_, row)| agrees(row)).count(),
-        decided(post).filter(|(_, row)| row.is_fragile()).count(),
+        tally.judged,
+        agreed.unwrap_or_else(|| "-".to_owned()),
+        tally.agree,
+        tally.outside,
+        tally.miss,
+        tally.fragile,
+        ours.judged,
+        ours.agree,
+        origins.join(" | ")
     )
 }
 
+/// How many of each class agree.
+fn classes(post: &PostReport) -> String {
+    let judged = post.judged();
+    let count = |wanted: usize| {
+        let of_class = judged.iter().filter(|one| {
+            one.whose == WhoseRow::Post && one.rows.first().map(|row| class(row)) == Some(wanted)
+        });
+        let (mut all, mut agree) = (0, 0);
+        for one in of_class {
+            all += 1;
+            agree += usize::from(one.verdict == Verdict::Agrees);
+        }
+        if all == 0 { String::new() } else { format!("{agree} of {all}") }
+    };
+    let counts: Vec<String> = (0..6).map(count).collect();
+    format!("| {} | {} |\n", post.number, counts.join(" | "))
+}
+
+/// The column of [`CLASSES`] for a row.
+fn class(row: &Row) -> usize {
+    match row.class {
+        Class::Exact if row.block.is_some() => 0,
+        Class::Exact => 1,
+        Class::Ratio { .. } => 2,
+        Class::Absolute { .. } => 3,
+        Class::Between { .. } | Class::AtMost => 4,
+        _ => 5,
+    }
+}
+
 fn post(post: &PostReport, before: Option<&PostBefore>) -> String {
-    let mut out = format!(
-        "\n### Post {}: {}\n\n{}; {}.\n",
-        post.number,
-        post.title,
+    let mut out = format!("\n### Post {}: {}\n\n", post.number, post.title);
+    let facts = format!(
+        "{}; drive {}; processor {}; {}.\n",
         seeds(&post.seeds),
+        drive(&post.drive),
+        post.processor,
         post.fitted_count()
     );
+    out.push_str(&wrapped(&facts, TEXT_WIDTH, 0));
+    let judged = post.judged();
+    let (by_post, ours): (Vec<&Judged<'_>>, Vec<&Judged<'_>>) =
+        judged.iter().partition(|one| one.whose == WhoseRow::Post);
     let mut last = None;
-    for (table, row) in decided(post) {
-        if last != Some(&table.title) {
-            last = Some(&table.title);
-            let title = cell(&table.title);
+    for one in by_post {
+        if last != Some(&one.table.title) {
+            last = Some(&one.table.title);
+            let title = cell(&one.table.title);
             let _ = write!(
                 out,
-                "\n| {title} | post | before | now | verdict |\n\
-                 | --- | ---: | ---: | ---: | --- |\n"
+                "\n| {title} | post | before | now | asked | verdict |\n\
+                 | --- | ---: | ---: | ---: | --- | --- |\n"
             );
         }
-        let was = before.and_then(|before| before.row(&table.title, &row.what));
-        out.push_str(&line(table, row, was));
+        match one.is_block() {
+            true => out.push_str(&block(one)),
+            false => {
+                for row in &one.rows {
+                    let was = before.and_then(|before| before.of(&one.table.title, row));
+                    out.push_str(&line(one.table, row, was.as_ref()));
+                }
+            }
+        }
+    }
+    if !ours.is_empty() {
+        out.push_str(
+            "\n| bounds of our own: the post says nothing of these | now | asked | verdict |\n\
+             | --- | ---: | --- | --- |\n",
+        );
+        for one in ours {
+            one.rows.iter().for_each(|row| out.push_str(&bound(one.table, row)));
+        }
     }
     out
+}
+
+/// A block in a line.
+fn block(one: &Judged<'_>) -> String {
+    let right = one.rows.iter().filter(|row| judge(row) == Verdict::Agrees).count();
+    let all = one.rows.len();
+    let (what, words) = (cell(one.what), verdict_words(one.verdict));
+    format!("| {what} | {all} rows | | {right} the same | exact, as one | {words} |\n")
+}
+
+/// A bound of our own, with what is held to it.
+fn bound(table: &PostTable, row: &Row) -> String {
+    let cells = table.columns.iter().zip(&row.cells);
+    let held: Vec<_> = cells.filter(|(_, cell)| cell.is_held).collect();
+    let joined = |words: Vec<String>| cell(&words.join(" / "));
+    let names = held.iter().map(|(column, _)| column.name.clone()).collect();
+    let now = held.iter().map(|(_, cell)| ours(cell)).collect();
+    let mut verdict = match judge(row) {
+        Verdict::Agrees => "holds".to_owned(),
+        other => verdict_words(other).to_owned(),
+    };
+    if let Some(words) = fragile(row) {
+        let _ = write!(verdict, ", {words}");
+    }
+    let (what, asked) = (cell(row.what.trim_end()), cell(&asked(&row.class)));
+    format!("| {what} ({}) | {} | {asked} | {verdict} |\n", joined(names), joined(now))
+}
+
+fn verdict_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Agrees => "agrees",
+        Verdict::Misses => "**misses**",
+        Verdict::Warns => "outside",
+        Verdict::Shown => "shown",
+    }
 }
 
 fn line(table: &PostTable, row: &Row, was: Option<&RowBefore>) -> String {
@@ -205,13 +332,7 @@ fn line(table: &PostTable, row: &Row, was: Option<&RowBefore>) -> String {
         let found = was.and_then(|was| was.ours.iter().find(|(name, _)| *name == column.name));
         found.map_or_else(|| "-".to_owned(), |(_, value)| shown(Some(*value)))
     });
-    let mut verdict = match judge(row) {
-        Verdict::Agrees => "agrees",
-        Verdict::Misses => "**misses**",
-        Verdict::Warns => "outside",
-        Verdict::Shown => "shown",
-    }
-    .to_owned();
+    let mut verdict = verdict_words(judge(row)).to_owned();
     let same = was.is_some_and(|was| was.verdict == judge(row).word());
     if let Some(was) = was.filter(|_| !same) {
         let words = if was.verdict == "warns" { "outside" } else { &was.verdict };
@@ -225,12 +346,13 @@ fn line(table: &PostTable, row: &Row, was: Option<&RowBefore>) -> String {
         let _ = write!(verdict, ", {} of {} draws", range.as_posted, range.values);
     }
     format!(
-        "| {} ({}) | {} | {} | {} | {verdict} |\n",
+        "| {} ({}) | {} | {} | {} | {} | {verdict} |\n",
         cell(row.what.trim_end()),
         joined(names),
         joined(figures),
         joined(then.collect()),
-        joined(now)
+        joined(now),
+        cell(&asked(&row.class))
     )
 }
 
@@ -282,7 +404,8 @@ mod tests {
                 "tables": [table("t", row("agrees", 1)), table("u", row("misses", 2))]}]});
         let before = Before::parse(&json.to_string()).unwrap();
         let post = before.post(3).unwrap();
-        assert_eq!((post.fitted, before.model_version), (2, 1));
+        // Words alone do not say that a value was fitted.
+        assert_eq!((post.fitted, before.model_version), (None, 1));
         let found = post.row("u", "r").unwrap();
         assert_eq!((found.verdict.as_str(), found.ours[0].1), ("misses", Quantity::Count(2)));
         // Two tables have it, and neither is this one.

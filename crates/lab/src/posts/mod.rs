@@ -9,9 +9,11 @@
 //!
 //! ```text
 //! ledger    a part of a document: each row before and now
+//! screen    the posts on one screen of a terminal
 //! text      the tables for a terminal
 //! seeds     several seeds: medians and ranges; without a fitted value
 //! effects   what fitted values decide
+//! counts    how many rows are judged, by whom, and what they came to
 //! judge     whether a row agrees; a row as JSON
 //! standing  how `modern` compares with the other columns of a post
 //! tables    the rows of a post           figures  what a page draws besides
@@ -24,6 +26,7 @@
 //! verdict   what a row came to
 //! readdir_cost   what post 3 asks of the processor, in real time: no part of a report
 //! ```
+mod counts;
 mod effects;
 mod figures;
 mod file;
@@ -38,6 +41,7 @@ mod names;
 mod readdir_cost;
 mod report;
 mod runs;
+mod screen;
 mod seeds;
 mod standing;
 mod tables;
@@ -45,6 +49,7 @@ pub(crate) mod text;
 mod value;
 mod verdict;
 
+pub use counts::{Judged, Tally, WhoseRow};
 pub use effects::{ChangedRow, FittedEffect};
 pub use file::Post;
 pub use fitted::{Fitted, FittedOrigin, FittedValues};
@@ -151,6 +156,8 @@ fn run(
         origin: post.origin.clone(),
         title: post.title.clone(),
         question: post.question.clone(),
+        claim: post.claim.clone(),
+        processor: post.processor.clone(),
         drive: post.drive.clone(),
         fitted: FittedValues(post.fitted.clone()),
         seed,

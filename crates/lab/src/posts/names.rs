@@ -1,5 +1,5 @@
 //! Reads the file of a post, and checks that the names in it are names of something in it.
-use super::file::{ColumnSpec, Drawing, LimitSpec, Post, RowSpec, RunSpec, TableSpec};
+use super::file::{ClassSpec, ColumnSpec, Drawing, LimitSpec, Post, RowSpec, RunSpec, TableSpec};
 use super::limits;
 use crate::scenario;
 use std::collections::BTreeMap;
@@ -117,23 +117,51 @@ fn row(post: &Post, table: &TableSpec, row: &RowSpec) -> Result<(), String> {
             return Err(unknown("variant", variant));
         }
     }
-    let named = row.posted.keys().chain(row.values.keys()).chain(row.columns.iter().flatten());
+    let named = row.posted.keys().chain(row.values.keys());
+    let named = named.chain(row.columns.iter().flatten()).chain(row.held.iter().flatten());
     for name in named {
         if !table.columns.iter().any(|column| column.name() == name) {
             return Err(format!("{}: {}", row.what, unknown("column", name)));
         }
     }
+    own_bounds(row)?;
     match &row.limit {
         Some(LimitSpec::Computed(name)) if !limits::is_known(name) => Err(unknown("limit", name)),
         _ => Ok(()),
     }
 }
 
-/// The runs that its fitted values name are there.
+/// The column "post" holds what the post says: a bound of our own has its ends in its class, and
+/// what the post says is judged as the post's.
+fn own_bounds(row: &RowSpec) -> Result<(), String> {
+    let wrong = |reason: &str| Err(format!("{}: {reason}", row.what));
+    match &row.class {
+        ClassSpec::Bound(bound) if bound.least.is_none() && bound.most.is_none() => {
+            wrong("a bound has at least one end")
+        }
+        ClassSpec::Bound(_) | ClassSpec::BoundByFirst if !row.posted.is_empty() => {
+            wrong("a bound of our own has no figure of the post")
+        }
+        ClassSpec::Bound(_) | ClassSpec::BoundByFirst => Ok(()),
+        _ if row.held.is_some() => wrong("held is for bounds of our own"),
+        _ => Ok(()),
+    }
+}
+
+/// The runs that its values name are there, the processors too, and none is without words on where
+/// it comes from.
 ///
 /// # Errors
 /// The first that is not.
 fn fitted_runs(post: &Post) -> Result<(), String> {
+    let processors =
+        post.fitted.iter().filter_map(|value| value.without.as_ref()?.processor.as_ref());
+    for name in processors.chain([&post.processor]) {
+        scenario::processor(name)?;
+    }
+    if let Some(value) = post.fitted.iter().find(|value| value.source.trim().is_empty()) {
+        return Err(format!("{:?}: has no source", value.what));
+    }
     let named = post.fitted.iter().filter_map(|value| value.without.as_ref());
     for run in named.flat_map(|without| &without.runs) {
         if !post.run.iter().any(|known| known.name == *run) {
@@ -141,4 +169,71 @@ fn fitted_runs(post: &Post) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::posts::FILES;
+
+    #[test]
+    fn the_column_of_the_post_holds_no_bound_of_ours() {
+        let [_, _, two, ..] = FILES;
+        assert!(parse(two).is_ok());
+        let with = two.replace(
+            "class = { bound = { most = 0.5 } }",
+            "posted = { global = 0.5 }\nclass = { bound = { most = 0.5 } }",
+        );
+        assert_ne!(with, two);
+        let said = "the disk's writer keeps, global: a bound of our own has no figure of the post";
+        assert_eq!(parse(&with), Err(said.to_owned()));
+        let endless = two.replace("{ bound = { most = 0.5 } }", "{ bound = {} }");
+        assert!(parse(&endless).is_err_and(|words| words.ends_with("has at least one end")));
+    }
+
+    #[test]
+    fn a_value_without_origin_or_source_is_refused() {
+        let [zero, ..] = FILES;
+        for gone in ["origin = \"assumed\"\n", "source = \"approximate"] {
+            let at = zero.find(gone).expect("it is there");
+            let end = zero[at..].find('\n').expect("a line");
+            let without = format!("{}{}", &zero[..at], &zero[at + end + 1..]);
+            assert!(parse(&without).is_err_and(|words| words.contains("missing field")), "{gone}");
+        }
+        // Words alone are no value: they do not say that it was fitted.
+        let words =
+            format!("fitted = [\"the preset\"]\n{}", zero.replace("[[fitted]]", "[[none]]"));
+        assert!(parse(&words).is_err());
+        let unknown = zero.replace("processor = \"2001\"", "processor = \"2002\"");
+        assert!(parse(&unknown).is_err_and(|words| words.contains("no such processor")));
+    }
+
+    #[test]
+    fn every_column_of_a_post_is_charged_for_one_processor() {
+        for text in FILES {
+            let post = parse(text).expect("it is right");
+            let named = scenario::processor(&post.processor).expect("it is known");
+            let costs = crate::posts::runs::costs_of_all(&post).expect("they can be prepared");
+            assert!(costs.len() > 2, "post {}", post.number);
+            for (run, own) in costs {
+                assert_eq!(own, named.costs(), "post {}: {run}", post.number);
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_be_taken_away_can_be_run_without() {
+        for text in FILES {
+            let post = parse(text).expect("it is right");
+            let mut taken = 0;
+            for at in 0..post.fitted.len() {
+                let found = crate::posts::runs::differ_without(&post, at);
+                let differ = found.unwrap_or_else(|error| panic!("post {}: {error}", post.number));
+                let is_taken = post.fitted[at].without.is_some();
+                assert_eq!(differ, is_taken, "post {}: {}", post.number, post.fitted[at].what);
+                taken += usize::from(is_taken);
+            }
+            assert!(taken >= 3, "post {}: {taken}", post.number);
+        }
+    }
 }

@@ -43,9 +43,13 @@ pub struct PostReport {
     /// What it asked: for a page. Not in the JSON.
     #[serde(skip)]
     pub question: String,
+    /// What it is about in one line: what the post found, for the screen.
+    pub claim: String,
     /// The drive's model.
     pub drive: String,
-    /// What no source gives.
+    /// The processor that every column is charged for.
+    pub processor: String,
+    /// What the post does not give, with where it comes from.
     #[serde(flatten)]
     pub fitted: FittedValues,
     /// The first seed of its scenarios.
@@ -134,6 +138,8 @@ pub struct Row {
     pub note: Option<String>,
     /// What each seed by itself came to; empty where there was one.
     pub verdicts: Vec<Verdict>,
+    /// The block that it is part of: rows that come out or not together, and count once.
+    pub block: Option<String>,
 }
 
 /// Which values of a row are better, and how near the best column `modern` has to be.
@@ -167,6 +173,8 @@ pub struct Cell {
     pub ours: Option<Quantity>,
     /// Between which values it is, where there was more than one seed or draw.
     pub range: Option<Range>,
+    /// Whether a bound of our own is asked of it: see [`Class::Bound`].
+    pub is_held: bool,
 }
 
 /// The values of several seeds or draws.
@@ -189,7 +197,7 @@ pub struct Range {
 pub enum Class {
     /// The same number.
     Exact,
-    /// The ratio of each column to the first one that has a posted value agrees with the posts'
+    /// A row of ratios to the first column that has a posted value: each agrees with the post's
     /// within this many thousandths.
     Ratio {
         /// 350 is 35 %.
@@ -210,6 +218,16 @@ pub enum Class {
     },
     /// The post says a bound in words ("under 25 ms"): ours must be at most the posted value.
     AtMost,
+    /// A bound of our own, or what we ask of our own additions: the post has no figure for it. What
+    /// is held to it lies within both ends. Such rows are counted apart.
+    Bound {
+        /// At least.
+        least: Option<Quantity>,
+        /// At most.
+        most: Option<Quantity>,
+    },
+    /// The same: what is held to it is at most what the first column has.
+    BoundByFirst,
     /// The post's figure is one draw of many that could have been made: among the draws of ours it
     /// occurs.
     Drawn,

@@ -274,9 +274,11 @@ impl Wanted<'_> {
         let own = own.into_iter().chain(self.variant.map(|variant| &variant.change));
         changes = own.fold(changes, Changes::and);
         let mut policies = named(&self.system.policies, self.case);
+        let mut processor = post.processor.as_str();
         if let Some(without) = post.without(work).filter(|without| without.is_in(&self.spec.name)) {
             changes = changes.and(&without.change);
             policies = without.policies(&policies);
+            processor = without.processor.as_deref().unwrap_or(processor);
         }
         let name = self.scenario_name();
         let file = format!("{name}.toml");
@@ -285,6 +287,7 @@ impl Wanted<'_> {
         let scenario = scenario::parse_changed(&file, builtin.text, Path::new(""), &changes)?;
         let options = RunOptions {
             policies: Some(policies),
+            processor: Some(scenario::processor(processor).map_err(|words| failed(&file, words))?),
             scale: if is_quick { self.spec.quick_divisor } else { 1 },
             layouts: match self.spec.layouts {
                 LayoutsSpec::Recorded => Layouts::Recorded,
@@ -372,4 +375,43 @@ impl BlockDevice for Still {
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         self.contents.transfer(operation, offset, segments)
     }
+}
+
+/// What each run of a post at full size is prepared as, in words.
+#[cfg(test)]
+fn all_prepared(
+    post: &Post,
+    work: Work,
+) -> Result<Vec<(String, Scenario, RunOptions)>, ScenarioError> {
+    let runs = Runs { post, work, all: Vec::new(), group: Group::new() };
+    let mut all = Vec::new();
+    for spec in &post.run {
+        for wanted in runs.wanted(spec) {
+            let (scenario, options) = wanted.prepared(post, work)?;
+            all.push((format!("{}: {}", spec.name, wanted.words()), scenario, options));
+        }
+    }
+    Ok(all)
+}
+
+/// What the file systems of each run are charged for.
+#[cfg(test)]
+pub(super) fn costs_of_all(
+    post: &Post,
+) -> Result<Vec<(String, extant_engine::preset::Costs)>, ScenarioError> {
+    let mut costs = Vec::new();
+    for (words, scenario, options) in all_prepared(post, Work::from(Scale::Full))? {
+        let charged = scenario::charged(&scenario, &options)?;
+        costs.extend(charged.into_iter().map(|costs| (words.clone(), costs)));
+    }
+    Ok(costs)
+}
+
+/// Whether some run is another without that value.
+#[cfg(test)]
+pub(super) fn differ_without(post: &Post, at: usize) -> Result<bool, ScenarioError> {
+    let full = Work::from(Scale::Full);
+    let with = all_prepared(post, full)?;
+    let without = all_prepared(post, Work { without_fitted: Some(at), ..full })?;
+    Ok(format!("{with:?}") != format!("{without:?}"))
 }

@@ -196,6 +196,7 @@ pub(super) fn over_cells(cells: &[Cell]) -> Cell {
         posted: median(cells.iter().map(|cell| cell.posted)),
         ours: median(cells.iter().map(|cell| cell.ours)),
         range,
+        is_held: cells.iter().any(|cell| cell.is_held),
     }
 }
 

@@ -2,6 +2,7 @@
 use super::file::{
     Case, ClassSpec, ColumnSpec, Divided, Posted, RowGroup, RowSpec, StemSpec, TableSpec, Value,
 };
+use super::judge::permille;
 use super::limits;
 use super::report::{Cell, Class, PostColumn, PostTable, Quantity, Row, TableForm};
 use super::runs::{Runs, is_at, named};
@@ -11,13 +12,19 @@ use crate::scenario::ScenarioError;
 use extant_chart::StemPlot;
 
 impl ClassSpec {
-    pub(super) fn class(&self) -> Class {
+    /// As the report has it; counts in the ends of a bound are divided by this.
+    fn class(&self, case: Option<&Case>, divisor: u64) -> Class {
+        let end = |end: &Option<Posted>| end.as_ref().and_then(|end| quantity(end, case, divisor));
         match self {
             ClassSpec::Exact => Class::Exact,
             ClassSpec::Ratio(within) => Class::Ratio { within_permille: *within },
             ClassSpec::Absolute(within) => Class::Absolute { within_permille: *within },
             ClassSpec::Between(least, most) => Class::Between { least: *least, most: *most },
-            ClassSpec::AtMost | ClassSpec::AtMostFirst => Class::AtMost,
+            ClassSpec::AtMost => Class::AtMost,
+            ClassSpec::Bound(bound) => {
+                Class::Bound { least: end(&bound.least), most: end(&bound.most) }
+            }
+            ClassSpec::BoundByFirst => Class::BoundByFirst,
             ClassSpec::Drawn => Class::Drawn,
             ClassSpec::Shown => Class::Shown,
             ClassSpec::NotModelled(reason) => Class::NotModelled { reason: reason.clone() },
@@ -86,7 +93,7 @@ fn cases<'a>(runs: &Runs<'a>, group: &RowGroup) -> Vec<Option<&'a Case>> {
     }
 }
 
-/// A row, and the second one for its times if it asks for that.
+/// A row; where both are asked for, that of times and that of their ratios, each with its verdict.
 fn of_row(
     runs: &Runs<'_>,
     table: &TableSpec,
@@ -98,58 +105,92 @@ fn of_row(
         true => runs.divisor(spec.run.as_deref().unwrap_or(&table.run)),
         false => 1,
     };
-    let cell = |column: &Column| {
-        let place = CellPlace {
-            runs,
-            columns,
-            column,
-            run: spec.run.as_deref(),
-            case,
-            variant: spec.variant.as_deref(),
-            draw: 0,
-        };
-        let posted = spec.posted.get(&column.name);
-        let posted = posted.and_then(|posted| quantity(posted, case, divisor));
-        match (value_in(spec, column), &spec.class) {
-            (Some(value), ClassSpec::Drawn) => drawn(&place, value, posted),
-            (value, _) => {
-                let ours = value.and_then(|value| place.value(value));
-                Cell { posted, ours, range: None }
-            }
-        }
-    };
-    let mut cells: Vec<Cell> = columns.iter().map(cell).collect();
-    if spec.class == ClassSpec::AtMostFirst {
-        let first = cells.first().and_then(|cell| cell.ours);
-        cells.iter_mut().skip(1).for_each(|cell| cell.posted = first);
-    }
-    let what = named(&spec.what, case);
-    let mut rows = vec![Row {
-        what: what.clone(),
-        class: spec.class.class(),
-        cells: cells.clone(),
+    let cells: Vec<Cell> =
+        columns.iter().map(|column| cell(runs, columns, column, (spec, case, divisor))).collect();
+    let row = Row {
+        what: named(&spec.what, case),
+        class: spec.class.class(case, divisor),
         limit: limits::of_row(runs, columns, spec)?,
         goal: spec.goal,
         note: spec.note.clone(),
         verdicts: Vec::new(),
-    }];
-    rows.extend(spec.times.map(|within_permille| Row {
-        what: format!("{what}: times"),
-        class: Class::Absolute { within_permille },
+        block: spec.block.clone(),
         cells,
-        limit: None,
-        goal: None,
-        note: None,
-        verdicts: Vec::new(),
-    }));
-    Ok(rows)
+    };
+    Ok(match (&spec.class, spec.times) {
+        (ClassSpec::Ratio(_), None) => vec![Row { cells: ratios(&row.cells), ..row }],
+        (ClassSpec::Ratio(_), Some(within_permille)) => {
+            let ratio = Row {
+                what: format!("{}{RATIO}", row.what),
+                cells: ratios(&row.cells),
+                limit: None,
+                goal: None,
+                note: None,
+                ..row.clone()
+            };
+            vec![Row { class: Class::Absolute { within_permille }, ..row }, ratio]
+        }
+        _ => vec![row],
+    })
+}
+
+/// What the name of a row of ratios ends in, where the row of times is before it.
+pub(super) const RATIO: &str = ": ratio";
+
+fn cell(
+    runs: &Runs<'_>,
+    columns: &[Column],
+    column: &Column,
+    (spec, case, divisor): (&RowSpec, Option<&Case>, u64),
+) -> Cell {
+    let place = CellPlace {
+        runs,
+        columns,
+        column,
+        run: spec.run.as_deref(),
+        case,
+        variant: spec.variant.as_deref(),
+        draw: 0,
+    };
+    let posted = spec.posted.get(&column.name);
+    let posted = posted.and_then(|posted| quantity(posted, case, divisor));
+    match (value_in(spec, column), &spec.class) {
+        (Some(value), ClassSpec::Drawn) => drawn(&place, value, posted),
+        (value, class) => {
+            let is_bound = matches!(class, ClassSpec::Bound(_) | ClassSpec::BoundByFirst);
+            let is_held = spec
+                .held
+                .as_ref()
+                .map_or(value.is_some(), |held| held.iter().any(|name| *name == column.name));
+            let ours = value.and_then(|value| place.value(value));
+            Cell { posted, ours, range: None, is_held: is_bound && is_held }
+        }
+    }
+}
+
+/// Each value over that of the first column that has a posted one, which has none itself.
+fn ratios(cells: &[Cell]) -> Vec<Cell> {
+    let base = cells.iter().position(|cell| cell.posted.is_some());
+    let first = base.and_then(|base| cells.get(base)).copied().unwrap_or_default();
+    let over = |one: Option<Quantity>, whole: Option<Quantity>| {
+        permille(one?.value(), whole?.value()).map(Quantity::Permille)
+    };
+    let ratio = |(at, cell): (usize, &Cell)| match Some(at) == base {
+        true => Cell::default(),
+        false => Cell {
+            posted: over(cell.posted, first.posted),
+            ours: over(cell.ours, first.ours),
+            ..Cell::default()
+        },
+    };
+    cells.iter().enumerate().map(ratio).collect()
 }
 
 /// The value of every draw of a run: the median, and their range.
 fn drawn(place: &CellPlace<'_>, value: &Value, posted: Option<Quantity>) -> Cell {
     let draws = (0..place.draws()).map(|draw| {
         let ours = CellPlace { draw, ..*place }.value(value);
-        Cell { posted, ours, range: None }
+        Cell { posted, ours, ..Cell::default() }
     });
     seeds::over_cells(&draws.collect::<Vec<_>>())
 }
@@ -185,12 +226,13 @@ fn stem_table(runs: &Runs<'_>, spec: &TableSpec, stem: &StemSpec) -> Option<Post
         cells: vec![Cell {
             posted: stem.posted.get(number).copied().map(Quantity::Count),
             ours: Some(Quantity::Count(count)),
-            range: None,
+            ..Cell::default()
         }],
         limit: None,
         goal: None,
         note: None,
         verdicts: Vec::new(),
+        block: None,
     });
     Some(PostTable {
         title: format!("{}: {}", spec.title, plot.header()),

@@ -7,12 +7,14 @@ use super::standing::Frontier;
 use super::verdict::Verdict;
 use Alignment::{Left, Right};
 use extant_chart::{Alignment, Table, beside, wrapped};
+use extant_sim::drive::presets;
 
 /// What the columns mean.
 const LEGEND: [&str; 2] = [
     "x: ours over the post's. asked: the same number, a ratio to the first column or a time within \
      so much, or a bound; \
-     ratios and exact rows decide.",
+     ratios and exact rows decide. ours: a bound of our own, of which the post says nothing. Rows of \
+     one block count once.",
     "limit: the least time that the drive could take. modern/best, modern/limit: the modern column \
      over the best other one, \
      and over the limit.",
@@ -45,23 +47,12 @@ pub(super) fn render(report: &PostsReport, width: usize) -> String {
 }
 
 fn summary(report: &PostsReport) -> String {
-    let rows =
-        report.posts.iter().flat_map(|post| post.tables.iter().flat_map(|table| &table.rows));
+    let rows = report.posts.iter().flat_map(PostReport::rows);
     let (left_out, modelled): (Vec<&Row>, Vec<&Row>) =
         rows.partition(|row| matches!(row.class, Class::NotModelled { .. }));
-    let verdicts: Vec<Verdict> = modelled.into_iter().map(judge).collect();
-    let count = |wanted: Verdict| verdicts.iter().filter(|verdict| **verdict == wanted).count();
-    let mut text = format!(
-        "{} rows: {} agree, {} miss, {} outside their tolerance (a warning), {} shown only, {} not \
-         modelled{}\n",
-        verdicts.len() + left_out.len(),
-        count(Verdict::Agrees),
-        count(Verdict::Misses),
-        count(Verdict::Warns),
-        count(Verdict::Shown),
-        left_out.len(),
-        fragile_count(report),
-    );
+    let shown = modelled.into_iter().filter(|row| judge(row) == Verdict::Shown).count();
+    let mut text = report.totals();
+    text.push_str(&format!("{shown} rows shown only, {} not modelled\n", left_out.len()));
     let lines = [
         ("misses", report.missed()),
         ("warning", report.warned()),
@@ -72,14 +63,6 @@ fn summary(report: &PostsReport) -> String {
         lines.iter().for_each(|line| text.push_str(&format!("{mark}: {line}\n")));
     }
     text
-}
-
-/// How many rows hang on the seed, or that only one was tried.
-fn fragile_count(report: &PostsReport) -> String {
-    match report.posts.iter().any(|post| post.seeds.len() > 1) {
-        true => format!("; {} fragile", report.fragile().len()),
-        false => "; of one seed, --seeds 5 judges the median of five".to_owned(),
-    }
 }
 
 /// The seeds in words: what the values of a report are.
@@ -102,8 +85,10 @@ fn post(post: &PostReport, model_version: u32, scale: Scale, width: usize) -> St
     let mut text =
         wrapped(&format!("Post {}: {} ({})", post.number, post.title, post.origin), width, 2);
     let origin = format!(
-        "drive {}; {}: {}; {}, model {model_version}, scale {scale}, trace {}",
-        post.drive,
+        "drive {}, processor {} for all columns; {}: {}; {}, model {model_version}, scale {scale}, \
+         trace {}",
+        drive(&post.drive),
+        post.processor,
         post.fitted_count(),
         post.fitted_words(),
         seeds(&post.seeds),
@@ -130,6 +115,14 @@ fn post(post: &PostReport, model_version: u32, scale: Scale, width: usize) -> St
         notes.for_each(|note| text.push_str(&beside("- ", note, width)));
     }
     text
+}
+
+/// A drive's name, and that nothing was measured on it where that is so.
+pub(crate) fn drive(name: &str) -> String {
+    match presets::standing(name) {
+        Some(words) => format!("{name} ({words})"),
+        None => name.to_owned(),
+    }
 }
 
 /// The frontier of a post: a line for each column, and whether another is better on every side.
@@ -294,6 +287,16 @@ pub(crate) fn asked(class: &Class) -> String {
             format!("{} to {}", hundredths(*least), hundredths(*most))
         }
         Class::AtMost => "at most".to_owned(),
+        Class::Bound { least, most } => match (least, most) {
+            (None, None) => "ours".to_owned(),
+            (Some(least), None) => format!("ours: at least {}", shown(Some(*least))),
+            (None, Some(most)) => format!("ours: at most {}", shown(Some(*most))),
+            (Some(least), Some(most)) if least == most => format!("ours: {}", shown(Some(*most))),
+            (Some(least), Some(most)) => {
+                format!("ours: {} to {}", shown(Some(*least)), shown(Some(*most)))
+            }
+        },
+        Class::BoundByFirst => "ours: at most the first".to_owned(),
         Class::Drawn => "among the draws".to_owned(),
         Class::Shown => String::new(),
         Class::NotModelled { .. } => "not modelled".to_owned(),

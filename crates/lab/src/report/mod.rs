@@ -30,6 +30,7 @@ mod text;
 
 pub use distribution::Distribution;
 pub use figures::{JournalFigures, LayoutFigures, PowerCutFigures, Traffic, Work};
+pub(crate) use text::decimal;
 
 use extant_chart::{Figure, Table};
 use extant_sim::device::Activity;
@@ -99,6 +100,9 @@ pub struct DriveReport {
     pub name: String,
     /// Its model with all facts; of the host's own, `None`.
     pub spec: Option<DriveSpec>,
+    /// What is known of the model: "not validated" of a preset that nothing was measured on; `None`
+    /// of a drive from a file, of which we know nothing.
+    pub validation: Option<&'static str>,
     /// Which values were fitted rather than known.
     pub fitted: Vec<String>,
     /// Its size.
@@ -134,6 +138,17 @@ pub struct DriveReport {
     pub activity: Activity,
     /// Every command, when it was asked for: time, place, parts, and the queue's depth.
     pub trace: Option<Vec<TraceRecord>>,
+}
+
+impl DriveReport {
+    /// Its model, and that nothing was measured on it where that is so.
+    pub fn model_words(&self) -> String {
+        match (&self.spec, self.validation) {
+            (None, _) => "the host's".to_owned(),
+            (Some(spec), Some(words)) => format!("{} ({words})", spec.name),
+            (Some(spec), None) => spec.name.clone(),
+        }
+    }
 }
 
 /// A file system and what became of it.
@@ -322,6 +337,13 @@ fn hash_or_null<S: serde::Serializer>(hash: &str, serializer: S) -> Result<S::Ok
 }
 
 impl Report {
+    /// The models of its drives, each once, and that nothing was measured on one where that is so.
+    pub fn drive_words(&self) -> String {
+        let mut words: Vec<String> = self.drives.iter().map(DriveReport::model_words).collect();
+        words.dedup();
+        words.join(", ")
+    }
+
     /// As JSON, indented, with a line end: see the schema above.
     pub fn to_json(&self) -> String {
         json(self)

@@ -93,7 +93,7 @@ fn results(report: &Report) -> Table {
 }
 
 /// Millionths with a point: six digits of values below 1, else three.
-fn decimal(millionths: i64) -> String {
+pub(crate) fn decimal(millionths: i64) -> String {
     let sign = if millionths < 0 { "-" } else { "" };
     let magnitude = millionths.unsigned_abs();
     if magnitude < 1_000_000 {
@@ -123,13 +123,12 @@ fn drives(report: &Report) -> Table {
         let (traffic, parts) = (&drive.traffic, &drive.traffic.parts);
         let other = parts.overhead + parts.settle + parts.bus;
         let depth = drive.queue_depth_mean_permille;
-        let model = drive.spec.as_ref().map_or("the host's", |spec| spec.name.as_str());
         let fitted =
             if drive.fitted.is_empty() { "nothing".to_owned() } else { drive.fitted.join(", ") };
         let known = |cell: String| if traffic.is_unknown { "-".to_owned() } else { cell };
         table.row([
             drive.name.clone(),
-            model.to_owned(),
+            drive.model_words(),
             known(drive.elevator.clone()),
             known(drive.requests.to_string()),
             known(seconds(traffic.busy_ns)),

@@ -5,7 +5,7 @@
 //! the file said it: a key that is not known, or a value that does not fit, is refused.
 use crate::fields::Result;
 use extant_sim::drive::file::{FileError, Source};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
@@ -45,6 +45,8 @@ pub type Settings = BTreeMap<String, Setting>;
 pub enum Setting {
     /// A number.
     Whole(u64),
+    /// One with a point.
+    Decimal(Decimal),
     /// Words, a size or a time with its unit.
     Words(String),
     /// Several.
@@ -53,11 +55,28 @@ pub enum Setting {
     Table(Settings),
 }
 
+/// A number with a point, as it is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decimal(String);
+
+impl<'de> Deserialize<'de> for Decimal {
+    fn deserialize<D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Decimal, D::Error> {
+        let number = f64::deserialize(deserializer)?;
+        match number.is_finite() {
+            true => Ok(Decimal(format!("{number:?}"))),
+            false => Err(de::Error::custom("is no finite number")),
+        }
+    }
+}
+
 impl Setting {
     /// As a scenario file writes it.
     fn write(&self, out: &mut String) {
         match self {
             Setting::Whole(number) => out.push_str(&number.to_string()),
+            Setting::Decimal(Decimal(number)) => out.push_str(number),
             Setting::Words(words) => {
                 out.push('"');
                 for letter in words.chars() {

@@ -1,6 +1,7 @@
 //! The scenario file as a whole: what it says of drives, file systems and processes, checked.
 use super::changes::{Changes, merge};
 use super::format::parse_format;
+use super::processor::{Processor, processor};
 use super::results::parse_results;
 use super::step::{
     Action, End, Surroundings, each_step, parse_life, parse_steps, parse_tree, runs,
@@ -99,12 +100,18 @@ pub fn parse_changed(file: &str, text: &str, folder: &Path, changes: &Changes) -
         line: section.optional_text("line")?.unwrap_or_default().to_owned(),
         seed,
         processors: section.whole_within("processors", 1..=1024, Some(1))? as u32,
+        processor: parse_processor(&mut section)?,
         drives,
         filesystems,
         processes,
     };
     section.finish()?;
     Ok(scenario)
+}
+
+fn parse_processor(section: &mut Section<'_>) -> Result<Option<&'static Processor>> {
+    let Some(name) = section.optional_text("processor")? else { return Ok(None) };
+    processor(name).map(Some).map_err(|reason| section.error("processor", reason))
 }
 
 /// What the whole file says.

@@ -53,7 +53,7 @@
 //! world           what the processes of a run share   mount      a file system that is open
 //! time            virtual or real                     partition  parts of a device
 //! image           an image as the contents of a drive
-//! options         how a scenario is run
+//! options         how a scenario is run              processor  what its work costs
 //! builtin         the scenarios that are built in
 //! file            the file as a whole: drives, file systems, processes
 //! format          the volume of a file system, of today or of its preset's time
@@ -87,6 +87,7 @@ mod placing_trees;
 mod power;
 mod prepare;
 mod process;
+mod processor;
 mod results;
 mod rows;
 mod run;
@@ -105,6 +106,9 @@ pub use error::ScenarioError;
 pub use file::{find, load, parse, parse_changed};
 pub(crate) use format::of_its_time;
 pub use options::{Existing, Layouts, Prepared, RunOptions, Target};
+#[cfg(test)]
+pub(crate) use prepare::charged;
+pub use processor::{PROCESSORS, Processor, processor};
 pub use run::{Left, Outcome, run};
 
 use crate::results::ResultEntry;
@@ -129,6 +133,9 @@ pub struct Scenario {
     pub seed: u64,
     /// How many processors compute at a time.
     pub processors: u32,
+    /// What all file systems are charged for, whatever their presets; by default each for the
+    /// processor of its preset's time.
+    pub processor: Option<&'static Processor>,
     /// Drives; at least one.
     pub drives: Vec<DriveEntry>,
     /// File systems.

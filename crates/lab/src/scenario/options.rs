@@ -1,4 +1,5 @@
 //! How a scenario is run: where, with what in place of what its file says, and what is recorded.
+use super::processor::Processor;
 use extant_block::MemoryDevice;
 use extant_sim::device::{SimDevice, TraceKeeping};
 use extant_sim::drive::file::DriveSpec;
@@ -24,6 +25,8 @@ pub struct RunOptions {
     /// Policies of every file system: a preset with columns, or columns alone to be changed in
     /// those of the file.
     pub policies: Option<String>,
+    /// What all file systems are charged for, whatever their presets.
+    pub processor: Option<&'static Processor>,
     /// In place of the file's.
     pub seed: Option<u64>,
     /// All counts of steps and trees are divided by this; 0 counts as 1.

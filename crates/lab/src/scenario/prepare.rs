@@ -6,7 +6,7 @@ use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, DriveEntry, Origin, Scenario, ScenarioError, Workplace};
 use extant_engine::mkfs::Identity;
-use extant_engine::preset::{Policies, preset};
+use extant_engine::preset::{Costs, Policies, preset};
 use extant_format::layout::Inodes;
 use extant_sim::drive::file::FileError;
 use std::fmt::Display;
@@ -51,8 +51,48 @@ pub(super) fn with_options(
         };
         first.origin = Origin::Image(image.clone());
     }
+    scenario.processor = options.processor.or(scenario.processor);
+    charge(&mut scenario);
     leave_out(&mut scenario, options)?;
     Ok(scenario)
+}
+
+/// What every file system of a run is charged for, those that steps open again with other policies
+/// too.
+#[cfg(test)]
+pub(crate) fn charged(
+    scenario: &Scenario,
+    options: &RunOptions,
+) -> Result<Vec<Costs>, ScenarioError> {
+    let scenario = with_options(scenario, options)?;
+    let mut all: Vec<Costs> =
+        scenario.filesystems.iter().map(|entry| entry.policies.costs).collect();
+    for process in &scenario.processes {
+        each_step(&process.steps, &mut |step| {
+            if let Action::Remount { policies: Some(policies) } = &step.action {
+                all.push(policies.costs);
+            }
+        });
+    }
+    Ok(all)
+}
+
+/// One processor for all file systems, also after a remount with another preset.
+fn charge(scenario: &mut Scenario) {
+    let Some(costs) = scenario.processor.map(|processor| processor.costs()) else { return };
+    scenario.filesystems.iter_mut().for_each(|entry| entry.policies.costs = costs);
+    let steps = scenario.processes.iter_mut().flat_map(|process| &mut process.steps);
+    steps.for_each(|step| charge_step(step, costs));
+}
+
+fn charge_step(step: &mut Step, costs: Costs) {
+    match &mut step.action {
+        Action::Remount { policies: Some(policies) } => policies.costs = costs,
+        Action::Repeat { steps, .. } | Action::Until { steps, .. } => {
+            steps.iter_mut().for_each(|step| charge_step(step, costs));
+        }
+        _ => {}
+    }
 }
 
 /// Another seed, which decides the identity of new volumes too: it was drawn by the file's when

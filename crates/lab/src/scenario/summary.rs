@@ -14,6 +14,7 @@ use crate::results;
 use extant_chart::Figure;
 use extant_engine::read_superblock;
 use extant_sim::device::{Activity, TraceKeeping};
+use extant_sim::drive::presets;
 use extant_sim::random;
 use std::collections::BTreeMap;
 
@@ -112,6 +113,7 @@ fn drive(world: &World, number: usize, entry: &DriveEntry, trace: TraceKeeping) 
     let mut report = DriveReport {
         name: entry.name.clone(),
         spec: None,
+        validation: None,
         fitted: Vec::new(),
         bytes: medium.device().info().bytes,
         media_bytes_per_second: 0,
@@ -134,6 +136,7 @@ fn drive(world: &World, number: usize, entry: &DriveEntry, trace: TraceKeeping) 
         let depth =
             u128::from(statistics.depth_sum) * 1000 / u128::from(statistics.requests.max(1));
         report.spec = Some(entry.spec.clone());
+        report.validation = presets::standing(&entry.spec.name);
         report.fitted.clone_from(&entry.fitted);
         report.media_bytes_per_second = device.drive().media_bytes_per_second;
         report.least_seek_ns = device.drive().least_seek_ns;

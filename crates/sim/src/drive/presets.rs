@@ -8,6 +8,25 @@ pub struct Preset {
     pub about: &'static str,
     /// Its file.
     pub text: &'static str,
+    /// The measurement of such a device that the model was held against; `None`: there is none, and
+    /// its facts are those of data sheets and reviews.
+    pub measured: Option<&'static str>,
+}
+
+/// What has to be said beside times of a drive that nothing was measured on.
+pub const NOT_VALIDATED: &str = "not validated";
+
+impl Preset {
+    /// [`NOT_VALIDATED`], or what it was held against.
+    pub fn standing(&self) -> &'static str {
+        self.measured.unwrap_or(NOT_VALIDATED)
+    }
+}
+
+/// What has to be said of the drive of that name: [`NOT_VALIDATED`] of a preset of which there is no
+/// measurement; `None` of any other, of which we know nothing.
+pub fn standing(name: &str) -> Option<&'static str> {
+    PRESETS.iter().find(|preset| preset.name == name).map(Preset::standing)
 }
 
 macro_rules! preset {
@@ -16,6 +35,7 @@ macro_rules! preset {
             name: $name,
             about: $about,
             text: include_str!(concat!("../../drives/", $name, ".toml")),
+            measured: None,
         }
     };
 }

@@ -53,7 +53,17 @@ pub struct Replayed {
 struct UnderWay {
     /// From when its time counts.
     from_ns: u64,
+    measured_ns: Option<u64>,
     took_ns: Option<u64>,
+}
+
+/// A request that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answered {
+    /// How long it took on the drive.
+    pub took_ns: u64,
+    /// How long it took where it was traced, if that is known.
+    pub measured_ns: Option<u64>,
 }
 
 struct Replay<'a> {
@@ -69,7 +79,7 @@ struct Replay<'a> {
 }
 
 /// Replays the requests that `next` gives, in the order of their arrivals, on a drive that is at
-/// rest. `answered` gets the time of each in nanoseconds, in their order.
+/// rest. `answered` gets each with its times, in their order.
 ///
 /// # Errors
 /// Those of `next`.
@@ -77,7 +87,7 @@ pub fn replay_requests<E>(
     drive: &mut dyn Drive,
     next: &mut dyn FnMut() -> Result<Option<Request>, E>,
     (pace, beyond): (Pace, Beyond),
-    answered: &mut dyn FnMut(u64),
+    answered: &mut dyn FnMut(Answered),
 ) -> Result<Replayed, E> {
     let info = drive.info().clone();
     let depth = if pace == Pace::Closed { 1 } else { (info.queue_depth as usize).max(1) };
@@ -150,7 +160,11 @@ impl Replay<'_> {
         self.now = due;
         self.drive.submit(command, due);
         self.inside += 1;
-        self.under_way.push_back(UnderWay { from_ns, took_ns: None });
+        self.under_way.push_back(UnderWay {
+            from_ns,
+            measured_ns: request.measured_ns,
+            took_ns: None,
+        });
     }
 
     fn advance(&mut self, event: u64, done: &mut Vec<Done>) {
@@ -174,11 +188,14 @@ impl Replay<'_> {
     }
 
     /// Gives the times of those that ended and have none before them.
-    fn answer(&mut self, answered: &mut dyn FnMut(u64)) {
-        while let Some(took) = self.under_way.front().and_then(|entry| entry.took_ns) {
+    fn answer(&mut self, answered: &mut dyn FnMut(Answered)) {
+        let ended = |entry: &UnderWay| {
+            Some(Answered { took_ns: entry.took_ns?, measured_ns: entry.measured_ns })
+        };
+        while let Some(one) = self.under_way.front().and_then(ended) {
             self.under_way.pop_front();
             self.first += 1;
-            answered(took);
+            answered(one);
         }
     }
 }

@@ -1,15 +1,19 @@
 //! `extant lab age`: months of use of a volume, under several policies.
 use super::data::DataOption;
 use super::failure;
+use super::outputs;
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::size::Amount;
 use extant_chart::{Figure, TEXT_WIDTH, beside};
 use extant_lab::ageing::{
-    self, AgeOptions, Aged, AgeingError, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling,
-    Subject, Tell,
+    self, AgeOptions, Aged, AgeingError, AgeingReport, EXPERIMENTS, Experiment, Form, Keep,
+    PROFILES, Sampling, Subject, Tell,
 };
+use extant_lab::posts::SEEDS_MAX;
+use extant_lab::scenario::{self, Processor};
+use extant_lab::spread::{self, Spread};
 use extant_lab::{observations, page};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -29,6 +33,7 @@ use std::sync::{Arc, Mutex};
   extant lab age git --months 12 --json | jq '.series[] | {name, scores: \
   [.samples[].layout_score_ppm]}'
   extant lab age post-1 --html ageing.html
+  extant lab age post-1 --seeds 3
   extant lab age mine.toml --layout-only")]
 pub struct Arguments {
     /// An experiment, a profile, or a file; the profiles are listed if none is given
@@ -54,6 +59,14 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value = "1",
         value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: u64,
+    /// Run with as many seeds, the first and those that follow it: of each metric of the last month
+    /// the median and the range, and a warning where seeds reverse the order of two policies
+    #[arg(long, value_name = "COUNT", default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(SEEDS_MAX)))]
+    pub seeds: u32,
+    /// Charge all policies for this processor, whatever their presets: 2001, 2007, today or none
+    #[arg(long, value_name = "PROCESSOR", value_parser = scenario::processor)]
+    pub processor: Option<&'static Processor>,
     /// Where samples are read and written: a built-in drive, or a file
     #[arg(long, value_name = "DRIVE")]
     pub drive: Option<String>,
@@ -88,14 +101,26 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
             status.show(line);
         }
     });
-    let aged = ageing::run(&experiment, &options, Keep::Report, &tell);
+    let seeds = spread::seeds(arguments.seed, arguments.seeds);
+    let mut reports = Vec::new();
+    for seed in &seeds {
+        let options = AgeOptions { seed: *seed, ..options.clone() };
+        let aged = ageing::run(&experiment, &options, Keep::Report, &tell);
+        let Aged { report, .. } = aged.map_err(|error| Error::new(error.to_string()))?;
+        reports.push(report);
+    }
     drop(tell);
-    let Aged { report, .. } = aged.map_err(|error| Error::new(error.to_string()))?;
-    arguments.page.write(|| page::of_ageing(&report))?;
-    arguments.data.write(|| observations::of_ageing(&report))?;
+    let [report] = &reports[..] else {
+        let runs: Vec<_> = reports.iter().map(spread::of_ageing).collect();
+        let drive = reports.first().map(AgeingReport::drive_words).unwrap_or_default();
+        let found = Spread::of(what, &drive, &seeds, &runs);
+        return outputs::spread(&found, &arguments.page, &arguments.data, console);
+    };
+    arguments.page.write(|| page::of_ageing(report))?;
+    arguments.data.write(|| observations::of_ageing(report))?;
     match console.is_json() {
         true => console.print(&report.to_json())?,
-        false => console.print(&report.to_text(console.width()))?,
+        false => console.report(&report.to_text(console.width()))?,
     }
     Ok(Exit::Complete)
 }
@@ -127,6 +152,10 @@ fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
     }
     if let Some(kind) = arguments.volume.as_deref().and_then(ageing::volume_kind) {
         experiment.subjects.iter_mut().for_each(|subject| subject.volume = Some(kind));
+    }
+    if let Some(processor) = arguments.processor {
+        let costs = processor.costs();
+        experiment.subjects.iter_mut().for_each(|subject| subject.policies.costs = costs);
     }
     Ok(experiment)
 }

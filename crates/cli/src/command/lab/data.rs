@@ -25,9 +25,27 @@ impl DataOption {
         csv.into_iter().chain(jsonl)
     }
 
-    /// Whether any of them was asked for.
-    pub fn is_given(&self) -> bool {
-        self.files().next().is_some()
+    /// The files for rows that are written one by one, each with its form.
+    ///
+    /// # Errors
+    /// As [`DataOption::check`], and what the file system says.
+    pub fn open(&self) -> Result<Vec<(DataForm, BufWriter<File>)>, Error> {
+        let opened = self.files().map(|(option, form, path)| {
+            check(option, path)?;
+            let failed = |error| Error::io(format!("{option} {}", path.display()), &error);
+            Ok((form, BufWriter::new(File::create(path).map_err(failed)?)))
+        });
+        opened.collect()
+    }
+
+    /// Removes what [`DataOption::open`] made: half of the rows would pass for all of them.
+    pub fn take_back(&self) {
+        for (_, _, path) in self.files() {
+            // What is no file, such as a pipe, stays.
+            if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+                let _ = std::fs::remove_file(path);
+            }
+        }
     }
 
     /// Whether the files can be written: asked before anything runs.

@@ -2,9 +2,11 @@
 use super::page::PageOption;
 use crate::console::Console;
 use crate::error::{Error, Exit};
-use extant_block::RealClock;
+use extant_block::{Clock, RealClock};
 use extant_chart::Figure;
-use extant_lab::fit::{Caching, Found, HostStore, ProbeOptions, ThreadedTarget, probe_and_fit};
+use extant_lab::fit::{
+    Caching, Found, HostStore, ProbeOptions, ThreadedTarget, probe_and_fit_within,
+};
 use extant_lab::page;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,7 +32,8 @@ pub struct Arguments {
     /// Probe writes and flushes too, on this file: a new one, which is gone afterwards
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
-    /// How long the probes may take, in seconds; the search comes after them
+    /// How long all of it may take, in seconds: the probes get two thirds, the search the rest, and
+    /// ends with the best drive that it has found by then
     #[arg(long, value_name = "SECONDS", default_value = "300",
         value_parser = clap::value_parser!(u64).range(5..=86_400))]
     pub time: u64,
@@ -66,11 +69,17 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         store.write_to(path, caching).map_err(|error| Error::io(name, &error))?;
     }
     let mut target = ThreadedTarget::new(RealClock::new(), Arc::new(store));
-    let options =
-        ProbeOptions { seed: arguments.seed, time_ns: arguments.time * SECOND_NS, caching };
+    let whole_ns = arguments.time * SECOND_NS;
+    let options = ProbeOptions { seed: arguments.seed, time_ns: whole_ns / 3 * 2, caching };
     let mut status = console.status();
-    let mut progress = |what: &str, percent: u64| status.show(&format!("{percent:3} %  {what}"));
-    let found = probe_and_fit(&arguments.name, &mut target, &options, &mut progress);
+    let clock = RealClock::new();
+    let started_ns = clock.now();
+    let spent = || clock.now().saturating_sub(started_ns).saturating_mul(1000) / whole_ns;
+    // Of the probes and the search together.
+    let mut progress = |what: &str, _: u64| {
+        status.show(&format!("{:3} %  {what}", spent().min(1000) / 10));
+    };
+    let found = probe_and_fit_within(&arguments.name, &mut target, &options, &spent, &mut progress);
     drop(status);
     let found: Found = found.map_err(failed)?;
     arguments.page.write(|| {

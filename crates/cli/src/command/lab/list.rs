@@ -6,7 +6,7 @@ use extant_chart::{Alignment, Figure, Table, beside};
 use extant_lab::page;
 use extant_lab::posts::POSTS;
 use extant_lab::scenario::step::KINDS;
-use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS};
+use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS, PROCESSORS};
 use extant_sim::drive::presets::PRESETS;
 use serde::Serialize;
 
@@ -31,12 +31,21 @@ struct Line {
 struct Lists {
     scenarios: Vec<Line>,
     posts: Vec<Line>,
-    drives: Vec<Line>,
+    drives: Vec<DriveLine>,
+    processors: Vec<Line>,
     steps: Vec<Line>,
 }
 
-/// Prints it. With `--json`: `{"scenarios": [{"name", "line"}], "posts": .., "drives": .., "steps":
-/// ..}`.
+#[derive(Serialize)]
+struct DriveLine {
+    #[serde(flatten)]
+    line: Line,
+    /// What the model was held against; `null` where nothing was measured.
+    measured: Option<&'static str>,
+}
+
+/// Prints it. With `--json`: `{"scenarios": [{"name", "line"}], "posts": .., "drives": [..
+/// "measured"], "processors": .., "steps": ..}`; a drive that nothing was measured on has `null`.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     let lists = lists()?;
@@ -61,18 +70,29 @@ fn lists() -> Result<Lists, Error> {
         posts: posts
             .map(|post| line(&post.number.to_string(), &format!("{}: {}", post.origin, post.title)))
             .collect(),
-        drives: PRESETS.iter().map(|preset| line(preset.name, preset.about)).collect(),
+        drives: PRESETS
+            .iter()
+            .map(|preset| DriveLine {
+                line: line(preset.name, &format!("{}; {}", preset.about, preset.standing())),
+                measured: preset.measured,
+            })
+            .collect(),
+        processors: PROCESSORS.iter().map(|one| line(one.name, one.line)).collect(),
         steps: KINDS.iter().map(|kind| line(kind.name, kind.line)).collect(),
     })
 }
 
 /// The lists with what they are for.
-fn parts(lists: &Lists) -> [(&'static str, &Vec<Line>); 4] {
+fn parts(lists: &Lists) -> [(&'static str, Vec<&Line>); 5] {
+    fn all(lines: &[Line]) -> Vec<&Line> {
+        lines.iter().collect()
+    }
     [
-        ("Scenarios (extant lab run NAME)", &lists.scenarios),
-        ("Posts (extant lab posts NUMBER)", &lists.posts),
-        ("Drives (--drive NAME)", &lists.drives),
-        ("Steps of scenarios, with their keys (docs/LAB.md)", &lists.steps),
+        ("Scenarios (extant lab run NAME)", all(&lists.scenarios)),
+        ("Posts (extant lab posts NUMBER)", all(&lists.posts)),
+        ("Drives (--drive NAME)", lists.drives.iter().map(|drive| &drive.line).collect()),
+        ("Processors (--processor NAME); each preset has that of its time", all(&lists.processors)),
+        ("Steps of scenarios, with their keys (docs/LAB.md)", all(&lists.steps)),
     ]
 }
 

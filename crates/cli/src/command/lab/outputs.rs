@@ -1,9 +1,14 @@
 //! The files that a run writes, `--trace`, `--save` and `--html`: looked at before it starts, so
 //! that no run is lost for a folder that is not there, and no file that is still needed is
 //! replaced.
-use crate::error::Error;
-use extant_lab::scenario::Existing;
-use extant_lab::scenario::Scenario;
+use super::data::DataOption;
+use super::page::PageOption;
+use crate::console::Console;
+use crate::error::{Error, Exit};
+use extant_chart::Figure;
+use extant_lab::page;
+use extant_lab::scenario::{Existing, Scenario};
+use extant_lab::spread::Spread;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -103,6 +108,33 @@ pub fn check(outputs: &[Output], inputs: &[PathBuf], existing: Existing) -> Resu
         }
     }
     Ok(())
+}
+
+/// What several seeds gave, where it was asked for: on a page, as rows, as JSON or as text. Warnings
+/// are in each of them, and beside text on standard error too.
+///
+/// # Errors
+/// What a file or stdout says.
+pub fn spread(
+    found: &Spread,
+    page: &PageOption,
+    data: &DataOption,
+    console: &Console,
+) -> Result<Exit, Error> {
+    page.write(|| {
+        let lead = format!("{} {}", found.what, found.drive);
+        let table = Figure::new("Medians and ranges", found.table());
+        let warnings: String = found.warnings().iter().map(|line| format!("{line}\n")).collect();
+        let orders = Figure::new("Orders that hang on the seed", warnings);
+        let figures = if found.reversed.is_empty() { vec![table] } else { vec![table, orders] };
+        page::of_figures("Several seeds", &lead, &figures)
+    })?;
+    data.write(|| found.observations())?;
+    match console.is_json() {
+        true => console.print(&found.to_json())?,
+        false => console.report(&found.to_text(console.width()))?,
+    }
+    Ok(Exit::Complete)
 }
 
 fn same(one: &Metadata, other: &Metadata) -> bool {

@@ -5,10 +5,12 @@ use crate::console::Console;
 use crate::error::{Error, Exit};
 use extant_archive::Decompressed;
 use extant_chart::{Alignment, Table, wrapped};
+use extant_lab::observations::ReplayRows;
 use extant_lab::page;
 use extant_lab::report::Distribution;
 use extant_sim::drive::file::DriveSpec;
-use extant_sim::replay::{Beyond, Changed, Pace, Replayed, replay_requests};
+use extant_sim::drive::presets;
+use extant_sim::replay::{Answered, Beyond, Changed, Pace, Replayed, replay_requests};
 use extant_sim::trace::requests::{ReadCounts, RequestFormat, RequestReader};
 use extant_sim::trace::{START_BYTES, TraceError};
 use serde::Serialize;
@@ -48,6 +50,7 @@ pub(super) fn open(path: &Path) -> Result<Input, Error> {
 #[derive(Serialize)]
 struct Summary {
     drive: String,
+    validation: Option<&'static str>,
     format: &'static str,
     volume: String,
     pace: &'static str,
@@ -81,46 +84,30 @@ pub(super) fn run(
     console: &Console,
 ) -> Result<Exit, Error> {
     let path = arguments.trace.display();
-    if arguments.data.is_given() {
-        return Err(Error::usage(
-            "--csv, --jsonl: are for traces with measured times, not for those of other systems; \
-             --times FILE has a line for each request",
-        ));
-    }
     let beyond = arguments.beyond.map_or_else(
         // Numbers of objects are no places: one place for all of them would mean nothing.
         || if format == RequestFormat::OracleGeneral { Beyond::Wrapped } else { Beyond::Moved },
         Beyond::from,
     );
     let pace = Pace::from(arguments.pace.unwrap_or_default());
-    let mut times = arguments.times.as_deref().map(create).transpose()?;
-    let mut failed_write = None;
+    let mut lists = Lists::open(arguments, &spec.name)?;
     let mut reader = RequestReader::new(input.bytes, format, arguments.volume.as_deref());
     let mut drive = spec.build(arguments.seed);
     let replayed = replay_requests(
         drive.as_mut(),
         &mut || reader.next_request(),
         (pace, beyond),
-        &mut |took| {
-            if let Some(out) = &mut times {
-                let line = writeln!(out, "{}.{:06}", took / 1_000_000, took % 1_000_000);
-                failed_write = failed_write.take().or(line.err());
-            }
-        },
+        &mut |one| lists.add(one),
     );
     let replayed = replayed.map_err(|error| {
-        // Half of the times would pass for all of them.
-        let _ = arguments.times.as_ref().map(std::fs::remove_file);
+        Lists::take_back(arguments);
         wrong(&arguments.trace, error)
     })?;
-    if let (Some(out), Some(name)) = (&mut times, &arguments.times) {
-        let written = failed_write.map_or_else(|| out.flush(), Err);
-        written.map_err(|error| Error::io(name.display(), &error))?;
-    }
     if replayed.requests == 0 {
-        let _ = arguments.times.as_ref().map(std::fs::remove_file);
+        Lists::take_back(arguments);
         return Err(none_in(&arguments.trace));
     }
+    lists.finish(arguments)?;
     let names = (spec.name.clone(), reader.volume());
     let read = (reader.counts(), reader.notes());
     let summary = summary(names, &replayed, read, (format, pace, beyond));
@@ -135,10 +122,56 @@ pub(super) fn run(
         false => {
             let [head, table, notes] = lines;
             let wide = |text: &str| wrapped(text, console.width(), 2);
-            console.print(&format!("{}{table}{}", wide(&head), wide(&notes)))?;
+            console.report(&format!("{}{table}{}", wide(&head), wide(&notes)))?;
         }
     }
     Ok(Exit::Complete)
+}
+
+/// What is written for each request: `--times`, `--csv` and `--jsonl`.
+struct Lists<'a> {
+    times: Option<BufWriter<File>>,
+    rows: Vec<(ReplayRows<'a>, BufWriter<File>)>,
+    failed: Option<std::io::Error>,
+}
+
+impl<'a> Lists<'a> {
+    fn open(arguments: &Arguments, drive: &'a str) -> Result<Lists<'a>, Error> {
+        let mut rows = Vec::new();
+        for (form, mut out) in arguments.data.open()? {
+            let begun = ReplayRows::begin(drive, form, &mut out);
+            rows.push((begun.map_err(|error| Error::io("--csv, --jsonl", &error))?, out));
+        }
+        let times = arguments.times.as_deref().map(create).transpose()?;
+        Ok(Lists { times, rows, failed: None })
+    }
+
+    fn add(&mut self, one: Answered) {
+        let took = one.took_ns;
+        if let Some(out) = &mut self.times {
+            let line = writeln!(out, "{}.{:06}", took / 1_000_000, took % 1_000_000);
+            self.failed = self.failed.take().or(line.err());
+        }
+        for (rows, out) in &mut self.rows {
+            let row = rows.row(took, one.measured_ns, out);
+            self.failed = self.failed.take().or(row.err());
+        }
+    }
+
+    fn finish(mut self, arguments: &Arguments) -> Result<(), Error> {
+        let outs = self.times.iter_mut().chain(self.rows.iter_mut().map(|(_, out)| out));
+        let flushed: std::io::Result<()> = outs.into_iter().try_for_each(Write::flush);
+        self.failed.map_or(flushed, Err).map_err(|error| {
+            Lists::take_back(arguments);
+            Error::io("--times, --csv, --jsonl", &error)
+        })
+    }
+
+    /// Half of the times would pass for all of them.
+    fn take_back(arguments: &Arguments) {
+        let _ = arguments.times.as_ref().map(std::fs::remove_file);
+        arguments.data.take_back();
+    }
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, Error> {
@@ -172,6 +205,7 @@ fn summary(
 ) -> Summary {
     let measured = Distribution::from(&replayed.measured);
     Summary {
+        validation: presets::standing(&drive),
         drive,
         format: format.name(),
         volume,
@@ -213,10 +247,18 @@ fn head(summary: &Summary) -> String {
         summary.writes,
         summary.flushes,
         summary.format,
-        summary.drive,
+        drive_words(&summary.drive),
         summary.pace,
         extant_chart::seconds(summary.elapsed_ns),
     )
+}
+
+/// A drive's name, and that nothing was measured on it where that is so.
+pub(super) fn drive_words(drive: &str) -> String {
+    match presets::standing(drive) {
+        Some(words) => format!("{drive} ({words})"),
+        None => drive.to_owned(),
+    }
 }
 
 fn sums(summary: &Summary) -> Table {

@@ -9,8 +9,12 @@ use crate::error::{Error, Exit};
 use crate::image;
 use extant_format::superblock::SuperblockError;
 use extant_inspect::{SuperblockPlace, Volume};
+use extant_lab::posts::SEEDS_MAX;
 use extant_lab::report::Report;
-use extant_lab::scenario::{self, Existing, Layouts, Left, Origin, RunOptions, Scenario, Target};
+use extant_lab::scenario::{
+    self, Existing, Layouts, Left, Origin, Processor, RunOptions, Scenario, Target,
+};
+use extant_lab::spread::{self, Spread};
 use extant_lab::{observations, page};
 use extant_sim::device::TraceKeeping;
 use extant_sim::trace::{self, TraceFormat, TraceRecord};
@@ -29,6 +33,7 @@ use std::path::{Path, PathBuf};
   extant lab run read-cold --image disk.img --drive ide-2001-7200
   extant lab run read-cold --preset linux-2.4,placement=orlov --json | jq .measures
   extant lab run mine.toml --trace mine.trace --trace-format blktrace
+  extant lab run stat-cold --drive object-store --seeds 5
   extant lab run writer-and-reader --html page.html
   extant lab run mine.toml --save after.img && e2fsck -fn after.img
   extant lab run mine.toml --real /srv/scratch.img --scale 10")]
@@ -58,6 +63,15 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER",
         value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
+    /// Run with as many seeds, the first and those that follow it: of each measure the median and the
+    /// range, and a warning where seeds reverse the order of two
+    #[arg(long, value_name = "COUNT", default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(SEEDS_MAX)),
+        conflicts_with_all = ["real", "trace", "save"])]
+    pub seeds: u32,
+    /// Charge all file systems for this processor, whatever their presets: 2001, 2007, today or none
+    #[arg(long, value_name = "PROCESSOR", value_parser = scenario::processor)]
+    pub processor: Option<&'static Processor>,
     /// Divide counts of files, bytes, pieces and calls by this, but not those of `repeat`
     #[arg(long, value_name = "NUMBER", default_value = "1",
         value_parser = clap::value_parser!(u64).range(1..))]
@@ -119,6 +133,9 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let existing = if arguments.overwrite { Existing::Overwrite } else { Existing::Keep };
     outputs::check(&written, &inputs(arguments, &scenario), existing)?;
     arguments.image.as_deref().map_or(Ok(()), look_at)?;
+    if arguments.seeds > 1 {
+        return over_seeds(arguments, &scenario, &options, console);
+    }
     let mut outcome = scenario::run(&scenario, &options).map_err(|error| failure::ran(&error))?;
     if let Some(path) = &arguments.trace {
         write_traces(path, arguments.trace_format, &mut outcome.report)?;
@@ -130,9 +147,32 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.data.write(|| observations::of_report(&outcome.report))?;
     match console.is_json() {
         true => console.print(&outcome.report.to_json())?,
-        false => console.print(&outcome.report.to_text(console.width()))?,
+        false => console.report(&outcome.report.to_text(console.width()))?,
     }
     Ok(Exit::Complete)
+}
+
+/// The same with several seeds. With `--json`: the document whose schema is in docs/LAB.md.
+fn over_seeds(
+    arguments: &Arguments,
+    scenario: &Scenario,
+    options: &RunOptions,
+    console: &Console,
+) -> Result<Exit, Error> {
+    let seeds = spread::seeds(arguments.seed.unwrap_or(scenario.seed), arguments.seeds);
+    let mut status = console.status();
+    let mut runs = Vec::new();
+    let mut drive = String::new();
+    for (at, seed) in seeds.iter().enumerate() {
+        status.show(&format!("seed {seed}, {} of {}", at + 1, seeds.len()));
+        let options = RunOptions { seed: Some(*seed), ..options.clone() };
+        let outcome = scenario::run(scenario, &options).map_err(|error| failure::ran(&error))?;
+        drive = outcome.report.drive_words();
+        runs.push(spread::of_report(&outcome.report));
+    }
+    drop(status);
+    let found = Spread::of(&scenario.name, &drive, &seeds, &runs);
+    outputs::spread(&found, &arguments.page, &arguments.data, console)
 }
 
 /// On the host's own file nothing is copied: an image that is elsewhere would be ignored, and the
@@ -177,6 +217,7 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
         image: arguments.image.clone(),
         drive: arguments.drive.as_deref().map(failure::drive).transpose()?,
         policies: arguments.preset.clone(),
+        processor: arguments.processor,
         seed: arguments.seed,
         scale: arguments.scale,
         trace: if arguments.trace.is_some() { TraceKeeping::All } else { TraceKeeping::None },

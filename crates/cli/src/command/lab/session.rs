@@ -1,11 +1,19 @@
 //! `extant lab session`: a recorded session of a mount on a drive.
+use super::data::DataOption;
 use super::failure;
+use super::outputs;
+use super::page::PageOption;
+use super::requests;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image;
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
-use extant_chart::beside;
+use extant_chart::{Figure, beside};
+use extant_lab::page;
+use extant_lab::posts::SEEDS_MAX;
 use extant_lab::session::{self, SessionError, SessionReport};
+use extant_lab::spread::{self, Spread};
+use extant_sim::drive::presets;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +36,7 @@ const PIECE_BYTES: u64 = 1 << 20;
   cp disk.img before.img; extant mount --trace life disk.img -- make
   extant lab session life.files --image before.img --drive hdd-2022-20t
   extant lab session life.files --image before.img --drive ide-2001-7200 --preset linux-2.4
+  extant lab session life.files --image before.img --drive object-store --seeds 5
   extant lab replay --format blktrace --trace life.blktrace --drive ssd-sata")]
 pub struct Arguments {
     /// The file trace
@@ -45,11 +54,23 @@ pub struct Arguments {
     /// What is random in the drive comes from this; disks have nothing that is
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     pub seed: u64,
+    /// Run with as many seeds, the first and those that follow it: of each kind of call the median
+    /// and the range, and a warning where seeds reverse the order of two
+    #[arg(long, value_name = "COUNT", default_value = "1",
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(SEEDS_MAX)))]
+    pub seeds: u32,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub page: PageOption,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub data: DataOption,
 }
 
 #[derive(Serialize)]
 struct Document<'a> {
     drive: &'a str,
+    validation: Option<&'static str>,
     policies: String,
     elapsed_ns: u64,
     left_out: u64,
@@ -69,9 +90,11 @@ struct Line<'a> {
     replay_max_ns: u64,
 }
 
-/// Lives it again. With `--json`: `{"schema": "extant-lab-session/1", "drive", "policies",
-/// "elapsed_ns", "left_out", "differ", "traffic", "calls"}`.
+/// Lives it again. With `--json`: `{"schema": "extant-lab-session/1", "drive",
+/// "validation", "policies", "elapsed_ns", "left_out", "differ", "traffic", "calls"}`.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
+    arguments.page.check()?;
+    arguments.data.check()?;
     let drive = failure::drive(&arguments.drive)?;
     failure::policies(&arguments.preset)?;
     let policies: extant_engine::preset::Policies =
@@ -88,14 +111,33 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let records = session::read(&String::from_utf8_lossy(&bytes)).map_err(failed)?;
     let contents = contents(&arguments.image)?;
     let names = policies.names.to_string();
-    let report = session::replay(records, &contents, &drive, policies, arguments.seed);
-    let report = report.map_err(failed)?;
-    let calls: Vec<Line<'_>> = lines(&report);
+    let seeds = spread::seeds(arguments.seed, arguments.seeds);
+    let mut status = console.status();
+    let mut reports = Vec::new();
+    for (at, seed) in seeds.iter().enumerate() {
+        status.show(&format!("seed {seed}, {} of {}", at + 1, seeds.len()));
+        let report = session::replay(records.clone(), &contents, &drive, policies.clone(), *seed);
+        reports.push(report.map_err(failed)?);
+    }
+    drop(status);
+    let model = requests::drive_words(&drive.name);
+    let runs: Vec<_> = reports.iter().map(spread::of_session).collect();
+    let found = Spread::of(&trace.display().to_string(), &model, &seeds, &runs);
+    let [report] = &reports[..] else {
+        return outputs::spread(&found, &arguments.page, &arguments.data, console);
+    };
+    arguments.page.write(|| {
+        let figure = Figure::new("Calls and the whole time", found.table());
+        page::of_figures("A session", &format!("{} on {model}", found.what), &[figure])
+    })?;
+    arguments.data.write(|| found.observations())?;
+    let calls: Vec<Line<'_>> = lines(report);
     if console.is_json() {
         console.print_json(
             "extant-lab-session/1",
             &Document {
                 drive: &drive.name,
+                validation: presets::standing(&drive.name),
                 policies: names,
                 elapsed_ns: report.elapsed_ns,
                 left_out: report.left_out,
@@ -105,7 +147,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
             },
         )?;
     } else {
-        console.print(&text(&report, &calls))?;
+        console.report(&format!("on {model}\n{}", text(report, &calls)))?;
     }
     Ok(Exit::Complete)
 }
