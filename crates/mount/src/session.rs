@@ -103,8 +103,8 @@ impl Session {
     /// Mounts an open file system on `target`. When this returns, the mount answers.
     ///
     /// # Errors
-    /// `Attach`, `Guard`, `Thread`; nothing is mounted then, and the file system is closed. `Volume` if that failed
-    /// also.
+    /// `Attach`, `Guard`, `Thread`; nothing is mounted then, and the file system is closed.
+    /// `Volume` if that failed also.
     pub fn begin(
         filesystem: Filesystem,
         clock: Arc<dyn Clock>,

@@ -1,8 +1,8 @@
 //! `-o remount`: other flags for a mount that is there, by the kernel alone.
 //!
-//! The server goes on as it began: an image that it has open for reading cannot become writable, and
-//! what is the server's (its cache, owners, access times) does not change. mount(8) names all that
-//! the table of mounts shows when it remounts; what is so already is taken.
+//! The server goes on as it began: an image that it has open for reading cannot become writable,
+//! and what is the server's (its cache, owners, access times) does not change. mount(8) names all
+//! that the table of mounts shows when it remounts; what is so already is taken.
 use super::points;
 use super::words;
 use crate::error::{Error, Exit};

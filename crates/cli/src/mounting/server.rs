@@ -120,15 +120,7 @@ fn serve(
     };
     // Without it umount(1) of ours waits for the lock instead.
     let farewell = mount.as_ref().map(Farewell::listen);
-    let ready = Ready {
-        image: path.display().to_string(),
-        folder: folder.display().to_string(),
-        access: match access {
-            Access::ReadOnly => "read-only".to_owned(),
-            Access::ReadWrite => "read-write".to_owned(),
-        },
-        server: std::process::id(),
-    };
+    let ready = ready(&path, folder, access);
     match job.program.is_empty() {
         true => surroundings.ending.serves(served.clone()),
         false => surroundings.ending.serves_program(),
@@ -165,6 +157,18 @@ fn serve(
         // Said already.
         Err(_) if surroundings.log.is_alone() => Ok(Exit::Failure),
         Err(error) => Err(error),
+    }
+}
+
+fn ready(path: &Path, folder: &Path, access: Access) -> Ready {
+    Ready {
+        image: path.display().to_string(),
+        folder: folder.display().to_string(),
+        access: match access {
+            Access::ReadOnly => "read-only".to_owned(),
+            Access::ReadWrite => "read-write".to_owned(),
+        },
+        server: std::process::id(),
     }
 }
 

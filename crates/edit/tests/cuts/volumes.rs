@@ -4,7 +4,8 @@ use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, WallTime};
 use extant_edit::create::{self, Existing, Into, Parents};
 use extant_edit::mode::Mode;
 use extant_edit::redo::Identity;
-use extant_edit::tree::{self, Below, Links, Order, Reach};
+use extant_edit::tree::{self, Links, Reach};
+use extant_edit::walk::{self, Below, Event, ImageTree, Manner};
 use extant_edit::{Change, ChangeOptions, Outcome, metadata, removal, renaming};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options, Orphans, recovered};
@@ -181,16 +182,22 @@ pub fn tree_of(device: Arc<dyn BlockDevice>) -> Result<Tree, String> {
     let options = Options { access, policies, cache_bytes: 4 << 20, data };
     let filesystem = Filesystem::open(device, &options).map_err(said)?;
     let mut entries = Vec::new();
-    let order = (Order::Before, Links::Stay);
-    tree::walk(&filesystem, "/".as_ref(), order, &mut |visited| {
-        let metadata = visited.metadata;
+    let tree = ImageTree::new(&filesystem);
+    walk::walk(&tree, "/".as_ref(), Manner::plain(Links::Stay), &mut |event| {
+        let visited = match event {
+            Event::Found(visited) => visited,
+            Event::Left(_) => return Ok(Below::Skip),
+            Event::Trouble(error) => return Err(error),
+        };
+        let path = visited.spot.path;
+        let metadata = filesystem.symlink_metadata(path)?;
         let content = match metadata.file_type {
-            FileType::Regular => filesystem.read(visited.path)?,
-            FileType::Symlink => filesystem.read_link(visited.path)?,
+            FileType::Regular => filesystem.read(path)?,
+            FileType::Symlink => filesystem.read_link(path)?,
             _ => Vec::new(),
         };
         entries.push((
-            visited.path.display().to_string(),
+            path.display().to_string(),
             metadata.mode,
             metadata.links,
             metadata.uid,

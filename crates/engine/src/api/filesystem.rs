@@ -3,9 +3,7 @@
 //! *Invariants*: errors of calls by path carry that path; those of an open [`File`] have none.
 //! *Locking*: none of its own.
 use crate::error::{Error, ErrorKind, Result};
-use crate::flush::Core;
-use crate::flush::committer::Committer;
-use crate::flush::flusher::Flusher;
+use crate::flush::{self, Core};
 use crate::inode::attribute::{self, SetAttribute};
 use crate::inode::change::{self, Change, FlagChange};
 use crate::inode::credits;
@@ -149,16 +147,7 @@ impl Filesystem {
 
     fn start(core: Core, options: &Options) -> Result<Filesystem> {
         let core = Arc::new(core);
-        let start = || {
-            if core.is_writable() {
-                Committer::start(&core)?;
-            }
-            if core.is_writable() && options.policies.throttle.has_flusher() {
-                Flusher::start(&core)?;
-            }
-            Ok(())
-        };
-        if let Err(error) = start() {
+        if let Err(error) = flush::start_threads(&core, options) {
             // The volume is as it was found; that there is no thread is the reason.
             let _ = core.close();
             return Err(ErrorKind::Device(error).into());
@@ -201,13 +190,6 @@ impl Filesystem {
     /// `ReadOnly`; `Corrupt`; what the device returns.
     pub fn trim(&self, start: u64, length: u64, minimum: u64) -> Result<u64> {
         self.core.trim(start, length, minimum)
-    }
-
-    /// From now on the device is told of the blocks of each file that is removed or cut, once that
-    /// is durable (`discard` of ext4). A device that can do nothing with that is told once. On
-    /// volumes whose freed blocks may be reused at once, nothing is told.
-    pub fn discard_freed(&self) {
-        self.core.inodes.volume.space.discard_from_now_on();
     }
 
     /// Writes everything, gives the volume the state (clean or not) that it was found in, and

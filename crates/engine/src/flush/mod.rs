@@ -29,6 +29,7 @@ use committer::Committer;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::{BlockNo, GroupNo};
 use flusher::Flusher;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,6 +55,19 @@ pub(crate) struct Core {
 const CLEAN: u16 = 1;
 /// `s_state`: errors were met.
 const STATE_ERRORS: u16 = 2;
+
+/// Starts the threads of a volume that is opened to be written.
+///
+/// # Errors
+/// Those of the host: it gives no thread.
+pub(crate) fn start_threads(core: &Arc<Core>, options: &Options) -> io::Result<()> {
+    if !core.is_writable() {
+        return Ok(());
+    }
+    Committer::start(core)?;
+    let has_flusher = options.policies.throttle.has_flusher();
+    if has_flusher { Flusher::start(core) } else { Ok(()) }
+}
 
 impl Core {
     pub(crate) fn open(

@@ -1,5 +1,5 @@
-//! Threads that were started before there is a mount: where the host gives none, nothing was mounted
-//! that would have to be taken away again.
+//! Threads that were started before there is a mount: where the host gives none, nothing was
+//! mounted that would have to be taken away again.
 //!
 //! *Invariants*: each thread waits for one order, and then serves or ends. Dropping the recruits
 //! orders the end.

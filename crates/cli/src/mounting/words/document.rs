@@ -72,7 +72,7 @@ pub fn document() -> String {
     table(
         &mut text,
         "Taken, and named once on stderr (\"taken, changes nothing: ..\"): what they ask for is \
-         not done, and nothing is lost by that.",
+         not done, and\nnothing is lost by that.",
         NOTED,
     );
     table(&mut text, "Refused:", REFUSED);

@@ -157,6 +157,13 @@ impl Filesystem {
         Ok(Inode::new(&self.core, node))
     }
 
+    /// From now on the device is told of the blocks of each file that is removed or cut, once that
+    /// is durable (`discard` of ext4). A device that can do nothing with that is told once. On
+    /// volumes whose freed blocks may be reused at once, nothing is told.
+    pub fn discard_freed(&self) {
+        self.core.inodes.volume.space.discard_from_now_on();
+    }
+
     /// The calls by inode, made for a caller.
     pub fn inodes_for<'a>(&'a self, caller: &'a Caller) -> Inodes<'a> {
         Inodes { core: &self.core, caller: Some(caller) }
