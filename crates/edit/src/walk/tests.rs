@@ -6,7 +6,7 @@ use crate::tree::Reach;
 use crate::{Change, ChangeOptions, create, metadata, removal};
 use extant_block::edge::{self, Edge};
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
-use extant_engine::mkfs::{FormatOptions, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, New, NewKind, Options as VolumeOptions};
 use std::cell::{Cell, RefCell};
@@ -23,7 +23,7 @@ fn device(megabytes: u64) -> Device {
 /// Without checksums of metadata, so that bytes can be put in place of others.
 fn device_of(profile: Profile, megabytes: u64) -> Device {
     let device: Device = Arc::new(MemoryDevice::new(RealClock::new(), megabytes << 20));
-    let mut wishes = default_wishes(profile, megabytes << 20, Some(1024));
+    let mut wishes = default_wishes(profile, megabytes << 20, Some(1024), Identity::NONE);
     wishes.blocks = megabytes << 10;
     wishes.inodes = extant_format::layout::Inodes::AtLeast(megabytes << 10);
     let policies: Policies = "modern".parse().unwrap();

@@ -4,7 +4,7 @@ use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, WallTime};
 use extant_edit::create::{self, Existing, Into, Parents};
 use extant_edit::mode::Mode;
 use extant_edit::redo::Identity;
-use extant_edit::tree::{self, Links, Reach};
+use extant_edit::tree::{Links, Reach};
 use extant_edit::walk::{self, Below, Event, ImageTree, Manner};
 use extant_edit::{Change, ChangeOptions, Outcome, metadata, removal, renaming};
 use extant_engine::preset::Policies;
