@@ -34,9 +34,10 @@ pub fn object(
     permissions: u16,
 ) -> Result<Inode> {
     let (folder, name) = match kind {
-        NewKind::Directory => tree::parent(filesystem, path)?,
-        _ => tree::parent_of_file(filesystem, path)?,
-    };
+        NewKind::Directory => tree::parent(filesystem, path),
+        _ => tree::parent_of_file(filesystem, path),
+    }
+    .map_err(Error::of_missing_folder)?;
     let new = New { kind, permissions, umask: 0, ..New::default() };
     Ok(filesystem.inodes().create(&folder, name, &new).map_err(|error| error.at(path))?)
 }
@@ -161,7 +162,7 @@ pub fn hard_link(change: &Change, original: &Path, link: &Path, existing: Existi
             Existing::Refuse => Err(Error::inside(link, "file exists")),
         };
     }
-    tree::parent_of_file(change, link)?;
+    tree::parent_of_file(change, link).map_err(Error::of_missing_folder)?;
     make_room(change, link, existing)?;
     Ok(change.hard_link(original, link)?)
 }

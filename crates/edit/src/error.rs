@@ -54,6 +54,15 @@ impl Error {
         }
     }
 
+    /// The same; where a folder is missing in which something was to be made, with what makes it.
+    #[must_use]
+    pub fn of_missing_folder(self) -> Error {
+        match (self.is_not_found(), &self.hint) {
+            (true, None) => self.hint("mkdir -p makes the directories that are missing"),
+            _ => self,
+        }
+    }
+
     /// Whether the volume has no room for it.
     pub fn is_no_space(&self) -> bool {
         match &self.what {

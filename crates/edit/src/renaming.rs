@@ -50,7 +50,7 @@ pub fn rename(change: &Change, from: &Path, to: &Path, existing: Existing) -> Re
         }
     }
     if moved.file_type != FileType::Directory {
-        tree::parent_of_file(change, to)?;
+        tree::parent_of_file(change, to).map_err(Error::of_missing_folder)?;
     }
     change.rename(from, to, Rename::Replace).map_err(|error| match error.kind {
         extant_engine::ErrorKind::InvalidArgument(_) => {

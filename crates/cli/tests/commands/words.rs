@@ -568,6 +568,9 @@ fn no_number_of_an_error_is_shown() {
     for (line, hint) in [
         ("build tree no/where/x.img", "mkdir -p no/where"),
         ("mount disk.img no/where", "mkdir -p "),
+        ("mkdir disk.img:/a/b", "mkdir -p makes"),
+        ("cp text disk.img:/a/b/c", "mkdir -p makes"),
+        ("ln -s x disk.img:/a/b", "mkdir -p makes"),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
         let errors = extant(&words, folder.path()).stderr;
