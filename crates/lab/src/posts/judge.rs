@@ -190,6 +190,22 @@ impl PostsReport {
         self.posts.iter().flat_map(|post| post.that_came_to(Verdict::Misses)).collect()
     }
 
+    /// The same with how far they are: ours over the post's in thousandths, the least and the most of
+    /// the columns that the post has.
+    pub fn outside(&self) -> Vec<(String, u64, u64)> {
+        let rows = self.posts.iter().flat_map(|post| {
+            let tables = post.tables.iter();
+            tables.flat_map(move |table| table.rows.iter().map(move |row| (post, table, row)))
+        });
+        let outside = rows.filter(|(_, _, row)| judge(row) == Verdict::Warns);
+        let words = |(post, table, row): (&PostReport, &PostTable, &Row)| {
+            let ratios = || row.cells.iter().filter_map(Cell::ratio_permille);
+            let name = format!("post {}: {}: {}", post.number, table.title, row.what);
+            (name, ratios().min().unwrap_or(0), ratios().max().unwrap_or(u64::MAX))
+        };
+        outside.map(words).collect()
+    }
+
     /// The absolute rows outside their tolerance, a line each.
     pub fn warned(&self) -> Vec<String> {
         self.posts.iter().flat_map(|post| post.that_came_to(Verdict::Warns)).collect()
