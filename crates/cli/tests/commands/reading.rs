@@ -370,7 +370,7 @@ fn bad_images_are_told_in_one_line_with_a_hint() {
         ("ls /dev/null", 1, "neither a regular file nor a block device", "keep it in a file"),
         ("ls short.img", 1, "cut short", "once more"),
         ("ls features.img", 1, "not supported: inline_data, bigalloc", "extant info"),
-        ("ls checksum.img", 1, "checksum", "e2fsck -fn"),
+        ("ls checksum.img", 1, "checksum", "extant check"),
         ("ls partitions.img", 1, "not an ext2", "--offset 1048576"),
         ("ls --offset 1G good.img", 2, "has only", ""),
         ("cat good.img", 2, "names no file", "IMAGE:/path"),

@@ -16,7 +16,7 @@ fn image(folder: &Path) -> String {
     fs::create_dir_all(tree.join("etc")).unwrap();
     fs::write(tree.join("etc/motd"), vec![b'x'; 300_000]).unwrap();
     let image = folder.join("x.img").display().to_string();
-    told(&["build", "-q", &tree.display().to_string(), &image]);
+    told(&["build", "-q", "--free", "2M", &tree.display().to_string(), &image]);
     image
 }
 

@@ -218,7 +218,7 @@ fn a_full_volume_says_what_the_whole_command_needs() {
     }
     let to = format!("{image}:/");
     let path = |name: &str| tree.join(name).display().to_string();
-    let before = bytes(&image);
+    let before = done(&["ls", "-lR", &to]);
     let one = extant(&["cp", &path("one"), &to]);
     refused(&one, 1, "no space left");
     let both = extant(&["cp", &path("one"), &path("two"), &to]);
@@ -231,5 +231,6 @@ fn a_full_volume_says_what_the_whole_command_needs() {
         let blocks = needed(said);
         assert!(blocks >= data && blocks <= data + data / 100 + 16, "{blocks}: {said:?}");
     }
-    assert!(before == bytes(&image), "the image is as it was");
+    assert_eq!(done(&["ls", "-lR", &to]), before);
+    clean(&image);
 }
