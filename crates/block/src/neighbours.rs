@@ -42,7 +42,7 @@ pub struct Neighbours {
 struct Limits {
     /// The longest stretch that is read ahead, in bytes.
     stretch: u64,
-    /// All stretches in memory, in bytes, but for one.
+    /// All stretches in memory or being read, in bytes.
     memory: u64,
 }
 
@@ -110,7 +110,8 @@ impl Neighbours {
     }
 
     /// The same, and forgets the walks that were used least recently when more than `memory_max`
-    /// bytes are in memory; those being read, and one stretch, always may be.
+    /// bytes are in memory or being read. What does not fit beside all that is being read is not
+    /// read ahead.
     #[must_use]
     pub fn within(self, memory_max: u64) -> Neighbours {
         Neighbours { limits: Limits { memory: memory_max, ..self.limits }, ..self }
@@ -227,9 +228,11 @@ impl Walks {
                 Content::Place => ReadPath::Device(request, None),
             };
         }
-        let behind = self.behind(&place, limits.stretch, device_bytes);
+        let behind = self.behind(&place, limits.stretch.min(limits.memory), device_bytes);
         let stretch = behind.end.saturating_sub(behind.start);
-        let busy = self.writes.iter().any(|write| overlap(write, &behind));
+        // What is being read cannot be forgotten.
+        let busy = self.writes.iter().any(|write| overlap(write, &behind))
+            || self.coming_bytes().saturating_add(stretch) > limits.memory;
         let number = self.number_next;
         self.number_next += 1;
         let (kept, content) = if behind.is_empty() || busy {
@@ -250,6 +253,12 @@ impl Walks {
             let Some(oldest) = self.regions.iter().position(idle) else { return };
             self.regions.remove(oldest);
         }
+    }
+
+    fn coming_bytes(&self) -> u64 {
+        let coming =
+            self.regions.iter().filter(|region| matches!(region.content, Content::Coming(_)));
+        coming.map(|region| region.place.end - region.place.start).sum()
     }
 
     fn held_bytes(&self) -> u64 {

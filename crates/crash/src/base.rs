@@ -6,7 +6,7 @@ use crate::tree::Model;
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, WallTime};
 use extant_engine::mkfs::{FormatOptions, Identity, JournalWish, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, least_cache_bytes};
 use extant_format::layout::Inodes;
 use extant_testkit::content;
 use std::fmt;
@@ -17,8 +17,6 @@ pub const TODAY: WallTime = WallTime { seconds: 1_700_000_000, nanoseconds: 0 };
 
 /// Blocks of the log: as few as mke2fs makes.
 const LOG_BLOCKS: u32 = 1024;
-/// Memory for metadata: little, so that what is dirty is written before it is asked for.
-const CACHE_BYTES: usize = 128 << 10;
 /// Of every volume.
 const IDENTITY: Identity = Identity {
     uuid: *b"a volume to test",
@@ -62,7 +60,9 @@ impl Setting {
     /// Words that are no policies.
     pub fn options(&self, access: Access) -> Result<Options, String> {
         let policies: Policies = self.policies.parse().map_err(|error| format!("{error}"))?;
-        Ok(Options { access, policies, cache_bytes: CACHE_BYTES, data: DataKeeping::Bytes })
+        // Little, so that what is dirty is written before it is asked for.
+        let cache_bytes = least_cache_bytes(self.block_bytes);
+        Ok(Options { access, policies, cache_bytes, data: DataKeeping::Bytes })
     }
 
     /// How a volume is recovered: with no thread beside the caller's.

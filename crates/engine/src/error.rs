@@ -40,6 +40,16 @@ pub enum ErrorKind {
     InvalidName,
     /// An argument is not valid, for this reason.
     InvalidArgument(&'static str),
+    /// The memory that a volume may take is less than it needs
+    /// ([`least_cache_bytes`](crate::least_cache_bytes)).
+    CacheTooSmall {
+        /// What it may take.
+        cache_bytes: usize,
+        /// The least that it needs.
+        least_bytes: usize,
+        /// Bytes of a block.
+        block_size: u32,
+    },
     /// The inode has as many links as it may have.
     TooManyLinks,
     /// More than forty symlinks were followed.
@@ -172,7 +182,9 @@ impl Error {
             ErrorKind::IsDirectory => 21,
             ErrorKind::NotEmpty => 39,
             ErrorKind::NameTooLong => 36,
-            ErrorKind::InvalidName | ErrorKind::InvalidArgument(_) => 22,
+            ErrorKind::InvalidName
+            | ErrorKind::InvalidArgument(_)
+            | ErrorKind::CacheTooSmall { .. } => 22,
             ErrorKind::TooManyLinks => 31,
             ErrorKind::SymlinkLoop => 40,
             ErrorKind::FileTooLarge => 27,
@@ -256,6 +268,13 @@ impl fmt::Display for ErrorKind {
             ErrorKind::InvalidArgument(reason)
             | ErrorKind::NotPermitted(reason)
             | ErrorKind::OperationUnsupported(reason) => reason,
+            ErrorKind::CacheTooSmall { cache_bytes, least_bytes, block_size } => {
+                return write!(
+                    f,
+                    "a cache of {cache_bytes} bytes is too small for blocks of {block_size} \
+                     bytes: the least is {least_bytes}"
+                );
+            }
             ErrorKind::TooManyLinks => "too many links",
             ErrorKind::SymlinkLoop => "too many symbolic links on the way",
             ErrorKind::FileTooLarge => "file too large for its map",

@@ -131,7 +131,7 @@ pub use recovery::{
 };
 pub use store::journal::JournalCounts;
 pub use store::superblock::read_superblock;
-pub use store::{Access, DataKeeping, Options, cache_for_blocks};
+pub use store::{Access, DataKeeping, Options, cache_for_blocks, least_cache_bytes};
 
 /// When dirty blocks are written, and by which thread: the policies, and the budget that asks them.
 pub mod throttle {

@@ -21,7 +21,7 @@ fn volume() -> Filesystem {
     let policies: Policies = "modern".parse().unwrap();
     format(device.clone(), &FormatOptions::new(wishes), &policies).unwrap();
     let (access, data) = (Access::ReadWrite, DataKeeping::Bytes);
-    let options = Options { access, policies, cache_bytes: 1 << 20, data };
+    let options = Options { access, policies, cache_bytes: 2 << 20, data };
     Filesystem::open(device, &options).unwrap()
 }
 

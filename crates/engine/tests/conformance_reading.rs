@@ -24,7 +24,7 @@ fn open(image: &Path) -> Filesystem {
     let options = Options {
         access: Access::ReadOnly,
         policies: "modern".parse().expect("policies"),
-        cache_bytes: 1 << 20,
+        cache_bytes: 24 << 20,
         data: DataKeeping::Bytes,
     };
     Filesystem::open(Arc::new(device), &options)

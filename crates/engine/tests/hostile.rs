@@ -23,7 +23,7 @@ fn options(access: Access) -> Options {
     Options {
         access,
         policies: "modern".parse().expect("policies"),
-        cache_bytes: 1 << 20,
+        cache_bytes: 4 << 20,
         data: DataKeeping::Bytes,
     }
 }

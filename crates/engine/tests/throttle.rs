@@ -24,7 +24,7 @@ fn specification(profile: Profile) -> Specification {
 fn options(specification: &Specification, preset: &str, throttle: &str) -> Options {
     Options {
         policies: format!("{preset},throttle={throttle}").parse().expect("policies"),
-        cache_bytes: 256 << 10,
+        cache_bytes: 2 << 20,
         ..specification.options()
     }
 }
@@ -245,7 +245,9 @@ fn a_writer_on_a_device_that_hangs_goes_on_at_last() {
                 hangs: AtomicBool::new(false),
                 kept: ShortLock::default(),
             });
-            let options = options(&specification, "modern", throttle);
+            // Room for all that is written: the throttle alone holds the writer back.
+            let options =
+                Options { cache_bytes: 16 << 20, ..options(&specification, "modern", throttle) };
             let device = Arc::clone(&hanging) as Arc<dyn BlockDevice>;
             let volume = Filesystem::open_within(device, &options, &budget, 0).expect("opens");
             let file = volume.create_file("/file", 0o644).expect("makes it");

@@ -44,7 +44,7 @@ fn open(device: Arc<dyn BlockDevice>, policies: &str) -> Filesystem {
     let options = Options {
         access: Access::ReadWrite,
         policies: policies.parse().unwrap(),
-        cache_bytes: 1 << 20,
+        cache_bytes: 2 << 20,
         data: DataKeeping::Bytes,
     };
     Filesystem::open(device, &options).expect("opens")

@@ -21,6 +21,7 @@ impl Core {
 
     /// How much of a call that has `left` bytes to write at this offset is made dirty at once.
     pub(crate) fn piece(&self, offset: u64, left: usize) -> usize {
+        let left = self.piece_in_memory(offset, left);
         if self.manner() == Manner::Whole {
             return left;
         }

@@ -1,8 +1,10 @@
 //! Memory is kept within its bounds, and room on the volume is found.
 use super::Core;
 use crate::error::{Error, ErrorKind, Result};
+use crate::inode::pages::Share;
 use crate::inode::write_back::{Wait, write_back};
 use crate::policy::throttle::Manner;
+use crate::store::DataKeeping;
 
 /// How often at most an operation that finds no room is tried again after room was given back.
 const ROOM_TRIES_MAX: u32 = 4;
@@ -56,7 +58,10 @@ impl Core {
         if self.volume().store.cache.is_crowded() && self.is_writable() {
             self.write_metadata()?;
         }
-        if self.inodes.nodes.is_crowded() && self.volume().store.delays_allocation() {
+        if self.volume().store.cache.is_full() {
+            self.make_room_for_frames()?;
+        }
+        if self.inodes.nodes.is_crowded() {
             self.make_room_for_nodes()?;
         }
         if self.inodes.replaced.lock().len() > REPLACED_MAX && self.is_writable() {
@@ -72,6 +77,69 @@ impl Core {
     /// write has closed the latch, and the next sync fails on what could not be read.
     pub(crate) fn balance_after_reading(&self) {
         let _ = self.balance();
+    }
+
+    /// Takes memory for blocks of files that a call is about to bring, `bytes` of them, until what
+    /// is returned is dropped. If there is not enough, drops clean pages; if that does not help,
+    /// writes dirty ones first. Called with no lock held. After a failure dirty pages stay, and
+    /// everything else can still be read, whatever that takes.
+    ///
+    /// # Errors
+    /// What a write-back meets.
+    pub(crate) fn take_memory(&self, bytes: usize) -> Result<Share> {
+        let pages = &self.volume().pages;
+        if pages.data == DataKeeping::Phantom {
+            return Ok(Share::default());
+        }
+        let bytes = bytes.min(pages.held.piece_bytes() * 2);
+        if pages.held.is_full(bytes) {
+            self.report(self.drop_pages(bytes))?;
+        }
+        Ok(Share::new(&pages.held, bytes))
+    }
+
+    /// How much of a call that has `left` bytes to read or write at this offset is brought into
+    /// memory before memory is asked for again. It ends at the end of a block.
+    pub(crate) fn piece_in_memory(&self, offset: u64, left: usize) -> usize {
+        let pages = &self.volume().pages;
+        let block = u64::from(self.volume().store.block_size());
+        let most = (pages.held.piece_bytes() as u64).max(block);
+        if pages.data == DataKeeping::Phantom || left as u64 <= most {
+            return left;
+        }
+        let end = offset.saturating_add(most);
+        let piece = (end - end % block).saturating_sub(offset).max(1);
+        usize::try_from(piece).unwrap_or(usize::MAX).min(left)
+    }
+
+    fn drop_pages(&self, bytes: usize) -> Result<()> {
+        let pages = &self.volume().pages;
+        pages.note_checked();
+        self.make_room()?;
+        // A little more than is needed now, so that the next call need not do this again.
+        if pages.held.is_full(bytes + pages.held.bytes_max() / 8) && self.is_writable() {
+            self.submit_dirty()?;
+            self.volume().store.writes.wait()?;
+            self.make_room()?;
+        }
+        Ok(())
+    }
+
+    /// Evicts blocks of metadata. What is committed is brought to its place for that, and then what
+    /// is dirty: the threads that do so in the background may be late.
+    fn make_room_for_frames(&self) -> Result<()> {
+        let store = &self.volume().store;
+        store.cache.shrink();
+        if store.cache.is_full() && self.is_writable() {
+            store.checkpoint()?;
+            store.cache.shrink();
+        }
+        if store.cache.is_full() && self.is_writable() {
+            self.write_metadata()?;
+            store.checkpoint()?;
+            store.cache.shrink();
+        }
+        Ok(())
     }
 
     /// Writes what keeps inodes in memory, and evicts them. Small files are many inodes before they

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: usize = 16;
 /// Names that are kept in a shard at least.
-const NAMES_MIN: usize = 64;
+const NAMES_MIN: usize = 16;
 /// What a known name takes, without the bytes of a long one: its entry in a table that may be half
 /// empty, and its place in the queue.
 pub(crate) const NAME_BYTES: usize = 144;

@@ -5,7 +5,7 @@
 //! dropped, once for each node that has pages: a number may be given to another inode while a file
 //! that had it is still open. Pages that were never made are clean.
 //! *Locking*: `Paged::inodes` is a short lock, under which no other is taken.
-use crate::inode::pages::Pages;
+use crate::inode::pages::{Held, PAGES_BYTES, Pages, Share};
 use crate::ranks;
 use extant_block::{Clock, ShortLock, Task, Unparked, Waker, WallTime};
 use extant_format::Ino;
@@ -21,13 +21,15 @@ pub(crate) struct Paged {
     clock: Arc<dyn Clock>,
     /// With the number of nodes that have pages.
     inodes: ShortLock<BTreeMap<Ino, u32>>,
+    /// Where the memory of pages is counted.
+    held: Arc<Held>,
 }
 
 impl Paged {
     /// None yet.
-    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Arc<Paged> {
+    pub(crate) fn new(clock: &Arc<dyn Clock>, held: &Arc<Held>) -> Arc<Paged> {
         let inodes = ShortLock::ranked(ranks::LAST, BTreeMap::new());
-        Arc::new(Paged { clock: Arc::clone(clock), inodes })
+        Arc::new(Paged { clock: Arc::clone(clock), inodes, held: Arc::clone(held) })
     }
 
     /// Their numbers, rising.
@@ -122,7 +124,8 @@ impl Deref for LazyPages {
     fn deref(&self) -> &Pages {
         self.made.get_or_init(|| {
             self.paged.add(self.ino);
-            Box::new(Pages::new(&self.paged.clock))
+            let share = Share::new(&self.paged.held, PAGES_BYTES);
+            Box::new(Pages::new(&self.paged.clock, share))
         })
     }
 }

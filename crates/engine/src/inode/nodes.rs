@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SHARDS: usize = 16;
 /// Nodes that are kept at least.
-const NODES_MIN: usize = 1024;
+const NODES_MIN: usize = 4 * SHARDS;
 /// What a node takes: itself, what an inode of up to 256 bytes has allocated, and its places in the
 /// tables. The same in debug builds, where locks are larger, so that they evict the same.
 pub(crate) const NODE_BYTES: usize = 1024;
@@ -66,7 +66,7 @@ impl Nodes {
         let node_bytes = NODE_BYTES + longer;
         let nodes_max = bytes_max / node_bytes;
         Nodes {
-            paged: Paged::new(&volume.store.clock),
+            paged: Paged::new(&volume.store.clock, &volume.pages.held),
             nodes_max: nodes_max.max(NODES_MIN) / SHARDS,
             node_bytes,
             count: Apart(AtomicUsize::new(0)),

@@ -48,6 +48,7 @@ impl Volume {
         shared: Option<(&Arc<DirtyBudget>, u32)>,
     ) -> Result<Volume> {
         let store = Arc::new(Store::open(device, options, shared)?);
+        let shares = Shares::of(options.cache_bytes);
         let pages_max = store::pages_max(options, &store.superblock);
         Ok(Volume {
             space: Space::open(&store)?,
@@ -55,8 +56,8 @@ impl Volume {
             unstored: Unstored::default(),
             table_windows: TableWindows::default(),
             listings: Listings::default(),
-            pages: PageCounts::new(options.data, pages_max),
-            names: KnownNames::new(Shares::of(options.cache_bytes).names),
+            pages: PageCounts::new(options.data, pages_max, shares.pages),
+            names: KnownNames::new(shares.names),
             store,
         })
     }

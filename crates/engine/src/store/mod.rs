@@ -62,7 +62,7 @@ use gate::Gate;
 use journal::Log;
 use latch::Latch;
 pub(crate) use shares::Shares;
-pub use shares::cache_for_blocks;
+pub use shares::{cache_for_blocks, least_cache_bytes};
 use std::io::IoSlice;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -100,8 +100,10 @@ pub struct Options {
     pub policies: Policies,
     /// Memory for everything that is kept of the volume, in bytes: three eighths for
     /// blocks of metadata, as much for blocks of files, and the rest for what is read ahead,
-    /// inodes, names, and what all of these need beside them. About 4 MiB are the least that a
-    /// volume takes. [`Filesystem::memory_use`](crate::Filesystem::memory_use) tells what it has.
+    /// inodes, names, and what all of these need beside them. No more than 1.05 times as much is
+    /// ever held, but for what callers hold open (see [`least_cache_bytes`], which is the least
+    /// that is taken) and what the volume's size asks for: about 500 bytes for each block group.
+    /// [`Filesystem::memory_use`](crate::Filesystem::memory_use) tells what it has.
     pub cache_bytes: usize,
     /// Whether the bytes of files are kept.
     pub data: DataKeeping,
@@ -171,6 +173,7 @@ impl Store {
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
         let access = if writable { Access::ReadWrite } else { Access::ReadOnly };
         let superblock = superblock::read_whole(&*device, access)?;
+        shares::check(options.cache_bytes, superblock.block_size())?;
         let style = style_of(&superblock);
         let shares = Shares::of(options.cache_bytes);
         let ahead = Ahead::of(&device, options, &shares);
@@ -270,6 +273,7 @@ impl Store {
         };
         let log = Log::open(parts)?;
         self.record.needs_recovery.store(true, Ordering::Release);
+        self.cache.begin_journal();
         if log.has_error() {
             self.record.change(|changes| changes.state |= STATE_ERRORS);
         }
@@ -577,9 +581,12 @@ impl Ahead {
     }
 }
 
-/// How many blocks of files are kept in memory, at least 256.
+/// Blocks of files that are kept at least.
+const PAGES_MIN: usize = 64;
+
+/// How many blocks of files are kept in memory.
 pub(crate) fn pages_max(options: &Options, superblock: &Superblock) -> usize {
-    (Shares::of(options.cache_bytes).pages / superblock.block_size() as usize).max(256)
+    (Shares::of(options.cache_bytes).pages / superblock.block_size() as usize).max(PAGES_MIN)
 }
 
 /// Block size and options of directory blocks.

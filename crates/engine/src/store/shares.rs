@@ -1,4 +1,4 @@
-//! How the memory of a volume is divided. Shares are fixed: a limit for all together would let
+//! How the memory of a volume is divided, beyond what it takes in any case. Shares are fixed: a limit for all together would let
 //! files without bytes (`DataKeeping::Phantom`), which take none, keep more than those with bytes.
 //!
 //! ```text
@@ -10,6 +10,35 @@
 //! free buffers             3/128
 //! lists                    6/128
 //! ```
+
+use crate::error::{ErrorKind, Result};
+
+/// What a volume takes whatever it keeps: its locks and lists, and requests of several threads that
+/// are under way.
+const FIXED_BYTES: usize = 192 << 10;
+/// The least `cache_bytes` whatever the blocks.
+const LEAST_BYTES: usize = 2 << 20;
+/// The least `cache_bytes`, in blocks: three eighths are 120 blocks of metadata, which an operation
+/// that changes many of them needs.
+const LEAST_BLOCKS: usize = 320;
+
+/// The least `cache_bytes` of [`Options`](super::Options) with which a volume with blocks of
+/// `block_size` bytes is opened: 2 MiB, and 320 blocks if these are more, as they are from blocks of
+/// 8 KiB on.
+#[must_use]
+pub const fn least_cache_bytes(block_size: u32) -> usize {
+    let blocks = (block_size as usize).saturating_mul(LEAST_BLOCKS);
+    if blocks > LEAST_BYTES { blocks } else { LEAST_BYTES }
+}
+
+/// Refuses less than the least.
+pub(super) fn check(cache_bytes: usize, block_size: u32) -> Result<()> {
+    let least_bytes = least_cache_bytes(block_size);
+    match cache_bytes < least_bytes {
+        true => Err(ErrorKind::CacheTooSmall { cache_bytes, least_bytes, block_size }.into()),
+        false => Ok(()),
+    }
+}
 
 /// How much memory each kind may take, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +60,7 @@ pub(crate) struct Shares {
 impl Shares {
     /// The shares of `cache_bytes`.
     pub(crate) fn of(cache_bytes: usize) -> Shares {
+        let cache_bytes = cache_bytes.saturating_sub(FIXED_BYTES);
         let blocks = cache_bytes / 8 * 3 + cache_bytes % 8 * 3 / 8;
         Shares {
             frames: blocks,
@@ -49,7 +79,9 @@ impl Shares {
 #[must_use]
 pub const fn cache_for_blocks(block_bytes: usize) -> usize {
     // A share of it is exactly that, whatever the remainder.
-    block_bytes.saturating_mul(2).saturating_add(block_bytes.saturating_mul(2).div_ceil(3))
+    let shares =
+        block_bytes.saturating_mul(2).saturating_add(block_bytes.saturating_mul(2).div_ceil(3));
+    shares.saturating_add(FIXED_BYTES)
 }
 
 #[cfg(test)]
@@ -58,7 +90,12 @@ mod tests {
 
     #[test]
     fn shares_fit_and_blocks_get_what_was_asked_for() {
-        for bytes in (0..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789, 1 << 40]) {
+        for bytes in (0..5000).map(|bytes| bytes + FIXED_BYTES).chain([
+            1 << 20,
+            (1 << 20) + 1,
+            123_456_789,
+            1 << 40,
+        ]) {
             let Shares { frames, pages, nodes, names, buffers, neighbours } = Shares::of(bytes);
             let shares = frames + pages + nodes + names + buffers + neighbours;
             assert!(shares <= bytes / 32 * 31 + 32, "{bytes}");

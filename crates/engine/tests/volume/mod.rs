@@ -7,7 +7,7 @@ pub mod reading;
 use extant_block::clock::{Task, Unparked, Waker, WallTime};
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, least_cache_bytes};
 use extant_format::layout::Inodes;
 use extant_format::superblock::{Feature, Features};
 use extant_testkit::oracle;
@@ -181,7 +181,8 @@ impl Specification {
         Options {
             access: Access::ReadWrite,
             policies: self.policies.parse().expect("policies"),
-            cache_bytes: self.cache_bytes,
+            // As little as may be, where less is asked for.
+            cache_bytes: self.cache_bytes.max(least_cache_bytes(self.block_size)),
             data: DataKeeping::Bytes,
         }
     }

@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
-use crate::inode::pages::{Failure, Found, PageRead, Pages, Payload, window_end};
+use crate::inode::pages::{Failure, Found, PageRead, Pages, Payload, Share, window_end};
 use crate::inode::volume::Volume;
 use crate::policy::preset::Journal;
 use crate::policy::readahead::{Access, LargeReads, MapReadAhead, Reach, ReadStream};
@@ -68,6 +68,19 @@ impl Reader<'_> {
         done.saturating_add(most - within as usize).min(length)
     }
 
+    /// How much of a large read is brought at once, in bytes.
+    fn chunk_bytes(&self) -> usize {
+        CHUNK_BYTES.min(self.most_at_once())
+    }
+
+    /// How much may be brought at once, in bytes. Blocks without bytes take no memory.
+    fn most_at_once(&self) -> usize {
+        match self.volume.pages.data {
+            DataKeeping::Bytes => (2 * self.volume.pages.held.piece_bytes()).max(self.block_size),
+            DataKeeping::Phantom => usize::MAX,
+        }
+    }
+
     /// The blocks that contain these bytes; `None` if they are beyond what a file can have.
     pub(super) fn blocks(&self, offset: u64, bytes: usize) -> Option<Range<u32>> {
         let block_size = self.block_size as u64;
@@ -115,11 +128,13 @@ impl Reader<'_> {
             return Ok(());
         }
         let mut done = 0;
-        let mut failure = self
-            .fetch_wanted(offset, &buffer[..self.part_end(offset, 0, buffer.len(), CHUNK_BYTES)])?;
+        let mut failure = self.fetch_wanted(
+            offset,
+            &buffer[..self.part_end(offset, 0, buffer.len(), self.chunk_bytes())],
+        )?;
         while done < buffer.len() {
-            let end = self.part_end(offset, done, buffer.len(), CHUNK_BYTES);
-            let next_end = self.part_end(offset, end, buffer.len(), CHUNK_BYTES);
+            let end = self.part_end(offset, done, buffer.len(), self.chunk_bytes());
+            let next_end = self.part_end(offset, end, buffer.len(), self.chunk_bytes());
             let next = match &window {
                 _ if end < buffer.len() => {
                     self.fetch_wanted(offset + end as u64, &buffer[end..next_end])?
@@ -204,6 +219,11 @@ impl Reader<'_> {
             window.end = window.start + contiguous;
             stream.lock().cut(window.end);
         }
+        let most = u32::try_from(self.most_at_once() / self.block_size).unwrap_or(u32::MAX);
+        if window.end - window.start > most {
+            window.end = window.start + most;
+            stream.lock().cut(window.end);
+        }
         // The maps of this window are read before it, those of the next one after it.
         let fetch_maps = |range: &Range<u32>| {
             let maps = self.next_maps(&mut stream.lock(), range);
@@ -263,8 +283,12 @@ impl Reader<'_> {
         }
     }
 
-    fn submit(&self, start: BlockNo, urgency: Urgency, reading: PageRead) {
+    fn submit(&self, start: BlockNo, urgency: Urgency, mut reading: PageRead) {
         let block_size = self.block_size;
+        if self.volume.pages.data == DataKeeping::Bytes {
+            let bytes = reading.blocks().len() * block_size;
+            reading.share = Share::new(&self.volume.pages.held, bytes);
+        }
         let segments = self.segments(reading.blocks());
         self.volume.store.traffic.submit(Request {
             operation: Operation::Read,

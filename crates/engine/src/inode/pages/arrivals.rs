@@ -12,7 +12,7 @@
 //! its read began never gets the bytes of that read.
 //! *Locking*: `coming`, then the lock of the pages, both short. Completions take no other lock, so
 //! a thread that has locked the inode may wait here.
-use crate::inode::pages::{PageMap, Payload, Residents, Stream};
+use crate::inode::pages::{PageMap, Payload, Residents, Share, Stream};
 use crate::ranks;
 use extant_block::{Clock, Completed, Segment, ShortLock, WaitQueue};
 use std::collections::BTreeMap;
@@ -53,6 +53,8 @@ pub(crate) struct PageRead {
     request: u64,
     blocks: Range<u32>,
     failure: Option<Failure>,
+    /// The memory that is being filled, until it is that of pages.
+    pub(crate) share: Share,
 }
 
 impl Arrivals {
@@ -90,6 +92,7 @@ impl Arrivals {
                 request,
                 blocks,
                 failure: failure.cloned(),
+                share: Share::default(),
             }
         });
         claimed.collect()

@@ -17,10 +17,12 @@
 //! *Locking*: the map is under a short lock. Which pages are dirty is known under the inode's lock;
 //! here they are only counted.
 mod arrivals;
+mod held;
 mod resident;
 mod stream;
 
 pub(crate) use arrivals::{Arrivals, Failure, PageRead};
+pub(crate) use held::{Held, Share};
 pub(crate) use resident::{Found, Payload, window_end};
 pub(crate) use stream::{Stream, Window};
 
@@ -47,6 +49,8 @@ pub(crate) struct PageCounts {
     /// Pages read or written since memory was last checked.
     recent: AtomicUsize,
     recent_max: usize,
+    /// The memory that they take.
+    pub(crate) held: Arc<Held>,
 }
 
 /// Inodes that have something, each with the number of nodes that have it: a number may be given to
@@ -82,11 +86,13 @@ impl Listed {
 }
 
 impl PageCounts {
-    /// No pages. Memory is to be checked each time that `recent_max` pages came into it.
-    pub(crate) fn new(data: DataKeeping, recent_max: usize) -> PageCounts {
+    /// No pages. Memory is to be checked each time that `recent_max` pages came into it, and when
+    /// more than `bytes_max` bytes would be held.
+    pub(crate) fn new(data: DataKeeping, recent_max: usize, bytes_max: usize) -> PageCounts {
+        let held = Held::new(bytes_max);
         let (dirty, recent) = (AtomicU64::new(0), AtomicUsize::new(0));
         let (dirty_inodes, placed_inodes) = (Listed::new(), Listed::new());
-        PageCounts { data, dirty, dirty_inodes, placed_inodes, recent, recent_max }
+        PageCounts { data, dirty, dirty_inodes, placed_inodes, recent, recent_max, held }
     }
 
     /// The inodes with dirty blocks, rising.
@@ -113,6 +119,11 @@ impl PageCounts {
     /// Counts pages that came into memory, or memory that takes as much.
     pub(crate) fn count(&self, pages: usize) {
         self.recent.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Notes that memory was checked just now.
+    pub(crate) fn note_checked(&self) {
+        self.recent.store(0, Ordering::Relaxed);
     }
 
     /// Whether enough pages came into memory to check it. If so, starts to count from zero.
@@ -216,7 +227,7 @@ impl UnderWay {
 pub(crate) type PageMap = ShortLock<Residents>;
 
 /// What a file with blocks in memory takes beside them, and beside its node.
-const PAGES_BYTES: usize = 1024;
+pub(crate) const PAGES_BYTES: usize = 1024;
 
 /// The blocks of one file in memory.
 pub(crate) struct Pages {
@@ -239,10 +250,11 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// No pages.
-    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Pages {
+    /// No pages, whose memory is counted by this share.
+    pub(crate) fn new(clock: &Arc<dyn Clock>, share: Share) -> Pages {
+        let residents = Residents::counted(share);
         Pages {
-            pages: Arc::new(ShortLock::ranked(ranks::INNER, Residents::default())),
+            pages: Arc::new(ShortLock::ranked(ranks::INNER, residents)),
             arrivals: Arrivals::new(clock),
             dirty: AtomicU64::new(0),
             dirty_since: AtomicU64::new(0),
@@ -256,7 +268,7 @@ impl Pages {
 
     /// Memory that the blocks take, in bytes, and what is kept beside them.
     pub(crate) fn bytes(&self) -> usize {
-        self.pages.lock().room() + PAGES_BYTES
+        self.pages.lock().room()
     }
 
     /// Whether no page is dirty or being written, none could not be written, and all that have a
@@ -397,7 +409,7 @@ mod tests {
     #[test]
     fn after_a_failure_nothing_that_was_submitted_goes() {
         let clock: Arc<dyn Clock> = RealClock::new();
-        let (pages, latch) = (Pages::new(&clock), Latch::new(&clock));
+        let (pages, latch) = (Pages::new(&clock, Share::default()), Latch::new(&clock));
         pages.write(16, 0, &[7; 64]);
         let mut submitted = RunSet::default();
         submitted.insert(0..4);
@@ -420,7 +432,7 @@ mod tests {
                     == 1
             };
             let clock: Arc<dyn Clock> = RealClock::new();
-            let pages = Pages::new(&clock);
+            let pages = Pages::new(&clock, Share::default());
             let [mut submitted, mut dirty] = [RunSet::default(), RunSet::default()];
             for block in 0..BLOCKS {
                 pages.write(16, block * 16, &[block as u8; 16]);

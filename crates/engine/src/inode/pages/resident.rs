@@ -10,6 +10,7 @@
 //! change is bounded. Runs without bytes are as long as they can be: a terabyte of them is one
 //! entry.
 //! *Locking*: that of [`PageMap`](super::PageMap), around all of it.
+use crate::inode::pages::held::Share;
 use crate::runs::RunSet;
 use extant_block::{Buffer, PIECE_BYTES, Segment};
 use std::collections::BTreeMap;
@@ -42,10 +43,15 @@ pub(crate) struct Found {
     pub(crate) payload: Payload,
 }
 
+/// What a run takes beside its bytes: its place in the map, and the head of its buffer.
+const RUN_BYTES: usize = 144;
+
 /// All runs of one file, by their first block.
 #[derive(Default)]
 pub(crate) struct Residents {
     runs: BTreeMap<u32, Resident>,
+    /// What all of them take: see [`Resident::cost`].
+    share: Share,
 }
 
 /// The block at which the window of a block ends.
@@ -55,18 +61,32 @@ pub(crate) fn window_end(block: u32, block_size: usize) -> u32 {
 }
 
 impl Residents {
+    /// None, whose memory is counted by this share.
+    pub(super) fn counted(share: Share) -> Residents {
+        Residents { runs: BTreeMap::new(), share }
+    }
+
+    fn put(&mut self, first: u32, run: Resident) {
+        self.share.grow(run.cost());
+        if let Some(before) = self.runs.insert(first, run) {
+            self.share.shrink(before.cost());
+        }
+    }
+
+    fn take(&mut self, first: u32) -> Option<Resident> {
+        let run = self.runs.remove(&first)?;
+        self.share.shrink(run.cost());
+        Some(run)
+    }
+
     /// Whether no block is in memory.
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The memory that their bytes take.
+    /// The memory that they take.
     pub(super) fn room(&self) -> usize {
-        let room = |run: &Resident| match &run.payload {
-            Payload::Bytes(bytes) => bytes.room(),
-            Payload::Phantom => 0,
-        };
-        self.runs.values().map(room).sum()
+        self.share.bytes()
     }
 
     /// The run that holds a block.
@@ -119,7 +139,7 @@ impl Residents {
                 }
             }
         };
-        self.runs.insert(blocks.start, Resident { end: blocks.end, payload });
+        self.put(blocks.start, Resident { end: blocks.end, payload });
     }
 
     /// Adds blocks without bytes, in one run with those before and after them.
@@ -127,7 +147,7 @@ impl Residents {
         let is_phantom = |run: &Resident| matches!(run.payload, Payload::Phantom);
         if let Some(after) = self.runs.get(&blocks.end).filter(|run| is_phantom(run)) {
             let end = after.end;
-            self.runs.remove(&blocks.end);
+            self.take(blocks.end);
             blocks.end = end;
         }
         match self.runs.range_mut(..blocks.start).next_back() {
@@ -136,7 +156,7 @@ impl Residents {
             }
             _ => {
                 let run = Resident { end: blocks.end, payload: Payload::Phantom };
-                self.runs.insert(blocks.start, run);
+                self.put(blocks.start, run);
             }
         }
     }
@@ -153,7 +173,11 @@ impl Residents {
             done += match self.runs.range_mut(..=block).next_back() {
                 Some((first, run)) if run.end > block => {
                     let start = (block - first) as usize * block_size + within;
-                    overwrite(run, start, rest)
+                    let before = run.cost();
+                    let length = overwrite(run, start, rest);
+                    self.share.grow(run.cost());
+                    self.share.shrink(before);
+                    length
                 }
                 _ => self.append(block_size, block, within, rest),
             };
@@ -185,7 +209,10 @@ impl Residents {
             && let Some(buffer) = Arc::get_mut(before)
             && (buffer.spare() >= blocks * block_size || most == window_end(0, block_size))
         {
+            let before = buffer.room();
             fill(buffer);
+            self.share.grow(buffer.room());
+            self.share.shrink(before);
             run.end = end;
             return length;
         }
@@ -195,7 +222,7 @@ impl Residents {
         let room = if goes_on && starts_window { PIECE_BYTES } else { blocks * block_size };
         let mut buffer = Buffer::with_room(room);
         fill(&mut buffer);
-        self.runs.insert(block, Resident { end, payload: Payload::Bytes(Arc::new(buffer)) });
+        self.put(block, Resident { end, payload: Payload::Bytes(Arc::new(buffer)) });
         length
     }
 
@@ -209,12 +236,12 @@ impl Residents {
         let inside = self.runs.range(range.clone()).map(|(first, _)| *first);
         let touched: Vec<u32> = earlier.into_iter().chain(inside).collect();
         for first in touched {
-            let Some(run) = self.runs.remove(&first) else { continue };
+            let Some(run) = self.take(first) else { continue };
             if run.end > range.end {
-                self.runs.insert(range.end, run.part(first, range.end..run.end));
+                self.put(range.end, run.part(first, range.end..run.end));
             }
             if first < range.start {
-                self.runs.insert(first, run.into_start(first, range.start));
+                self.put(first, run.into_start(first, range.start));
             }
         }
     }
@@ -222,19 +249,20 @@ impl Residents {
     /// Drops all blocks that are in none of the sets.
     pub(super) fn keep(&mut self, sets: &[&RunSet]) {
         for (first, run) in std::mem::take(&mut self.runs) {
+            self.share.shrink(run.cost());
             let mut at = u64::from(first);
             let end = u64::from(run.end);
             while let Some(kept) = next_of(sets, at).filter(|kept| kept.start < end) {
                 let part = kept.start as u32..kept.end.min(end) as u32;
                 at = part.end.into();
                 if part == (first..run.end) {
-                    self.runs.insert(first, run);
+                    self.put(first, run);
                     break;
                 }
                 match run.payload {
                     Payload::Phantom => self.add_phantoms(part),
                     Payload::Bytes(_) => {
-                        self.runs.insert(part.start, run.part(first, part));
+                        self.put(part.start, run.part(first, part));
                     }
                 }
             }
@@ -272,6 +300,14 @@ impl Residents {
 }
 
 impl Resident {
+    /// The memory that it takes. Without bytes, none that counts.
+    fn cost(&self) -> usize {
+        match &self.payload {
+            Payload::Bytes(bytes) => bytes.room() + RUN_BYTES,
+            Payload::Phantom => 0,
+        }
+    }
+
     fn block_size(&self, first: u32, bytes: &Buffer) -> usize {
         bytes.len() / (self.end - first) as usize
     }

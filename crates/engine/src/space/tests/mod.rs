@@ -95,7 +95,7 @@ fn opened(device: &MemoryDevice) -> Result<Space> {
     let options = Options {
         access: Access::ReadWrite,
         policies: "modern,journal=none".parse().unwrap(),
-        cache_bytes: 1 << 20,
+        cache_bytes: 2 << 20,
         data: DataKeeping::Bytes,
     };
     Space::open(&Arc::new(Store::open(Arc::new(device.snapshot()), &options, None)?))

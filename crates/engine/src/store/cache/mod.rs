@@ -50,7 +50,7 @@ use extant_format::directory::{Form, Style};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Fault, FileBlock, Ino, Run, attribute, extent};
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// What a metadata block holds, which decides how its checksum is verified and stored.
@@ -239,6 +239,8 @@ struct Shard {
     frames: ShortLock<Frames>,
     /// Where threads wait until a frame was filled, or written.
     changed: WaitQueue,
+    /// How many frames all shards have.
+    count: Arc<AtomicUsize>,
 }
 
 impl Shard {
@@ -250,6 +252,7 @@ impl Shard {
     ) -> Option<Arc<Frame>> {
         let mut frames = self.frames.lock();
         frames.by_block.get(&block).filter(|frame| is_wanted(frame))?;
+        self.count.fetch_sub(1, Ordering::Relaxed);
         frames.by_block.remove(&block)
     }
 }
@@ -262,6 +265,10 @@ struct Frames {
 }
 
 const SHARDS: usize = 16;
+/// Frames that an eviction looks at, at most.
+const EVICTION_TURNS: usize = 32;
+/// Buffers that are kept for the next frames, at most: an eviction frees four.
+const SPARE_MAX: usize = 16;
 /// What a frame takes beside its block: itself, the head of its bytes, its places in the map, which
 /// may be half empty, and in the queue.
 const FRAME_BYTES: usize = 256;
@@ -302,6 +309,14 @@ pub(crate) struct Cache {
     /// How many sweeps have frozen what they write.
     sweeps: AtomicU64,
     frames_max: usize,
+    /// How many frames there are.
+    count: Arc<AtomicUsize>,
+    /// Whether what is committed is kept until it is in its place.
+    journals: AtomicBool,
+    /// How many blocks the journal keeps beside their frames, which have changed since.
+    copies: AtomicUsize,
+    /// The shard that gives a frame next for one of another shard.
+    turn: AtomicUsize,
     /// Buffers of evicted frames for reuse: faulting in a fresh page costs more than a copy.
     spare: ShortLock<Vec<Vec<u8>>>,
     /// Closed by the first failure.
@@ -321,7 +336,9 @@ impl Cache {
     ) -> Cache {
         let block_size = superblock.block_size() as usize;
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);
+        let count = Arc::new(AtomicUsize::new(0));
         let shard = || Shard {
+            count: Arc::clone(&count),
             frames: ShortLock::ranked(ranks::SHARD, Frames::default()),
             changed: WaitQueue::new(Arc::clone(device.clock())),
         };
@@ -337,7 +354,12 @@ impl Cache {
             dirty: ShortLock::ranked(ranks::DIRTY_LIST, Vec::new()),
             dirty_count: AtomicUsize::new(0),
             sweeps: AtomicU64::new(0),
-            frames_max: (bytes_max / block_size).max(SHARDS * 8),
+            // A sixteenth more for the lists: with blocks of 4 KiB just enough.
+            frames_max: ((bytes_max + bytes_max / 16) / (block_size + FRAME_BYTES)).max(SHARDS * 4),
+            count,
+            journals: AtomicBool::new(false),
+            copies: AtomicUsize::new(0),
+            turn: AtomicUsize::new(0),
             spare: ShortLock::ranked(ranks::LAST, Vec::new()),
             latch: Arc::clone(surroundings.latch),
             seat: Arc::clone(surroundings.seat),
@@ -479,9 +501,12 @@ impl Cache {
         if let Some(frame) = frames.by_block.get(&block) {
             return (Arc::clone(frame), false);
         }
-        if frames.by_block.len() >= self.frames_max / SHARDS {
-            self.evict(&mut frames);
+        let most = self.frames_max.saturating_sub(self.copies.load(Ordering::Relaxed));
+        let mut freed = 0;
+        if frames.by_block.len() >= most / SHARDS {
+            freed = self.evict(&mut frames);
         }
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
         let state = FrameState {
             status,
             kind,
@@ -498,7 +523,62 @@ impl Cache {
         let Frames { by_block, queue } = &mut *frames;
         queue.sweep_if_long(by_block.len(), |block| by_block.contains_key(block));
         queue.push(block);
+        drop(frames);
+        if freed == 0 && count >= most {
+            self.evict_elsewhere();
+        }
         (frame, true)
+    }
+
+    /// Evicts frames of the next shards that have some to give. Where blocks are in use that share
+    /// few shards, others have frames to spare. Called with no lock held.
+    fn evict_elsewhere(&self) {
+        for _ in 0..SHARDS {
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            if self.evict(&mut self.shards[turn].frames.lock()) > 0 {
+                return;
+            }
+        }
+    }
+
+    /// Whether there are more frames than there may be, with what the journal keeps beside them.
+    /// Those that are dirty, or not in their place yet, are not evicted for others.
+    pub(crate) fn is_full(&self) -> bool {
+        let copies = self.copies.load(Ordering::Relaxed);
+        self.count.load(Ordering::Relaxed).saturating_add(copies) > self.frames_max
+    }
+
+    /// Evicts frames until there are as few as there may be, or none is idle. Called with no lock
+    /// held.
+    pub(crate) fn shrink(&self) {
+        for shard in self.shards.iter() {
+            // Twice, since the first look only notes that a frame was used lately.
+            let mut turns = 2 * shard.frames.lock().queue.len() / EVICTION_TURNS + 1;
+            while turns > 0 && self.is_full() {
+                turns -= 1;
+                self.evict(&mut shard.frames.lock());
+            }
+        }
+    }
+
+    /// From now on the journal keeps what is committed until it is in its place.
+    pub(in crate::store) fn begin_journal(&self) {
+        self.journals.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a frame is about to have other bytes than the journal keeps of it, if it does, or
+    /// will.
+    fn note_copy(&self, state: &FrameState) {
+        let is_kept = matches!(state.status, FrameStatus::Logged | FrameStatus::Writing);
+        if is_kept && self.journals.load(Ordering::Relaxed) {
+            self.copies.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the journal keeps this many less.
+    pub(in crate::store) fn note_copies_gone(&self, less: usize) {
+        let less_by = |copies: usize| Some(copies.saturating_sub(less));
+        let _ = self.copies.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less_by);
     }
 
     fn buffer(&self) -> Vec<u8> {
@@ -508,13 +588,13 @@ impl Cache {
         bytes
     }
 
-    /// Evicts up to four frames that are clean, not in use and not touched lately.
-    fn evict(&self, frames: &mut Frames) {
-        let mut turns = 32.min(frames.queue.len());
+    /// Evicts up to four frames that are clean, not in use and not touched lately. Returns how many.
+    fn evict(&self, frames: &mut Frames) -> usize {
+        let mut turns = EVICTION_TURNS.min(frames.queue.len());
         let mut freed = 0;
         while turns > 0 && freed < 4 {
             turns -= 1;
-            let Some(block) = frames.queue.pop() else { return };
+            let Some(block) = frames.queue.pop() else { break };
             let Some(frame) = frames.by_block.get(&block) else {
                 continue;
             };
@@ -531,10 +611,15 @@ impl Cache {
                 && let Ok(frame) = Arc::try_unwrap(frame)
                 && let Ok(bytes) = Arc::try_unwrap(std::mem::take(&mut frame.state.lock().bytes))
             {
-                self.spare.lock().push(bytes);
+                let mut spare = self.spare.lock();
+                if spare.len() < SPARE_MAX {
+                    spare.push(bytes);
+                }
             }
             freed += 1;
         }
+        self.count.fetch_sub(freed, Ordering::Relaxed);
+        freed
     }
 
     /// Changes a frame's bytes and marks it dirty. It is written in `stage`, or in the latest stage
@@ -573,6 +658,7 @@ impl Cache {
         change: impl FnOnce(&mut [u8]) -> R,
     ) -> (R, Stage) {
         self.keep_durable(frame.block, &mut state);
+        self.note_copy(&state);
         let result = change(Arc::make_mut(&mut state.bytes).as_mut_slice());
         let own = match state.kind {
             BlockKind::Directory { .. } => Stage::Names,
@@ -622,6 +708,7 @@ impl Cache {
                     state.transit != Transit::UnderWay && state.status != FrameStatus::Filling;
                 is_at_rest.then(|| {
                     self.keep_emptied(block, state);
+                    self.note_copy(state);
                     if state.status == FrameStatus::Dirty {
                         self.dirty_count.fetch_sub(1, Ordering::Relaxed);
                         self.seat.forgotten(self.block_size as u64);

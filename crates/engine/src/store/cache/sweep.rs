@@ -190,12 +190,19 @@ impl Cache {
         shard.changed.wait_until(&frame.state, |state| (!state.is_being_logged()).then_some(()));
     }
 
-    /// Notes that a checkpoint has written a frame to its place.
-    pub(in crate::store) fn in_place(&self, frame: &Frame) {
-        let mut state = frame.state.lock();
-        if state.status == FrameStatus::Logged {
-            state.status = FrameStatus::Clean;
+    /// Notes that a checkpoint has written frames to their place, whose bytes the journal no longer
+    /// keeps.
+    pub(in crate::store) fn in_place(&self, frames: &[Arc<Frame>]) {
+        let mut copies = 0;
+        for frame in frames {
+            let mut state = frame.state.lock();
+            match state.status {
+                FrameStatus::Logged => state.status = FrameStatus::Clean,
+                // It has changed since: the journal's bytes were a copy.
+                _ => copies += 1,
+            }
         }
+        self.note_copies_gone(copies);
     }
 
     /// Takes the bytes of all dirty frames. Called while no operation is open, so that they are

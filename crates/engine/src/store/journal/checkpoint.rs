@@ -59,7 +59,7 @@ impl Log {
         }
         drop(state);
         self.ended.wake_all();
-        done.iter().for_each(|frame| store.cache.in_place(frame));
+        store.cache.in_place(&done);
         moved.inspect_err(|error| store.latch.close(Some(error)))?;
         let mut counts = self.counts.lock();
         counts.checkpoints += 1;

@@ -63,7 +63,8 @@ impl Store {
         self.cache.end_freeze(&frozen, &outcome);
         outcome?;
         if let Some(written) = written {
-            log.committed(&transaction, written);
+            let replaced = log.committed(&transaction, written);
+            self.cache.note_copies_gone(replaced);
         }
         log.call();
         Ok(Some(stored))
@@ -143,8 +144,9 @@ impl Log {
         Ok(Some(Written { end: self.after(commit_at, 1), blocks: total }))
     }
 
-    /// Notes that a transaction is durable.
-    fn committed(&self, transaction: &Transaction<'_>, written: Written) {
+    /// Notes that a transaction is durable. Returns how many blocks that were kept are not any more,
+    /// because they were freed or there is a newer one.
+    fn committed(&self, transaction: &Transaction<'_>, written: Written) -> usize {
         let Written { end, blocks } = written;
         let sequence = transaction.sequence;
         let mut state = self.state.lock();
@@ -153,14 +155,17 @@ impl Log {
         state.head = end;
         state.free -= blocks;
         state.logged.push_back(Logged { sequence, end, blocks });
-        let mut in_flight = false;
+        let (mut in_flight, mut replaced) = (false, 0);
         for block in &transaction.revoked {
             // A block that is freed must not be written to its place any more.
-            in_flight |= state.pending.remove(block).is_some() && state.in_flight.is_some();
+            let was_kept = state.pending.remove(block).is_some();
+            replaced += usize::from(was_kept);
+            in_flight |= was_kept && state.in_flight.is_some();
         }
         for (frame, bytes) in transaction.frozen {
             let (frame, bytes) = (frame.clone(), bytes.clone());
-            state.pending.insert(frame.block(), Pending { frame, bytes, sequence });
+            let before = state.pending.insert(frame.block(), Pending { frame, bytes, sequence });
+            replaced += usize::from(before.is_some());
         }
         drop(state);
         let mut counts = self.counts.lock();
@@ -172,6 +177,7 @@ impl Log {
             self.ended.wait_until(&self.state, |state| state.in_flight.is_none().then_some(()));
         }
         self.ended.wake_all();
+        replaced
     }
 }
 

@@ -18,7 +18,7 @@ const BLOCK_BYTES: u32 = 1024;
 
 fn options() -> Options {
     let policies: Policies = "modern,commit=3600s".parse().unwrap();
-    Options { access: Access::ReadWrite, policies, cache_bytes: 4 << 20, data: DataKeeping::Bytes }
+    Options { access: Access::ReadWrite, policies, cache_bytes: 64 << 20, data: DataKeeping::Bytes }
 }
 
 /// A fresh ext4 volume with the smallest log.

@@ -1,14 +1,11 @@
 //! Memory is held: whatever is done, what a file system says that it takes, and what its process
 //! takes, stay within `cache_bytes` and a tenth.
-//!
-//! Each limit is tried in a process of its own, which this one starts: what a process takes
-//! includes what other tests took before.
+use crate::again;
 use extant_block::{BlockDevice, FileDevice, RealClock, file};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, MemoryUse, Options, SetAttribute};
 use extant_testkit::scratch::Scratch;
-use std::process::Command;
 use std::sync::Arc;
 
 const MIB: usize = 1 << 20;
@@ -172,12 +169,8 @@ fn the_work_of_a_process_with_a_limit() {
 #[test]
 fn memory_is_held_whatever_is_done() {
     for mib in ["64", "256"] {
-        let this = std::env::current_exe().expect("this program");
-        let mut work = Command::new(this);
-        work.args(["--exact", "the_work_of_a_process_with_a_limit", "--nocapture"]);
-        let output = work.env(LIMIT, mib).output().expect("this program again");
-        let told = String::from_utf8_lossy(&output.stderr);
+        let (good, told) = again("resident::the_work_of_a_process_with_a_limit", (LIMIT, mib));
         eprintln!("{mib} MiB\n{told}");
-        assert!(output.status.success(), "with {mib} MiB: {told}");
+        assert!(good, "with {mib} MiB: {told}");
     }
 }
