@@ -87,9 +87,9 @@ impl Console {
             .and_then(|()| out.flush())
             .map_err(|error| Error::stdout(&error))
     }
-    /// Writes a report for people to stdout, unless quiet: what it says is also in the exit code, in
-    /// JSON, or in the files that were asked for. What other programs take as it is, a drive file or
-    /// a list of times, is printed.
+    /// Writes a report for people to stdout, unless quiet: what it says is also in the exit code,
+    /// in JSON, or in the files that were asked for. What other programs take as it is, a drive
+    /// file or a list of times, is printed.
     pub fn report(&self, text: &str) -> Result<(), Error> {
         match self.chatter {
             Chatter::Quiet => Ok(()),

@@ -28,8 +28,8 @@
 //!
 //! # Exit codes
 //! 0 done; 1 failed, or done with files left out (`--keep-going`); 2 wrong usage; 128 + n on signal
-//! n (130 SIGINT, 143 SIGTERM). A closed pipe on standard output ends a command quietly with 141, as
-//! SIGPIPE ends others.
+//! n (130 SIGINT, 143 SIGTERM). A closed pipe on standard output ends a command quietly with 141,
+//! as SIGPIPE ends others.
 //! `diff` ends as diff(1): 0 equal, 1 different, 2 failed or wrong usage.
 //! `check` speaks fsck's: 0 clean, 4 problems, 8 not able to check, 16 wrong usage. `mount` and
 //! `umount` speak mount(8)'s: 1 wrong usage, 2 the host lacks something, 8 interrupted, 32 failed;

@@ -228,8 +228,8 @@ pub fn of_report(report: &Report) -> Observations<'static> {
     Observations::of_objects(&FIRST, objects)
 }
 
-/// The rows of a replayed trace, written as they come: traces may be of any length. The same rows as
-/// [`of_replay`].
+/// The rows of a replayed trace, written as they come: traces may be of any length. The same rows
+/// as [`of_replay`].
 pub struct ReplayRows<'a> {
     drive: &'a str,
     form: DataForm,

@@ -4,8 +4,8 @@
 //! # Schema
 //! [`Spread::to_json`] writes the fields under their names. Values are millionths of their unit
 //! (`_millionths`), whole numbers; `values_millionths` has one for each seed, in the order of
-//! `seeds`, `null` where that seed gave none. Of an even number of values the median is the lower of
-//! the two in the middle, so that it was always measured.
+//! `seeds`, `null` where that seed gave none. Of an even number of values the median is the lower
+//! of the two in the middle, so that it was always measured.
 use crate::ageing::AgeingReport;
 use crate::observations::{Observations, Row};
 use crate::report::Report;

@@ -6,9 +6,9 @@ use extant_lab::posts::{
 };
 use extant_testkit::lines::longer_than;
 
-/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
-/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
-/// in the list.
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be,
+/// in thousandths: a row that leaves its range fails here, and so does one that comes back and is
+/// still in the list.
 const OUTSIDE: &[(&str, u64, u64)] = &[(
     "post 0: 21 GB, 176 groups, 768 MB of memory, cold; sync included: diff two trees",
     330,
@@ -66,7 +66,8 @@ fn its_ratios_hold_and_modern_is_better_than_every_column() {
 }
 
 /// Of ratios and times: what a row shows of ours over the post's is within what was asked exactly
-/// where it agrees. (A ratio of 0.5 stood beside times of a third of the post's, as if these agreed.)
+/// where it agrees. (A ratio of 0.5 stood beside times of a third of the post's, as if these
+/// agreed.)
 fn a_verdict_stands_beside_what_it_judges(report: &PostsReport) {
     let rows = report.posts.iter().flat_map(|post| &post.tables).flat_map(|table| &table.rows);
     let mut ratios = 0;

@@ -4,9 +4,9 @@ use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{Class, PostTable, PostsReport, Quantity, Row, Scale, run_posts};
 use extant_testkit::lines::longer_than;
 
-/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
-/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
-/// in the list.
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be,
+/// in thousandths: a row that leaves its range fails here, and so does one that comes back and is
+/// still in the list.
 const OUTSIDE: &[(&str, u64, u64)] = &[
     (
         "post 1: The six benchmarks, a tenth of the post's work but for random reads: 8 GB of memory, \

@@ -6,9 +6,9 @@ use extant_lab::posts::{PostReport, PostsReport, Quantity, Scale, run_posts};
 use extant_lab::scenario::{self, Existing, RunOptions, Target};
 use extant_testkit::lines::longer_than;
 
-/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
-/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
-/// in the list.
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be,
+/// in thousandths: a row that leaves its range fails here, and so does one that comes back and is
+/// still in the list.
 const OUTSIDE: &[(&str, u64, u64)] = &[
     (
         "post 2: du over millions of files beside dd, 2 GB of memory, one disk: who reads: ls -l of eight directories",

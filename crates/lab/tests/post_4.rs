@@ -6,9 +6,9 @@ use extant_lab::scenario::{self, RunOptions};
 use extant_testkit::lines::longer_than;
 use std::path::Path;
 
-/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
-/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
-/// in the list.
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be,
+/// in thousandths: a row that leaves its range fails here, and so does one that comes back and is
+/// still in the list.
 const OUTSIDE: &[(&str, u64, u64)] = &[("post 4: 4 KiB blocks: untar", 530, 930)];
 
 fn what_is_outside_is_known(report: &PostsReport) {
@@ -100,7 +100,8 @@ fn e2fsck_finds_nothing_on_what_is_left() {
 }
 
 /// Of ratios and times: what a row shows of ours over the post's is within what was asked exactly
-/// where it agrees. (A ratio of 0.5 stood beside times of a third of the post's, as if these agreed.)
+/// where it agrees. (A ratio of 0.5 stood beside times of a third of the post's, as if these
+/// agreed.)
 fn a_verdict_stands_beside_what_it_judges(report: &PostsReport) {
     let rows = report.posts.iter().flat_map(|post| &post.tables).flat_map(|table| &table.rows);
     let mut ratios = 0;

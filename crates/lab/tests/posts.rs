@@ -332,9 +332,9 @@ fn value(quantity: Option<Quantity>) -> u64 {
     quantity.map_or(u64::MAX, Quantity::value)
 }
 
-/// Times that are outside their tolerance and known to be, with what ours over the post's may be, in
-/// thousandths: a row that leaves its range fails here, and so does one that comes back and is still
-/// in the list.
+/// Times that are outside their tolerance and known to be, with what ours over the post's may be,
+/// in thousandths: a row that leaves its range fails here, and so does one that comes back and is
+/// still in the list.
 const OUTSIDE: &[(&str, u64, u64)] =
     &[("post 3: getdents with a buffer of 4096 bytes, cold (modern: hashed): all calls", 530, 640)];
 

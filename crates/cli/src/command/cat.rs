@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// Write files in an image to standard output.
 ///
 /// Symbolic links are followed, holes come out as zeros. A file of a damaged image whose name no
-/// file may have is read by what extant extract would call it (..%2Fname), and the exit code is 1. --json changes only how errors are
-/// printed.
+/// file may have is read by what extant extract would call it (..%2Fname), and the exit code is 1.
+/// --json changes only how errors are printed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant cat disk.img:/etc/os-release

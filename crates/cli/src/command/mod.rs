@@ -156,7 +156,8 @@ pub struct Extant {
     /// Say nothing but errors.
     #[arg(long, short, global = true, display_order = 901)]
     pub quiet: bool,
-    /// Wait for an image that is in use, for SECONDS at most; without a number, as long as it takes.
+    /// Wait for an image that is in use, for SECONDS at most; without a number, as long as it
+    /// takes.
     #[arg(long, global = true, display_order = 902, value_name = "SECONDS", num_args = 0..=1)]
     #[arg(require_equals = true, default_missing_value = "18446744073")]
     pub wait: Option<u64>,

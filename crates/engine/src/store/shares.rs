@@ -1,5 +1,6 @@
-//! How the memory of a volume is divided, beyond what it takes in any case. Shares are fixed: a limit for all together would let
-//! files without bytes (`DataKeeping::Phantom`), which take none, keep more than those with bytes.
+//! How the memory of a volume is divided, beyond what it takes in any case. Shares are fixed: a
+//! limit for all together would let files without bytes (`DataKeeping::Phantom`), which take none,
+//! keep more than those with bytes.
 //!
 //! ```text
 //! blocks of metadata      48/128   beside each its lists: with blocks of 1 KiB a quarter more,
@@ -23,8 +24,8 @@ const LEAST_BYTES: usize = 2 << 20;
 const LEAST_BLOCKS: usize = 320;
 
 /// The least `cache_bytes` of [`Options`](super::Options) with which a volume with blocks of
-/// `block_size` bytes is opened: 2 MiB, and 320 blocks if these are more, as they are from blocks of
-/// 8 KiB on.
+/// `block_size` bytes is opened: 2 MiB, and 320 blocks if these are more, as they are from blocks
+/// of 8 KiB on.
 #[must_use]
 pub const fn least_cache_bytes(block_size: u32) -> usize {
     let blocks = (block_size as usize).saturating_mul(LEAST_BLOCKS);

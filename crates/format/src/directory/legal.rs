@@ -1,8 +1,8 @@
 //! Names that no file may have, and what they are written as where their files are saved.
 //!
 //! ```text
-//! ../pwn       ..%2Fpwn         slash and NUL as %2F and %00, and % as %25: each form is of one name
-//! (no bytes)   %                no other name becomes a single %
+//! ../pwn       ..%2Fpwn         slash and NUL as %2F and %00, and % as %25: each form is of one
+//! name (no bytes)   %                no other name becomes a single %
 //! .  ..        %2E  %2E%2E      beside the two that every directory has
 //! ..%2Fpwn is there already     ..%2Fpwn.12, with the number of the inode
 //! ```

@@ -6,8 +6,8 @@ use crate::posts::text::{asked, fragile, hundredths, note, number, ours, shown, 
 use crate::posts::{Class, PostTable, Row, TableForm, Verdict, judge};
 use extant_chart::page::{Markup, close_table as close, open_table as open};
 
-/// What columns of numbers may take together, in pixels: of a window of 1,300 what is beside them, the
-/// contents of the page and the names of the rows, is taken off.
+/// What columns of numbers may take together, in pixels: of a window of 1,300 what is beside them,
+/// the contents of the page and the names of the rows, is taken off.
 const ROOM: usize = 660;
 /// Pixels of a digit, and of what is around a cell.
 const DIGIT: usize = 8;

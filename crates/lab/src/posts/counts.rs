@@ -1,8 +1,8 @@
 //! How many rows of a post are judged, and what they came to.
 //!
-//! Rows that are held against the post are counted by themselves, and those that are held to a bound
-//! of our own apart. Rows of one block come out or not together, so they count once, as the worst of
-//! them.
+//! Rows that are held against the post are counted by themselves, and those that are held to a
+//! bound of our own apart. Rows of one block come out or not together, so they count once, as the
+//! worst of them.
 use super::judge::judge;
 use super::report::{Class, PostReport, PostTable, PostsReport, Row, Scale, TableForm};
 use super::verdict::Verdict;

@@ -190,8 +190,8 @@ impl PostsReport {
         self.posts.iter().flat_map(|post| post.that_came_to(Verdict::Misses)).collect()
     }
 
-    /// The same with how far they are: ours over the post's in thousandths, the least and the most of
-    /// the columns that the post has.
+    /// The same with how far they are: ours over the post's in thousandths, the least and the most
+    /// of the columns that the post has.
     pub fn outside(&self) -> Vec<(String, u64, u64)> {
         let rows = self.posts.iter().flat_map(|post| {
             let tables = post.tables.iter();

@@ -23,8 +23,8 @@ impl Preset {
     }
 }
 
-/// What has to be said of the drive of that name: [`NOT_VALIDATED`] of a preset of which there is no
-/// measurement; `None` of any other, of which we know nothing.
+/// What has to be said of the drive of that name: [`NOT_VALIDATED`] of a preset of which there is
+/// no measurement; `None` of any other, of which we know nothing.
 pub fn standing(name: &str) -> Option<&'static str> {
     PRESETS.iter().find(|preset| preset.name == name).map(Preset::standing)
 }

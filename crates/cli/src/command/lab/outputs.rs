@@ -110,8 +110,8 @@ pub fn check(outputs: &[Output], inputs: &[PathBuf], existing: Existing) -> Resu
     Ok(())
 }
 
-/// What several seeds gave, where it was asked for: on a page, as rows, as JSON or as text. Warnings
-/// are in each of them, and beside text on standard error too.
+/// What several seeds gave, where it was asked for: on a page, as rows, as JSON or as text.
+/// Warnings are in each of them, and beside text on standard error too.
 ///
 /// # Errors
 /// What a file or stdout says.

@@ -63,13 +63,14 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER",
         value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub seed: Option<u64>,
-    /// Run with as many seeds, the first and those that follow it: of each measure the median and the
-    /// range, and a warning where seeds reverse the order of two
+    /// Run with as many seeds, the first and those that follow it: of each measure the median and
+    /// the range, and a warning where seeds reverse the order of two
     #[arg(long, value_name = "COUNT", default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(SEEDS_MAX)),
         conflicts_with_all = ["real", "trace", "save"])]
     pub seeds: u32,
-    /// Charge all file systems for this processor, whatever their presets: 2001, 2007, today or none
+    /// Charge all file systems for this processor, whatever their presets: 2001, 2007, today or
+    /// none
     #[arg(long, value_name = "PROCESSOR", value_parser = scenario::processor)]
     pub processor: Option<&'static Processor>,
     /// Divide counts of files, bytes, pieces and calls by this, but not those of `repeat`

@@ -102,8 +102,8 @@ impl Inodes<'_> {
         }
     }
 
-    /// All names in a directory, without "." and "..", in the order of readdir. One that no file may
-    /// have is among them as what it is written as: see [`DirectoryEntry::stored`].
+    /// All names in a directory, without "." and "..", in the order of readdir. One that no file
+    /// may have is among them as what it is written as: see [`DirectoryEntry::stored`].
     ///
     /// # Errors
     /// `NotDirectory`, `NotFound`; `PermissionDenied`; `Corrupt`; what the device returns.

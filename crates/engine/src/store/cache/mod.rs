@@ -588,7 +588,8 @@ impl Cache {
         bytes
     }
 
-    /// Evicts up to four frames that are clean, not in use and not touched lately. Returns how many.
+    /// Evicts up to four frames that are clean, not in use and not touched lately. Returns how
+    /// many.
     fn evict(&self, frames: &mut Frames) -> usize {
         let mut turns = EVICTION_TURNS.min(frames.queue.len());
         let mut freed = 0;

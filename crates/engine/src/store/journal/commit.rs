@@ -144,8 +144,8 @@ impl Log {
         Ok(Some(Written { end: self.after(commit_at, 1), blocks: total }))
     }
 
-    /// Notes that a transaction is durable. Returns how many blocks that were kept are not any more,
-    /// because they were freed or there is a newer one.
+    /// Notes that a transaction is durable. Returns how many blocks that were kept are not any
+    /// more, because they were freed or there is a newer one.
     fn committed(&self, transaction: &Transaction<'_>, written: Written) -> usize {
         let Written { end, blocks } = written;
         let sequence = transaction.sequence;
