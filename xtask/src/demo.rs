@@ -97,7 +97,8 @@ impl Lines {
 /// kept. A missed row is shown, and is no failure of the demo.
 fn posts(page: &Path, lines: &mut Lines) -> Result<(), String> {
     lines.say(
-        "posts     extant lab posts: what five mailing list posts measured, on drives in virtual time",
+        "posts     extant lab posts: what five mailing list posts measured, on drives in virtual \
+         time",
     );
     let start = seconds_now();
     let ran = program(&extant()?)

@@ -64,6 +64,15 @@ pub struct Patience<'a> {
     deadline: u64,
 }
 
+/// How long what is in the way may stay there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lasting {
+    /// A moment.
+    Short,
+    /// As long as a mount, or a program.
+    Long,
+}
+
 impl<'a> Patience<'a> {
     /// Begins a wait, by this clock.
     pub fn begin(clock: &'a dyn Clock) -> Patience<'a> {
@@ -73,9 +82,10 @@ impl<'a> Patience<'a> {
 
     /// Lets a moment pass. Whether it is worth trying again: not when the time is over, nor for
     /// what may last, unless it was asked for.
-    pub fn rest(&self, may_last: bool) -> bool {
+    pub fn rest(&self, obstacle: Lasting) -> bool {
         let now = self.clock.now();
-        if now >= self.deadline || may_last && !IS_ASKED.load(Ordering::Relaxed) {
+        let is_vain = obstacle == Lasting::Long && !IS_ASKED.load(Ordering::Relaxed);
+        if now >= self.deadline || is_vain {
             return false;
         }
         self.clock.park(Some(now.saturating_add(PAUSE_NS)));
@@ -147,7 +157,7 @@ pub fn open(path: &Path, access: Access) -> io::Result<File> {
     let is_busy = |opened: &io::Result<File>| {
         opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
     };
-    while is_busy(&opened) && patience.rest(true) {
+    while is_busy(&opened) && patience.rest(Lasting::Long) {
         opened = options.open(path);
     }
     opened.map_err(|error| match (error.kind(), kernel_use(&metadata)) {
@@ -183,7 +193,7 @@ pub fn claim(clock: &dyn Clock, file: &File, access: Access) -> io::Result<Claim
             Ok(claim) => return Ok(claim),
             Err(obstacle) => obstacle,
         };
-        if !patience.rest(obstacle.is_lasting) {
+        if !patience.rest(obstacle.lasting) {
             return Err(busy(obstacle.words));
         }
     }
@@ -193,7 +203,7 @@ pub fn claim(clock: &dyn Clock, file: &File, access: Access) -> io::Result<Claim
 struct Obstacle {
     words: String,
     /// Waiting is of no use.
-    is_lasting: bool,
+    lasting: Lasting,
 }
 
 /// Tries to claim it once, with its neighbours.
@@ -203,8 +213,8 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
         && let Some(used) = kernel_use(&metadata)
         && (metadata.is_file() || used.loop_device.is_some())
     {
-        let is_lasting = used.mount.is_some();
-        return Ok(Err(Obstacle { words: used.to_string(), is_lasting }));
+        let lasting = if used.mount.is_some() { Lasting::Long } else { Lasting::Short };
+        return Ok(Err(Obstacle { words: used.to_string(), lasting }));
     }
     let lock = match access {
         Access::ReadOnly => Lock::Shared,
@@ -214,7 +224,7 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
         let by_kernel = if metadata.is_file() { kernel_use(&metadata) } else { None };
         let words = by_kernel.map_or(words, |used| used.to_string());
         // A server that has it may have been killed, and be letting go just now.
-        return Ok(Err(Obstacle { words, is_lasting: false }));
+        return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
     }
     let number = match metadata.file_type().is_block_device() {
         true => metadata.rdev(),
@@ -285,15 +295,13 @@ fn locked_neighbours(metadata: &Metadata, access: Access) -> Result<Vec<File>, O
 }
 
 fn locked(neighbour: &Neighbour, access: Access) -> Result<Option<File>, Obstacle> {
-    let failed = |words: &str, is_lasting| Obstacle {
-        words: format!("{} {words}", neighbour.words),
-        is_lasting,
-    };
+    let failed =
+        |words: &str, lasting| Obstacle { words: format!("{} {words}", neighbour.words), lasting };
     if access == Access::ReadWrite
         && neighbour.relation == Relation::Sharing
         && let Some(mount) = neighbour.number.and_then(mount_of)
     {
-        return Err(failed(&format!("is mounted on {}", mount.folder.display()), true));
+        return Err(failed(&format!("is mounted on {}", mount.folder.display()), Lasting::Long));
     }
     let lock = match (access, neighbour.relation) {
         (Access::ReadOnly, _) | (Access::ReadWrite, Relation::OnPart) => Lock::Shared,
@@ -302,7 +310,7 @@ fn locked(neighbour: &Neighbour, access: Access) -> Result<Option<File>, Obstacl
     };
     let Some(file) = neighbour.open() else { return Ok(None) };
     let Ok(metadata) = file.metadata() else { return Ok(None) };
-    lock.take(&file, &metadata).map_err(|words| failed(&words, false))?;
+    lock.take(&file, &metadata).map_err(|words| failed(&words, Lasting::Short))?;
     Ok(Some(file))
 }
 

@@ -218,10 +218,15 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
             Error::new(format!("{subject}: is cut short: {}", error.kind))
                 .hint("copy or download it once more")
         }
-        ErrorKind::Corrupt(_) => failure.hint(crate::troubles::hint(image)),
+        ErrorKind::Corrupt(_) => failure.hint(damage_hint(image)),
         ErrorKind::Device(error) => about(&subject, error),
         _ => failure,
     }
+}
+
+/// What lists all that is wrong with an image.
+pub fn damage_hint(image: &Path) -> String {
+    format!("extant check {} lists all that is wrong", image.display())
 }
 
 /// An error of the device of `subject`, which the error may name too.

@@ -17,7 +17,7 @@ use crate::console::note;
 use crate::error::Error;
 use crate::leftover;
 use crate::place;
-use extant_block::in_use::{self, Claim, Mount};
+use extant_block::in_use::{self, Claim, Lasting, Mount};
 use extant_block::{Access, RealClock};
 use extant_edit::redo::{self, Finished};
 use std::fs::{File, Metadata, OpenOptions};
@@ -232,7 +232,7 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     let clock = RealClock::new();
     let patience = in_use::Patience::begin(&*clock);
     while let Some(used) = in_use::kernel_use(metadata) {
-        if !patience.rest(true) {
+        if !patience.rest(Lasting::Long) {
             let hint = "unmount or detach it first; --wait waits for it";
             return Err(Error::new(format!("{shown}: {used}")).hint(hint));
         }

@@ -3,6 +3,7 @@
 use crate::console::Console;
 use crate::editing::failure;
 use crate::error::{Error, Exit};
+use crate::image::damage_hint;
 use std::cell::Cell;
 use std::path::Path;
 
@@ -27,7 +28,7 @@ impl<'a> Troubles<'a> {
     /// Tells one in a line; after the first it is said what lists all.
     pub fn told(&self, error: &Error) {
         let hint = match self.count.get() {
-            0 => format!("\n  hint: {}", hint(self.image)),
+            0 => format!("\n  hint: {}", damage_hint(self.image)),
             _ => String::new(),
         };
         self.count.set(self.count.get().saturating_add(1));
@@ -44,9 +45,4 @@ impl<'a> Troubles<'a> {
             _ => Exit::Incomplete,
         }
     }
-}
-
-/// What lists all that is wrong with an image.
-pub fn hint(image: &Path) -> String {
-    format!("extant check {} lists all that is wrong", image.display())
 }

@@ -50,8 +50,8 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
     if !trimmed.is_empty() && trimmed.chars().all(is_number) {
         return Err(format!(
-            "{text:?} has no unit: a time is such as \"{trimmed}s\" or \"{trimmed}ms\" (there are ns, \
-             us, ms, s, min and h)"
+            "{text:?} has no unit: a time is such as \"{trimmed}s\" or \"{trimmed}ms\" (there are \
+             ns, us, ms, s, min and h)"
         ));
     }
     scaled(text, TIMES, TIME_MAX_NS, "a time such as \"30s\" or \"8.5ms\"")

@@ -9,13 +9,15 @@ use extant_testkit::lines::longer_than;
 /// still in the list.
 const OUTSIDE: &[(&str, u64, u64)] = &[
     (
-        "post 1: The six benchmarks, a tenth of the post's work but for random reads: 8 GB of memory, \
+        "post 1: The six benchmarks, a tenth of the post's work but for random reads: 8 GB of \
+         memory, \
          cold: 5: fsck -f -n of 400 GB",
         710,
         820,
     ),
     (
-        "post 1: The six benchmarks, a tenth of the post's work but for random reads: 8 GB of memory, \
+        "post 1: The six benchmarks, a tenth of the post's work but for random reads: 8 GB of \
+         memory, \
          cold: 5: fsck, share of vanilla's time that is saved",
         780,
         1020,

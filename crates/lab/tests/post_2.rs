@@ -11,22 +11,26 @@ use extant_testkit::lines::longer_than;
 /// still in the list.
 const OUTSIDE: &[(&str, u64, u64)] = &[
     (
-        "post 2: du over millions of files beside dd, 2 GB of memory, one disk: who reads: ls -l of eight directories",
+        "post 2: du over millions of files beside dd, 2 GB of memory, one disk: who reads: ls -l \
+         of eight directories",
         600,
         3900,
     ),
     (
-        "post 2: du over millions of files beside dd, 2 GB of memory, one disk: who reads: start of a terminal",
+        "post 2: du over millions of files beside dd, 2 GB of memory, one disk: who reads: start \
+         of a terminal",
         640,
         2500,
     ),
     (
-        "post 2: du over millions of files beside dd, 2 GB of memory, one disk: who reads: lstat, mean",
+        "post 2: du over millions of files beside dd, 2 GB of memory, one disk: who reads: \
+         lstat, mean",
         560,
         740,
     ),
     (
-        "post 2: the same: who writes (thousands of bytes a second): dd beside du, in the end also what starts",
+        "post 2: the same: who writes (thousands of bytes a second): dd beside du, in the end \
+         also what starts",
         1060,
         1560,
     ),

@@ -212,8 +212,13 @@ pub const CHOICES: &[Choice] = &[
 
 /// What tests hand to the processes that they start, and the command to those that it starts: not
 /// for a person to set.
-pub const PRIVATE: &[&str] =
-    &["EXTANT_MOUNT", "EXTANT_TABLE", "EXTANT_TEST_MEMORY_MIB", "EXTANT_WHO"];
+pub const PRIVATE: &[&str] = &[
+    "EXTANT_MOUNT",
+    "EXTANT_TABLE",
+    "EXTANT_TEST_MEMORY_CASE",
+    "EXTANT_TEST_MEMORY_MIB",
+    "EXTANT_WHO",
+];
 
 /// The value of a variable of [`VARIABLES`]: the environment's, else that of `make test`.
 ///

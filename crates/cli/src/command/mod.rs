@@ -164,7 +164,8 @@ pub struct Extant {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; \
-    130, 143 stopped by a signal; 141 the reader of the output went away; check: fsck's; diff: diff's; mount and umount: mount(8)'s.";
+    130, 143 stopped by a signal; 141 the reader of the output went away; check: fsck's; \
+    diff: diff's; mount and umount: mount(8)'s.";
 
 /// The table, as clap's own value: for completions, man pages, and tests.
 pub fn table() -> clap::Command {

@@ -84,6 +84,22 @@ pub fn run(job: &Job, tell: Tell<'_>, console: &Console) -> Result<Exit, Error> 
     done
 }
 
+/// Begins it, with our own hold of a device where the kernel's does not do.
+fn begin_somehow(
+    job: &Job,
+    folder: &Path,
+    hold: Hold,
+    surroundings: &Surroundings<'_>,
+) -> Result<Begun, Unbegun> {
+    match begin(job, folder, hold, surroundings) {
+        // A kernel without fuseblk, or a device that something else holds: then it is said better.
+        Err(Unbegun::NotMounted(_)) if hold == Hold::TheKernels => {
+            begin(job, folder, Hold::Ours, surroundings)
+        }
+        begun => begun,
+    }
+}
+
 /// Serves it on a folder that was checked.
 fn serve(
     job: &Job,
@@ -96,13 +112,7 @@ fn serve(
         true => None,
         false => Some(Companion::prepare(job, start, surroundings)?),
     };
-    let begun = match begin(job, folder, hold, surroundings) {
-        // A kernel without fuseblk, or a device that something else holds: then it is said better.
-        Err(Unbegun::NotMounted(_)) if hold == Hold::TheKernels => {
-            begin(job, folder, Hold::Ours, surroundings)
-        }
-        begun => begun,
-    };
+    let begun = begin_somehow(job, folder, hold, surroundings);
     let Begun { session, path, access, observer, records } = match begun {
         Ok(begun) => begun,
         Err(unbegun) => {

@@ -76,7 +76,13 @@ impl<'a> ImageSink<'a> {
 
     /// Makes what has no content.
     fn make(&self, spot: Spot<'_>, kind: NewKind<'_>, permissions: u16) -> Result<()> {
-        let name = new_name(spot, matches!(kind, NewKind::Directory))?;
+        let name = new_name(
+            spot,
+            match kind {
+                NewKind::Directory => FileType::Directory,
+                _ => FileType::Regular,
+            },
+        )?;
         let new = New { kind, permissions, ..New::default() };
         let made = self.filesystem().inodes().create(&self.0.here()?, name, &new);
         made.map_err(|error| error.at(spot.path))?;
@@ -90,13 +96,13 @@ impl<'a> ImageSink<'a> {
 }
 
 /// The name that a new object gets: a slash at the end says that it is a directory.
-fn new_name<'n>(spot: Spot<'n>, is_directory: bool) -> Result<&'n [u8]> {
+fn new_name<'n>(spot: Spot<'n>, file_type: FileType) -> Result<&'n [u8]> {
     let end = spot.name.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
     let name = spot.name.get(..end).unwrap_or_default();
     if matches!(name, b"" | b"." | b"..") {
         return Err(Error::inside(spot.path, "names no file that could be made or removed"));
     }
-    if !is_directory && end < spot.name.len() {
+    if file_type != FileType::Directory && end < spot.name.len() {
         return Err(Error::inside(spot.path, "is not a directory"));
     }
     Ok(name)
@@ -123,7 +129,7 @@ impl Sink for ImageSink<'_> {
         self.make(spot, NewKind::Directory, permissions)
     }
     fn make_file(&self, spot: Spot<'_>, permissions: u16) -> Result<Box<dyn Target>> {
-        let name = new_name(spot, false)?;
+        let name = new_name(spot, FileType::Regular)?;
         let new = New { kind: NewKind::File, permissions, ..New::default() };
         let made = self.filesystem().inodes().create_open(&self.0.here()?, name, &new);
         let (_, file) = made.map_err(|error| error.at(spot.path))?;
@@ -162,7 +168,7 @@ impl Sink for ImageSink<'_> {
     }
     fn link(&self, original: &Original, spot: Spot<'_>) -> Result<()> {
         let inodes = self.filesystem().inodes();
-        let name = new_name(spot, false)?;
+        let name = new_name(spot, FileType::Regular)?;
         let number = Ino(u32::try_from(original.number).unwrap_or(0));
         let here = self.0.here()?;
         let linked =

@@ -17,6 +17,7 @@
 //! inodes             all inodes of an open volume
 //! nodes              the inodes in memory           node       one inode in memory
 //! pages              blocks of a file in memory     arrivals   blocks being read into it
+//! held               what the pages of all files take together
 //! resident           the runs in which they are kept     stream   what reads in a row share
 //! placed             blocks with a place on the volume and data on their way, in no map yet
 //! mapping            file blocks to blocks: extents (removal, merge, unwritten, compact, shift;

@@ -205,13 +205,10 @@ impl Store {
             },
         };
         Ok(Store {
-            cache: Cache::new(
-                Arc::clone(&traffic),
-                &superblock,
-                style,
-                shares.frames,
-                &surroundings,
-            ),
+            cache: {
+                let traffic = Arc::clone(&traffic);
+                Cache::new(traffic, &superblock, style, shares.frames, &surroundings)
+            },
             writes: Arc::new(Writes::new(device.clock(), &latch, &barrier)),
             clock: Arc::clone(device.clock()),
             hasher: Hasher::of(&superblock),

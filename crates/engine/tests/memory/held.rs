@@ -140,6 +140,7 @@ fn together(filesystem: &Filesystem, thread: u64) -> extant_engine::Result<()> {
 fn watch(before: usize, most: &AtomicUsize, ended: &AtomicBool) {
     while !ended.load(Ordering::Acquire) {
         most.fetch_max(ALLOCATOR.allocated().saturating_sub(before), Ordering::AcqRel);
+        // tidy: thread because it watches a process from outside, on no clock of the engine
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -162,6 +163,7 @@ fn measure(
             let counter = scope.spawn(|| {
                 while !ended.load(Ordering::Acquire) {
                     said.fetch_max(filesystem.memory_use().total(), Ordering::AcqRel);
+                    // tidy: thread because it watches a process from outside
                     std::thread::sleep(Duration::from_millis(20));
                 }
             });
@@ -258,7 +260,8 @@ fn less_than_the_least_is_refused() {
         let refused = Filesystem::open(Arc::clone(&device), &options(least - 1)).err();
         let said = refused.expect("one byte too few").to_string();
         let expected = format!(
-            "a cache of {} bytes is too small for blocks of {block_size} bytes: the least is {least}",
+            "a cache of {} bytes is too small for blocks of {block_size} bytes: the least is \
+             {least}",
             least - 1
         );
         assert_eq!(said, expected);

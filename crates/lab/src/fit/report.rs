@@ -60,7 +60,8 @@ impl Found {
         }
         if fit.is_cut_short {
             text.push_str(
-                "# The time was over before the search was: a longer --time may find better values, \
+                "# The time was over before the search was: a longer --time may find better \
+                 values, \
                  and error bars\n# of those that have none.\n",
             );
         }

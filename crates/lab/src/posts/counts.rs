@@ -159,8 +159,8 @@ impl PostsReport {
             count => format!("{count} seeds, {} fragile", post.fragile + ours.fragile),
         };
         format!(
-            "{} judged by the post: {} agree, {} outside their tolerance, {} miss; {} bounds of our own: \
-             {} hold ({form}, {seeds})\n",
+            "{} judged by the post: {} agree, {} outside their tolerance, {} miss; {} bounds of \
+             our own: {} hold ({form}, {seeds})\n",
             post.judged, post.agree, post.outside, post.miss, ours.judged, ours.agree
         )
     }

@@ -13,8 +13,8 @@ use extant_sim::drive::presets;
 const LEGEND: [&str; 2] = [
     "x: ours over the post's. asked: the same number, a ratio to the first column or a time within \
      so much, or a bound; \
-     ratios and exact rows decide. ours: a bound of our own, of which the post says nothing. Rows of \
-     one block count once.",
+     ratios and exact rows decide. ours: a bound of our own, of which the post says nothing. Rows \
+     of one block count once.",
     "limit: the least time that the drive could take. modern/best, modern/limit: the modern column \
      over the best other one, \
      and over the limit.",

@@ -26,8 +26,8 @@ pub const PROCESSORS: &[Processor] = &[
     },
     Processor {
         name: "2007",
-        line: "2.5 us a call, 0.4 us a name, 1 us a KiB: assumed, so that a read of 4 KiB takes 6.5 \
-            us, for which the post of 2007 on readdir has 7; its own name takes 2",
+        line: "2.5 us a call, 0.4 us a name, 1 us a KiB: assumed, so that a read of 4 KiB takes \
+            6.5 us, for which the post of 2007 on readdir has 7; its own name takes 2",
         preset: Some("linux-2.6"),
     },
     Processor {
