@@ -29,8 +29,8 @@ impl Source for HostTree {
         Ok(target.map_err(|error| Error::host(spot.path, error))?.into_bytes())
     }
     fn attributes(&self, spot: Spot<'_>, links: Links) -> Result<Vec<Attribute>> {
-        let read = self.within(|here| attributes(here, spot.name, links));
-        read.map_err(|error| Error::host(spot.path, error))
+        let read = self.within(|here| Ok(attributes(here, spot, links)));
+        read.map_err(|error| Error::host(spot.path, error))?
     }
     fn open(&self, spot: Spot<'_>, facts: &Facts) -> Result<Box<dyn Body>> {
         let failed = |error: Errno| Error::host(spot.path, error);
@@ -55,17 +55,34 @@ impl Source for HostTree {
     }
 }
 
-/// The attributes of a name in a folder. A name of an attribute that a file system lists but has no
-/// value for, as some do with their own, is left out.
-fn attributes(
-    folder: BorrowedFd<'_>,
-    name: &[u8],
-    links: Links,
-) -> std::result::Result<Vec<Attribute>, Errno> {
+/// The attributes of a name in a folder. One that is listed and has no value is an error with its name, unless
+/// it was taken away meanwhile.
+fn attributes(folder: BorrowedFd<'_>, spot: Spot<'_>, links: Links) -> Result<Vec<Attribute>> {
     // There is no such call that takes a folder and a name.
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
-    path.extend_from_slice(name);
+    path.extend_from_slice(spot.name);
     let path = path.as_slice();
+    let names = || attribute_names(path, links).map_err(|error| Error::host(spot.path, error));
+    let mut attributes = Vec::new();
+    for name in names()? {
+        let value = grown(|buffer| match links {
+            Links::Follow => rustix::fs::getxattr(path, name.as_slice(), buffer),
+            Links::Stay => rustix::fs::lgetxattr(path, name.as_slice(), buffer),
+        });
+        match value {
+            Ok(value) => attributes.push(Attribute { name, value }),
+            Err(_) if !names()?.contains(&name) => {}
+            Err(error) => {
+                let error = std::io::Error::from(error);
+                let said = format!("its attribute {} cannot be read: {error}", name.escape_ascii());
+                return Err(Error::host(spot.path, std::io::Error::new(error.kind(), said)));
+            }
+        }
+    }
+    Ok(attributes)
+}
+
+fn attribute_names(path: &[u8], links: Links) -> std::result::Result<Vec<Vec<u8>>, Errno> {
     let list = grown(|buffer| match links {
         Links::Follow => rustix::fs::listxattr(path, buffer),
         Links::Stay => rustix::fs::llistxattr(path, buffer),
@@ -74,19 +91,8 @@ fn attributes(
         Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
         list => list?,
     };
-    let mut attributes = Vec::new();
-    for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        let value = grown(|buffer| match links {
-            Links::Follow => rustix::fs::getxattr(path, name, buffer),
-            Links::Stay => rustix::fs::lgetxattr(path, name, buffer),
-        });
-        match value {
-            Ok(value) => attributes.push(Attribute { name: name.to_vec(), value }),
-            Err(Errno::NODATA | Errno::NOTSUP) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(attributes)
+    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(<[u8]>::to_vec).collect())
 }
 
 /// What a call puts into a buffer: a small one first, since most lists are empty and most values

@@ -144,7 +144,8 @@ pub(super) fn read_into(
     if let Some(pretended) = &intake.options.pretended {
         pretended.apply(&mut stat);
     }
-    let attributes = attributes(root.as_fd(), c".").map_err(failed)?;
+    let found = attributes(root.as_fd(), c".").map_err(failed)?;
+    let attributes = found.readable(&path.display(), intake)?;
     let mut facts = facts(&stat, FileType::Directory, attributes);
     intake.adjust(&mut facts, b"");
     facts.permissions = place.permissions.unwrap_or(facts.permissions);
@@ -193,7 +194,8 @@ pub(super) fn read_single(
     source: SourceId,
 ) -> Result<Single, Error> {
     let failed = |error: Errno| Error::io(path.display(), &error.into());
-    let attributes = attributes_at(path).map_err(failed)?;
+    let found = attributes_at(path).map_err(failed)?;
+    let attributes = found.readable(&path.display(), intake)?;
     let facts = facts(stat, FileType::Regular, attributes);
     let body = body(rustix::fs::CWD, path.as_os_str().as_bytes(), stat, source, intake)?;
     Ok(Single { facts, body: body.map_err(failed)? })
@@ -315,7 +317,8 @@ impl Walk<'_, '_> {
             }
         }
         let attributes = match attributes_of(folder, name) {
-            Ok(attributes) => attributes,
+            Ok(found) if found.unreadable.is_empty() => found.attributes,
+            Ok(found) => found.readable(&self.shown(path), self.intake)?,
             Err(error) => return Ok(Err(error)),
         };
         let mut facts = facts(&stat, file_type, attributes);
@@ -471,34 +474,65 @@ fn pieces(folder: BorrowedFd<'_>, name: &[u8], length: u64) -> Result<Vec<Range<
     Ok(pieces)
 }
 
-fn attributes_of(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Vec<Attribute>, Errno> {
+/// The attributes of a file.
+#[derive(Default)]
+struct Found {
+    attributes: Vec<Attribute>,
+    /// Names that the host lists and has no value for, and why.
+    unreadable: Vec<(Vec<u8>, Errno)>,
+}
+
+impl Found {
+    /// Those that could be read; the others are trouble, each with its name.
+    fn readable(
+        self,
+        path: &dyn std::fmt::Display,
+        intake: &mut Intake<'_>,
+    ) -> Result<Vec<Attribute>, Error> {
+        for (name, error) in self.unreadable {
+            let what = format!("{path}: its attribute {} cannot be read", printable(&name));
+            intake.trouble(Error::io(what, &error.into()))?;
+        }
+        Ok(self.attributes)
+    }
+}
+
+fn attributes_of(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Found, Errno> {
     let name = std::ffi::CString::new(name).map_err(|_| Errno::INVAL)?;
     attributes(folder, &name)
 }
 
-/// The attributes of a name in a folder, not following a symlink. A name that a file system lists
-/// but has no value for, as some do with their own, is left out.
-fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Vec<Attribute>, Errno> {
+/// The attributes of a name in a folder, not following a symlink.
+fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Found, Errno> {
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.to_bytes());
     attributes_at(Path::new(std::ffi::OsStr::from_bytes(&path)))
 }
 
 /// The attributes of a path, not following a symlink at its end.
-fn attributes_at(path: &Path) -> Result<Vec<Attribute>, Errno> {
+fn attributes_at(path: &Path) -> Result<Found, Errno> {
+    let mut found = Found::default();
+    for name in attribute_names(path)? {
+        match grown(|buffer| rustix::fs::lgetxattr(path, name.as_slice(), buffer)) {
+            Ok(value) => found.attributes.push(Attribute { name, value }),
+            Err(error) => found.unreadable.push((name, error)),
+        }
+    }
+    if !found.unreadable.is_empty() {
+        // One that was taken away meanwhile is none.
+        let names = attribute_names(path)?;
+        found.unreadable.retain(|(name, _)| names.contains(name));
+    }
+    Ok(found)
+}
+
+fn attribute_names(path: &Path) -> Result<Vec<Vec<u8>>, Errno> {
     let list = match grown(|buffer| rustix::fs::llistxattr(path, buffer)) {
         Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
         list => list?,
     };
-    let mut attributes = Vec::new();
-    for name in list.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        match grown(|buffer| rustix::fs::lgetxattr(path, name, buffer)) {
-            Ok(value) => attributes.push(Attribute { name: name.to_vec(), value }),
-            Err(Errno::NODATA | Errno::NOTSUP) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(attributes)
+    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(<[u8]>::to_vec).collect())
 }
 
 /// What a call puts into a buffer: a small one first, since most lists are empty and most values
