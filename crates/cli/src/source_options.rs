@@ -15,7 +15,7 @@ use std::path::Path;
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct SourceArguments {
     /// Leave out what matches: a pattern without "/" matches a name anywhere, one with "/" a path
-    /// from the root.
+    /// from the root. With "lost+found" the image has none.
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
     /// Everything belongs to this user and group (numbers).

@@ -17,8 +17,8 @@ use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::JournalWish;
 use extant_image::ErrorKind;
 use extant_image::build::{
-    BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job, Place,
-    Room, SmallJournal,
+    BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job,
+    LostFolder, Place, Room, SmallJournal,
 };
 use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
 use extant_image::source::{Arrival, Collected, ContainerImage, Owner, collect};
@@ -81,6 +81,11 @@ pub struct Arguments {
     /// its environment, its user.
     #[arg(long, value_name = "FILE")]
     pub config_json: Option<PathBuf>,
+    /// The image has no lost+found: none is made, and that of a source is left out, as with
+    /// --exclude /lost+found. e2fsck finds nothing wrong with that, and makes one where it has to
+    /// mend something
+    #[arg(long)]
+    pub no_lost_found: bool,
     /// Replace an image that is there.
     #[arg(long, short = 'F')]
     pub force: bool,
@@ -147,13 +152,16 @@ struct ReportedKind {
 }
 
 /// Builds, and says what came of it.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (words, image) = split(&arguments.paths)?;
     disk::refuse_part(&image, "build")?;
     let format = arguments.format.read()?;
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let mut inputs = sources(words)?;
     inputs.extend(arguments.sources.injections()?);
+    if arguments.no_lost_found {
+        arguments.sources.exclude.push("/lost+found".to_owned());
+    }
     let mut read_options = arguments.sources.options(epoch.as_deref())?;
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let target = Target::create(&image, existing)?;
@@ -168,6 +176,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Shipment::new(&arguments.shipping, &image, &target, format.offset_bytes, existing)?;
     let mut options = options(&arguments, &format)?;
     options.newest = read_options.newest;
+    if read_options.exclude.matches(b"lost+found") {
+        options.lost_and_found = LostFolder::Omitted;
+    }
     options.origin_bytes = shipment.origin_bytes;
     if arguments.order == DataOrder::Arrival {
         read_options.arrival = Some(arrival(&arguments, &target, &shipment, &mut options)?);

@@ -35,6 +35,8 @@ mod within;
 mod write;
 
 pub use job::{Built, Destination, Job, Place};
+pub use order::LostFolder;
 pub use plan::FlexGroups;
 pub use prepare::{BLOCK_SIZE, BuildOptions, SmallJournal};
+
 pub use room::{FreeInodes, ImageSize, Room};

@@ -13,6 +13,15 @@ use extant_format::inode::FileType;
 /// The directory that e2fsck needs.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";
 
+/// Whether a volume has a lost+found that no source has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LostFolder {
+    /// It has one, as mke2fs makes it.
+    Made,
+    /// It has none. e2fsck is content with that, and makes one when it needs one.
+    Omitted,
+}
+
 /// Where the lost+found of an image comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LostAndFound {
@@ -20,8 +29,8 @@ pub enum LostAndFound {
     Made,
     /// mkfs makes it, and an empty one of a source gives it its owner, mode and times.
     Redressed(NodeId),
-    /// A source has one with content, or something else of that name: it is built like anything
-    /// else.
+    /// mkfs makes none: a source has one with content, or something else of that name, and it is
+    /// built like anything else; or there is to be none.
     Own,
 }
 
@@ -51,8 +60,17 @@ pub struct Name<'t> {
 impl Order {
     /// Numbers all nodes. mkfs takes `first_free` for lost+found if it makes one, and `made_before`
     /// numbers more.
-    pub fn new(tree: &Tree, packing: Packing, first_free: Ino, made_before: u32) -> Order {
-        let lost_and_found = lost_and_found(tree);
+    pub fn new(
+        tree: &Tree,
+        packing: Packing,
+        first_free: Ino,
+        made_before: u32,
+        folder: LostFolder,
+    ) -> Order {
+        let lost_and_found = match folder {
+            LostFolder::Made => lost_and_found(tree),
+            LostFolder::Omitted => LostAndFound::Own,
+        };
         let mut numbers = vec![0; tree.node_bound()];
         if let Some(root) = numbers.get_mut(NodeId::ROOT.0 as usize) {
             *root = Ino::ROOT.0;

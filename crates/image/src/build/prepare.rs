@@ -4,7 +4,7 @@ use super::inodes::{InodeWish, RoomInodes};
 use super::job::{Destination, Job, Place};
 use super::kept;
 use super::need;
-use super::order::{LostAndFound, Order};
+use super::order::{LostAndFound, LostFolder, Order};
 use super::plan::FlexGroups;
 use super::room::{FreeInodes, ImageSize, Room};
 use super::sample::sample_superblock;
@@ -63,6 +63,8 @@ pub struct BuildOptions {
     pub map_blocks: MapBlocks,
     /// User and group of the root directory; those of its source if `None`.
     pub root_owner: Option<Owner>,
+    /// Whether a lost+found is made where no source has one.
+    pub lost_and_found: LostFolder,
     /// Where the file system begins in the destination, in bytes.
     pub origin_bytes: u64,
     /// The time that counts as that of building, in seconds since 1970; that of the newest file if
@@ -101,6 +103,7 @@ impl BuildOptions {
             flex_groups: FlexGroups::Fitting,
             map_blocks: MapBlocks::Beside,
             root_owner: None,
+            lost_and_found: LostFolder::Made,
             origin_bytes: 0,
             newest: None,
         }
@@ -181,9 +184,9 @@ impl BuildOptions {
         }
         let Collected { tree, sources, .. } = collected;
         let nodes = (0..tree.node_bound() as u32).map(NodeId);
-        let bodies = nodes
-            .filter(|node| tree.is_part(*node))
-            .filter_map(|node| Some((sources.arrived_at(tree.body(node))?, tree.length(node))));
+        let bodies = nodes.filter(|node| tree.is_part(*node)).filter_map(|node| {
+            Some((sources.arrived_at(tree.body(node))?, tree.length(node)))
+        });
         let unused = arrival.empty_all_but(bodies.collect());
         let unused = unused.map_err(|error| {
             Error::new(format!("{}: {}", destination.name, reason(&error)))
@@ -235,7 +238,9 @@ impl<'a> Job<'a> {
         }
         let sample = sample_superblock(&template.wishes);
         let orphan_file = u32::from(template.wishes.features.has(Feature::ORPHAN_FILE));
-        let order = Order::new(tree, Packing::of(&sample), Ino(sample.first_inode), orphan_file);
+        let first_free = Ino(sample.first_inode);
+        let made = options.lost_and_found;
+        let order = Order::new(tree, Packing::of(&sample), first_free, orphan_file, made);
         if order.lost_and_found == LostAndFound::Own {
             template.lost_and_found = mkfs::LostAndFound::None;
         }
