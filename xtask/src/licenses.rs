@@ -22,6 +22,8 @@ pub const ALLOWED: &[&str] = &[
     "CC0-1.0",
     "BSL-1.0",
     "Unicode-3.0",
+    // As BSD-4-Clause without its clause about advertising.
+    "bzip2-1.0.6",
 ];
 
 /// Judges one expression, such as `MIT OR GPL-2.0`.

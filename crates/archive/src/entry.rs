@@ -40,6 +40,8 @@ pub enum Content {
     BlockDevice(Device),
     /// A named pipe.
     Fifo,
+    /// A socket, which only archives of cpio have.
+    Socket,
 }
 
 /// Owner, mode, times and attributes of an entry.
@@ -97,6 +99,18 @@ pub struct Body {
     /// The parts of the file that are stored, rising, none empty, none touching the next; they are
     /// stored end to end. `None` for a file without holes, all of which is stored.
     pub pieces: Option<Vec<Range<u64>>>,
+    /// What took the bytes that are stored.
+    pub keeper: Keeper,
+}
+
+/// What took the stored bytes of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Keeper {
+    /// [`crate::Reader::body_file`].
+    #[default]
+    File,
+    /// The sink of bodies (see [`crate::Reader::with_sink`]).
+    Sink,
 }
 
 impl Body {

@@ -32,6 +32,8 @@ pub enum ErrorKind {
     NotAnArchive,
     /// It is compressed in a way that is not read here; the name of the tool that reads it.
     ForeignCompression(&'static str),
+    /// It is an archive of a form that is not read here; which, with its article.
+    ForeignArchive(&'static str),
     /// It begins with the rest of a file of another volume of a set.
     Continuation,
     /// It ends within an entry.
@@ -125,6 +127,7 @@ impl fmt::Display for ReadError {
             ErrorKind::ForeignCompression(tool) => {
                 write!(f, "is compressed with {tool}, which is not read here")
             }
+            ErrorKind::ForeignArchive(what) => write!(f, "is {what}, which is not read here"),
             ErrorKind::Continuation => {
                 f.write_str("begins with the rest of a file of another volume")
             }

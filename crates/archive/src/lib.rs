@@ -2,8 +2,9 @@
 //! forty years say; written so that every tar reads them, the same bytes for the same files.
 //!
 //! # Reading
-//! [`Reader`] reads v7, ustar, star, GNU and pax archives, plain or compressed with gzip, zstd or
-//! xz, from a file or from anything that can be read once. It gives one [`Entry`] after the other,
+//! [`Reader`] reads v7, ustar, star, GNU and pax archives, those of cpio (`newc`) and Debian
+//! packages, plain or compressed with gzip, zstd, xz, bzip2 or lz4, from a file or from anything
+//! that can be read once. It gives one [`Entry`] after the other,
 //! and says where each body is, so that bodies can be read later and in any order.
 //!
 //! ```
@@ -47,7 +48,7 @@
 //!
 //! # The files
 //! ```text
-//! read     an archive, entry by entry: header, pax, holes, end; input, stream, gzip
+//! read     an archive, entry by entry: header, pax, holes, end; input, stream, cpio, deb
 //! write    headers, maps, and a plain writer; compression
 //! access   access lists as text and as bytes
 //! entry    what an archive says of a file
@@ -55,6 +56,7 @@
 //! block    512 bytes: the fields of a header
 //! error    why an archive cannot be read, and where
 //! text     names and reasons for people
+//! zeros    blocks of zeros that are not kept
 //! ```
 pub mod access;
 mod block;
@@ -64,9 +66,10 @@ mod path;
 mod read;
 mod text;
 mod write;
+mod zeros;
 
 pub use block::{BLOCK_BYTES, padding};
-pub use entry::{Body, Content, Entry, Facts, NfsAccessList, Unkept};
+pub use entry::{Body, Content, Entry, Facts, Keeper, NfsAccessList, Unkept};
 pub use error::{Corruption, ErrorKind, LastWhole, MapFault, ReadError};
 pub use path::{PathError, PathFault, clean_path};
 pub use read::{
@@ -75,3 +78,4 @@ pub use read::{
 pub use text::{printable, reason};
 pub use write::compressed::{Compression, compress};
 pub use write::{Headers, NewContent, NewEntry, Writer, append_map, ending};
+pub use zeros::{SWAP_HEAD_BYTES, SwapAreas, Zeros, is_swap_area, is_swap_area_by, is_zeros};

@@ -127,6 +127,9 @@ fn archive_hint(name: &str, kind: &ArchiveErrorKind) -> Option<String> {
         ArchiveErrorKind::ForeignCompression(tool) => {
             format!("{tool} -dc FILE | extant build - IMAGE")
         }
+        ArchiveErrorKind::ForeignArchive(what) if what.contains("cpio") => {
+            "unpack it in an empty folder (cpio -idm), and build from that".to_owned()
+        }
         ArchiveErrorKind::Continuation => {
             format!("put the volumes together first: tar -xM -f FIRST -f {name} in an empty folder")
         }

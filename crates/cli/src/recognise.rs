@@ -63,11 +63,12 @@ static KINDS: &[ForeignFormat] = &[
     kind("a 7-Zip file", 0, b"7z\xbc\xaf\x27\x1c", "unpack it first: 7z x {}"),
     // Archives.
     kind("a tar archive", 257, b"ustar", "make an image of it: extant build {} disk.img"),
+    kind("a cpio archive", 0, b"070701", "make an image of it: extant build {} disk.img"),
     kind(
-        "a cpio archive",
+        "a Debian package",
         0,
-        b"070701",
-        "unpack it with cpio -i, then extant build FOLDER disk.img",
+        b"!<arch>\ndebian-binary",
+        "make an image of its files: extant build {} disk.img",
     ),
     kind(
         "a cpio archive",

@@ -1,4 +1,5 @@
 //! Which bytes of a disk matter.
+use extant_archive::is_zeros;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -111,13 +112,6 @@ pub fn read_padded(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Resul
     Ok(())
 }
 
-/// Whether there is nothing but zeros.
-pub fn is_zeros(bytes: &[u8]) -> bool {
-    // Comparing with itself, shifted by one, is the C library's memcmp.
-    bytes.first().is_none_or(|first| *first == 0)
-        && bytes[..bytes.len().saturating_sub(1)] == bytes[1.min(bytes.len())..]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,21 +137,5 @@ mod tests {
             (301..401, Piece::Free),
         ];
         assert_eq!(told, expected);
-    }
-
-    #[test]
-    fn zeros_are_seen_at_every_length() {
-        for length in [0, 1, 2, 7, 4096] {
-            assert!(is_zeros(&vec![0; length]), "{length}");
-            for at in 0..length.min(9) {
-                let mut bytes = vec![0; length];
-                bytes[at] = 1;
-                assert!(!is_zeros(&bytes), "{length}, {at}");
-                let last = bytes.len() - 1;
-                bytes[at] = 0;
-                bytes[last] = 1;
-                assert!(!is_zeros(&bytes), "{length}, last");
-            }
-        }
     }
 }

@@ -7,7 +7,8 @@
 //! block of 4,096 bytes, unused bytes zero, the level nearest to the root first. From cryptsetup's
 //! description of the format; judged by `veritysetup verify`.
 use crate::Seed;
-use crate::content::{is_zeros, read_padded};
+use crate::content::read_padded;
+use extant_archive::is_zeros;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;

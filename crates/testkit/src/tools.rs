@@ -49,6 +49,7 @@ const TOOLS: &[Tool] = &[
     Tool { program: "chromium", package: "chromium" },
     Tool { program: "setcap", package: "libcap2-bin" },
     Tool { program: "bzip2", package: "bzip2" },
+    Tool { program: "lz4", package: "lz4" },
     Tool { program: "blkparse", package: "blktrace" },
     Tool { program: "fio", package: "fio" },
     Tool { program: "readelf", package: "binutils" },

@@ -1,17 +1,16 @@
 //! A compressed file of any content as the bytes that it holds, decompressed by the same threads as
 //! archives are.
 use super::ahead::Ahead;
-use super::gzip::Gzip;
-use super::parallel::{Blocks, Frames, Parallel};
-use super::stream::{Compression, MAGIC_BYTES, compression};
+use super::compression::{Compression, MAGIC_BYTES, compression, decompressed};
+use super::parallel::{Blocks, Parallel};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 /// Compressed bytes at hand.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The bytes that a file compressed by gzip, zstd or xz holds, from front to back. The end is
-/// reported only when all checksums fit.
+/// The bytes that a file compressed by gzip, zstd, xz, bzip2 or lz4 holds, from front to
+/// back. The end is reported only when all checksums fit.
 pub struct Decompressed(Ahead);
 
 impl Decompressed {
@@ -33,13 +32,10 @@ impl Decompressed {
             return Ok(Some(Decompressed(Ahead::new(Parallel::new(blocks, None))?)));
         }
         let input = BufReader::with_capacity(BUFFER_BYTES, file);
-        let reader = match compression {
-            Compression::Gzip => Ahead::new(Gzip::new(input))?,
-            Compression::Xz => Ahead::new(lzma_rust2::XzReader::new(input, true))?,
-            Compression::Zstandard => Ahead::new(Parallel::new(Frames::new(input), None))?,
-            Compression::None | Compression::Foreign(_) => return Ok(None),
-        };
-        Ok(Some(Decompressed(reader)))
+        match compression {
+            Compression::None | Compression::Foreign(_) => Ok(None),
+            known => Ok(Some(Decompressed(Ahead::new(decompressed(known, input, None))?))),
+        }
     }
 }
 

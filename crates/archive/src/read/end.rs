@@ -23,6 +23,8 @@ pub enum End {
     ThenArchive,
     /// Zeros, and after them something else.
     ThenBytes,
+    /// The entry that ends an archive of cpio, and after it something else than zeros.
+    TrailerThenBytes,
 }
 
 impl End {
@@ -33,6 +35,9 @@ impl End {
             End::Unmarked => Some("does not end with two blocks of zeros"),
             End::ThenArchive => {
                 Some("has more entries after the zeros that end it, which are not read")
+            }
+            End::TrailerThenBytes => {
+                Some("has bytes after the entry that ends it, which are not read")
             }
             End::ThenBytes => Some("has bytes after the zeros that end it, which are not read"),
         }
@@ -55,4 +60,19 @@ pub(super) fn after_zeros(input: &mut Input) -> Result<End, ErrorKind> {
         end = End::Marked;
     }
     Ok(end)
+}
+
+/// Judges what follows the entry that ends an archive of cpio, as far as it is looked at.
+pub(super) fn after_trailer(input: &mut Input) -> Result<End, ErrorKind> {
+    let mut block = [0; BLOCK_BYTES];
+    for _ in 0..LOOKED_AT_BYTES / BLOCK_BYTES {
+        let length = input.read(&mut block)?;
+        if block[..length].iter().any(|byte| *byte != 0) {
+            return Ok(End::TrailerThenBytes);
+        }
+        if length < BLOCK_BYTES {
+            break;
+        }
+    }
+    Ok(End::Marked)
 }

@@ -1,10 +1,13 @@
 //! The bytes of an archive: a file in which bodies stay where they are, or a stream whose bodies go
 //! to a spool.
 use super::stream::{Keep, SpooledStream};
+use crate::entry::Body;
 use crate::error::ErrorKind;
+use crate::zeros::Zeros;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 
 /// Read around a header in one call: the header of a small file after it often comes along. Larger
 /// costs more in copying than it saves in calls.
@@ -139,6 +142,40 @@ impl Input {
         }?;
         self.position = self.position.saturating_add(length);
         Ok(start)
+    }
+    /// Passes over the body of a file of `size` bytes, of which these pieces are stored, all of it
+    /// if `None`; where it is. Blocks of zeros are left out where it is copied.
+    pub(super) fn keep(
+        &mut self,
+        size: u64,
+        pieces: Option<Vec<Range<u64>>>,
+        keep: Keep,
+        zeros: Option<Zeros>,
+    ) -> Result<Body, ErrorKind> {
+        let mut body = Body { size, pieces, ..Body::default() };
+        let stored = body.stored_bytes();
+        match (&mut self.origin, zeros) {
+            (Origin::Stream(stream), Some(zeros))
+                if keep != Keep::Nothing && zeros.concern(size) =>
+            {
+                let whole = 0..size;
+                let pieces = body.pieces.as_deref().unwrap_or(std::slice::from_ref(&whole));
+                let (offset, pieces) = stream.sift(pieces, keep, &zeros)?;
+                self.position = self.position.saturating_add(stored);
+                body.offset = offset;
+                let is_whole = matches!(&pieces[..], [only] if *only == whole);
+                body.pieces = (!is_whole).then_some(pieces);
+            }
+            _ => body.offset = self.pass(stored, keep)?,
+        }
+        if let Origin::Stream(stream) = &self.origin {
+            body.keeper = stream.keeper(keep);
+        }
+        Ok(body)
+    }
+    /// Whether bodies stay where they are.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.origin, Origin::File(_))
     }
     /// Makes what was kept so far readable in the spool.
     pub(super) fn flush(&mut self) -> Result<(), ErrorKind> {

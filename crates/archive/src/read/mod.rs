@@ -10,21 +10,26 @@
 //! header   one header of 512 bytes
 //! pax      extended headers
 //! pieces   what is stored of a file with holes; holes: maps in front of the data
+//! cpio     archives in that other form; deb: packages that hold a tar archive
 //! end      how an archive ends
 //! input    the bytes: a window over a file, or
-//! decompressed   a compressed file that is no archive
 //! stream   what comes only once: decompressed, bodies kept in a spool
 //! decompressed   a compressed file that is no archive
-//! gzip     members one after the other, and the zeros after the last
+//! compression   which one, and what decompresses it
+//! members  of gzip and its kin, one after the other, and the zeros after the last; lz4: one frame
 //! parallel parts of zstd and xz that several threads decompress; ahead: a thread that reads on
 //! ```
 mod ahead;
+mod compression;
+mod cpio;
+mod deb;
 mod decompressed;
 mod end;
-mod gzip;
 mod header;
 mod holes;
 mod input;
+mod lz4;
+mod members;
 mod parallel;
 mod pax;
 mod pieces;
@@ -38,6 +43,9 @@ use crate::block::{BLOCK_BYTES, Block, padding};
 use crate::entry::{Body, Content, Entry, Facts, Unkept};
 use crate::error::{Corruption, ErrorKind, MapFault, ReadError};
 use crate::path::{PathError, clean_path};
+use crate::zeros::Zeros;
+use compression::{Compression, MAGIC_BYTES, compression};
+use cpio::Cpio;
 use extant_format::inode::{Device, Time};
 use header::{Header, More};
 use input::Input;
@@ -49,7 +57,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use stream::{Compression, Keep, MAGIC_BYTES, SpooledStream, compression};
+use stream::{Keep, SpooledStream};
 
 /// An archive without entries is padded to this at most.
 const EMPTY_BYTES_MAX: usize = 1 << 20;
@@ -68,10 +76,14 @@ pub enum Bodies {
 }
 
 /// Whether the first bytes of a file are those of a plain archive: a header of 512 bytes with the
-/// right checksum. Compressed archives and empty ones are not recognised.
+/// right checksum, the mark of cpio, or that of a Debian package. Compressed archives and empty
+/// ones are not recognised.
 pub fn begins_with_header(first: &[u8]) -> bool {
     let block = first.first_chunk::<BLOCK_BYTES>();
-    block.is_some_and(|block| Header::parse(block).is_some())
+    let package = first.strip_prefix(deb::MAGIC).is_some_and(|rest| rest.starts_with(deb::FIRST));
+    first.starts_with(cpio::MAGIC)
+        || package
+        || block.is_some_and(|block| Header::parse(block).is_some())
 }
 
 /// Reads an archive from its first entry to its last.
@@ -93,6 +105,10 @@ pub struct Reader {
     /// Where the header under way begins.
     offset: u64,
     headers: u64,
+    /// Where the archive is one of cpio.
+    cpio: Option<Box<Cpio>>,
+    /// Zeros that are not kept where bodies are copied.
+    zeros: Option<Zeros>,
     state: ReaderState,
 }
 
@@ -138,6 +154,41 @@ struct Map {
     stored: u64,
 }
 
+/// How much of a body an archive says there is.
+#[derive(Clone, Copy)]
+struct Claims {
+    /// What counts: the extended header's word, or the header's own where it has none.
+    size: u64,
+    /// The header's own, where it is another.
+    own: Option<u64>,
+}
+
+impl Claims {
+    fn of(header: &Header<'_>, extended: &Extended) -> Result<Claims, ErrorKind> {
+        match extended.size {
+            None => Ok(Claims { size: header.size()?, own: None }),
+            Some(size) => {
+                let own = header.size().ok().filter(|own| *own != size);
+                Ok(Claims { size, own })
+            }
+        }
+    }
+
+    /// The most of them.
+    fn most(self) -> u64 {
+        self.own.map_or(self.size, |own| own.max(self.size))
+    }
+
+    /// Bytes of data after `front` bytes of a map in front of them. Some writers (bsdtar was one)
+    /// put the size with its holes into the extended header, and what is stored into the header's
+    /// own field: the sum of the pieces says which of the two it is.
+    fn stored(self, front: u64, pieces: &Pieces) -> u64 {
+        let fits = |size: &u64| size.checked_sub(front) == Some(pieces.sum());
+        let size = self.own.filter(fits).unwrap_or(self.size);
+        size.saturating_sub(front)
+    }
+}
+
 /// What an entry is, as far as its type letter and its name say.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntryType {
@@ -152,7 +203,7 @@ enum EntryType {
 
 impl Reader {
     /// Begins to read an archive: a regular file from where it is positioned, or a pipe. Plain, or
-    /// compressed with gzip, zstd or xz.
+    /// compressed with gzip, zstd, xz, bzip2 or lz4.
     ///
     /// # Errors
     /// What is no archive, as far as its first bytes show; a spool that cannot be made.
@@ -214,6 +265,12 @@ impl Reader {
         let first = read_start(&mut file)?;
         check_zeros(&file, &metadata, start, &first)?;
         let more = StreamOptions::default();
+        if first == deb::MAGIC {
+            let mut files = deb::files(file)?;
+            let first = read_start(&mut files)?;
+            check_start(&first)?;
+            return Reader::from_rest(files, first, bodies, StreamOptions { sink, ..more });
+        }
         match check_start(&first)? {
             Compression::None if metadata.is_file() && sink.is_none() => {
                 let kept = match bodies {
@@ -270,8 +327,21 @@ impl Reader {
             last_whole: Vec::new(),
             offset: 0,
             headers: 0,
+            cpio: None,
+            zeros: None,
             state: ReaderState::Open,
         }
+    }
+
+    /// Leaves out blocks of zeros where bodies are copied, to the spool or to a sink: they are
+    /// holes of [`Body::pieces`]. Bodies that stay in their archive stay as they are.
+    pub fn leave_out(&mut self, zeros: Option<Zeros>) {
+        self.zeros = zeros;
+    }
+
+    /// Whether bodies stay in the archive's file.
+    pub fn keeps_in_place(&self) -> bool {
+        self.input.is_file()
     }
 
     /// The next entry; `None` after the last, and after an error. The archive is positioned after
@@ -352,8 +422,43 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads one header and what belongs to it.
+    /// Reads one header and what belongs to it, in whichever form.
     fn step(&mut self) -> Result<Step, ErrorKind> {
+        if self.headers == 0 && self.ahead.is_none() && self.cpio.is_none() {
+            self.recognise()?;
+        }
+        match self.cpio.take() {
+            None => self.tar_step(),
+            Some(mut cpio) => {
+                let step = self.cpio_step(&mut cpio);
+                self.cpio = Some(cpio);
+                step
+            }
+        }
+    }
+
+    /// Whether the archive is one of cpio, by its first bytes; else they are the first of a block.
+    fn recognise(&mut self) -> Result<(), ErrorKind> {
+        let mut block = [0; BLOCK_BYTES];
+        let (mark, rest) = block.split_at_mut(cpio::MAGIC.len());
+        let mut length = self.input.read(mark)?;
+        match &*mark {
+            mark if mark == cpio::MAGIC => {
+                self.cpio = Some(Box::new(Cpio::after_mark()));
+                return Ok(());
+            }
+            b"070702" | b"070707" => {
+                return Err(ErrorKind::ForeignArchive("a cpio archive of another form than newc"));
+            }
+            _ if length == mark.len() => length += self.input.read(rest)?,
+            _ => {}
+        }
+        self.ahead = Some((block, length));
+        Ok(())
+    }
+
+    /// Reads one header of 512 bytes and what belongs to it.
+    fn tar_step(&mut self) -> Result<Step, ErrorKind> {
         let (block, length) = self.next_block()?;
         self.offset = self.input.position().saturating_sub(length as u64);
         if block[..length].iter().all(|byte| *byte == 0) {
@@ -505,11 +610,12 @@ impl Reader {
             }
             return Ok((Content::HardLink { target: link }, None));
         }
-        let size = extended.size.map_or_else(|| header.size(), Ok)?;
+        let claims = Claims::of(header, extended)?;
+        let size = claims.size;
         let facts = facts(header, extended)?;
         if entry_type == EntryType::File {
             let keep = if path.is_ok() { Keep::Sink } else { Keep::Nothing };
-            return Ok((Content::File(self.body(header, extended, size, keep)?), Some(facts)));
+            return Ok((Content::File(self.body(header, extended, claims, keep)?), Some(facts)));
         }
         match header.type_letter() {
             b'2'..=b'6' => self.pass_claimed(size)?,
@@ -532,12 +638,13 @@ impl Reader {
         &mut self,
         header: &Header<'_>,
         extended: &Extended,
-        size: u64,
+        claims: Claims,
         keep: Keep,
     ) -> Result<Body, ErrorKind> {
-        let Some(map) = self.map(header, extended, size)? else {
-            let offset = self.pass(size, keep)?;
-            return Ok(Body { size, offset, pieces: None });
+        let Some(map) = self.map(header, extended, claims)? else {
+            let body = self.input.keep(claims.size, None, keep, self.zeros)?;
+            self.input.pass(padding(claims.size), Keep::Nothing)?;
+            return Ok(body);
         };
         let Map { pieces, size, stored } = map;
         let pieces = pieces.finish(size, stored)?;
@@ -546,8 +653,10 @@ impl Reader {
             Keep::Sink if !is_whole => Keep::Spool,
             keep => keep,
         };
-        let offset = self.pass(stored, keep)?;
-        Ok(Body { size, offset, pieces: (!is_whole).then_some(pieces) })
+        let pieces = (!is_whole).then_some(pieces);
+        let body = self.input.keep(size, pieces, keep, self.zeros)?;
+        self.input.pass(padding(stored), Keep::Nothing)?;
+        Ok(body)
     }
 
     /// The map of a file with holes, in whichever form; `None` for a plain file. What is left to
@@ -556,7 +665,7 @@ impl Reader {
         &mut self,
         header: &Header<'_>,
         extended: &Extended,
-        size: u64,
+        claims: Claims,
     ) -> Result<Option<Map>, ErrorKind> {
         let sparse = &extended.sparse;
         if header.type_letter() == b'S' {
@@ -567,12 +676,14 @@ impl Reader {
                 self.input.read_all(&mut block)?;
                 more = header::append_continuation(&block, &mut pieces)?;
             }
-            return Ok(Some(Map { pieces, size: old.size, stored: size }));
+            let stored = claims.stored(0, &pieces);
+            return Ok(Some(Map { pieces, size: old.size, stored }));
         }
         if sparse.major == Some(1) && sparse.minor == Some(0) {
             let real = sparse.size.ok_or(MapFault::NoSize)?;
-            let (pieces, used) = holes::read_front(&mut self.input, size)?;
-            return Ok(Some(Map { pieces, size: real, stored: size - used }));
+            let (pieces, used) = holes::read_front(&mut self.input, claims.most())?;
+            let stored = claims.stored(used, &pieces);
+            return Ok(Some(Map { pieces, size: real, stored }));
         }
         if let Some(major) = sparse.major.filter(|major| *major > 0) {
             let minor = sparse.minor.unwrap_or(0);
@@ -586,7 +697,8 @@ impl Reader {
         for piece in listed {
             pieces.push(*piece)?;
         }
-        Ok(Some(Map { pieces, size: real, stored: size }))
+        let stored = claims.stored(0, &pieces);
+        Ok(Some(Map { pieces, size: real, stored }))
     }
 }
 

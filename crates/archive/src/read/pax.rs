@@ -217,26 +217,56 @@ fn small(value: &[u8]) -> Option<Option<u32>> {
     }
 }
 
-/// `-12.5`: seconds and any number of decimals, of which nine count; rounded down.
+/// `-12.5`: seconds and any number of decimals, of which nine count; rounded down. Some writers
+/// have an exponent, as Python does in a number that is small: `1e-05`.
 fn time(value: &[u8]) -> Option<Option<Time>> {
     if value.is_empty() {
         return Some(None);
     }
-    let (digits, is_negative) =
+    let (value, is_negative) =
         value.strip_prefix(b"-").map_or((value, false), |digits| (digits, true));
-    let point = digits.iter().position(|byte| *byte == b'.').unwrap_or(digits.len());
-    let fraction = digits.get(point + 1..).unwrap_or_default();
-    if !fraction.iter().all(u8::is_ascii_digit) {
+    let letter = value.iter().position(|byte| matches!(byte, b'e' | b'E'));
+    let (value, exponent) = match letter {
+        None => (value, 0),
+        Some(at) => (&value[..at], exponent(&value[at + 1..])?),
+    };
+    let point = value.iter().position(|byte| *byte == b'.').unwrap_or(value.len());
+    let fraction = value.get(point + 1..).unwrap_or_default();
+    if point == 0 || !value[..point].iter().chain(fraction).all(u8::is_ascii_digit) {
         return None;
     }
-    let seconds = i64::try_from(number(&digits[..point])??).ok()?;
-    let nine = fraction.iter().copied().chain(std::iter::repeat(b'0')).take(9);
-    let nanoseconds = nine.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
+    let digits = [&value[..point], fraction].concat();
+    // Where the point is among the digits, zeros in front of them and after them.
+    let point = i64::try_from(point).ok()?.checked_add(exponent)?;
+    let digit = |place: i64| match usize::try_from(place).ok().and_then(|at| digits.get(at)) {
+        Some(digit) => i64::from(digit - b'0'),
+        None => 0,
+    };
+    let mut seconds = 0_i64;
+    for place in 0..point.min(digits.len() as i64 + EXPONENT_MAX) {
+        seconds = seconds.checked_mul(10)?.checked_add(digit(place))?;
+    }
+    let nanoseconds = (point..point.checked_add(9)?).fold(0, |sum, place| sum * 10 + digit(place));
+    let nanoseconds = u32::try_from(nanoseconds).ok()?;
     Some(Some(match (is_negative, nanoseconds) {
         (false, _) => Time { seconds, nanoseconds },
         (true, 0) => Time { seconds: -seconds, nanoseconds: 0 },
         (true, _) => Time { seconds: -seconds - 1, nanoseconds: 1_000_000_000 - nanoseconds },
     }))
+}
+
+/// The largest exponent of a time, up and down: beyond, it is no time, or none but 0.
+const EXPONENT_MAX: i64 = 400;
+
+/// `-05`, `+9`.
+fn exponent(value: &[u8]) -> Option<i64> {
+    let (digits, sign) = match value {
+        [b'-', digits @ ..] => (digits, -1),
+        [b'+', digits @ ..] => (digits, 1),
+        digits => (digits, 1),
+    };
+    let exponent = i64::try_from(number(digits)??).ok()?;
+    (exponent <= EXPONENT_MAX).then_some(sign * exponent)
 }
 
 /// `%3D` becomes `=`, where the code is one that the writer escapes.
@@ -321,7 +351,30 @@ mod tests {
         assert_eq!(of("1.5"), Some((1, 500_000_000)));
         assert_eq!(of("-1.25"), Some((-2, 750_000_000)));
         assert_eq!(of("3.0000000019"), Some((3, 1)));
-        for wrong in ["x", "1.x", "--1", "99999999999999999999"] {
+        assert_eq!(of("1e-05"), Some((0, 10_000)));
+        assert_eq!(of("-1e-05"), Some((-1, 999_990_000)));
+        assert_eq!(of("1.7e+09"), Some((1_700_000_000, 0)));
+        assert_eq!(of("1.23456789012E9"), Some((1_234_567_890, 120_000_000)));
+        assert_eq!(of("0e400"), Some((0, 0)));
+        assert_eq!(of("1e-400"), Some((0, 0)));
+        assert_eq!(of("0012.50"), Some((12, 500_000_000)));
+        for wrong in [
+            "x",
+            "1.x",
+            "--1",
+            "99999999999999999999",
+            "1e",
+            "1e+",
+            "e5",
+            ".5",
+            "1e-5.5",
+            "1e--5",
+            "1e19",
+            "1e400",
+            "1e99999999999999999999",
+            "nan",
+            "inf",
+        ] {
             assert_eq!(time(wrong.as_bytes()), None, "{wrong}");
         }
     }

@@ -41,6 +41,11 @@ impl Pieces {
         Ok(())
     }
 
+    /// Bytes of all pieces.
+    pub(super) fn sum(&self) -> u64 {
+        self.sum
+    }
+
     /// All pieces of a file of `size` bytes, `stored` of which are in the archive.
     ///
     /// # Errors

@@ -4,63 +4,64 @@
 //!
 //! A thread of its own decompresses (`ahead`), several where the stream has parts (`parallel`),
 //! while this one writes the spool.
-//!
-//! Which libraries: flate2 on zlib-rs (510-660 MB/s of the linux-6.1 tree, no C), lzma-rust2 (140
-//! MB/s, no C; the C library 165), zstd on the C library (1.3 GB/s; the one in Rust 400).
 use super::ahead::Ahead;
-use super::gzip::Gzip;
-use super::parallel::{Blocks, Frames, Parallel};
+use super::compression::{Compression, compression, decompressed};
+use super::parallel::{Blocks, Parallel};
+use crate::entry::Keeper;
 use crate::error::ErrorKind;
+use crate::zeros::{Sieve, Zeros};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Cursor, Read, Write};
 use std::num::NonZero;
+use std::ops::Range;
 
-/// How an archive is compressed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Compression {
-    None,
-    Gzip,
-    Zstandard,
-    Xz,
-    /// Known, but not read: the tool that does.
-    Foreign(&'static str),
-}
-
-/// Bytes that are enough to know the compression.
-pub(super) const MAGIC_BYTES: usize = 6;
 /// Compressed bytes at hand, and spooled bytes before they are written.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes of padding that are read from a pipe after its archive, so that its writer is not killed
 /// for them.
 const PIPE_REST_BYTES: u64 = 1 << 20;
 
-/// The compression, by the first bytes of a file.
-pub(super) fn compression(start: &[u8]) -> Compression {
-    match start {
-        [0x1f, 0x8b, ..] => Compression::Gzip,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstandard,
-        // A skippable frame before the first.
-        [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstandard,
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
-        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Foreign("bzip2"),
-        [0x04, 0x22, 0x4d, 0x18, ..] => Compression::Foreign("lz4"),
-        [b'L', b'Z', b'I', b'P', ..] => Compression::Foreign("lzip"),
-        [0x1f, 0x9d, ..] => Compression::Foreign("compress"),
-        _ => Compression::None,
-    }
-}
-
 /// A stream of an archive, decompressed, and the spool for its bodies.
 pub(super) struct SpooledStream {
     reader: Ahead,
-    /// `None` where bodies are not kept.
-    spool: Option<BufWriter<File>>,
-    spooled_bytes: u64,
-    /// Where bodies without holes go in place of the spool.
-    sink: Option<Box<dyn BodySink>>,
+    kept: Kept,
     /// Bytes after the archive that are read: all of a compressed stream, because a checksum is at
     /// its end, and all of what is observed.
     rest_bytes: u64,
+}
+
+/// Where bodies go.
+struct Kept {
+    /// `None` where bodies are not kept.
+    spool: Option<BufWriter<File>>,
+    spooled_bytes: u64,
+    /// Where bodies without holes of the archive go in place of the spool.
+    sink: Option<Box<dyn BodySink>>,
+}
+
+impl Kept {
+    /// A body of at most this many bytes begins: where.
+    fn begin(&mut self, length: u64, keep: Keep) -> Result<u64, ErrorKind> {
+        match &mut self.sink {
+            Some(sink) if keep == Keep::Sink && length > 0 => {
+                sink.begin(length).map_err(ErrorKind::Sink)
+            }
+            _ => Ok(self.spooled_bytes),
+        }
+    }
+
+    /// More bytes of it.
+    fn store(&mut self, bytes: &[u8], keep: Keep) -> Result<(), ErrorKind> {
+        match (keep, &mut self.spool, &mut self.sink) {
+            (Keep::Sink, _, Some(sink)) => sink.write(bytes).map_err(ErrorKind::Sink),
+            (Keep::Spool | Keep::Sink, Some(spool), _) => {
+                spool.write_all(bytes).map_err(ErrorKind::Spool)?;
+                self.spooled_bytes += bytes.len() as u64;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Sees the bytes of an archive, decompressed, all of them and in their order, on the thread that
@@ -105,8 +106,8 @@ pub(super) enum Keep {
 
 /// Takes the bodies of an archive as they come, in place of a spool.
 pub trait BodySink: Send {
-    /// A body of this many bytes, at least 1, begins. Returns what [`crate::Body::offset`] is to
-    /// be.
+    /// A body of at most this many bytes, at least 1, begins; zeros of it may be left out.
+    /// Returns what [`crate::Body::offset`] is to be.
     ///
     /// # Errors
     /// It cannot be kept.
@@ -141,22 +142,10 @@ impl SpooledStream {
             _ => u64::MAX,
         };
         let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(rest));
-        let reader = match compression {
-            Compression::Gzip => Ahead::new(Observed { reader: Gzip::new(input), observer }),
-            Compression::Xz => {
-                let reader = lzma_rust2::XzReader::new(input, true);
-                Ahead::new(Observed { reader, observer })
-            }
-            Compression::Zstandard => {
-                let reader = Parallel::new(Frames::new(input), threads);
-                Ahead::new(Observed { reader, observer })
-            }
-            Compression::None | Compression::Foreign(_) => {
-                Ahead::new(Observed { reader: input, observer })
-            }
-        };
+        let reader = decompressed(compression, input, threads);
+        let reader = Ahead::new(Observed { reader, observer });
         let mut stream = SpooledStream::begin(reader?, rest_bytes, spool);
-        stream.sink = sink;
+        stream.kept.sink = sink;
         Ok(stream)
     }
 
@@ -171,13 +160,14 @@ impl SpooledStream {
     ) -> io::Result<SpooledStream> {
         let reader = Ahead::new(Parallel::new(blocks, None))?;
         let mut stream = SpooledStream::begin(reader, u64::MAX, spool);
-        stream.sink = sink;
+        stream.kept.sink = sink;
         Ok(stream)
     }
 
     fn begin(reader: Ahead, rest_bytes: u64, spool: Option<File>) -> SpooledStream {
         let spool = spool.map(|file| BufWriter::with_capacity(BUFFER_BYTES, file));
-        SpooledStream { reader, spool, spooled_bytes: 0, sink: None, rest_bytes }
+        let kept = Kept { spool, spooled_bytes: 0, sink: None };
+        SpooledStream { reader, kept, rest_bytes }
     }
 
     /// Fills the buffer as far as the stream goes; how far.
@@ -194,46 +184,46 @@ impl SpooledStream {
         Ok(done)
     }
 
-    /// Passes over that many bytes, and keeps them in the spool if wanted. Where they start there.
+    /// Passes over that many bytes, and keeps them if wanted. Where they start there.
     pub(super) fn pass(&mut self, length: u64, keep: Keep) -> Result<u64, ErrorKind> {
-        let keep = match keep {
-            Keep::Sink if self.sink.is_none() => Keep::Spool,
-            keep => keep,
-        };
-        let start = match &mut self.sink {
-            Some(sink) if keep == Keep::Sink && length > 0 => {
-                sink.begin(length).map_err(ErrorKind::Sink)?
-            }
-            _ => self.spooled_bytes,
-        };
-        let mut left = length;
-        while left > 0 {
-            let piece = match self.reader.fill_buf() {
-                Ok([]) => return Err(ErrorKind::Truncated),
-                Ok(piece) => piece,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(read_error(error)),
-            };
-            let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-            match (keep, &mut self.spool, &mut self.sink) {
-                (Keep::Spool, Some(spool), _) => {
-                    spool.write_all(&piece[..count]).map_err(ErrorKind::Spool)?;
-                    self.spooled_bytes += count as u64;
-                }
-                (Keep::Sink, _, Some(sink)) => {
-                    sink.write(&piece[..count]).map_err(ErrorKind::Sink)?;
-                }
-                _ => {}
-            }
-            self.reader.consume(count);
-            left -= count as u64;
-        }
+        let start = self.kept.begin(length, keep)?;
+        let kept = &mut self.kept;
+        each(&mut self.reader, length, &mut |piece| kept.store(piece, keep))?;
         Ok(start)
+    }
+
+    /// Passes over the stored pieces of a file and keeps them without blocks of zeros: where what
+    /// is kept starts, and its pieces.
+    pub(super) fn sift(
+        &mut self,
+        pieces: &[Range<u64>],
+        keep: Keep,
+        zeros: &Zeros,
+    ) -> Result<(u64, Vec<Range<u64>>), ErrorKind> {
+        let stored = pieces.iter().map(|piece| piece.end - piece.start).sum();
+        let start = self.kept.begin(stored, keep)?;
+        let kept = &mut self.kept;
+        let mut store = |bytes: &[u8]| kept.store(bytes, keep);
+        let mut sieve = Sieve::new(zeros);
+        for piece in pieces {
+            sieve.skip_to(piece.start, &mut store)?;
+            let length = piece.end - piece.start;
+            each(&mut self.reader, length, &mut |bytes| sieve.add(bytes, &mut store))?;
+        }
+        Ok((start, sieve.finish(&mut store)?))
+    }
+
+    /// What takes a body that is kept in this way.
+    pub(super) fn keeper(&self, keep: Keep) -> Keeper {
+        match self.kept.sink {
+            Some(_) if keep == Keep::Sink => Keeper::Sink,
+            _ => Keeper::File,
+        }
     }
 
     /// Writes out the spool.
     pub(super) fn flush(&mut self) -> Result<(), ErrorKind> {
-        match &mut self.spool {
+        match &mut self.kept.spool {
             Some(spool) => spool.flush().map_err(ErrorKind::Spool),
             None => Ok(()),
         }
@@ -254,11 +244,33 @@ impl SpooledStream {
                 Err(error) => return Err(read_error(error)),
             }
         }
-        if let Some(sink) = &mut self.sink {
+        if let Some(sink) = &mut self.kept.sink {
             sink.finish().map_err(ErrorKind::Sink)?;
         }
         self.flush()
     }
+}
+
+/// The next bytes of a stream, that many, piece by piece.
+fn each(
+    reader: &mut Ahead,
+    length: u64,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), ErrorKind>,
+) -> Result<(), ErrorKind> {
+    let mut left = length;
+    while left > 0 {
+        let piece = match reader.fill_buf() {
+            Ok([]) => return Err(ErrorKind::Truncated),
+            Ok(piece) => piece,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(read_error(error)),
+        };
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+        take(&piece[..count])?;
+        reader.consume(count);
+        left -= count as u64;
+    }
+    Ok(())
 }
 
 /// A decompressor reports an end that comes too early as an error of its own kind.

@@ -120,6 +120,196 @@ fn a_path_that_leads_out_is_an_error_in_place_of_the_path() {
     assert_eq!(entries[0].path.as_ref().unwrap_err().reason, PathFault::LeadsOut);
 }
 
+/// A header with its checksum, and the blocks of a body.
+fn entry(name: &str, letter: u8, size: usize, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 512];
+    bytes[..name.len()].copy_from_slice(name.as_bytes());
+    bytes[100..107].copy_from_slice(b"0000644");
+    bytes[124..135].copy_from_slice(format!("{size:011o}").as_bytes());
+    bytes[156] = letter;
+    bytes[257..265].copy_from_slice(b"ustar\x0000");
+    mend_checksum(&mut bytes, 0);
+    bytes.extend_from_slice(body);
+    bytes.resize(bytes.len().next_multiple_of(512), 0);
+    bytes
+}
+
+fn records(words: &[&str]) -> Vec<u8> {
+    let record = |word: &&str| {
+        let length = (1..).find(|length| length + word.len() + 2 < 10_usize.pow(*length as u32));
+        format!("{} {word}\n", length.unwrap() + word.len() + 2)
+    };
+    words.iter().map(record).collect::<String>().into_bytes()
+}
+
+/// bsdtar wrote the size with its holes into the extended header, and what is stored into the
+/// header itself: of 1.0, where it matters, and of the older forms.
+#[test]
+fn a_size_with_holes_in_the_extended_header_is_not_what_is_stored() {
+    let front = b"2\n0\n3\n9000\n2\n";
+    let mut stored = front.to_vec();
+    stored.resize(512, 0);
+    stored.extend_from_slice(b"abcde");
+    let named = ["GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=holes"];
+    let old = ["GNU.sparse.map=0,3,9000,2", "GNU.sparse.size=10000"];
+    for (size, own) in [(10_000, stored.len()), (stored.len(), 0), (stored.len(), stored.len())] {
+        let size = format!("size={size}");
+        let real = "GNU.sparse.realsize=10000";
+        let words = [&named[..], &[real, &size]].concat();
+        check_holes(&words, own, &stored);
+    }
+    check_holes(&[&old[..], &["size=10000"]].concat(), 5, b"abcde");
+    check_holes(&[&old[..], &["size=5"]].concat(), 0, b"abcde");
+    // Where neither fits, nothing is guessed.
+    let words = [&named[..], &["GNU.sparse.realsize=10000", "size=10000"]].concat();
+    let archive =
+        [entry("p", b'x', records(&words).len(), &records(&words)), entry("f", b'0', 600, &stored)]
+            .concat();
+    let error = read(archive, &KEEP).err().unwrap();
+    assert!(matches!(error.kind, ErrorKind::Corrupt(Corruption::Map(MapFault::Sum))), "{error}");
+}
+
+fn check_holes(words: &[&str], own: usize, stored: &[u8]) {
+    let records = records(words);
+    let archive = [
+        entry("p", b'x', records.len(), &records),
+        entry("f", b'0', own, stored),
+        entry("after", b'0', 1, b"z"),
+        vec![0; 1024],
+    ]
+    .concat();
+    let (mut reader, entries) = read(archive, &KEEP).unwrap();
+    assert_eq!(entries[1].path.as_deref(), Ok(&b"after"[..]), "{words:?}");
+    let Content::File(body) = &entries[0].content else { panic!("{:?}", entries[0]) };
+    assert_eq!((body.size, body.pieces.as_deref()), (10_000, Some(&[0..3, 9000..9002][..])));
+    let mut bytes = vec![b'?'; 10_000];
+    reader.read_body(body, 0, &mut bytes).unwrap();
+    assert_eq!((&bytes[..4], &bytes[9000..9003]), (&b"abc\0"[..], &b"de\0"[..]), "{words:?}");
+}
+
+/// One header of cpio, its name and its content.
+fn newc(name: &str, ino: u32, links: u32, mode: u32, content: &[u8]) -> Vec<u8> {
+    let numbers =
+        [ino, mode, 7, 8, links, 9, content.len() as u32, 0, 0, 0, 0, name.len() as u32 + 1, 0];
+    let mut bytes = b"070701".to_vec();
+    numbers.iter().for_each(|number| bytes.extend_from_slice(format!("{number:08X}").as_bytes()));
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.push(0);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes.extend_from_slice(content);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+#[test]
+fn names_of_one_file_in_cpio_wait_for_its_content() {
+    let file = 0o100_644;
+    let archive = [
+        newc("../out", 5, 4, file, b""),
+        newc("one", 5, 4, file, b""),
+        newc("two", 5, 4, file, b"content"),
+        newc("three", 5, 4, file, b""),
+        newc("empty", 6, 2, file, b""),
+        newc("/dev/../../x", 7, 2, file, b"kept"),
+        newc("good", 7, 2, file, b""),
+        newc("socket", 8, 1, 0o140_755, b""),
+        newc("TRAILER!!!", 0, 1, 0, b""),
+    ]
+    .concat();
+    let (mut reader, entries) = read(archive, &KEEP).unwrap();
+    let find = |name: &[u8]| entries.iter().find(|it| it.path.as_deref() == Ok(name)).unwrap();
+    let mut content = |name: &[u8]| {
+        let Content::File(body) = &find(name).content else { panic!("{name:?}") };
+        let mut bytes = vec![0; body.size as usize];
+        reader.read_body(body, 0, &mut bytes).unwrap();
+        bytes
+    };
+    assert_eq!(content(b"one"), b"content");
+    assert_eq!(content(b"good"), b"kept");
+    assert_eq!(content(b"empty"), b"");
+    for name in [&b"two"[..], b"three"] {
+        assert_eq!(find(name).content, Content::HardLink { target: b"one".to_vec() });
+    }
+    assert_eq!(find(b"socket").content, Content::Socket);
+    assert_eq!(entries.iter().filter(|entry| entry.path.is_err()).count(), 2);
+    assert_eq!(entries.len(), 8);
+}
+
+#[test]
+fn what_cpio_says_that_cannot_be_is_refused() {
+    let good = newc("a", 1, 1, 0o100_644, b"12345");
+    let with = |at: usize, text: &[u8]| {
+        let mut bytes = [&good[..], &newc("TRAILER!!!", 0, 1, 0, b"")].concat();
+        bytes[at..at + text.len()].copy_from_slice(text);
+        read(bytes, &KEEP).err().map(|error| error.kind)
+    };
+    assert!(with(0, b"070701").is_none());
+    for (at, text) in [
+        (14, &b"0000f1ff"[..]), // a type that is none
+        (14, b"x0000000"),
+        (94, b"00000000"), // no name
+        (94, b"FFFFFFFF"), // four GiB of it
+        (111, b"x"),       // a name without its end
+        (120, b"070702"),
+    ] {
+        let kind = with(at, text);
+        assert!(matches!(kind, Some(ErrorKind::Corrupt(_))), "{at}: {kind:?}");
+    }
+    // A size that does not come takes no memory.
+    assert!(matches!(with(54, b"FFFFFFF0"), Some(ErrorKind::Truncated)));
+}
+
+/// Damage in what compresses is an error or other bytes, never a panic, and no end before the end.
+#[test]
+fn damaged_bzip2_and_lz4_neither_panic_nor_hang() {
+    let plain: Vec<u8> = (0..60_000_u32).flat_map(|n| (n / 7 % 251).to_le_bytes()).collect();
+    let lz4 = |mode| {
+        let info = lz4_flex::frame::FrameInfo::new().block_mode(mode).content_checksum(true);
+        let mut writer = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
+        writer.write_all(&plain).unwrap();
+        writer.finish().unwrap()
+    };
+    let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    bzip2.write_all(&plain).unwrap();
+    use lz4_flex::frame::BlockMode;
+    let streams = [bzip2.finish().unwrap(), lz4(BlockMode::Independent), lz4(BlockMode::Linked)];
+    let unpacked = |bytes: &[u8]| {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        let mut out = Vec::new();
+        let read = Decompressed::open(file)
+            .unwrap()
+            .map(|mut it| io::Read::read_to_end(&mut it, &mut out));
+        (read.map(|read| read.map_err(|error| error.kind())), out)
+    };
+    let mut state = 7_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for whole in &streams {
+        let (read, out) = unpacked(whole);
+        assert!(read == Some(Ok(plain.len())) && out == plain);
+        for cut in (12..whole.len()).step_by(whole.len() / 300 + 1) {
+            let (read, _) = unpacked(&whole[..cut]);
+            assert_eq!(read, Some(Err(io::ErrorKind::UnexpectedEof)), "{cut} of {}", whole.len());
+        }
+        for _ in 0..300 {
+            let mut bytes = whole.clone();
+            for _ in 0..1 + random(4) {
+                let at = 4 + random(bytes.len() - 4);
+                bytes[at] = random(256) as u8;
+            }
+            let (read, out) = unpacked(&bytes);
+            let failed = matches!(
+                read,
+                None | Some(Err(io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof))
+            );
+            assert!(failed || out == plain, "{read:?}");
+        }
+    }
+}
+
 /// Whatever is changed in an archive, reading it ends, in entries or in an error.
 #[test]
 fn damaged_archives_neither_panic_nor_hang() {

@@ -31,8 +31,9 @@ use std::path::PathBuf;
 /// Build an ext2, ext3 or ext4 image from directories and tar archives, without root.
 ///
 /// The image is exactly as large as its content needs, and the same input gives the same bytes.
-/// Sources are laid over each other in the order given. A SOURCE is a directory, a tar archive
-/// (plain, or compressed with gzip, zstd or xz), or "-" for an archive on standard input. A
+/// Sources are laid over each other in the order given. A SOURCE is a directory, an archive (tar,
+/// cpio newc, or a Debian package, plain or compressed with gzip, zstd, xz, bzip2 or lz4), or "-"
+/// for an archive on standard input. What an archive is shows its content, not its name. A
 /// container image is oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:TAG], "-" for
 /// FILE too; a directory or an archive that is one is recognised (--containers files: then it is
 /// taken as it is).

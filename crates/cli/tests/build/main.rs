@@ -13,6 +13,7 @@
 //! wrappers       under fakeroot and pseudo
 //! mounts         what is mounted below a source
 //! sources        layers, whiteouts, owners, exclusions
+//! forms          archives of cpio and Debian packages, compressed by bzip2 and lz4
 //! refusals       bad input: one line, a hint, the exit code, nothing left over
 //! limits         many names, deep chains, huge files
 //! warnings       what could not be kept: named, counted, and no failure
@@ -23,6 +24,7 @@
 )]
 mod arrival;
 mod command;
+mod forms;
 mod layout;
 mod limits;
 mod matrix;

@@ -177,7 +177,6 @@ fn foreign(folder: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
                 cases.push((name, what, advice));
             }
         };
-    made("b.bz2", "bzip2", "bzip2 -kc content > b.bz2", "a bzip2 file", "bzip2 -dc");
     made("b.tar", "tar", "tar -cf b.tar content", "a tar archive", "extant build");
     made("b.swap", "mkswap", "truncate -s 1M b.swap && mkswap b.swap", "swap space", "");
     made(

@@ -3,7 +3,6 @@
 //! is not there is said in a line.
 use crate::judge::{Expected, Verdicts, can_judge};
 use extant_testkit::command::{output, program};
-use extant_testkit::oracle::require;
 use extant_testkit::scratch::Scratch;
 use extant_testkit::skips::{Known, skip_known};
 use extant_testkit::tools::{GO_ARCHIVES, PYTHON_ARCHIVE, require_data};
@@ -76,7 +75,6 @@ fn judge_all(archives: &[PathBuf]) {
         let name = archive.file_name().unwrap().to_string_lossy().into_owned();
         let decoder = match name.rsplit('.').next() {
             Some("base64") => "base64 -d",
-            Some("bz2") => "bzip2 -dc",
             _ => "cat",
         };
         let copy = folder.join(&name);
@@ -96,7 +94,7 @@ fn archives_of_python() {
 
 #[test]
 fn archives_of_go() {
-    if let Some(folder) = require_data(&GO_ARCHIVES).filter(|_| can_judge() && require("bzip2")) {
+    if let Some(folder) = require_data(&GO_ARCHIVES).filter(|_| can_judge()) {
         judge_all(&archives(&folder));
     }
 }

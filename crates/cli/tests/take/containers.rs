@@ -170,7 +170,8 @@ fn any_damage_to_a_container_is_survived() {
 
 #[test]
 fn compressed_images_are_unpacked_and_android_sparse_is_read() {
-    if !require("img2simg") || !require("mke2fs") || !require("zstd") || !require("xz") {
+    let tools = ["img2simg", "mke2fs", "zstd", "xz", "bzip2", "lz4"];
+    if !tools.into_iter().all(require) {
         return;
     }
     let folder = Scratch::new("take-packed");
@@ -182,9 +183,11 @@ fn compressed_images_are_unpacked_and_android_sparse_is_read() {
     pack("gzip", &["-9"], "x.gz");
     pack("zstd", &["-q"], "x.img.zst");
     pack("xz", &["-T2", "--block-size=1MiB"], "no-ending");
+    pack("bzip2", &["-1"], "x.bz2");
+    pack("lz4", &["-B4"], "x.lz4");
     let mut simg = program("img2simg");
     output(simg.arg(&image).arg(folder.join("x.simg")).arg("4096")).unwrap();
-    for name in ["x.gz", "x.img.zst", "no-ending", "x.simg"] {
+    for name in ["x.gz", "x.img.zst", "no-ending", "x.bz2", "x.lz4", "x.simg"] {
         same(name, folder.path());
     }
     // One in the other.
@@ -195,13 +198,21 @@ fn compressed_images_are_unpacked_and_android_sparse_is_read() {
     fs::write(folder.join("twice"), twice).unwrap();
     let whole = fs::read(folder.join("x.img.zst")).unwrap();
     fs::write(folder.join("cut.zst"), &whole[..whole.len() - 100]).unwrap();
+    for (name, cut) in [("x.bz2", "cut.bz2"), ("x.lz4", "cut.lz4")] {
+        let whole = fs::read(folder.join(name)).unwrap();
+        fs::write(folder.join(cut), &whole[..whole.len() - 4]).unwrap();
+    }
     let mut whole = fs::read(folder.join("x.gz")).unwrap();
     let middle = whole.len() / 2;
     whole[middle..middle + 8].fill(0x55);
     fs::write(folder.join("damaged.gz"), whole).unwrap();
-    for (name, why) in
-        [("twice", "compressed twice"), ("cut.zst", "cut short"), ("damaged.gz", "damaged after")]
-    {
+    for (name, why) in [
+        ("twice", "compressed twice"),
+        ("cut.zst", "cut short"),
+        ("cut.bz2", "cut short"),
+        ("cut.lz4", "cut short"),
+        ("damaged.gz", "damaged after"),
+    ] {
         let (code, text) = refused(&["ls", name], folder.path());
         assert!(code == 1 && text.contains(why), "{name}: {text}");
     }

@@ -1,7 +1,7 @@
 //! What a file is, by its first bytes.
 
 /// Bytes that [`form_of`] looks at.
-pub const LOOK_BYTES: usize = 8;
+pub const LOOK_BYTES: usize = 10;
 
 /// A container of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,10 @@ pub enum Compressor {
     Zstandard,
     /// The xz utilities'.
     Xz,
+    /// That of bzip2.
+    Bzip2,
+    /// Frames of lz4.
+    Lz4,
 }
 
 impl Form {
@@ -32,6 +36,8 @@ impl Form {
             Form::Compressed(Compressor::Gzip) => "a gzip file",
             Form::Compressed(Compressor::Zstandard) => "a zstd file",
             Form::Compressed(Compressor::Xz) => "an xz file",
+            Form::Compressed(Compressor::Bzip2) => "a bzip2 file",
+            Form::Compressed(Compressor::Lz4) => "an lz4 file",
             Form::Qcow2 => "a qcow2 image",
             Form::AndroidSparse => "an Android sparse image",
         }
@@ -42,6 +48,8 @@ impl Form {
             Form::Compressed(Compressor::Gzip) => format!("gzip -dc {file} > disk.img"),
             Form::Compressed(Compressor::Zstandard) => format!("zstd -dc {file} > disk.img"),
             Form::Compressed(Compressor::Xz) => format!("xz -dc {file} > disk.img"),
+            Form::Compressed(Compressor::Bzip2) => format!("bzip2 -dc {file} > disk.img"),
+            Form::Compressed(Compressor::Lz4) => format!("lz4 -dc {file} > disk.img"),
             Form::Qcow2 => format!("qemu-img convert -O raw {file} disk.img"),
             Form::AndroidSparse => format!("simg2img {file} disk.img"),
         }
@@ -61,6 +69,12 @@ pub fn form_of(head: &[u8]) -> Option<Form> {
             Some(Form::Compressed(Compressor::Zstandard))
         }
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Form::Compressed(Compressor::Xz)),
+        // With the mark of its first block, or that of the end.
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..]
+        | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => {
+            Some(Form::Compressed(Compressor::Bzip2))
+        }
+        [0x04, 0x22, 0x4d, 0x18, ..] => Some(Form::Compressed(Compressor::Lz4)),
         _ => None,
     }
 }

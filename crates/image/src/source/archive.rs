@@ -178,7 +178,9 @@ pub(super) fn note_end(
     }
     let (kind, advice) = match end {
         End::Unmarked => (NoticeKind::NoEndMark, "it may have been cut off there"),
-        End::ThenArchive => (NoticeKind::BytesAfterEnd, "cut them off to a source of their own"),
+        End::ThenArchive | End::TrailerThenBytes => {
+            (NoticeKind::BytesAfterEnd, "cut them off to a source of their own")
+        }
         End::Marked | End::ThenBytes => (NoticeKind::BytesAfterEnd, "as every tar does it"),
     };
     intake.notices.add(kind, || format!("{name}: {sentence}: {whole}; {advice}"));

@@ -109,9 +109,10 @@ impl<'a, 'b> Entries<'a, 'b> {
             Content::CharacterDevice(device) | Content::BlockDevice(device) => {
                 tree::NodeContent::Device(device)
             }
-            Content::Directory | Content::Fifo | Content::HardLink { .. } => {
-                tree::NodeContent::None
-            }
+            Content::Directory
+            | Content::Fifo
+            | Content::Socket
+            | Content::HardLink { .. } => tree::NodeContent::None,
         };
         if fate == Fate::LeftOut {
             let nameless = self.intake.tree.insert_nameless(&facts, content);
@@ -143,7 +144,7 @@ impl<'a, 'b> Entries<'a, 'b> {
 
     /// Where the bytes of a file are, and its holes.
     fn body(&mut self, body: Body) -> Result<NodeBody, Error> {
-        let Body { size: length, offset, pieces } = body;
+        let Body { size: length, offset, pieces, .. } = body;
         Ok(match pieces {
             _ if length == 0 => NodeBody::Empty,
             None => NodeBody::Range { source: self.whole_source, offset, length },
@@ -226,10 +227,16 @@ fn tree_facts(facts: Facts, content: &Content) -> tree::NodeFacts {
         Content::CharacterDevice(_) => FileType::CharacterDevice,
         Content::BlockDevice(_) => FileType::BlockDevice,
         Content::Fifo => FileType::Fifo,
+        Content::Socket => FileType::Socket,
+    };
+    // Nobody asks for those of a link, and every kernel shows all of them.
+    let permissions = match file_type {
+        FileType::Symlink => 0o777,
+        _ => facts.permissions,
     };
     tree::NodeFacts {
         file_type,
-        permissions: facts.permissions,
+        permissions,
         uid: facts.uid,
         gid: facts.gid,
         modify_time: facts.modify_time,

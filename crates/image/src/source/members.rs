@@ -84,7 +84,10 @@ impl Members {
                 clean_path(target)
                     .map_err(|_| refused(format!("{shown}: is a link out of the archive")))?,
             ),
-            Content::CharacterDevice(_) | Content::BlockDevice(_) | Content::Fifo => {
+            Content::CharacterDevice(_)
+            | Content::BlockDevice(_)
+            | Content::Fifo
+            | Content::Socket => {
                 return Err(refused(format!("{shown}: is no file, directory or link")));
             }
         };
@@ -211,7 +214,7 @@ mod tests {
     }
 
     fn body(size: u64) -> Content {
-        Content::File(Body { size, offset: 0, pieces: None })
+        Content::File(Body { size, ..Body::default() })
     }
 
     #[test]

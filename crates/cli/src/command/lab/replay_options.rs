@@ -16,8 +16,8 @@ use std::path::PathBuf;
 /// that had to be moved or changed to fit the drive are counted on standard error.
 ///
 /// Of traces of other systems (msr, alibaba, tencent, fio-iolog, blkparse, oracle-general), which
-/// may be of any length and compressed with gzip, zstd or xz, it prints sums, and what the format
-/// does not say.
+/// may be of any length and compressed with gzip, zstd, xz, bzip2 or lz4, it prints sums, and what
+/// the format does not say.
 ///
 /// --volume, --pace and --times are for traces of other systems only: what the others print is a
 /// time a line already, at the times and of the one drive that they hold.

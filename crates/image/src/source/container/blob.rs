@@ -107,12 +107,12 @@ mod tests {
     fn holes_are_zeros_and_what_is_missing_is_an_error() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"..abcdef").unwrap();
-        let body = Body { size: 12, offset: 2, pieces: Some(vec![1..4, 6..9]) };
+        let body = Body { size: 12, offset: 2, pieces: Some(vec![1..4, 6..9]), ..Body::default() };
         let blob = Blob::member(file.try_clone().unwrap(), &body);
         let mut bytes = Vec::new();
         blob.reader().read_to_end(&mut bytes).unwrap();
         assert_eq!(bytes, b"\0abc\0\0def\0\0\0");
-        let short = Blob::member(file, &Body { size: 7, offset: 2, pieces: None });
+        let short = Blob::member(file, &Body { size: 7, offset: 2, ..Body::default() });
         assert!(short.reader().read_to_end(&mut Vec::new()).is_err());
     }
 }

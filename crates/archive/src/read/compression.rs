@@ -1,0 +1,62 @@
+//! How a file is compressed, by its first bytes, and what decompresses it.
+//!
+//! Which libraries: flate2 on zlib-rs (510-660 MB/s of the linux-6.1 tree, no C), lzma-rust2 (140
+//! MB/s, no C; the C library 165), zstd on the C library (1.3 GB/s; the one in Rust 400), bzip2 on
+//! libbz2-rs-sys and lz4_flex (no C).
+use super::lz4;
+use super::members::{Bzip2, Gzip, Members};
+use super::parallel::{Frames, Parallel};
+use std::io::{BufRead, Read};
+use std::num::NonZero;
+
+/// How an archive is compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Compression {
+    None,
+    Gzip,
+    Zstandard,
+    Xz,
+    Bzip2,
+    Lz4,
+    /// Known, but not read: the tool that does.
+    Foreign(&'static str),
+}
+
+/// Bytes that are enough to know the compression, and what else a file begins with that is read.
+pub(super) const MAGIC_BYTES: usize = 8;
+
+/// The compression, by the first bytes of a file.
+pub(super) fn compression(start: &[u8]) -> Compression {
+    match start {
+        [0x1f, 0x8b, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstandard,
+        // A skippable frame before the first.
+        [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstandard,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
+        _ if start.starts_with(&lz4::MAGIC) || start.starts_with(&lz4::OLD_MAGIC) => {
+            Compression::Lz4
+        }
+        [b'L', b'Z', b'I', b'P', ..] => Compression::Foreign("lzip"),
+        [0x1f, 0x9d, ..] => Compression::Foreign("compress"),
+        _ => Compression::None,
+    }
+}
+
+/// What reads a stream as it was before it was compressed in a way that is read; `threads` where
+/// the stream has parts, as many as the host has processors for if `None`. The input itself for any
+/// other.
+pub(super) fn decompressed(
+    compression: Compression,
+    input: impl BufRead + Send + 'static,
+    threads: Option<NonZero<usize>>,
+) -> Box<dyn Read + Send> {
+    match compression {
+        Compression::Gzip => Box::new(Gzip::new(input)),
+        Compression::Xz => Box::new(lzma_rust2::XzReader::new(input, true)),
+        Compression::Zstandard => Box::new(Parallel::new(Frames::new(input), threads)),
+        Compression::Bzip2 => Box::new(Bzip2::new(input)),
+        Compression::Lz4 => Box::new(Members::<lz4::Frame<_>>::new(input)),
+        Compression::None | Compression::Foreign(_) => Box::new(input),
+    }
+}

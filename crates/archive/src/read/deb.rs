@@ -1,0 +1,54 @@
+//! Debian packages: archives of `ar`, a member of which is a tar archive of the files.
+//!
+//! ```text
+//! "!<arch>\n", then for each member 60 bytes (name 16, time 12, user 6, group 6, mode 8, size 10,
+//! "`\n") and its content up to a multiple of two bytes
+//! ```
+use crate::error::{Corruption, ErrorKind};
+use std::io::{self, Read, Take};
+
+/// What an archive of `ar` begins with.
+pub(super) const MAGIC: &[u8; 8] = b"!<arch>\n";
+/// The first member of a package.
+pub(super) const FIRST: &[u8] = b"debian-binary";
+/// What the name of the member with the files begins with.
+const FILES: &[u8] = b"data.tar";
+const HEADER_BYTES: usize = 60;
+/// More members before the files are not passed over: packages have two.
+const MEMBERS_MAX: usize = 64;
+
+/// The archive of the files, compressed as it is in the package. `source` is positioned after the
+/// mark.
+///
+/// # Errors
+/// What is no package, or one that was cut off before its files.
+pub(super) fn files<R: Read>(mut source: R) -> Result<Take<R>, ErrorKind> {
+    for number in 0..MEMBERS_MAX {
+        let mut header = [0; HEADER_BYTES];
+        match source.read_exact(&mut header) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(ErrorKind::Truncated);
+            }
+            Err(error) => return Err(ErrorKind::Read(error)),
+        }
+        let name = header[..16].trim_ascii_end();
+        let name = name.strip_suffix(b"/").unwrap_or(name);
+        if number == 0 && name != FIRST {
+            return Err(ErrorKind::ForeignArchive("an ar archive and no Debian package"));
+        }
+        let size = std::str::from_utf8(header[48..58].trim_ascii_end()).ok();
+        let size: Option<u64> = size.and_then(|size| size.parse().ok());
+        let size = size.filter(|_| header.ends_with(b"`\n"));
+        let size = size.ok_or(Corruption::Field("header of a member"))?;
+        if name.starts_with(FILES) {
+            return Ok(source.take(size));
+        }
+        let padded = size + size % 2;
+        let passed = io::copy(&mut (&mut source).take(padded), &mut io::sink());
+        if passed.map_err(ErrorKind::Read)? < padded {
+            return Err(ErrorKind::Truncated);
+        }
+    }
+    Err(ErrorKind::ForeignArchive("a Debian package whose files are not found"))
+}
