@@ -42,13 +42,15 @@ pub enum Field {
     Attributes,
     /// The map of data and holes.
     Holes,
+    /// That every hole of the left is one of the right, which may have more.
+    HolesKept,
     /// The bytes.
     Bytes,
 }
 
 impl Field {
     /// Every field with its name on the command line.
-    pub const NAMES: [(Field, &'static str); 17] = [
+    pub const NAMES: [(Field, &'static str); 18] = [
         (Field::Mode, "mode"),
         (Field::Owner, "owner"),
         (Field::Size, "size"),
@@ -65,6 +67,7 @@ impl Field {
         (Field::Target, "target"),
         (Field::Attributes, "attributes"),
         (Field::Holes, "holes"),
+        (Field::HolesKept, "holes-kept"),
         (Field::Bytes, "bytes"),
     ];
 
@@ -99,7 +102,7 @@ impl Options {
     pub fn copy() -> Options {
         let kept = |field: &Field| {
             use Field::*;
-            !matches!(field, DirectorySize | Ino | Atime | Ctime | Crtime | Holes)
+            !matches!(field, DirectorySize | Ino | Atime | Ctime | Crtime | Holes | HolesKept)
         };
         let fields = Field::NAMES.iter().map(|(field, _)| *field).filter(kept).collect();
         Options { fields, grain: Grain::Nanosecond, excluded: BTreeSet::new() }
@@ -122,7 +125,7 @@ impl Options {
     /// What a walk must read for this comparison.
     pub fn depth(&self) -> Depth {
         Depth {
-            holes: self.fields.contains(&Field::Holes),
+            holes: self.fields.contains(&Field::Holes) || self.fields.contains(&Field::HolesKept),
             digest: self.fields.contains(&Field::Bytes),
             sha256: false,
         }
@@ -263,6 +266,16 @@ fn field_difference(field: Field, left: &Entry, right: &Entry, grain: Grain) -> 
         Field::Holes => differs("data", left.data.as_ref()?, right.data.as_ref()?, |ranges| {
             format!("{} ranges {ranges:?}", ranges.len())
         }),
+        Field::HolesKept => {
+            let (left, right) = (left.data.as_ref()?, right.data.as_ref()?);
+            // Ranges of each rise and do not touch: one of the right lies in one of the left.
+            let is_inside = |(start, end): &(u64, u64)| {
+                left.iter().any(|(from, to)| from <= start && end <= to)
+            };
+            let filled: Vec<_> = right.iter().filter(|range| !is_inside(range)).collect();
+            let sentence = || format!("holes: {filled:?} of the right are in holes of {left:?}");
+            (!filled.is_empty()).then(sentence)
+        }
         Field::Bytes => content_difference(left, right),
     }
 }

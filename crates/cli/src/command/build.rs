@@ -21,7 +21,7 @@ use extant_image::build::{
     LostFolder, Place, Room, SmallJournal,
 };
 use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
-use extant_image::source::{Arrival, Collected, ContainerImage, Owner, collect};
+use extant_image::source::{Arrival, Collected, ContainerImage, Holes, Owner, collect};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -82,6 +82,11 @@ pub struct Arguments {
     /// its environment, its user.
     #[arg(long, value_name = "FILE")]
     pub config_json: Option<PathBuf>,
+    /// Which zeros of files are holes. "auto": the holes of the source, and whole blocks of zeros
+    /// in files of 1 MiB and more, swap areas left out, which must have no holes. "always": those
+    /// of every file, swap areas too. "never": none, holes of the source are written as zeros
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
+    pub sparse: Sparse,
     /// The image has no lost+found: none is made, and that of a source is left out, as with
     /// --exclude /lost+found. e2fsck finds nothing wrong with that, and makes one where it has to
     /// mend something
@@ -109,6 +114,28 @@ pub enum DataOrder {
     Tree,
     /// As archives have it.
     Arrival,
+}
+
+/// Which zeros are holes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum Sparse {
+    /// Holes of the source, and blocks of zeros of large files.
+    #[default]
+    Auto,
+    /// Holes of the source, and blocks of zeros of all files.
+    Always,
+    /// None.
+    Never,
+}
+
+impl From<Sparse> for Holes {
+    fn from(sparse: Sparse) -> Holes {
+        match sparse {
+            Sparse::Auto => Holes::Auto,
+            Sparse::Always => Holes::Always,
+            Sparse::Never => Holes::Never,
+        }
+    }
 }
 
 /// What `--json` prints.
@@ -164,6 +191,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         arguments.sources.exclude.push("/lost+found".to_owned());
     }
     let mut read_options = arguments.sources.options(epoch.as_deref())?;
+    read_options.holes = arguments.sparse.into();
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let target = Target::create(&image, existing)?;
     let identity = target.identity().map_err(|error| Error::io(image.display(), &error))?;
@@ -177,6 +205,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Shipment::new(&arguments.shipping, &image, &target, format.offset_bytes, existing)?;
     let mut options = options(&arguments, &format)?;
     options.newest = read_options.newest;
+    read_options.block_bytes = options.wishes.block_size;
     if read_options.exclude.matches(b"lost+found") {
         options.lost_and_found = LostFolder::Omitted;
     }

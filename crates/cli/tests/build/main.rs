@@ -14,6 +14,7 @@
 //! mounts         what is mounted below a source
 //! sources        layers, whiteouts, owners, exclusions
 //! forms          archives of cpio and Debian packages, compressed by bzip2 and lz4
+//! sparse         which zeros are holes
 //! refusals       bad input: one line, a hint, the exit code, nothing left over
 //! limits         many names, deep chains, huge files
 //! warnings       what could not be kept: named, counted, and no failure
@@ -34,6 +35,7 @@ mod reproducible;
 mod room;
 mod size;
 mod sources;
+mod sparse;
 mod times;
 mod warnings;
 mod wrappers;

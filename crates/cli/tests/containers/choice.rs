@@ -1,6 +1,6 @@
 //! Which image of several, and what is written of its configuration.
 use crate::command::{build, built, names, refused};
-use crate::made::{INDEX, Layout, Packing, file, tar};
+use crate::made::{INDEX, Layout, Packing, archive, file, layout, tar};
 use extant_testkit::scratch::Scratch;
 use serde_json::{Value, json};
 
@@ -109,4 +109,35 @@ fn an_image_can_be_taken_as_its_files() {
     let words = [words[0], words[1], layout.path.as_os_str(), image.as_os_str()];
     built(build(words), &image);
     assert!(names(&image).contains(&"/index.json".to_owned()));
+}
+
+/// Zeros of layers are holes, in whichever way the layers are packed and the image comes.
+#[test]
+fn zeros_in_layers_are_holes() {
+    let scratch = Scratch::new("containers-zeros");
+    let zeros = vec![0; 6 << 20];
+    let mut mixed = zeros.clone();
+    mixed[5 << 20] = 1;
+    let layers = [
+        (tar(&[file("below", &zeros), file("gone", &zeros)]), Packing::Gzip),
+        (tar(&[file("mixed", &mixed), file(".wh.gone", b"")]), Packing::Plain),
+    ];
+    let layout = layout(scratch.join("layout"), &layers);
+    let packed = scratch.join("layout.tar");
+    archive(&layout.path, &packed);
+    let image = scratch.join("x.img");
+    for source in [&layout.path, &packed] {
+        for order in ["tree", "arrival"] {
+            let _ = std::fs::remove_file(&image);
+            let words = ["--order".as_ref(), order.as_ref(), source.as_os_str(), image.as_os_str()];
+            built(build(words), &image);
+            let length = std::fs::metadata(&image).unwrap().len();
+            // With the order of arrival there is room for descriptors of a volume of any size.
+            let most = if order == "tree" { 1 << 20 } else { 3 << 20 };
+            assert!(length < most, "{}, {order}: {length}", source.display());
+            let names = names(&image);
+            assert!(names.iter().any(|name| name == "/mixed"), "{names:?}");
+            assert!(!names.iter().any(|name| name == "/gone"), "{names:?}");
+        }
+    }
 }

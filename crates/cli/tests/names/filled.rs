@@ -212,3 +212,39 @@ fn what_the_builder_does_not_do_is_refused_and_nothing_is_made() {
         assert!(!image.exists(), "{options}");
     }
 }
+
+/// -E sparse, a word of our own; without it zeros of large files are holes, as mke2fs has them.
+#[test]
+fn zeros_are_holes_as_the_word_says() {
+    if !require("debugfs") || !require("e2fsck") {
+        return;
+    }
+    let scratch = Scratch::new("names-zeros");
+    let source = folder(&scratch);
+    std::fs::write(source.join("zeros"), vec![0; 8 << 20]).unwrap();
+    std::fs::write(source.join("small"), vec![0; 8192]).unwrap();
+    let image = scratch.join("x.img");
+    let blocks = |path: &str| {
+        let (_, said) = run(theirs("debugfs").args(["-R", &format!("stat {path}")]).arg(&image));
+        let count =
+            said.split("Blockcount: ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        count.and_then(|count| count.parse::<u64>().ok()).unwrap()
+    };
+    for (options, expected) in [
+        ("-b 4096", [0, 16]),
+        ("-b 4096 -E sparse=auto", [0, 16]),
+        ("-b 1024 -E sparse=always", [0, 0]),
+        ("-b 4096 -E sparse=never", [16_384, 16]),
+    ] {
+        let _ = std::fs::remove_file(&image);
+        let words = words(options, &source);
+        let (code, said) = run(extant("mkfs.ext4").args(words).arg(&image).arg("32M"));
+        assert_eq!(code, Some(0), "{options}: {said}");
+        e2fsck(&image).unwrap_or_else(|error| panic!("{options}: {error}"));
+        assert_eq!(["/zeros", "/small"].map(blocks), expected, "{options}");
+    }
+    let mut command = extant("mkfs.ext4");
+    let (code, said) = run(command.args(words("-E sparse=some", &source)).arg(&image).arg("32M"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("sparse"), "{said}");
+}

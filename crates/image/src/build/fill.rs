@@ -83,7 +83,8 @@ impl Job<'_> {
         let mut data =
             tree.data_segments(node).map(|segment| segment.offset..segment.offset + segment.length);
         let arrived = self.sources.arrived_at(tree.body(node));
-        let Some(mut arrived) = arrived.and_then(|offset| goals.arrived(offset, length)) else {
+        let stored = tree.stored_bytes(node);
+        let Some(mut arrived) = arrived.and_then(|offset| goals.arrived(offset, stored)) else {
             let give = &mut |stretch| stream.add(node, stretch);
             return Ok(goals.to_come(|| import.file(&new, length, &mut data, give))?);
         };

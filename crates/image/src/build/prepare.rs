@@ -182,10 +182,11 @@ impl BuildOptions {
         if self.map_blocks != MapBlocks::Beside {
             return refused("has map blocks after the data, not in clusters of groups");
         }
+        arrival.settle();
         let Collected { tree, sources, .. } = collected;
         let nodes = (0..tree.node_bound() as u32).map(NodeId);
         let bodies = nodes.filter(|node| tree.is_part(*node)).filter_map(|node| {
-            Some((sources.arrived_at(tree.body(node))?, tree.length(node)))
+            Some((sources.arrived_at(tree.body(node))?, tree.stored_bytes(node)))
         });
         let unused = arrival.empty_all_but(bodies.collect());
         let unused = unused.map_err(|error| {

@@ -56,7 +56,8 @@ pub(super) fn read(
         None => Reader::new(file, &bodies),
         Some(arrival) => Reader::with_sink(file, &bodies, Box::new(arrival)),
     };
-    let reader = reader.map_err(|error| explain(name, intake.options, error))?;
+    let mut reader = reader.map_err(|error| explain(name, intake.options, error))?;
+    reader.leave_out(intake.options.zeros());
     let Some(kept) = reader.body_file() else { return Ok(Outcome::Laid) };
     let kept = kept.try_clone().map_err(|error| Error::io(name, &error))?;
     let held = match watch {
@@ -66,12 +67,19 @@ pub(super) fn read(
         }
         Watch::Excluded => None,
     };
+    let archive = match reader.keeps_in_place() {
+        true => Some(kept.try_clone().map_err(|error| Error::io(name, &error))?),
+        false => None,
+    };
     let source = sources.add(Origin::Bytes { file: kept, name: name.to_owned() })?;
-    let whole_source = match intake.options.arrival {
+    let sink_source = match intake.options.arrival {
         None => source,
         Some(_) => sources.add(Origin::Arrived { name: name.to_owned() })?,
     };
-    let entries = Entries::new(intake, source, whole_source, name);
+    let mut entries = Entries::new(intake, source, sink_source, name);
+    if let Some(archive) = archive {
+        entries = entries.in_place(archive);
+    }
     lay(reader, entries, name, held)
 }
 

@@ -139,6 +139,14 @@ impl Arrival {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// All bodies have come. Where none has a byte that is kept, a block is left for one: without
+    /// it the tables would begin where the front of the first group ends.
+    pub(crate) fn settle(&self) {
+        let (first, block_size) = (self.places.data_from(0), self.places.block_size());
+        let mut writing = self.writing();
+        writing.at = writing.at.max((first + 1) * block_size);
+    }
+
     /// The first block after all bodies.
     pub(crate) fn end(&self) -> BlockNo {
         BlockNo(self.writing().at.div_ceil(self.places.block_size()))

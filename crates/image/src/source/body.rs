@@ -80,12 +80,13 @@ impl<'a> BodyReader<'a> {
             at += hole as u64;
             let inside = at.saturating_sub(segment.offset);
             let (data, after) = after.split_at_mut(clamped(segment.length - inside, after.len()));
-            let stored = if matches!(body, NodeBody::Sparse { .. }) {
-                segment.packed
-            } else {
-                segment.offset
-            };
-            self.read_stored(node, body, stored + inside, data)?;
+            match (body, segment.packed) {
+                (_, Segment::ZEROS) => data.fill(0),
+                (NodeBody::Sparse { .. }, packed) => {
+                    self.read_stored(node, body, packed + inside, data)?
+                }
+                _ => self.read_stored(node, body, segment.offset + inside, data)?,
+            }
             at += data.len() as u64;
             rest = after;
         }

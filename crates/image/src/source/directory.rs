@@ -14,7 +14,7 @@ use super::intake::Intake;
 use super::mounts::kernel_made;
 use super::opening::Opening;
 use super::wrapper::{self, Host};
-use super::{Mounts, Origin, Sources};
+use super::{Holes, Mounts, Origin, Sources};
 use crate::error::{Error, ErrorKind};
 use crate::tree::{MapId, NodeBody, NodeContent, NodeFacts, NodeId, SourceId};
 use extant_archive::printable;
@@ -25,10 +25,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags, SeekFrom, Stat, openat, statat};
 use rustix::io::Errno;
 use std::cell::Cell;
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Folders kept open for those below them; beyond, a folder is opened by its path from the root.
 const OPEN_MAX: usize = 200;
@@ -77,6 +79,8 @@ struct Walk<'a, 'b> {
     checks_access: bool,
     /// How folders are opened.
     opening: Opening,
+    /// How files are opened that are looked for zeros.
+    files: Opening,
     patterns: Patterns,
 }
 
@@ -165,6 +169,7 @@ pub(super) fn read_into(
         open: Rc::new(Cell::new(0)),
         checks_access: host == Host::Wrapped || !rustix::process::geteuid().is_root(),
         opening: opening.with(OFlags::NOFOLLOW),
+        files: Opening::new(OFlags::NOFOLLOW | OFlags::NONBLOCK),
         patterns: place.patterns,
     };
     walk.enter(base, root, Vec::new(), stat.st_dev, Mounted::Other)?;
@@ -327,12 +332,26 @@ impl Walk<'_, '_> {
             Ok(made) => made,
             Err(error) => return Ok(Err(error)),
         };
+        if file_type == FileType::Regular {
+            self.search(made, folder, name, &stat);
+        }
         if file_type == FileType::Directory {
             self.put_off(made, held, name, path, stat.st_dev);
         } else if stat.st_nlink > 1 {
             self.links.insert(identity, made);
         }
         Ok(Ok(()))
+    }
+
+    /// Has a file looked for zeros; one that cannot be opened is reported where it is read.
+    fn search(&mut self, node: NodeId, folder: BorrowedFd<'_>, name: &[u8], stat: &Stat) {
+        if !self.intake.searches(stat.st_size.cast_unsigned()) {
+            return;
+        }
+        let opened = self.files.open(|flags| openat(folder, name, flags, Mode::empty()));
+        if let Ok(file) = opened {
+            self.intake.search(node, &Arc::new(File::from(file)));
+        }
     }
 
     /// A folder that is read later, unless something else is mounted there that is not wanted.
@@ -398,7 +417,8 @@ fn body(
     if length == 0 {
         return Ok(Ok(NodeBody::Empty));
     }
-    if stat.st_blocks.cast_unsigned().saturating_mul(512) >= length {
+    let is_dense = stat.st_blocks.cast_unsigned().saturating_mul(512) >= length;
+    if is_dense || intake.options.holes == Holes::Never {
         return Ok(Ok(NodeBody::File { source, map: None, length }));
     }
     let pieces = match pieces(folder, name, length) {

@@ -3,9 +3,13 @@ use super::intake::{Fate, Intake};
 use crate::error::Error;
 use crate::notice::NoticeKind;
 use crate::tree::{self, NodeBody, NodeId, SourceId};
-use extant_archive::{Body, Content, Entry, Facts, NfsAccessList, Unkept, clean_path, printable};
+use extant_archive::{
+    Body, Content, Entry, Facts, Keeper, NfsAccessList, Unkept, clean_path, printable,
+};
 use extant_format::inode::{Device, FileType};
 use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::sync::Arc;
 
 /// The largest numbers that a device inode holds.
 const MAJOR_MAX: u32 = 0xfff;
@@ -14,10 +18,12 @@ const MINOR_MAX: u32 = 0xf_ffff;
 /// Takes the entries of one archive, one after the other.
 pub(super) struct Entries<'a, 'b> {
     pub(super) intake: &'a mut Intake<'b>,
-    /// Of bodies with holes.
+    /// Of bodies that the reader keeps.
     source: SourceId,
-    /// Of bodies without.
-    whole_source: SourceId,
+    /// Of those that its sink took.
+    sink_source: SourceId,
+    /// The archive, where bodies stay in it.
+    in_place: Option<Arc<File>>,
     /// What messages call the archive.
     name: &'a str,
     /// Files that were left out, but may be the targets of hard links that are not.
@@ -33,14 +39,21 @@ enum Refusal {
 }
 
 impl<'a, 'b> Entries<'a, 'b> {
-    /// Bodies without holes are in `whole_source`, others in `source`.
+    /// Bodies that a sink took are in `sink_source`, others in `source`.
     pub(super) fn new(
         intake: &'a mut Intake<'b>,
         source: SourceId,
-        whole_source: SourceId,
+        sink_source: SourceId,
         name: &'a str,
     ) -> Entries<'a, 'b> {
-        Entries { intake, source, whole_source, name, excluded: FxHashMap::default() }
+        let excluded = FxHashMap::default();
+        Entries { intake, source, sink_source, in_place: None, name, excluded }
+    }
+
+    /// The archive in which bodies stay, and are looked for zeros.
+    pub(super) fn in_place(mut self, archive: File) -> Entries<'a, 'b> {
+        self.in_place = Some(Arc::new(archive));
+        self
     }
 
     /// Puts an entry into the tree.
@@ -109,18 +122,28 @@ impl<'a, 'b> Entries<'a, 'b> {
             Content::CharacterDevice(device) | Content::BlockDevice(device) => {
                 tree::NodeContent::Device(device)
             }
-            Content::Directory
-            | Content::Fifo
-            | Content::Socket
-            | Content::HardLink { .. } => tree::NodeContent::None,
+            Content::Directory | Content::Fifo | Content::Socket | Content::HardLink { .. } => {
+                tree::NodeContent::None
+            }
         };
         if fate == Fate::LeftOut {
             let nameless = self.intake.tree.insert_nameless(&facts, content);
-            self.excluded.insert(path, nameless.map_err(Refusal::Fatal)?);
+            let node = nameless.map_err(Refusal::Fatal)?;
+            self.search(node);
+            self.excluded.insert(path, node);
             return Ok(());
         }
         self.note_unkept(&path, unkept);
-        self.put(&path, &facts, content)
+        let node = self.put(&path, &facts, content)?;
+        self.search(node);
+        Ok(())
+    }
+
+    /// Has a body looked for zeros that stays in the archive.
+    fn search(&mut self, node: NodeId) {
+        if let Some(archive) = &self.in_place {
+            self.intake.search(node, archive);
+        }
     }
 
     fn put(
@@ -128,29 +151,32 @@ impl<'a, 'b> Entries<'a, 'b> {
         path: &[u8],
         facts: &tree::NodeFacts,
         content: tree::NodeContent<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<NodeId, Refusal> {
         if path.is_empty() {
             return match facts.file_type {
                 FileType::Directory => {
-                    self.intake.tree.describe_root(facts).map_err(Refusal::Fatal)
+                    let described = self.intake.tree.describe_root(facts);
+                    described.map(|()| NodeId::ROOT).map_err(Refusal::Fatal)
                 }
                 _ => Err(Refusal::Entry(Error::new("/: is a file, but must be a directory"))),
             };
         }
         let (directory, name) = self.intake.tree.walk(path).map_err(Refusal::Entry)?;
-        self.intake.insert(directory, name, facts, content).map_err(Refusal::Entry)?;
-        Ok(())
+        self.intake.insert(directory, name, facts, content).map_err(Refusal::Entry)
     }
 
     /// Where the bytes of a file are, and its holes.
     fn body(&mut self, body: Body) -> Result<NodeBody, Error> {
-        let Body { size: length, offset, pieces, .. } = body;
+        let Body { size: length, offset, pieces, keeper } = body;
+        let source = match keeper {
+            Keeper::File => self.source,
+            Keeper::Sink => self.sink_source,
+        };
         Ok(match pieces {
             _ if length == 0 => NodeBody::Empty,
-            None => NodeBody::Range { source: self.whole_source, offset, length },
+            None => NodeBody::Range { source, offset, length },
             Some(pieces) => {
-                let source = self.source;
-                let map = self.intake.tree.keep_map(&pieces)?;
+                let map = self.intake.keep_map(&pieces, length)?;
                 NodeBody::Sparse { source, offset, map, length }
             }
         })

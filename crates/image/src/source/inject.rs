@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A file or a directory, and where it goes.
 #[derive(Clone, Debug)]
@@ -112,12 +113,15 @@ fn read_file(
         return Err(Error::new(format!("{shown}: is the image itself")));
     }
     let name = shown.to_string();
-    let source = sources.add(Origin::Bytes { file: File::from(file), name })?;
+    let file = File::from(file);
+    let copy = file.try_clone().map_err(|error| Error::io(shown, &error))?;
+    let source = sources.add(Origin::Bytes { file, name })?;
     let Single { mut facts, body } = directory::read_single(path, &stat, intake, source)?;
     intake.adjust(&mut facts, target);
     facts.permissions = injection.permissions.unwrap_or(facts.permissions);
     let (directory, name) = intake.tree.walk(target)?;
-    intake.insert(directory, name, &facts, NodeContent::Body(body))?;
+    let node = intake.insert(directory, name, &facts, NodeContent::Body(body))?;
+    intake.search(node, &Arc::new(copy));
     intake.progress.advance(1);
     Ok(())
 }

@@ -1,14 +1,18 @@
 //! What every source gives its files to: ids, times and attributes are adjusted here, excluded and
 //! unreadable files counted.
-use super::options::{IdMap, OnTrouble, Owner, ReadOptions, Times};
+use super::options::{Holes, IdMap, OnTrouble, Owner, ReadOptions, Times};
+use super::zeros::Search;
 use crate::error::{Error, Scope};
 use crate::notice::{NoticeKind, Notices};
 use crate::progress::Progress;
-use crate::tree::{Growing, Layers, NodeContent, NodeFacts, NodeId};
+use crate::tree::{Growing, Layers, MapId, NodeContent, NodeFacts, NodeId, Segment, packed};
 use extant_archive::access::{AccessList, Tag};
 use extant_archive::printable;
 use extant_format::attribute::{Attribute, check_name};
 use extant_format::inode::{Device, FileType, Time};
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// What the name of a whiteout begins with.
 const WHITEOUT: &[u8] = b".wh.";
@@ -24,6 +28,8 @@ pub(super) struct Intake<'a> {
     pub(super) owner: Option<Owner>,
     pub(super) skipped: Vec<String>,
     pub(super) notices: Notices,
+    /// Looks for zeros in files that are read where they are, if any are wanted.
+    pub(super) search: Option<Search>,
     /// A directory that is known not to be excluded.
     included: Vec<u8>,
 }
@@ -86,6 +92,7 @@ impl<'a> Intake<'a> {
             owner: None,
             skipped: Vec::new(),
             notices: Notices::default(),
+            search: options.zeros().map(Search::new),
             included: Vec::new(),
         }
     }
@@ -276,6 +283,27 @@ impl<'a> Intake<'a> {
         }
     }
 
+    /// Whether a file of this many bytes is looked at for zeros.
+    pub(super) fn searches(&self, bytes: u64) -> bool {
+        self.search.as_ref().is_some_and(|search| search.concerns(bytes))
+    }
+
+    /// Has the body of a regular file looked at; `file` is what it is read from.
+    pub(super) fn search(&mut self, node: NodeId, file: &Arc<File>) {
+        if let Some(search) = &mut self.search {
+            search.add(node, file, &self.tree);
+        }
+    }
+
+    /// The map of a file of which these pieces are stored end to end.
+    pub(super) fn keep_map(&mut self, pieces: &[Range<u64>], length: u64) -> Result<MapId, Error> {
+        let mut segments = packed(pieces);
+        if self.options.holes == Holes::Never {
+            segments = filled(&segments, length);
+        }
+        self.tree.keep_segments(&segments)
+    }
+
     /// Owners, times and attributes as the user wants them.
     pub(super) fn adjust(&mut self, facts: &mut NodeFacts, path: &[u8]) {
         let options = self.options;
@@ -337,6 +365,24 @@ impl<'a> Intake<'a> {
             attribute.value = list.to_bytes();
         }
     }
+}
+
+/// The same with zeros where holes are.
+fn filled(segments: &[Segment], length: u64) -> Vec<Segment> {
+    let mut filled = Vec::with_capacity(segments.len() * 2 + 1);
+    let mut at = 0;
+    let end = Segment { offset: length, length: 0, packed: Segment::ZEROS };
+    for segment in segments.iter().chain([&end]) {
+        if at < segment.offset {
+            let length = segment.offset - at;
+            filled.push(Segment { offset: at, length, packed: Segment::ZEROS });
+        }
+        if segment.length > 0 {
+            filled.push(*segment);
+        }
+        at = segment.offset + segment.length;
+    }
+    filled
 }
 
 /// A path for messages.

@@ -13,6 +13,7 @@
 //! container    container images, whose layers are archives of their own;
 //!              members: of an archive that holds one; platform: what it runs on
 //! inject       one file or directory that goes to one place
+//! zeros        which blocks of files are zeros, looked for while the tree is read
 //! body         reads the bytes of files when the image is written
 //! ```
 mod archive;
@@ -31,13 +32,16 @@ mod options;
 mod platform;
 mod pretended;
 mod wrapper;
+mod zeros;
 
 pub use arrival::{Arrival, GroupInodes};
 pub use body::BodyReader;
 pub use container::ContainerImage;
 pub use exclude::Exclude;
 pub use inject::Injection;
-pub use options::{ArchiveEnd, Containers, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times};
+pub use options::{
+    ArchiveEnd, Containers, Holes, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times,
+};
 pub use platform::Platform;
 pub use pretended::Pretended;
 pub use wrapper::{Host, host};
@@ -163,11 +167,13 @@ impl Sources {
     /// Where a body is on the volume already, in bytes; `None` if it is not.
     pub(crate) fn arrived_at(&self, body: NodeBody) -> Option<u64> {
         match body {
-            NodeBody::Range { source, offset, .. } => match self.origin(source) {
-                Origin::Arrived { .. } => Some(offset),
-                Origin::Bytes { .. } | Origin::Folder { .. } => None,
-            },
-            NodeBody::Empty | NodeBody::Sparse { .. } | NodeBody::File { .. } => None,
+            NodeBody::Range { source, offset, .. } | NodeBody::Sparse { source, offset, .. } => {
+                match self.origin(source) {
+                    Origin::Arrived { .. } => Some(offset),
+                    Origin::Bytes { .. } | Origin::Folder { .. } => None,
+                }
+            }
+            NodeBody::Empty | NodeBody::File { .. } => None,
         }
     }
     /// A file of a directory is longer than when the tree was read.
@@ -225,7 +231,10 @@ pub fn collect(
         containers.extend(read(input, &mut intake, &mut sources)?);
         intake.tree.end_layer()?;
     }
-    let Intake { mut tree, skipped, mut notices, .. } = intake;
+    let Intake { mut tree, skipped, mut notices, search, .. } = intake;
+    if let Some(search) = search {
+        search.finish(&mut tree)?;
+    }
     for rules in &options.rules {
         rules.make_files(&mut tree)?;
     }

@@ -5,7 +5,13 @@ use super::platform::Platform;
 use super::pretended::Pretended;
 use crate::rules::Rules;
 use crate::tree::Layers;
+use extant_archive::{SwapAreas, Zeros};
 use std::path::PathBuf;
+
+/// With [`Holes::Auto`], files from this length on are looked at.
+const HOLES_FROM_BYTES: u64 = 1 << 20;
+/// Bytes of a block unless something else is said.
+const BLOCK_BYTES: u32 = 4096;
 
 /// A user and a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +63,32 @@ pub enum Times {
     All,
 }
 
+/// Which zeros of files are holes of the image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Holes {
+    /// Those that are holes of the source.
+    #[default]
+    AsSource,
+    /// Those, and whole blocks of zeros of files of at least 1 MiB that are no swap areas.
+    Auto,
+    /// Those, and whole blocks of zeros of every file.
+    Always,
+    /// None: holes of the source are blocks of zeros.
+    Never,
+}
+
+impl Holes {
+    /// Which zeros are looked for, in blocks of this many bytes.
+    pub(super) fn zeros(self, block_bytes: u32) -> Option<Zeros> {
+        let (file_bytes_min, swap_areas) = match self {
+            Holes::AsSource | Holes::Never => return None,
+            Holes::Auto => (HOLES_FROM_BYTES, SwapAreas::Kept),
+            Holes::Always => (1, SwapAreas::Ordinary),
+        };
+        Some(Zeros { file_bytes_min, block_bytes, swap_areas })
+    }
+}
+
 /// What happens to an archive that ends otherwise than with two blocks of zeros, after a whole
 /// entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -79,7 +111,7 @@ pub enum Containers {
 }
 
 /// How sources are read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ReadOptions {
     /// What is left out.
     pub exclude: Exclude,
@@ -103,6 +135,10 @@ pub struct ReadOptions {
     pub mounts: Mounts,
     /// Which times are kept.
     pub times: Times,
+    /// Which zeros are holes.
+    pub holes: Holes,
+    /// Bytes of a block of the image, which is the least that can be a hole: a power of two.
+    pub block_bytes: u32,
     /// What happens to an archive without its end.
     pub archive_end: ArchiveEnd,
     /// Where files of compressed archives and pipes are kept while the image is built; the host's
@@ -117,6 +153,39 @@ pub struct ReadOptions {
     pub rules: Vec<Rules>,
     /// Device and inode number of files that are never part of a source: the image itself.
     pub never: Vec<(u64, u64)>,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions {
+            exclude: Exclude::default(),
+            owner: None,
+            map_users: Vec::new(),
+            map_groups: Vec::new(),
+            containers: Containers::default(),
+            platform: None,
+            layers: Layers::default(),
+            newest: None,
+            on_trouble: OnTrouble::default(),
+            mounts: Mounts::default(),
+            times: Times::default(),
+            holes: Holes::default(),
+            block_bytes: BLOCK_BYTES,
+            archive_end: ArchiveEnd::default(),
+            spool_folder: None,
+            arrival: None,
+            pretended: None,
+            rules: Vec::new(),
+            never: Vec::new(),
+        }
+    }
+}
+
+impl ReadOptions {
+    /// Which zeros are looked for.
+    pub(super) fn zeros(&self) -> Option<Zeros> {
+        self.holes.zeros(self.block_bytes)
+    }
 }
 
 impl IdMap {

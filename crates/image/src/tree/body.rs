@@ -17,8 +17,14 @@ pub struct Segment {
     pub offset: u64,
     /// Length in bytes, never 0.
     pub length: u64,
-    /// Where it begins in a body that is stored without its holes: after all segments before it.
+    /// Where it begins in a body that is stored in an archive or spool: after all segments before
+    /// it, where holes are not stored. [`Segment::ZEROS`] for zeros that are stored nowhere.
     pub packed: u64,
+}
+
+impl Segment {
+    /// The place of zeros that are data of the image and stored nowhere.
+    pub const ZEROS: u64 = u64::MAX;
 }
 
 /// The bytes of a regular file. Every `length` is the file's size.
@@ -35,7 +41,7 @@ pub enum NodeBody {
         /// Bytes of the body.
         length: u64,
     },
-    /// A file with holes, whose segments are end to end in an archive or spool.
+    /// A file with holes, whose segments are in an archive or spool.
     Sparse {
         /// The source.
         source: SourceId,

@@ -22,6 +22,17 @@ const TARGET_MAX: usize = 4095;
 /// Permissions of a directory that no source describes.
 const IMPLICIT_PERMISSIONS: u16 = 0o755;
 
+/// The segments of pieces that are stored end to end.
+pub fn packed(pieces: &[Range<u64>]) -> Vec<Segment> {
+    let mut packed = 0_u64;
+    let segment = |piece: &Range<u64>| {
+        let segment = Segment { offset: piece.start, length: piece.end - piece.start, packed };
+        packed = packed.saturating_add(segment.length);
+        segment
+    };
+    pieces.iter().map(segment).collect()
+}
+
 /// What a new file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeContent<'a> {
@@ -113,6 +124,14 @@ impl Growing {
     pub fn file_type(&self, node: NodeId) -> FileType {
         self.tree.file_type(node)
     }
+    /// Where the bytes of a regular file are; `Empty` for anything else.
+    pub fn body(&self, node: NodeId) -> NodeBody {
+        self.tree.body(node)
+    }
+    /// The pieces of a file that hold data, as [`Tree::data_segments`] gives them.
+    pub fn data_segments(&self, node: NodeId) -> impl Iterator<Item = Segment> + '_ {
+        self.tree.data_segments(node)
+    }
     /// The path of a node, for messages.
     pub fn path(&self, node: NodeId) -> Vec<u8> {
         self.tree.path(node)
@@ -192,23 +211,46 @@ impl Growing {
         self.name(directory, name, node)
     }
 
-    /// Keeps a map; its pieces have to rise, and none may be empty.
+    /// Keeps a map of pieces that are stored end to end; they have to rise, and none may be empty.
     ///
     /// # Errors
     /// More than 4,294,967,295 pieces in the whole tree.
     pub fn keep_map(&mut self, pieces: &[Range<u64>]) -> Result<MapId, Error> {
+        self.keep_segments(&packed(pieces))
+    }
+
+    /// Keeps a map of segments; they have to rise, and none may be empty.
+    ///
+    /// # Errors
+    /// More than 4,294,967,295 pieces in the whole tree.
+    pub fn keep_segments(&mut self, segments: &[Segment]) -> Result<MapId, Error> {
         let full = |_| Error::new("more than 4,294,967,295 pieces of files with holes");
         let start = u32::try_from(self.tree.segments.len()).map_err(full)?;
-        u32::try_from(self.tree.segments.len() + pieces.len()).map_err(full)?;
-        let mut packed = 0_u64;
-        for piece in pieces {
-            let length = piece.end - piece.start;
-            self.tree.segments.push(Segment { offset: piece.start, length, packed });
-            packed = packed.saturating_add(length);
-        }
+        u32::try_from(self.tree.segments.len() + segments.len()).map_err(full)?;
+        self.tree.segments.extend_from_slice(segments);
         let map = u32::try_from(self.tree.maps.len()).map_err(full)?;
-        self.tree.maps.push((start, pieces.len() as u32));
+        self.tree.maps.push((start, segments.len() as u32));
         Ok(MapId(map))
+    }
+
+    /// Gives the body of a file these segments in place of those that it has; a body that is empty
+    /// stays so.
+    ///
+    /// # Errors
+    /// More than 4,294,967,295 pieces in the whole tree.
+    pub fn set_segments(&mut self, node: NodeId, segments: &[Segment]) -> Result<(), Error> {
+        let body = match self.tree.body(node) {
+            NodeBody::Empty => return Ok(()),
+            NodeBody::File { source, length, .. } => {
+                NodeBody::File { source, map: Some(self.keep_segments(segments)?), length }
+            }
+            NodeBody::Range { source, offset, length }
+            | NodeBody::Sparse { source, offset, length, .. } => {
+                NodeBody::Sparse { source, offset, map: self.keep_segments(segments)?, length }
+            }
+        };
+        body::store(&mut self.tree.nodes[node.index()], body);
+        Ok(())
     }
 
     /// The directory of a clean path (see [`extant_archive::clean_path`]) and the path's last name.

@@ -31,7 +31,7 @@ mod growing;
 
 pub use body::{MapId, NodeBody, Segment, SourceId};
 pub use given::RootFacts;
-pub use growing::{Growing, Layers, NodeContent};
+pub use growing::{Growing, Layers, NodeContent, packed};
 
 use crate::error::Error;
 use extant_format::attribute::Attribute;
@@ -278,6 +278,10 @@ impl Tree {
         whole
             .into_iter()
             .chain(map.map(|map| self.segments(map)).unwrap_or_default().iter().copied())
+    }
+    /// Bytes of a file that hold data: its size without the holes.
+    pub fn stored_bytes(&self, node: NodeId) -> u64 {
+        self.data_segments(node).map(|segment| segment.length).sum()
     }
     /// A symlink's target; empty for anything else.
     pub fn target(&self, node: NodeId) -> &[u8] {

@@ -15,7 +15,7 @@ use extant_image::build::{
     BuildOptions, Destination, FlexGroups, ImageSize, Job, Place, SmallJournal,
 };
 use extant_image::notice::{NoticeKind, Notices};
-use extant_image::source::{ReadOptions, collect};
+use extant_image::source::{Holes, ReadOptions, collect};
 use extant_image::tree::{RootFacts, Tree};
 use std::os::unix::fs::MetadataExt;
 
@@ -95,7 +95,15 @@ pub fn fill(
 ) -> Result<(), Failure> {
     let wishes = &decision.options.wishes;
     let epoch = i64::try_from(wishes.created_seconds).unwrap_or(i64::MAX);
-    let mut read = ReadOptions { newest: None, ..ReadOptions::default() };
+    let mut read = ReadOptions {
+        newest: None,
+        holes: match decision.extended.sparse {
+            Holes::AsSource => Holes::Auto,
+            asked => asked,
+        },
+        block_bytes: wishes.block_size,
+        ..ReadOptions::default()
+    };
     let identity = target.identity().map_err(|error| Error::io(target.path.display(), &error))?;
     read.never.push(identity);
     // A volume that is packed later is built in another file.

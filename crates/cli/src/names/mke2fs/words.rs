@@ -1,6 +1,7 @@
 //! The options of mke2fs, each by itself.
 use crate::names::getopt::{self, Words};
 use extant_format::superblock::Feature;
+use extant_image::source::Holes;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -311,6 +312,8 @@ pub struct Extended {
     pub root_perms: Option<u16>,
     pub root_selinux: Option<String>,
     pub no_copy_xattrs: bool,
+    /// Which zeros of -d are holes, a word of our own; nothing was said: `AsSource`.
+    pub sparse: Holes,
     pub discard: Option<bool>,
     pub prezeroed: bool,
     pub mmp_update_interval: Option<u16>,
@@ -380,6 +383,14 @@ impl Extended {
             }
             "root_selinux" => self.root_selinux = Some(owned()?),
             "no_copy_xattrs" => self.no_copy_xattrs = switch()?,
+            "sparse" => {
+                self.sparse = match value? {
+                    "auto" => Holes::Auto,
+                    "always" => Holes::Always,
+                    "never" => Holes::Never,
+                    _ => return None,
+                }
+            }
             "discard" => self.discard = Some(true),
             "nodiscard" => self.discard = Some(false),
             "assume_storage_prezeroed" => self.prezeroed = switch()?,

@@ -145,11 +145,11 @@ fn take(
         }
     };
     let source = sources.add(Origin::Bytes { file: kept, name: name.to_owned() })?;
-    let whole_source = match intake.options.arrival {
+    let sink_source = match intake.options.arrival {
         None => source,
         Some(_) => sources.add(Origin::Arrived { name: name.to_owned() })?,
     };
-    let mut entries = Entries::new(intake, source, whole_source, name);
+    let mut entries = Entries::new(intake, source, sink_source, name);
     let mut before = 0;
     loop {
         match events.recv().map_err(ended)? {
@@ -217,6 +217,7 @@ impl Shared {
         };
         let reader = Reader::with_options(source, &self.bodies, options);
         let mut reader = reader.map_err(|error| self.explain(layer, error))?;
+        reader.leave_out(self.options.zeros());
         if let Err(gone) = self.hand_on(layer, &mut reader, give)? {
             return Ok(Err(gone));
         }
