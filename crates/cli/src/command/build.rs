@@ -21,12 +21,14 @@ use extant_image::build::{
     LostFolder, Place, Room, SmallJournal,
 };
 use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
-use extant_image::source::{Arrival, Collected, ContainerImage, Holes, Owner, collect};
+use extant_image::source::{
+    Arrival, Collected, ContainerImage, Holes, Owner, ReadOptions, collect,
+};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Build an ext2, ext3 or ext4 image from directories and tar archives, without root.
 ///
@@ -179,27 +181,36 @@ struct ReportedKind {
     named: Vec<String>,
 }
 
+/// How the sources are read: never the image itself, nor the one that it replaces.
+fn read_options(
+    arguments: &Arguments,
+    image: &Path,
+    target: &Target,
+) -> Result<ReadOptions, Error> {
+    let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let mut options = arguments.sources.options(epoch.as_deref())?;
+    options.holes = arguments.sparse.into();
+    let identity = target.identity().map_err(|error| Error::io(image.display(), &error))?;
+    options.never.push(identity);
+    options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
+    options.spool_folder =
+        std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(image));
+    Ok(options)
+}
+
 /// Builds, and says what came of it.
 pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (words, image) = split(&arguments.paths)?;
     disk::refuse_part(&image, "build")?;
     let format = arguments.format.read()?;
-    let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let mut inputs = sources(words)?;
     inputs.extend(arguments.sources.injections()?);
     if arguments.no_lost_found {
         arguments.sources.exclude.push("/lost+found".to_owned());
     }
-    let mut read_options = arguments.sources.options(epoch.as_deref())?;
-    read_options.holes = arguments.sparse.into();
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let target = Target::create(&image, existing)?;
-    let identity = target.identity().map_err(|error| Error::io(image.display(), &error))?;
-    read_options.never.push(identity);
-    // Nor is the image that this one replaces part of it.
-    read_options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
-    read_options.spool_folder =
-        std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(&image));
+    let mut read_options = read_options(&arguments, &image, &target)?;
     check_beside(&arguments, &image)?;
     let shipment =
         Shipment::new(&arguments.shipping, &image, &target, format.offset_bytes, existing)?;

@@ -55,8 +55,8 @@ impl Source for HostTree {
     }
 }
 
-/// The attributes of a name in a folder. One that is listed and has no value is an error with its name, unless
-/// it was taken away meanwhile.
+/// The attributes of a name in a folder. One that is listed and has no value is an error with its
+/// name, unless it was taken away meanwhile.
 fn attributes(folder: BorrowedFd<'_>, spot: Spot<'_>, links: Links) -> Result<Vec<Attribute>> {
     // There is no such call that takes a folder and a name.
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
