@@ -111,7 +111,12 @@ impl Options {
     /// One image read twice: everything.
     pub fn same_image() -> Options {
         Options {
-            fields: Field::NAMES.iter().map(|(field, _)| *field).collect(),
+            // The same holes are kept ones: who does without the one does without the other.
+            fields: Field::NAMES
+                .iter()
+                .map(|(field, _)| *field)
+                .filter(|field| *field != Field::HolesKept)
+                .collect(),
             ..Options::copy()
         }
     }

@@ -166,7 +166,8 @@ fn a_loop_device_over_a_mounted_image_is_refused() {
         refused(&["ls", &format!("{name}:/")], "is open for writing elsewhere");
     }
     drop((nested, part, device));
-    done(["umount", &bench.point()]);
+    let told = extant(["umount", &bench.point()]);
+    assert!(told.code == 0 && told.stderr.contains("was deleted"), "{told:?}");
     std::io::copy(&mut &kept, &mut fs::File::create(&moved).unwrap()).unwrap();
     fs::rename(moved, &image).unwrap();
     drop(mounted);
