@@ -20,7 +20,7 @@ fn tree(folder: &Scratch) -> String {
     let source = folder.join("source");
     std::fs::create_dir_all(source.join("deep")).unwrap();
     for number in 0..12u8 {
-        std::fs::write(source.join(format!("large {number}")), vec![number; 1_500_000]).unwrap();
+        std::fs::write(source.join(format!("large {number}")), vec![number + 1; 1_500_000]).unwrap();
         std::fs::write(source.join(format!("deep/small {number}")), vec![number; 700]).unwrap();
     }
     source.display().to_string()
@@ -77,7 +77,7 @@ fn a_built_image_has_its_map_blocks_where_metacluster_says() {
             let mounted = mount_loop(Path::new(&image), oracle::Access::ReadOnly, "").unwrap();
             for number in 0..12u8 {
                 let read = std::fs::read(mounted.path().join(format!("large {number}"))).unwrap();
-                assert!(read == vec![number; 1_500_000], "{word}: file {number}");
+                assert!(read == vec![number + 1; 1_500_000], "{word}: file {number}");
             }
             mounted.unmount().unwrap();
         }
