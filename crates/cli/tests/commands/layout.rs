@@ -20,7 +20,8 @@ fn tree(folder: &Scratch) -> String {
     let source = folder.join("source");
     std::fs::create_dir_all(source.join("deep")).unwrap();
     for number in 0..12u8 {
-        std::fs::write(source.join(format!("large {number}")), vec![number + 1; 1_500_000]).unwrap();
+        std::fs::write(source.join(format!("large {number}")), vec![number + 1; 1_500_000])
+            .unwrap();
         std::fs::write(source.join(format!("deep/small {number}")), vec![number; 700]).unwrap();
     }
     source.display().to_string()
