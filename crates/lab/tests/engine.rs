@@ -48,7 +48,8 @@ fn users(policies: &str, data: DataKeeping) -> Arc<SimDevice> {
         wishes.uuid = *b"a volume to test";
         wishes.created_seconds = 978_000_000;
         format(Arc::clone(&disk), &FormatOptions::new(wishes), &policies).unwrap();
-        let options = Options { access: Access::ReadWrite, policies, cache_bytes: 4 << 20, data };
+        // Where memory is full, bytes that are kept have a limit that others have not.
+        let options = Options { access: Access::ReadWrite, policies, cache_bytes: 32 << 20, data };
         let volume = Arc::new(Filesystem::open(disk, &options).unwrap());
         let spawn = |number| {
             let volume = Arc::clone(&volume);

@@ -103,3 +103,22 @@ fn an_image_in_use_is_refused() {
         kernel.unmount().unwrap();
     }
 }
+
+/// The least cache depends on the blocks: what is enough for others is not for the largest.
+#[test]
+fn a_cache_that_is_too_small_for_the_blocks_is_refused_in_one_line() {
+    if !has_fuse() {
+        return;
+    }
+    let bench = Bench::new("mount-small-cache");
+    let image = bench.join("large-blocks.img").display().to_string();
+    done(["mkfs", "-q", "-b", "65536", &image, "256M"]);
+    let told = extant(["mount", "-o", "cache=8M", &image, &bench.point()]);
+    assert_eq!(told.code, 32, "{told:?}");
+    assert_eq!(told.stderr.lines().count(), 1, "{told:?}");
+    let expected = "a cache of 8388608 bytes is too small for blocks of 65536 bytes: \
+        the least is 20971520";
+    assert!(told.stderr.contains(expected), "{told:?}");
+    assert_eq!(bench.line(), None);
+    assert_eq!(extant(["mount", "-o", "cache=20M", &image, "--", "true"]).code, 0);
+}

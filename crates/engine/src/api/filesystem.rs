@@ -583,31 +583,13 @@ impl File {
     /// `NotFound` if the file had no name when the volume was closed; `Corrupt`; what the device
     /// returns.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let mut bytes = 0;
-        let mut is_access_due = false;
-        loop {
-            let at = offset.saturating_add(bytes as u64);
-            let piece = self.core.piece_in_memory(at, buffer.len() - bytes);
-            // Beside it, what is read ahead. A failure to write has closed the latch; what is asked
-            // for can be read nevertheless.
-            let memory = self.core.take_memory(piece.saturating_mul(2));
-            let part = &mut buffer[bytes..bytes + piece];
-            let read = file::read(&self.core.inodes.volume, &self.node, &self.stream, at, part);
-            drop(memory);
-            // Fewer bytes than asked would mean that the file ends there.
-            let done = read?;
-            is_access_due |= done.is_access_due;
-            bytes += done.bytes;
-            if done.bytes < piece || bytes == buffer.len() {
-                break;
-            }
-        }
-        self.charge(bytes);
-        if is_access_due && !buffer.is_empty() {
+        let done = self.core.read_in_pieces(&self.node, &self.stream, offset, buffer)?;
+        self.charge(done.bytes);
+        if done.is_access_due && !buffer.is_empty() {
             self.core.inodes.note_access(&self.node);
         }
         self.core.balance_after_reading();
-        Ok(bytes)
+        Ok(done.bytes)
     }
 
     /// Writes at an offset. Returns the number of bytes written: fewer than given at the largest
@@ -652,9 +634,7 @@ impl File {
             let at = offset.saturating_add(done as u64);
             let piece = self.core.piece(at, content.len() - done);
             let bytes = &content[done..done + piece];
-            let admitted = self.core.take_memory(piece);
-            let admitted = admitted.and_then(|memory| Ok((memory, self.core.admit(piece as u64)?)));
-            let written = admitted.and_then(|pledge| {
+            let written = self.core.admit_bytes(piece).and_then(|pledge| {
                 let write = |volume: &Volume| file::write(volume, &self.node, at, bytes, rights);
                 let written = self.changing(write);
                 drop(pledge);

@@ -1,10 +1,13 @@
 //! Memory is kept within its bounds, and room on the volume is found.
 use super::Core;
 use crate::error::{Error, ErrorKind, Result};
-use crate::inode::pages::Share;
+use crate::inode::Node;
+use crate::inode::file::{self, Done};
+use crate::inode::pages::{Share, Stream};
 use crate::inode::write_back::{Wait, write_back};
 use crate::policy::throttle::Manner;
 use crate::store::DataKeeping;
+use crate::store::budget::Pledge;
 
 /// How often at most an operation that finds no room is tried again after room was given back.
 const ROOM_TRIES_MAX: u32 = 4;
@@ -110,6 +113,43 @@ impl Core {
         let end = offset.saturating_add(most);
         let piece = (end - end % block).saturating_sub(offset).max(1);
         usize::try_from(piece).unwrap_or(usize::MAX).min(left)
+    }
+
+    /// Reads as [`file::read`] does, no more at once than memory is asked for.
+    pub(crate) fn read_in_pieces(
+        &self,
+        node: &Node,
+        stream: &Stream,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<Done> {
+        let mut all = Done { bytes: 0, is_access_due: false };
+        loop {
+            let at = offset.saturating_add(all.bytes as u64);
+            let piece = self.piece_in_memory(at, buffer.len() - all.bytes);
+            // Beside it, what is read ahead. A failure to write has closed the latch; what is asked
+            // for can be read nevertheless.
+            let memory = self.take_memory(piece.saturating_mul(2));
+            let part = &mut buffer[all.bytes..all.bytes + piece];
+            let read = file::read(self.volume(), node, stream, at, part);
+            drop(memory);
+            // Fewer bytes than asked would mean that the file ends there.
+            let done = read?;
+            all.is_access_due |= done.is_access_due;
+            all.bytes += done.bytes;
+            if done.bytes < piece || all.bytes == buffer.len() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Waits until `bytes` of a file may be made dirty, and takes memory for them.
+    ///
+    /// # Errors
+    /// As for [`Core::admit`]; what a write-back meets.
+    pub(crate) fn admit_bytes(&self, bytes: usize) -> Result<(Share, Pledge<'_>)> {
+        let share = self.take_memory(bytes)?;
+        Ok((share, self.admit(bytes as u64)?))
     }
 
     fn drop_pages(&self, bytes: usize) -> Result<()> {

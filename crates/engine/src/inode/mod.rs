@@ -24,6 +24,7 @@
 //!                    dense, rewrite) or indirect blocks
 //! window             blocks in hand for a growing file or directory
 //! table              the inode table                unstored   changed inodes not in it yet
+//! pages::held        the memory that they take
 //! lazy_pages         pages that are made when they are wanted
 //! known_names        names that were looked up lately
 //! listings           inodes that a directory was listed with, to be read together

@@ -173,9 +173,8 @@ impl Store {
         let writable = options.access == Access::ReadWrite && !device.info().read_only;
         let access = if writable { Access::ReadWrite } else { Access::ReadOnly };
         let superblock = superblock::read_whole(&*device, access)?;
-        shares::check(options.cache_bytes, superblock.block_size())?;
         let style = style_of(&superblock);
-        let shares = Shares::of(options.cache_bytes);
+        let shares = Shares::enough(options.cache_bytes, superblock.block_size())?;
         let ahead = Ahead::of(&device, options, &shares);
         let traffic = ahead.traffic(&device);
         let latch = Latch::new(device.clock());

@@ -1,6 +1,8 @@
 //! How the memory of a volume is divided, beyond what it takes in any case. Shares are fixed: a
 //! limit for all together would let files without bytes (`DataKeeping::Phantom`), which take none,
 //! keep more than those with bytes.
+//! Blocks of both kinds are dropped when as many came as fit into their share; those with bytes
+//! also before they would take more than it.
 //!
 //! ```text
 //! blocks of metadata      48/128   beside each its lists: with blocks of 1 KiB a quarter more,
@@ -11,7 +13,6 @@
 //! free buffers             3/128
 //! lists                    6/128
 //! ```
-
 use crate::error::{ErrorKind, Result};
 
 /// What a volume takes whatever it keeps: its locks and lists, and requests of several threads that
@@ -32,15 +33,6 @@ pub const fn least_cache_bytes(block_size: u32) -> usize {
     if blocks > LEAST_BYTES { blocks } else { LEAST_BYTES }
 }
 
-/// Refuses less than the least.
-pub(super) fn check(cache_bytes: usize, block_size: u32) -> Result<()> {
-    let least_bytes = least_cache_bytes(block_size);
-    match cache_bytes < least_bytes {
-        true => Err(ErrorKind::CacheTooSmall { cache_bytes, least_bytes, block_size }.into()),
-        false => Ok(()),
-    }
-}
-
 /// How much memory each kind may take, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shares {
@@ -59,6 +51,18 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
+    /// The shares of `cache_bytes`, if that is enough for a volume with these blocks.
+    ///
+    /// # Errors
+    /// `CacheTooSmall`.
+    pub(super) fn enough(cache_bytes: usize, block_size: u32) -> Result<Shares> {
+        let least_bytes = least_cache_bytes(block_size);
+        match cache_bytes < least_bytes {
+            true => Err(ErrorKind::CacheTooSmall { cache_bytes, least_bytes, block_size }.into()),
+            false => Ok(Shares::of(cache_bytes)),
+        }
+    }
+
     /// The shares of `cache_bytes`.
     pub(crate) fn of(cache_bytes: usize) -> Shares {
         let cache_bytes = cache_bytes.saturating_sub(FIXED_BYTES);
@@ -80,9 +84,8 @@ impl Shares {
 #[must_use]
 pub const fn cache_for_blocks(block_bytes: usize) -> usize {
     // A share of it is exactly that, whatever the remainder.
-    let shares =
-        block_bytes.saturating_mul(2).saturating_add(block_bytes.saturating_mul(2).div_ceil(3));
-    shares.saturating_add(FIXED_BYTES)
+    let twice = block_bytes.saturating_mul(2);
+    twice.saturating_add(twice.div_ceil(3)).saturating_add(FIXED_BYTES)
 }
 
 #[cfg(test)]

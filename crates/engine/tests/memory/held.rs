@@ -1,7 +1,7 @@
 //! What the engine holds, judged by what it has asked the allocator for: at most 1.05 times
 //! `cache_bytes`, from the least that is taken on, whatever is done and under all policies.
 use crate::{ALLOCATOR, again};
-use extant_block::{BlockDevice, FileDevice, MemoryDevice, RealClock, file};
+use extant_block::{BlockDevice, Clock, FileDevice, MemoryDevice, RealClock, file};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::{PRESETS, Policies};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, least_cache_bytes};
@@ -9,7 +9,6 @@ use extant_testkit::scratch::Scratch;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 const VOLUME: u64 = 1 << 30;
@@ -136,12 +135,19 @@ fn together(filesystem: &Filesystem, thread: u64) -> extant_engine::Result<()> {
     Ok(())
 }
 
+fn pause(nanoseconds: u64) {
+    let clock = RealClock::new();
+    let until = clock.now() + nanoseconds;
+    while clock.now() < until {
+        clock.park(Some(until));
+    }
+}
+
 /// Looks at what is held as often as it can, until it is told to end.
 fn watch(before: usize, most: &AtomicUsize, ended: &AtomicBool) {
     while !ended.load(Ordering::Acquire) {
         most.fetch_max(ALLOCATOR.allocated().saturating_sub(before), Ordering::AcqRel);
-        // tidy: thread because it watches a process from outside, on no clock of the engine
-        std::thread::sleep(Duration::from_micros(200));
+        pause(200_000);
     }
 }
 
@@ -156,15 +162,14 @@ fn measure(
     let mut rows = vec![("opened", hundredths(ALLOCATOR.allocated() - before))];
     for (name, threads, load) in LOADS {
         let (most, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-        // Said by whoever asks twice: what the engine itself says of it.
+        // What the engine itself says of it.
         let said = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             let watcher = scope.spawn(|| watch(before, &most, &ended));
             let counter = scope.spawn(|| {
                 while !ended.load(Ordering::Acquire) {
                     said.fetch_max(filesystem.memory_use().total(), Ordering::AcqRel);
-                    // tidy: thread because it watches a process from outside
-                    std::thread::sleep(Duration::from_millis(20));
+                    pause(20_000_000);
                 }
             });
             let workers: Vec<_> =
@@ -260,8 +265,8 @@ fn less_than_the_least_is_refused() {
         let refused = Filesystem::open(Arc::clone(&device), &options(least - 1)).err();
         let said = refused.expect("one byte too few").to_string();
         let expected = format!(
-            "a cache of {} bytes is too small for blocks of {block_size} bytes: the least is \
-             {least}",
+            "a cache of {} bytes is too small for blocks of {block_size} bytes: \
+             the least is {least}",
             least - 1
         );
         assert_eq!(said, expected);

@@ -40,7 +40,11 @@ static MORE: &[(&str, &str)] = &[
         "with colons between: `policies=linux-2.6:placement=parent`. A preset commits as its \
          system did, unless `commit=` is said too",
     ),
-    ("cache", "the kernel's own cache of file data comes on top"),
+    (
+        "cache",
+        "at least 8M, and 320 blocks of the volume (20M with blocks of 64 KiB). The kernel's own \
+         cache of file data comes on top",
+    ),
     ("errors", "after a failed write of the device no change is taken in either case"),
     ("write_through", "a full volume is then told to each write(2) exactly"),
     ("idle", "see \"Speed\""),
