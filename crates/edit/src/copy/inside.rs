@@ -110,7 +110,7 @@ fn new_name<'n>(spot: Spot<'n>, file_type: FileType) -> Result<&'n [u8]> {
 
 impl Sink for ImageSink<'_> {
     fn begin(&self, path: &Path) -> Result<Vec<u8>> {
-        self.0.begin(path)
+        self.0.begin(path).map_err(Error::of_missing_folder)
     }
     fn enter(&self, spot: Spot<'_>) -> Result<()> {
         self.0.enter(spot, Links::Stay)
