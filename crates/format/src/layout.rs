@@ -110,10 +110,12 @@ impl Checks {
     fn limits(self, uuid: &[u8; 16]) -> (i16, u32) {
         const LEAST_MOUNTS: i16 = 20;
         const HALF_A_YEAR: u32 = 180 * 86_400;
+        // 16 bytes: the sum is below 4,096.
         let sum: i16 = uuid.iter().map(|byte| i16::from(*byte)).sum();
+        let more = sum.checked_rem(LEAST_MOUNTS).unwrap_or(0);
         match self {
             Checks::Asked => (-1, 0),
-            Checks::Periodic => (LEAST_MOUNTS + sum % LEAST_MOUNTS, HALF_A_YEAR),
+            Checks::Periodic => (LEAST_MOUNTS.saturating_add(more), HALF_A_YEAR),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, Exit};
 use crate::image;
 use extant_block::{Access, BlockDevice, Clock, RealClock, ShortLock, Task};
 use extant_engine::{
-    Access as VolumeAccess, DataKeeping, Filesystem, Options as VolumeOptions, Reads,
+    Access as VolumeAccess, DataKeeping, ErrorKind, Filesystem, Options as VolumeOptions, Reads,
 };
 use extant_image::source::IdMap as WordsOfMap;
 use extant_mount::greeting::Writing;
@@ -331,9 +331,10 @@ fn filesystem(
         data: DataKeeping::Bytes,
     };
     Filesystem::open(device, &volume).map_err(|error| {
+        let is_of_cache = matches!(error.kind, ErrorKind::CacheTooSmall { .. });
         let error = image::failure(&job.image, error);
         match (access, &error.hint) {
-            (Access::ReadWrite, None) => error.hint("-o ro may mount it read-only"),
+            (Access::ReadWrite, None) if !is_of_cache => error.hint("-o ro may mount it read-only"),
             _ => error,
         }
     })

@@ -1,4 +1,8 @@
 //! Images that others use, readers that go away, and temporary files of programs that were killed.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "that a command goes on waiting is seen by the host's clock only"
+)]
 use crate::command::{command, extant, printed_text};
 use std::fs;
 use std::path::Path;

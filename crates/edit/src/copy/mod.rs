@@ -341,15 +341,16 @@ impl<'a> Copy<'a> {
                 return Err(self.source.error(from.path, &said));
             }
         }
-        if self.options.keep.links && facts.links > 1 {
-            if let Some(first) = self.links.get(&facts.identity) {
-                if has_name.is_some() {
-                    self.sink.remove(to)?;
-                }
-                self.sink.link(first, to)?;
-                self.copied.objects += 1;
-                return Ok(());
+        if self.options.keep.links
+            && facts.links > 1
+            && let Some(first) = self.links.get(&facts.identity)
+        {
+            if has_name.is_some() {
+                self.sink.remove(to)?;
             }
+            self.sink.link(first, to)?;
+            self.copied.objects += 1;
+            return Ok(());
         }
         let description = self.description(from, facts, links)?;
         if is_regular {

@@ -13,18 +13,21 @@ pub trait Watching {
     fn is_over(&self) -> bool;
 }
 
+/// What is told of: what is being done, and the share of the time that has passed, in percent.
+type Tell<'t> = dyn FnMut(&str, u64) + 't;
+
 /// Who is asked and told.
 pub struct Watch<'w> {
     /// Thousandths of the time that have passed.
     spent: &'w dyn Fn() -> u64,
     /// Gets what is being done, and the share of the time that has passed, in percent.
-    told: RefCell<&'w mut dyn FnMut(&str, u64)>,
+    told: RefCell<&'w mut Tell<'w>>,
     doing: RefCell<String>,
 }
 
 impl<'w> Watch<'w> {
     /// Nothing begun yet.
-    pub fn new(spent: &'w dyn Fn() -> u64, told: &'w mut dyn FnMut(&str, u64)) -> Watch<'w> {
+    pub fn new(spent: &'w dyn Fn() -> u64, told: &'w mut Tell<'w>) -> Watch<'w> {
         Watch { spent, told: RefCell::new(told), doing: RefCell::new(String::new()) }
     }
 

@@ -189,7 +189,7 @@ fn summary(post: &PostReport, before: Option<&PostBefore>) -> String {
             let agreed = |row: &&Row| {
                 before.of(&one.table.title, row).is_some_and(|row| row.verdict == "agrees")
             };
-            one.whose == WhoseRow::Post && one.rows.iter().all(|row| agreed(&row))
+            one.whose == WhoseRow::Post && one.rows.iter().all(agreed)
         };
         post.judged().iter().filter(was).count().to_string()
     });

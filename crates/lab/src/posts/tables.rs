@@ -158,10 +158,8 @@ fn cell(
         (Some(value), ClassSpec::Drawn) => drawn(&place, value, posted),
         (value, class) => {
             let is_bound = matches!(class, ClassSpec::Bound(_) | ClassSpec::BoundByFirst);
-            let is_held = spec
-                .held
-                .as_ref()
-                .map_or(value.is_some(), |held| held.iter().any(|name| *name == column.name));
+            let is_held =
+                spec.held.as_ref().map_or(value.is_some(), |held| held.contains(&column.name));
             let ours = value.and_then(|value| place.value(value));
             Cell { posted, ours, range: None, is_held: is_bound && is_held }
         }
