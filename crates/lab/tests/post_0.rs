@@ -34,7 +34,8 @@ fn value(quantity: Option<Quantity>) -> u64 {
 
 /// Rows in which the last column is not below all others.
 fn not_better(table: &PostTable) -> Vec<&str> {
-    let rows = table.rows.iter().filter(|row| {
+    let times = table.rows.iter().filter(|row| !matches!(row.class, Class::Ratio { .. }));
+    let rows = times.filter(|row| {
         // One column is of a single row.
         let cells = row.cells.iter().filter(|cell| cell.ours.is_some());
         let ours: Vec<u64> = cells.map(|cell| value(cell.ours)).collect();

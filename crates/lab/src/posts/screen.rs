@@ -29,6 +29,8 @@ struct Line {
     posted: String,
     ours: String,
     verdict: String,
+    /// The columns, where they are not those of the post's head.
+    others: String,
     ratio: Option<(String, String)>,
 }
 
@@ -76,14 +78,8 @@ fn columns(one: &Judged<'_>) -> String {
 fn line(one: &Judged<'_>, usual: &str) -> Line {
     let [posted, ours] = figures(one);
     let others = Some(columns(one)).filter(|names| names != usual);
-    let others = others.map_or_else(String::new, |names| format!(" ({names})"));
-    Line {
-        what: one.what.to_owned(),
-        posted,
-        ours,
-        verdict: format!("{}{others}", verdict(one)),
-        ratio: None,
-    }
+    let others = others.map_or_else(String::new, |names| format!("({names})"));
+    Line { what: one.what.to_owned(), posted, ours, verdict: verdict(one), others, ratio: None }
 }
 
 /// The post's figures and ours; of a block how many rows there are, and how many are right.
@@ -123,12 +119,7 @@ fn aligned(lines: &[Line], width: usize) -> String {
     let has_ratio = lines.iter().any(|line| line.ratio.is_some());
     let posted = longest(&|line| letters(&line.posted));
     let ours = longest(&|line| letters(&line.ours));
-    // Words behind the verdict of a line without a ratio have the rest of the line.
-    let verdict = longest(&|line| match line.ratio {
-        Some(_) => letters(&line.verdict),
-        None if has_ratio => 0,
-        None => letters(&line.verdict),
-    });
+    let verdict = longest(&|line| letters(&line.verdict));
     let ratio = longest(&|line| line.ratio.as_ref().map_or(0, |(words, _)| letters(words)));
     let end = longest(&|line| line.ratio.as_ref().map_or(0, |(_, words)| letters(words)));
     let ratios = if has_ratio { 4 + ratio + end } else { 0 };
@@ -143,7 +134,15 @@ fn aligned(lines: &[Line], width: usize) -> String {
         if let Some((words, end)) = &line.ratio {
             row.push_str(&format!("  {words:<ratio$}  {end}"));
         }
-        text.push_str(row.trim_end());
+        let row = row.trim_end();
+        text.push_str(row);
+        match line.others.as_str() {
+            "" => {}
+            others if letters(row) + 1 + letters(others) <= width => {
+                text.push_str(&format!(" {others}"));
+            }
+            others => text.push_str(&format!("\n    {others}")),
+        }
         text.push('\n');
     }
     text
