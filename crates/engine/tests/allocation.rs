@@ -300,6 +300,8 @@ fn the_directory_of_the_fourth_post_grows_as_the_policy_says() {
                 policies,
                 features,
                 inodes: 2000,
+                // All that is written fits: memory that runs short would write the directory too.
+                cache_bytes: 32 << 20,
                 ..Specification::new(profile, 4096, 160 * MIB)
             };
             let blocks = directory_of_the_post(&specification, HASH_SEED);
