@@ -61,7 +61,7 @@ fn as_nobody(command: &Command) -> Command {
 /// The command where everybody can run it: its own folder may be closed to others.
 fn for_everybody(place: &Place) -> PathBuf {
     let copy = place.folder.join("extant");
-    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), &copy).unwrap();
+    extant_testkit::command::copy_tested(env!("CARGO_BIN_EXE_extant"), &copy);
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(place.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(place.folder.join("target"), fs::Permissions::from_mode(0o777)).unwrap();

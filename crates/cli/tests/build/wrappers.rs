@@ -40,8 +40,7 @@ const ARCHIVE: &str = "tar --format=pax --numeric-owner --xattrs --xattrs-includ
 fn workplace(name: &str) -> Scratch {
     let folder = Scratch::new(name);
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), folder.join("extant"))
-        .unwrap();
+    extant_testkit::command::copy_tested(env!("CARGO_BIN_EXE_extant"), folder.join("extant"));
     folder
 }
 

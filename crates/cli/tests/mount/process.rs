@@ -61,8 +61,7 @@ fn without_threads_there_is_an_error_and_no_mount() {
         return;
     }
     let bench = Bench::new("mount-no-threads");
-    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), bench.join("extant"))
-        .unwrap();
+    extant_testkit::command::copy_tested(env!("CARGO_BIN_EXE_extant"), bench.join("extant"));
     let script = "set -e; cd \"$1\"
         mount --make-rprivate /
         mknod -m 666 fuse c 10 229

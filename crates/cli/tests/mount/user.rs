@@ -16,8 +16,7 @@ fn as_user(bench: &Bench, script: &str) -> Option<String> {
     }
     let folder = bench.join("");
     // The program itself may be where that user may not look.
-    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), bench.join("extant"))
-        .unwrap();
+    extant_testkit::command::copy_tested(env!("CARGO_BIN_EXE_extant"), bench.join("extant"));
     output(program("chown").args(["-R", USER]).arg(&folder)).unwrap();
     let prepare = "set -e; cd \"$1\"
         mount --make-rprivate /

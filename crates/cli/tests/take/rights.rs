@@ -29,8 +29,7 @@ fn full() -> Option<Scratch> {
     fs::create_dir(folder.join("mine")).unwrap();
     chown(folder.join("mine"), Some(USER), Some(USER)).unwrap();
     // A user may not reach the folder that cargo builds in.
-    fs::copy(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")), folder.join("extant"))
-        .unwrap();
+    extant_testkit::command::copy_tested(env!("CARGO_BIN_EXE_extant"), folder.join("extant"));
     Some(folder)
 }
 
