@@ -2,8 +2,8 @@
 # it, what ships, and the lints.
 CARGO ?= cargo
 XTASK = $(CARGO) run --quiet --bin xtask --
-# All that the commands of `extant` are tested by.
-SUITES_OF_CLI = $(foreach suite,$(wildcard crates/cli/tests/*/),--test $(notdir $(suite:/=)))
+# The binary that all commands of `extant` are tested by.
+SUITES_OF_CLI = --test program
 
 .PHONY: test test-all test-night test-release test-level demo bench lint tools
 

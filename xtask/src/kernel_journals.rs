@@ -1,5 +1,5 @@
 //! `xtask kernel-journals`: many volumes with logs that others wrote, and logs of ours that were
-//! cut. It runs the test `journals` of the crate `engine` with the numbers that it is given.
+//! cut. It runs the tests `journals` of the crate `engine` with the numbers that it is given.
 
 use crate::command::program;
 
@@ -11,7 +11,8 @@ use crate::command::program;
 /// A word is wrong, or a log is not replayed alike; the test has said which.
 pub fn run(words: &[String]) -> Result<(), String> {
     let mut cargo = program("cargo");
-    cargo.args(["test", "--package", "extant-engine", "--test", "journals", "--", "--nocapture"]);
+    cargo.args(["test", "--package", "extant-engine", "--test", "suite"]);
+    cargo.args(["--", "journals::", "--nocapture"]);
     for pair in words.chunks(2) {
         let [word, value] = pair else {
             return Err(format!("{} needs a value", pair.join(" ")));

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! suites      the tests, and the time of each crate's; guide: its tables in CONTRIBUTING.md
+//! turnaround  how long a change of a crate takes to be tested
 //! tidy        the house rules, read from the sources
 //! licenses    what every dependency may be used for
 //! bench       tables of speed and memory; measure: one program, timed
@@ -31,5 +32,6 @@ pub mod sheet;
 pub mod suites;
 pub mod tidy;
 pub mod tools;
+pub mod turnaround;
 
 use extant_testkit::{archive, command, compare, oracle, repository, scratch, walk};

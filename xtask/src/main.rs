@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use xtask::{
     bench, crash, demo, diff_walk, fixtures, guide, kernel_journals, licenses, proofs, suites,
-    tidy, tools,
+    tidy, tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -53,6 +53,12 @@ const TASKS: &[Task] = &[
         kernel_journals::run,
     ),
     task("licenses", "", "every dependency has a licence that we may use", licenses::run),
+    task(
+        "loop",
+        "[--write] [CRATE..]",
+        "how long a change of a crate takes to be tested",
+        turnaround::run,
+    ),
     task(
         "mount-load",
         "FOLDER NOTES SEED PROCESS",

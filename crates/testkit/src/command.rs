@@ -96,13 +96,21 @@ pub fn tested(built: &'static str) -> &'static str {
     NAMED.get_or_init(|| chosen("EXTANT_PROGRAM")).as_deref().unwrap_or(built)
 }
 
-/// Copies the command that the suites judge. A process of its own writes the copy: what another
-/// test starts at that moment would have a file open that this process writes, and no program is
-/// run that is open for writing ("Text file busy").
+/// Copies the command that the suites judge, as [`copy_program`] does.
 ///
 /// # Panics
 /// It cannot be copied.
 pub fn copy_tested(built: &'static str, to: impl AsRef<OsStr>) {
-    let copied = output(program("cp").arg(tested(built)).arg(to));
+    copy_program(tested(built), to);
+}
+
+/// Copies a program that is to be run. A process of its own writes the copy: what another test
+/// starts at that moment would have a file open that this process writes, and no program is run
+/// that is open for writing ("Text file busy").
+///
+/// # Panics
+/// It cannot be copied.
+pub fn copy_program(from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) {
+    let copied = output(program("cp").arg(from).arg(to));
     copied.unwrap_or_else(|error| panic!("{error}"));
 }

@@ -18,7 +18,7 @@ use extant_engine::mkfs::JournalWish;
 use extant_image::ErrorKind;
 use extant_image::build::{
     BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job,
-    LostFolder, Place, Room, SmallJournal,
+    LostFolder, Place, Room, SmallJournal, note_swap_mark,
 };
 use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
 use extant_image::source::{
@@ -226,10 +226,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     }
     let mut collected = {
         let progress = console.progress("read", Unit::Items, 0);
-        collect(inputs, &read_options, &progress).map_err(|error| match &error.kind {
-            ErrorKind::Write(cause) => target.write_error(cause),
-            _ => error.into(),
-        })?
+        collect(inputs, &read_options, &progress).map_err(|error| of_target(&target, error))?
     };
     let config = config(&arguments, &collected)?;
     for skipped in &collected.skipped {
@@ -254,12 +251,10 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     warn_of_epoch(console, options.newest);
     let built = {
         let progress = console.progress("build", Unit::Bytes, job.data_bytes());
-        job.build(&progress).map_err(|error| match &error.kind {
-            ErrorKind::Write(cause) => target.write_error(cause),
-            _ => error.into(),
-        })?
+        job.build(&progress).map_err(|error| of_target(&target, error))?
     };
     report_grown(console, &collected);
+    note_likeness(console, &destination, options.origin_bytes, &mut notices)?;
     keep_surroundings(&target, format.offset_bytes, built.bytes())?;
     let shipped = ship(&shipment, &target, built.bytes(), built.uuid, console)?;
     if let Some(path) = &arguments.config_json {
@@ -268,6 +263,14 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     target.finish()?;
     print(console, &name, &built, &collected, &notices, shipped)?;
     Ok(if collected.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete })
+}
+
+/// A failure to write is the target's, which knows what it means.
+fn of_target(target: &Target, error: extant_image::Error) -> Error {
+    match &error.kind {
+        ErrorKind::Write(cause) => target.write_error(cause),
+        _ => error.into(),
+    }
 }
 
 /// The configuration that is to be written.
@@ -344,14 +347,33 @@ fn folder_of(image: &std::path::Path) -> Option<PathBuf> {
 /// The first of each kind by name, and how many more there are.
 fn warn(console: &Console, notices: &Notices) {
     for (kind, tally) in notices.kinds() {
-        for sentence in advised(kind, tally) {
-            console.warn(&sentence);
-        }
-        if tally.named.len() == NAMED_MAX && tally.count > NAMED_MAX as u64 {
-            let more = tally.count - NAMED_MAX as u64;
-            console.warn(&format!("and {more} more of this kind ({})", kind.word()));
-        }
+        warn_of_kind(console, kind, tally);
     }
+}
+
+fn warn_of_kind(console: &Console, kind: NoticeKind, tally: &Tally) {
+    for sentence in advised(kind, tally) {
+        console.warn(&sentence);
+    }
+    if tally.named.len() == NAMED_MAX && tally.count > NAMED_MAX as u64 {
+        let more = tally.count - NAMED_MAX as u64;
+        console.warn(&format!("and {more} more of this kind ({})", kind.word()));
+    }
+}
+
+/// What can be known of the finished volume only.
+fn note_likeness(
+    console: &Console,
+    destination: &Destination<'_>,
+    origin_bytes: u64,
+    notices: &mut Notices,
+) -> Result<(), Error> {
+    note_swap_mark(destination, origin_bytes, notices)
+        .map_err(|error| Error::io(&destination.name, &error))?;
+    if let Some(tally) = notices.of(NoticeKind::TakenForSwap) {
+        warn_of_kind(console, NoticeKind::TakenForSwap, tally);
+    }
+    Ok(())
 }
 
 /// A volume that is dated in the future is what e2fsck complains of.

@@ -186,6 +186,21 @@ pub fn format(
     finish(&*device, &plan, made, dated_latest)
 }
 
+/// Writes the first superblock and the descriptors to every group that has a copy, as mke2fs does
+/// when it has filled a volume: what is lost with the first ones is then found in the copies. The
+/// volume is not open.
+///
+/// # Errors
+/// What the device returns; `Superblock` if the first one is none.
+pub fn renew_copies(device: &dyn BlockDevice) -> Result<Superblock> {
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
+    let superblock = Superblock::parse(&bytes)?;
+    tables::write_copies(device, &superblock)?;
+    device.flush().map_err(Error::from)?;
+    Ok(superblock)
+}
+
 /// Decides all in memory, then writes it in rising order.
 fn format_classic(
     device: &dyn BlockDevice,

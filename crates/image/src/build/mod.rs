@@ -12,6 +12,7 @@
 //! inodes     how many inodes: the content's, those asked for, those of free room
 //! need       blocks of each kind
 //! kept       what inodes cannot hold of times and sizes
+//! likeness   what other programs may take the finished volume for
 //! order      inode numbers, and with them the order of everything
 //! digest     a number for the tree: UUID and hash seed
 //! room       room and inodes to leave free
@@ -24,6 +25,7 @@ mod goals;
 mod inodes;
 mod job;
 mod kept;
+mod likeness;
 mod need;
 mod order;
 mod plan;
@@ -35,6 +37,7 @@ mod within;
 mod write;
 
 pub use job::{Built, Destination, Job, Place};
+pub use likeness::note_swap_mark;
 pub use order::LostFolder;
 pub use plan::FlexGroups;
 pub use prepare::{BLOCK_SIZE, BuildOptions, SmallJournal};

@@ -465,7 +465,8 @@ impl Job<'_> {
             return Ok(attempt);
         }
         filesystem.close()?;
-        let superblock = extant_engine::read_superblock(&*device)?;
+        // Those that mkfs wrote know nothing of the tree.
+        let superblock = mkfs::renew_copies(&*device)?;
         Ok(Attempt::Built(Built {
             block_size: superblock.block_size(),
             blocks: superblock.blocks_count,

@@ -240,7 +240,10 @@ fn judge_group(
         problems.add(problem.found(descriptor.unused_inodes));
         descriptor.unused_inodes = 0;
     }
-    if is_doubtful || !superblock.has_descriptor_checksums() {
+    // A copy is as old as the volume: the kernel writes none of them, so that it does not know
+    // which groups were used since.
+    let is_copy = volume.place() != SuperblockPlace::Primary;
+    if is_copy || is_doubtful || !superblock.has_descriptor_checksums() {
         descriptor.flags &= !(BLOCK_UNINIT | INODE_UNINIT);
         descriptor.unused_inodes = 0;
     }

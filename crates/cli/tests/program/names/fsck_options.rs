@@ -1,0 +1,129 @@
+//! Options of e2fsck that say who is told and what is given back, and a volume whose superblock is
+//! lost.
+use crate::names::{extant, run, theirs};
+use extant_testkit::oracle::{e2fsck, require};
+use extant_testkit::scratch::Scratch;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::process::Command;
+
+fn volume(image: &Path, words: &[&str]) {
+    let (code, said) = run(theirs("mkfs.ext4").arg("-q").args(words).arg(image).arg("40M"));
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// Runs it by a shell that has given it this descriptor.
+fn with_descriptor(words: &str, redirected: &str, image: &Path) -> (Option<i32>, String) {
+    let program = extant("e2fsck").get_program().to_owned();
+    let line = format!("\"$0\" --as e2fsck {words} \"$1\" {redirected}");
+    run(Command::new("sh").arg("-c").arg(line).arg(program).arg(image))
+}
+
+#[test]
+fn a_program_is_told_how_far_a_check_is() {
+    if !require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("fsck-completion");
+    let (image, told) = (folder.join("x.img"), folder.join("told"));
+    volume(&image, &[]);
+    let redirected = format!("5>'{}'", told.display());
+    let (code, said) = with_descriptor("-fn -N 'a b' -C 5", &redirected, &image);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("a_b: 11/10240 files"), "{said}");
+    let text = std::fs::read_to_string(&told).unwrap();
+    let mut ends = Vec::new();
+    let mut last = (0, 0);
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [pass, done, all, name] = words[..] else { panic!("{line}") };
+        let numbers = [pass, done, all].map(|word| word.parse::<u64>().unwrap());
+        assert!(name == "a_b" && numbers[1] <= numbers[2], "{line}");
+        assert!((numbers[0], numbers[1]) >= last, "{text}");
+        last = (numbers[0], numbers[1]);
+        if numbers[1] == numbers[2] {
+            ends.push(numbers[0]);
+        }
+    }
+    ends.dedup();
+    assert_eq!(ends, [1, 2, 3, 4, 5], "{text}");
+    for (number, expected) in [("77", 8), ("x", 16), ("-1", 0), ("0", 0)] {
+        let (code, said) = with_descriptor(&format!("-fn -C {number}"), "", &image);
+        assert_eq!(code, Some(expected), "-C {number}: {said}");
+    }
+}
+
+#[test]
+fn bad_blocks_are_named_as_not_searched_for() {
+    if !require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("fsck-bad-blocks");
+    let image = folder.join("x.img");
+    volume(&image, &[]);
+    for words in [&["-fy", "-c", "-k"][..], &["-fp", "-cc"]] {
+        let (code, said) = run(extant("e2fsck").args(words).arg(&image));
+        assert!(code == Some(0) && said.contains("-c: bad blocks are not searched"), "{said}");
+    }
+    for program in [theirs as fn(&str) -> Command, extant] {
+        let (code, said) = run(program("e2fsck").args(["-n", "-c"]).arg(&image));
+        assert!(code == Some(8) && said.contains("-n and -c options are incompatible"), "{said}");
+    }
+}
+
+#[test]
+fn free_blocks_are_given_back_and_others_stay() {
+    if !require("mke2fs") || !require("debugfs") {
+        return;
+    }
+    let folder = Scratch::new("fsck-discard");
+    let (image, kept, gone) = (folder.join("x.img"), folder.join("kept"), folder.join("gone"));
+    std::fs::write(&kept, vec![0x5a; 3 << 20]).unwrap();
+    std::fs::write(&gone, vec![0xa5; 20 << 20]).unwrap();
+    volume(&image, &[]);
+    let write = format!("write {} gone\nwrite {} kept\nrm gone\n", gone.display(), kept.display());
+    let script = folder.join("script");
+    std::fs::write(&script, write).unwrap();
+    run(Command::new("debugfs").arg("-w").arg("-f").arg(&script).arg(&image));
+    let taken = || image.metadata().unwrap().blocks() * 512;
+    let before = taken();
+    assert!(before > 23 << 20, "{before}");
+    for words in [["-fn", "-E", "discard"], ["-fy", "-E", "nodiscard"]] {
+        let (code, said) = run(extant("e2fsck").args(words).arg(&image));
+        assert_eq!((code, taken()), (Some(0), before), "{words:?}: {said}");
+    }
+    let (code, said) = run(extant("e2fsck").args(["-fp", "-E", "discard"]).arg(&image));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(taken() + (19 << 20) < before, "{before}, then {}", taken());
+    assert_eq!(e2fsck(&image), Ok(()));
+    let output = Command::new("debugfs").args(["-R", "cat kept"]).arg(&image).output().unwrap();
+    assert!(output.stdout == vec![0x5a; 3 << 20]);
+}
+
+#[test]
+fn a_lost_superblock_is_a_problem_and_no_failure() {
+    if !require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("fsck-lost");
+    let image = folder.join("x.img");
+    let sizes = [&["-b", "1024"][..], &["-b", "4096", "-g", "4096"], &["-b", "2048"]];
+    // In the second one no copy is where one is looked for.
+    for (words, expected) in sizes.into_iter().zip([4, 8, 4]) {
+        let _ = std::fs::remove_file(&image);
+        volume(&image, words);
+        let file = std::fs::File::options().write(true).open(&image).unwrap();
+        file.write_all_at(&[0; 1024], 1024).unwrap();
+        let before = std::fs::read(&image).unwrap();
+        for mode in ["-fn", "-n", "-p"] {
+            let [(their_code, _), (our_code, said)] = [theirs as fn(&str) -> Command, extant]
+                .map(|program| run(program("e2fsck").arg(mode).arg(&image)));
+            assert_eq!(our_code, their_code, "{words:?} {mode}: {said}");
+        }
+        // Theirs mends it; ours says what is to be done, and changes nothing.
+        let (code, said) = run(extant("e2fsck").arg("-fy").arg(&image));
+        assert_eq!(code, Some(expected), "{words:?}: {said}");
+        assert_eq!(said.contains("the superblock is lost"), expected == 4, "{said}");
+        assert!(std::fs::read(&image).unwrap() == before);
+    }
+}

@@ -1,0 +1,12 @@
+//! All that the structures of the format are tested for.
+mod acl;
+mod attribute;
+mod directory;
+mod extent;
+mod hash;
+mod image;
+mod indirect;
+mod journal;
+mod mke2fs;
+mod odd_images;
+mod structures;

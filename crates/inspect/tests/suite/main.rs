@@ -1,0 +1,8 @@
+//! All that the checker is tested for.
+mod corpus;
+mod damage;
+mod documented;
+mod dumpe2fs;
+mod features;
+mod hostile;
+mod layout;

@@ -1,0 +1,20 @@
+//! All that the laboratory is tested for.
+mod ageing;
+mod capsule;
+mod columns;
+mod engine;
+mod fit;
+mod page;
+mod post_0;
+mod post_1;
+mod post_2;
+mod post_4;
+mod posts;
+mod power_cut;
+mod results;
+mod scenario;
+mod scenario_rules;
+mod single_files;
+mod soft_updates;
+mod throttles;
+mod waits_of_2007;

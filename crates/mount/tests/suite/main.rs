@@ -1,0 +1,3 @@
+//! All that the serving of a mount is tested for.
+mod attach;
+mod workers;

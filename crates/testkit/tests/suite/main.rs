@@ -1,0 +1,3 @@
+//! What the tests of the other crates rest on is tested too.
+mod kit;
+mod twins;

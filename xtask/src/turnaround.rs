@@ -1,0 +1,104 @@
+//! `xtask loop`: how long it takes to see a change of one crate tested, crate by crate.
+
+use std::fs::read_dir;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use crate::command::{self, program};
+use crate::measure::seconds_now;
+use crate::repository;
+use crate::sheet::{Print, Sheet};
+
+/// The document whose section `bench-loop` holds the table.
+const GUIDE: &str = "CONTRIBUTING.md";
+
+/// `loop [--write] [CRATE..]`: changes the root of each crate in turn, as an editor does that saves
+/// it, and says how many seconds `cargo test -p` then takes to build it with its tests, and how
+/// many to run them. All crates without words; what they build on is built before. `--write` puts
+/// the table into CONTRIBUTING.md.
+///
+/// # Errors
+/// There is no such crate, something does not build, or a test fails.
+pub fn run(words: &[String]) -> Result<(), String> {
+    let write = words.iter().any(|word| word == "--write");
+    let wanted: Vec<&String> = words.iter().filter(|word| *word != "--write").collect();
+    let crates = crates()?;
+    if let Some(word) = wanted.iter().find(|word| !crates.contains(word)) {
+        return Err(format!("no crate {word}: {}", crates.join(", ")));
+    }
+    let mut sheet = Sheet::new(Print::Lines);
+    sheet.say("| a change of | build, s | its tests, s | both, s |");
+    sheet.say("| --- | ---: | ---: | ---: |");
+    for name in crates.iter().filter(|name| wanted.is_empty() || wanted.contains(name)) {
+        let (build, tests) = turn(name)?;
+        sheet.say(&format!("| {name} | {build:.0} | {tests:.0} | {:.0} |", build + tests));
+    }
+    if write { sheet.write(&repository().join(GUIDE), "loop") } else { Ok(()) }
+}
+
+/// The crates, by the names of their folders.
+fn crates() -> Result<Vec<String>, String> {
+    let folder = repository().join("crates");
+    let said = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let mut names = Vec::new();
+    for entry in read_dir(&folder).map_err(said)? {
+        let entry = entry.map_err(said)?;
+        if entry.path().join("Cargo.toml").is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Seconds for the build and for the tests of one crate after a change of its root.
+fn turn(name: &str) -> Result<(f64, f64), String> {
+    let package = package(name)?;
+    cargo(&["test", "-p", &package, "--no-run"])?;
+    let root = root(name)?;
+    command::run("touch", &[&root])?;
+    let began = seconds_now();
+    cargo(&["test", "-p", &package, "--no-run"])?;
+    let built = seconds_now();
+    cargo(&["test", "-p", &package])?;
+    Ok((built - began, seconds_now() - built))
+}
+
+/// What cargo calls the crate in this folder.
+fn package(name: &str) -> Result<String, String> {
+    let manifest = repository().join("crates").join(name).join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest)
+        .map_err(|error| format!("{}: {error}", manifest.display()))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("name = "));
+    let found = line.map(|word| word.trim_matches('"').to_owned());
+    found.ok_or_else(|| format!("{}: no name", manifest.display()))
+}
+
+fn root(name: &str) -> Result<PathBuf, String> {
+    let source = repository().join("crates").join(name).join("src");
+    let roots = ["lib.rs", "main.rs"].map(|file| source.join(file));
+    roots.into_iter().find(|root| root.is_file()).ok_or(format!("{}: no root", source.display()))
+}
+
+fn cargo(words: &[&str]) -> Result<(), String> {
+    let mut cargo = program("cargo");
+    cargo.args(words).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
+    let failed = || format!("cargo {}: {status}", words.join(" "));
+    if status.success() { Ok(()) } else { Err(failed()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{crates, package, root};
+
+    #[test]
+    fn each_crate_has_a_name_and_a_root() {
+        let crates = crates().unwrap();
+        assert!(crates.iter().any(|name| name == "engine"), "{crates:?}");
+        for name in crates {
+            assert!(package(&name).unwrap().starts_with("extant"), "{name}");
+            assert!(root(&name).is_ok(), "{name}");
+        }
+    }
+}
