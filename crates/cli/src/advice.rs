@@ -91,7 +91,6 @@ pub fn of_notice(kind: NoticeKind) -> &'static str {
         NoticeKind::NoEndMark => ", --strict-archive refuses such",
         NoticeKind::TimeToCome => ", and kept; SOURCE_DATE_EPOCH limits all times",
         NoticeKind::WhiteoutKept => "; with --whiteouts oci it would be applied",
-        NoticeKind::TakenForSwap => "; mount -t ext4 is not misled, and -N 2000 or more moves it",
         _ => "",
     }
 }

@@ -13,11 +13,16 @@ use std::path::{Path, PathBuf};
 /// A bracket that is not closed is itself, and directories that cannot be read match nothing.
 pub fn expand(filesystem: &Filesystem, word: &Path) -> Vec<PathBuf> {
     let bytes = word.as_os_str().as_bytes();
-    if !has_pattern(bytes) || filesystem.symlink_metadata(word).is_ok() {
-        return vec![word.to_owned()];
+    match !has_pattern(bytes) || filesystem.symlink_metadata(word).is_ok() {
+        true => vec![word.to_owned()],
+        false => matching(filesystem, bytes, word),
     }
+}
+
+/// The paths that match a pattern, sorted; `word` where there is none.
+pub fn matching(filesystem: &Filesystem, pattern: &[u8], word: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/")];
-    for part in bytes.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+    for part in pattern.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
         let text = std::str::from_utf8(part).ok().filter(|_| has_pattern(part));
         let mut below = Vec::new();
         match text.and_then(|text| component(text).ok()) {

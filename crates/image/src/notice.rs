@@ -44,8 +44,6 @@ pub enum NoticeKind {
     NanosecondsDropped,
     /// A rule that names nothing in the image, or a file that a complete table does not name.
     Rules,
-    /// An image that programs may take for a swap area.
-    TakenForSwap,
 }
 
 impl NoticeKind {
@@ -69,7 +67,6 @@ impl NoticeKind {
             NoticeKind::TimeToCome => "time-to-come",
             NoticeKind::NanosecondsDropped => "nanoseconds-dropped",
             NoticeKind::Rules => "rules",
-            NoticeKind::TakenForSwap => "taken-for-swap",
         }
     }
 }

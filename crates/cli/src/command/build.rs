@@ -18,7 +18,7 @@ use extant_engine::mkfs::JournalWish;
 use extant_image::ErrorKind;
 use extant_image::build::{
     BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job,
-    LostFolder, Place, Room, SmallJournal, note_swap_mark,
+    LostFolder, Place, Room, SmallJournal,
 };
 use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
 use extant_image::source::{
@@ -254,7 +254,6 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         job.build(&progress).map_err(|error| of_target(&target, error))?
     };
     report_grown(console, &collected);
-    note_likeness(console, &destination, options.origin_bytes, &mut notices)?;
     keep_surroundings(&target, format.offset_bytes, built.bytes())?;
     let shipped = ship(&shipment, &target, built.bytes(), built.uuid, console)?;
     if let Some(path) = &arguments.config_json {
@@ -347,33 +346,14 @@ fn folder_of(image: &std::path::Path) -> Option<PathBuf> {
 /// The first of each kind by name, and how many more there are.
 fn warn(console: &Console, notices: &Notices) {
     for (kind, tally) in notices.kinds() {
-        warn_of_kind(console, kind, tally);
+        for sentence in advised(kind, tally) {
+            console.warn(&sentence);
+        }
+        if tally.named.len() == NAMED_MAX && tally.count > NAMED_MAX as u64 {
+            let more = tally.count - NAMED_MAX as u64;
+            console.warn(&format!("and {more} more of this kind ({})", kind.word()));
+        }
     }
-}
-
-fn warn_of_kind(console: &Console, kind: NoticeKind, tally: &Tally) {
-    for sentence in advised(kind, tally) {
-        console.warn(&sentence);
-    }
-    if tally.named.len() == NAMED_MAX && tally.count > NAMED_MAX as u64 {
-        let more = tally.count - NAMED_MAX as u64;
-        console.warn(&format!("and {more} more of this kind ({})", kind.word()));
-    }
-}
-
-/// What can be known of the finished volume only.
-fn note_likeness(
-    console: &Console,
-    destination: &Destination<'_>,
-    origin_bytes: u64,
-    notices: &mut Notices,
-) -> Result<(), Error> {
-    note_swap_mark(destination, origin_bytes, notices)
-        .map_err(|error| Error::io(&destination.name, &error))?;
-    if let Some(tally) = notices.of(NoticeKind::TakenForSwap) {
-        warn_of_kind(console, NoticeKind::TakenForSwap, tally);
-    }
-    Ok(())
 }
 
 /// A volume that is dated in the future is what e2fsck complains of.

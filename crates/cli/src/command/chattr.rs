@@ -47,7 +47,7 @@ impl Edit for Words {
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let wanted = metadata::parse_flags(&self.flags)?;
         let reach = if self.recursive { Reach::Tree } else { Reach::One };
-        for word in &operands::expanded(change, &self.paths)? {
+        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             let path = operands::path(word)?;
             job.done.objects += metadata::inode_flags(change, path, wanted, reach)?;
         }

@@ -48,7 +48,7 @@ impl Edit for Words {
     }
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let reach = if self.recursive { Reach::Tree } else { Reach::One };
-        for word in &operands::expanded(change, &self.paths)? {
+        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             let path = operands::path(word)?;
             job.done.objects += metadata::permissions(change, path, &self.mode, reach)?;
         }

@@ -55,7 +55,7 @@ impl Edit for Words {
         let owner = Owner::parse(change, &self.owner)?;
         let reach = if self.recursive { Reach::Tree } else { Reach::One };
         let links = if self.no_dereference { Links::Stay } else { Links::Follow };
-        for word in &operands::expanded(change, &self.paths)? {
+        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             let path = operands::path(word)?;
             job.done.objects += metadata::owner(change, path, owner, (reach, links))?;
         }

@@ -74,7 +74,7 @@ impl Edit for Words {
     }
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let is_directory = |path: &Path| tree::is_directory(change, path);
-        let paths = operands::expanded_sources(change, &self.paths, self.into().0)?;
+        let paths = operands::expanded_sources(change, &self.paths, self.into().0, &job.patterns)?;
         let (sources, destination) = operands::destination(&paths, self.into(), &is_directory)?;
         let sources = sources.iter().map(|word| operands::path(word).map(Path::to_owned));
         let sources: Vec<PathBuf> = sources.collect::<Result<_, _>>()?;
@@ -337,7 +337,12 @@ fn outwards(
         }
     };
     let sink = HostSink::new(root).map_err(|error| failure::of(target, error))?;
-    let mut job = Job { console, input: Input::Standard, done: Done::default() };
+    let mut job = Job {
+        console,
+        input: Input::Standard,
+        patterns: operands::Patterns::new(),
+        done: Done::default(),
+    };
     let (mut shown, mut exit) = (PathBuf::new(), Exit::Complete);
     for (image, filesystem, paths) in &opened {
         let troubles = Troubles::new(console, image);

@@ -79,6 +79,7 @@ impl Edit for Put {
 struct Line {
     number: usize,
     edit: Box<dyn Runnable>,
+    patterns: operands::Patterns,
 }
 
 /// A command whose words are known.
@@ -147,8 +148,12 @@ fn parse(name: &Path, text: &[u8]) -> Result<Vec<Line>, Error> {
         if words.is_empty() {
             continue;
         }
-        let words = words.into_iter().map(OsString::from_vec).collect();
-        lines.push(Line { number, edit: command(words).map_err(wrong)? });
+        let patterns = words.iter().filter_map(|word| {
+            Some((OsString::from_vec(word.bytes.clone()), word.pattern.clone()?))
+        });
+        let patterns = patterns.collect();
+        let words = words.into_iter().map(|word| OsString::from_vec(word.bytes)).collect();
+        lines.push(Line { number, edit: command(words).map_err(wrong)?, patterns });
     }
     Ok(lines)
 }
@@ -175,6 +180,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let mut apply = |change: &Change, job: &mut Job<'_>| {
         job.input = Input::Taken;
         for line in &lines {
+            job.patterns.clone_from(&line.patterns);
             line.edit.apply(change, job).inspect_err(|_| failed_at = Some(line.number))?;
             job.done.commands += 1;
         }
@@ -182,7 +188,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let outcome = if arguments.dry_run {
         let change = opening::open_dry(image, &arguments.editing, console)?;
-        let mut job = Job { console, input: Input::Taken, done: Done::default() };
+        let mut job = Job {
+            console,
+            input: Input::Taken,
+            patterns: operands::Patterns::new(),
+            done: Done::default(),
+        };
         apply(&change, &mut job)
             .map_err(|error| failure::of(image, error))
             .and_then(|()| report::print(image, job.done, None, console))

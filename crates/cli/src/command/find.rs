@@ -53,7 +53,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut broken = None;
     let troubles = Troubles::new(console, &image);
-    for path in &operands::expanded(&filesystem, &paths).map_err(failed)? {
+    for path in
+        &operands::expanded(&filesystem, &paths, &operands::Patterns::new()).map_err(failed)?
+    {
         let mut show = |visited: &Visited<'_>| {
             let bytes = visited.spot.path.as_os_str().as_bytes();
             let written = match (console.is_json(), query.ends) {

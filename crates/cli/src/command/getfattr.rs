@@ -77,7 +77,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let links = if arguments.no_dereference { Links::Stay } else { Links::Follow };
     let troubles = Troubles::new(console, &image);
     let mut output = Vec::new();
-    for path in &operands::expanded(&filesystem, &paths).map_err(failed)? {
+    for path in
+        &operands::expanded(&filesystem, &paths, &operands::Patterns::new()).map_err(failed)?
+    {
         let path = Path::new(path);
         walk::walk(&ImageTree::new(&filesystem), path, Manner::plain(links), &mut |event| {
             match event {

@@ -73,7 +73,7 @@ impl Edit for Words {
         let paths = match self.symbolic {
             // What a symbolic link says is text.
             true => self.paths.clone(),
-            false => operands::expanded_sources(change, &self.paths, into.0)?,
+            false => operands::expanded_sources(change, &self.paths, into.0, &job.patterns)?,
         };
         let (targets, destination) = operands::destination(&paths, into, &is_directory)?;
         let existing = if self.force { Existing::Replace } else { Existing::Refuse };

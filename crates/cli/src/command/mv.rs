@@ -54,7 +54,7 @@ impl Edit for Words {
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let is_directory = |path: &Path| tree::is_directory(change, path);
         let into = (self.target_directory.as_ref(), self.no_target_directory);
-        let paths = operands::expanded_sources(change, &self.paths, into.0)?;
+        let paths = operands::expanded_sources(change, &self.paths, into.0, &job.patterns)?;
         let (sources, destination) = operands::destination(&paths, into, &is_directory)?;
         let existing = if self.no_clobber { Existing::Keep } else { Existing::Replace };
         for word in sources {

@@ -45,7 +45,7 @@ impl Edit for Words {
     }
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let depth = if self.recursive { Depth::Tree } else { Depth::File };
-        for word in &operands::expanded(change, &self.paths)? {
+        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             let path = operands::path(word)?;
             if self.force && tree::found(change, path, Links::Stay)?.is_none() {
                 continue;

@@ -34,7 +34,7 @@ impl Edit for Words {
         self.paths.iter_mut().collect()
     }
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
-        for word in &operands::expanded(change, &self.paths)? {
+        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             removal::remove_directory(change, operands::path(word)?)?;
             job.done.objects += 1;
         }

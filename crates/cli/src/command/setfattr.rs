@@ -82,7 +82,7 @@ impl Edit for Words {
                 return Err(extant_edit::Error::usage("setfattr", "-n, -x or --restore is needed"));
             }
         };
-        for word in &operands::expanded(change, &self.paths)? {
+        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             let path = operands::path(word)?;
             metadata::attribute(change, path, (name.as_bytes(), &wanted), links)?;
             job.done.objects += 1;

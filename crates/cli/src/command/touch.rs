@@ -80,7 +80,7 @@ impl Edit for Words {
         let makes = !self.no_create && !self.no_dereference;
         let missing = if makes { Missing::Make } else { Missing::Leave };
         let links = if self.no_dereference { Links::Stay } else { Links::Follow };
-        for word in &operands::expanded(change, &self.paths)? {
+        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             metadata::times(change, operands::path(word)?, times, (missing, links))?;
             job.done.objects += 1;
         }

@@ -46,7 +46,7 @@ impl Edit for Words {
     }
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let missing = if self.no_create { Missing::Leave } else { Missing::Make };
-        for word in &operands::expanded(change, &self.paths)? {
+        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             create::truncate(change, operands::path(word)?, self.size, missing)?;
             job.done.objects += 1;
         }

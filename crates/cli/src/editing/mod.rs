@@ -53,6 +53,8 @@ pub struct Job<'a> {
     pub console: &'a Console,
     /// Standard input.
     pub input: Input,
+    /// What of the words of this command stood in quotes.
+    pub patterns: operands::Patterns,
     /// What was done so far.
     pub done: Done,
 }
@@ -94,7 +96,12 @@ pub fn change(
     work: impl FnOnce(&Change, &mut Job<'_>) -> extant_edit::Result<()>,
 ) -> Result<Exit, Error> {
     let opened = opening::open(image, arguments, console)?;
-    let mut job = Job { console, input: Input::Standard, done: Done::default() };
+    let mut job = Job {
+        console,
+        input: Input::Standard,
+        patterns: operands::Patterns::new(),
+        done: Done::default(),
+    };
     work(&opened.change, &mut job).map_err(|error| failure::of(image, error))?;
     let done = job.done;
     let committed = crate::cleanup::undisturbed(|| opened.change.commit());

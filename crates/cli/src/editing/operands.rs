@@ -1,6 +1,8 @@
 //! Words that name files in an image: `IMAGE:/path`, all of one image.
 use crate::error::Error;
 use crate::image::ImagePath;
+use extant_edit::glob;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -51,6 +53,10 @@ pub fn path(word: &OsStr) -> extant_edit::Result<&Path> {
     }
 }
 
+/// Words of a script that hold in quotes what would be a pattern outside of them, and the pattern
+/// that each is.
+pub type Patterns = BTreeMap<OsString, Vec<u8>>;
+
 /// The paths that words of a command mean, where some have `*` and the like.
 ///
 /// # Errors
@@ -58,10 +64,15 @@ pub fn path(word: &OsStr) -> extant_edit::Result<&Path> {
 pub fn expanded(
     filesystem: &extant_engine::Filesystem,
     words: &[OsString],
+    patterns: &Patterns,
 ) -> extant_edit::Result<Vec<OsString>> {
     let mut all = Vec::new();
     for word in words {
-        let paths = extant_edit::glob::expand(filesystem, path(word)?);
+        let path = path(word)?;
+        let paths = match patterns.get(word) {
+            Some(pattern) => glob::matching(filesystem, pattern, path),
+            None => glob::expand(filesystem, path),
+        };
         all.extend(paths.into_iter().map(PathBuf::into_os_string));
     }
     Ok(all)
@@ -75,12 +86,13 @@ pub fn expanded_sources(
     filesystem: &extant_engine::Filesystem,
     words: &[OsString],
     into: Option<&OsString>,
+    patterns: &Patterns,
 ) -> extant_edit::Result<Vec<OsString>> {
     let (sources, last) = match (into, words.split_last()) {
         (None, Some((last, sources))) => (sources, Some(last)),
         _ => (words, None),
     };
-    let mut all = expanded(filesystem, sources)?;
+    let mut all = expanded(filesystem, sources, patterns)?;
     all.extend(last.cloned());
     Ok(all)
 }

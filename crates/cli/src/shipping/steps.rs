@@ -29,6 +29,7 @@ const TABLE_BYTES: u64 = 34 * 512;
 pub struct Shipment<'a> {
     /// What is asked for.
     pub arguments: &'a ShippingArguments,
+    format: DiskFormat,
     /// How the image is compressed.
     compression: Option<Compression>,
     /// Where the volume begins in the raw disk.
@@ -53,8 +54,8 @@ impl<'a> Shipment<'a> {
         existing: Existing,
     ) -> Result<Shipment<'a>, Error> {
         arguments.check(image, offset_bytes)?;
-        let compression = arguments.compression(image);
-        let changes_bytes = arguments.format != DiskFormat::Raw || compression.is_some();
+        let (compression, format) = (arguments.compression(image), arguments.format(image));
+        let changes_bytes = format != DiskFormat::Raw || compression.is_some();
         let adds_bytes = arguments.partition.is_some() || matches!(arguments.verity, Some(None));
         if target.device_bytes.is_some() && (changes_bytes || adds_bytes) {
             return Err(Error::usage(format!(
@@ -71,7 +72,7 @@ impl<'a> Shipment<'a> {
             Some(_) => ALIGNMENT,
             None => offset_bytes,
         };
-        Ok(Shipment { arguments, compression, origin_bytes, raw, existing })
+        Ok(Shipment { arguments, format, compression, origin_bytes, raw, existing })
     }
 
     /// Where the volume is built.
@@ -119,7 +120,7 @@ pub fn ship(
             _ => failed(error),
         })?;
     }
-    let needs_content = arguments.bmap.is_some() || arguments.format != DiskFormat::Raw;
+    let needs_content = arguments.bmap.is_some() || shipment.format != DiskFormat::Raw;
     let occupied = match needs_content {
         true => occupied(raw, &disk)?,
         false => Vec::new(),
@@ -135,7 +136,7 @@ pub fn ship(
     let report = ShippedReport {
         disk_bytes: disk.end,
         image_bytes: target.file.metadata().map_err(failed)?.len(),
-        format: arguments.format.word(),
+        format: shipment.format.word(),
         compression: shipment.compression.map(|one| match one {
             Compression::Zstandard => "zstd",
             Compression::Gzip => "gzip",
@@ -251,7 +252,7 @@ impl Shipment<'_> {
         let progress = console.progress("pack", Unit::Bytes, content.bytes);
         let mut advance = |bytes| progress.advance(bytes);
         let image = &target.file;
-        let converted = match (self.arguments.format, self.compression) {
+        let converted = match (self.format, self.compression) {
             (DiskFormat::Qcow2, _) => {
                 image.try_clone().and_then(|image| qcow2::write(content, image))
             }

@@ -21,9 +21,10 @@ pub struct ShippingArguments {
     /// unless given), name=NAME (gpt), active (mbr)
     #[arg(long, value_name = "TABLE", value_parser = table)]
     pub partition: Option<Table>,
-    /// The format of the image
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: DiskFormat,
+    /// The format of the image. Unless given, an image whose name ends with .qcow2 is one, and any
+    /// other is raw
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<DiskFormat>,
     /// Compress the image. Unless given, an image whose name ends with .zst or .gz is compressed
     #[arg(long, value_enum, value_name = "METHOD")]
     pub compress: Option<CompressionWord>,
@@ -83,6 +84,15 @@ impl ShippingArguments {
         }
     }
 
+    /// The format of the image of this name.
+    pub fn format(&self, image: &Path) -> DiskFormat {
+        let of_name = || match image.as_os_str().as_bytes().ends_with(b".qcow2") {
+            true => DiskFormat::Qcow2,
+            false => DiskFormat::Raw,
+        };
+        self.format.unwrap_or_else(of_name)
+    }
+
     /// Whether a raw image gets more than its volume.
     pub fn adds_to_image(&self) -> bool {
         self.partition.is_some() || matches!(self.verity, Some(None))
@@ -93,8 +103,11 @@ impl ShippingArguments {
     /// # Errors
     /// Wrong usage, by the word.
     pub fn check(&self, image: &Path, offset_bytes: u64) -> Result<(), Error> {
-        let compression = self.compression(image);
-        if offset_bytes > 0 && (self.partition.is_some() || self.format != DiskFormat::Raw) {
+        let (compression, format) = (self.compression(image), self.format(image));
+        if self.format.is_none() && self.compress.is_none() {
+            check_name(image)?;
+        }
+        if offset_bytes > 0 && (self.partition.is_some() || format != DiskFormat::Raw) {
             return Err(Error::usage("-E offset: not with --partition or --format")
                 .hint("--partition puts the volume at 1 MiB itself"));
         }
@@ -104,14 +117,32 @@ impl ShippingArguments {
         if !offset_bytes.is_multiple_of(verity::BLOCK_BYTES) && self.verity.is_some() {
             return Err(Error::usage("-E offset: with --verity it is a multiple of 4096"));
         }
-        if self.format == DiskFormat::Qcow2 && compression.is_some() {
+        if format == DiskFormat::Qcow2 && compression.is_some() {
             return Err(Error::usage("--format qcow2: not compressed as a whole")
                 .hint("qemu-img convert -c -O qcow2 compresses its clusters"));
         }
-        if self.format != DiskFormat::Raw && self.bmap.is_some() {
+        if format != DiskFormat::Raw && self.bmap.is_some() {
             return Err(Error::usage("--bmap: maps the blocks of a raw image"));
         }
         Ok(())
+    }
+}
+
+/// Ends of names that promise what is not written here.
+const FOREIGN: [&str; 9] =
+    [".bz2", ".lz4", ".lzma", ".vdi", ".vhd", ".vhdx", ".vmdk", ".xz", ".qcow"];
+
+/// # Errors
+/// The name says that the image is in a form that nothing here writes: a reader would believe it.
+fn check_name(image: &Path) -> Result<(), Error> {
+    let name = image.as_os_str().as_bytes();
+    match FOREIGN.into_iter().find(|end| name.ends_with(end.as_bytes())) {
+        None => Ok(()),
+        Some(end) => Err(Error::usage(format!(
+            "{}: is to be what a name with {end} says, which is not written here",
+            image.display()
+        ))
+        .hint("--format raw makes a raw image of this name")),
     }
 }
 

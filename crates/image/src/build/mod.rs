@@ -12,7 +12,6 @@
 //! inodes     how many inodes: the content's, those asked for, those of free room
 //! need       blocks of each kind
 //! kept       what inodes cannot hold of times and sizes
-//! likeness   what other programs may take the finished volume for
 //! order      inode numbers, and with them the order of everything
 //! digest     a number for the tree: UUID and hash seed
 //! room       room and inodes to leave free
@@ -25,7 +24,6 @@ mod goals;
 mod inodes;
 mod job;
 mod kept;
-mod likeness;
 mod need;
 mod order;
 mod plan;
@@ -37,7 +35,6 @@ mod within;
 mod write;
 
 pub use job::{Built, Destination, Job, Place};
-pub use likeness::note_swap_mark;
 pub use order::LostFolder;
 pub use plan::FlexGroups;
 pub use prepare::{BLOCK_SIZE, BuildOptions, SmallJournal};

@@ -12,7 +12,7 @@ use extant_engine::mkfs::{self, Contents};
 use extant_format::inode::Time;
 use extant_format::superblock::Feature;
 use extant_image::build::{
-    BuildOptions, Destination, FlexGroups, ImageSize, Job, Place, SmallJournal, note_swap_mark,
+    BuildOptions, Destination, FlexGroups, ImageSize, Job, Place, SmallJournal,
 };
 use extant_image::notice::{NoticeKind, Notices};
 use extant_image::source::{Holes, ReadOptions, collect};
@@ -149,10 +149,6 @@ pub fn fill(
         complain(&one_line(name, &error));
         Failure::Silent
     })?;
-    let mut notices = Notices::default();
-    note_swap_mark(&destination, options.origin_bytes, &mut notices)
-        .map_err(|error| Error::io(&destination.name, &error))?;
-    complain_of(name, NoticeKind::TakenForSwap, &notices);
     Ok(())
 }
 
@@ -160,11 +156,7 @@ pub fn fill(
 fn warn(name: &str, job: &Job<'_>) {
     let mut notices = Notices::default();
     job.note_times(&mut notices);
-    complain_of(name, NoticeKind::TimeToCome, &notices);
-}
-
-fn complain_of(name: &str, kind: NoticeKind, notices: &Notices) {
-    for sentence in notices.of(kind).iter().flat_map(|tally| &tally.named) {
+    for sentence in notices.of(NoticeKind::TimeToCome).iter().flat_map(|tally| &tally.named) {
         complain(&format!("{name}: Warning: {sentence}"));
     }
 }

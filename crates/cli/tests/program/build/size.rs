@@ -1,7 +1,9 @@
 //! As large as its content, to the block; and what --size, --free, --free-inodes and -E offset say.
 use crate::build::command::{
-    Report, build, build_command, bytes, everything, judge, rebuild, refusal, same_when_mounted,
+    Report, build, build_command, bytes, everything, extant, judge, rebuild, refusal,
+    same_when_mounted,
 };
+use extant_testkit::command::{output, program};
 use extant_testkit::oracle::{dumpe2fs, e2fsck, kernel_mounts_block_size, require};
 use extant_testkit::scratch::Scratch;
 use std::fs::{self, File};
@@ -318,4 +320,44 @@ fn an_offset_leaves_the_rest_alone() {
             && now[offset as usize..end] == fresh[offset as usize..]
             && now[end..] == after
     );
+}
+
+/// The copies of superblock and descriptors are those of the finished volume, as mke2fs leaves
+/// them: nothing is lost with the first ones.
+#[test]
+fn the_copies_know_the_tree() {
+    if !require("dumpe2fs") {
+        return;
+    }
+    let folder = Scratch::new("build-copies");
+    let image = folder.join("x.img");
+    let source = source_of(&folder, 36_000, 1024);
+    let dumped = |words: &[&str]| {
+        let told = output(program("dumpe2fs").arg("-h").args(words).arg(&image)).unwrap();
+        let text = String::from_utf8(told.stdout).unwrap();
+        let kept = |line: &&str| line.contains("ree blocks: ") || line.contains("ree inodes: ");
+        text.lines().filter(kept).map(str::to_owned).collect::<Vec<_>>()
+    };
+    for words in ["-b 1024", "-b 1024 --size 64M", "-b 1024 -t ext2"] {
+        rebuild(words, &[&source], &image);
+        let first = dumped(&[]);
+        assert_eq!(first.len(), 2, "{first:?}");
+        assert_eq!(dumped(&["-o", "superblock=8193", "-o", "blocksize=1024"]), first, "{words}");
+        let file = File::options().write(true).open(&image).unwrap();
+        file.write_all_at(&[0; 2048], 1024).unwrap();
+        let checked = extant(["check", "--json"]).arg(&image).output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&checked.stdout).unwrap();
+        let problems = report["problems"].as_array().unwrap();
+        // Through a copy e2fsck reads the bitmaps of groups that were never used, too, which mke2fs
+        // and we leave as they are.
+        for problem in problems {
+            let code = problem["code"].as_str().unwrap();
+            assert!(
+                code == "superblock-damaged" || code.contains("-bitmap-"),
+                "{words}: {problem}"
+            );
+        }
+        let judged = program("e2fsck").arg("-fn").arg(&image).output().unwrap();
+        assert_eq!(judged.status.code(), checked.status.code(), "{words}");
+    }
 }

@@ -78,3 +78,33 @@ fn a_change_that_changes_nothing_writes_nothing() {
         assert_eq!(std::fs::metadata(&image).unwrap().modified().unwrap(), time, "{kind}");
     }
 }
+
+/// As in a shell: what stands in quotes, or after a backslash, is the name of one file.
+#[test]
+fn a_quoted_pattern_is_a_name() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext4"]);
+    let names = |image: &str| done(&["ls", &format!("{image}:/d")]);
+    let made = "mkdir /d\nwrite --text x /d/a.c\nwrite --text x /d/b.c\nwrite --text x '/d/*.c'\n";
+    for (line, left) in [
+        ("rm '/d/*.c'", "a.c\nb.c\n"),
+        ("rm \"/d/*.c\"", "a.c\nb.c\n"),
+        ("rm /d/\\*.c", "a.c\nb.c\n"),
+        ("rm '/d/'[ab]'.c'", "*.c\n"),
+        ("mv '/d/*.c' /d/c.c", "a.c\nb.c\nc.c\n"),
+        ("mv /d/a.c '/d/[q]'", "*.c\n[q]\nb.c\n"),
+        ("ln -s '/d/*' '/d/l*'", "*.c\na.c\nb.c\nl*\n"),
+        // The file of that very name is there, so it alone is meant without quotes too.
+        ("rm /d/*.c", "a.c\nb.c\n"),
+    ] {
+        let told = fed(&["edit", &image, "-"], &format!("{made}{line}\n"));
+        assert_eq!(told.code, 0, "{line}: {told:?}");
+        assert_eq!(names(&image), left, "{line}");
+        done(&["rm", "-r", &format!("{image}:/d")]);
+    }
+    let told = fed(&["edit", &image, "-"], "mkdir /d\nwrite --text x /d/a\nrm '/d/*'\n");
+    assert!(told.code == 1 && told.err.contains("/d/*: "), "{told:?}");
+}

@@ -48,3 +48,23 @@ fn files_that_are_there_stay() {
     build(&folder, "-F --bmap mine source disk.img");
     assert!(fs::read(folder.join("mine")).unwrap().starts_with(b"<?xml"));
 }
+
+/// A name that promises another form than is written is refused, or has its way.
+#[test]
+fn a_name_is_what_the_image_is() {
+    let folder = Scratch::new("named");
+    source(&folder);
+    for end in ["img.xz", "vmdk", "vhdx", "raw.bz2"] {
+        let output = command(&folder, &format!("build source disk.{end}")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{end}: {said}");
+        assert!(said.contains("not written here") && said.contains("--format raw"), "{said}");
+        assert!(!folder.join(&format!("disk.{end}")).exists());
+        build(&folder, &format!("--format raw source disk.{end}"));
+    }
+    let first = |name: &str| fs::read(folder.join(name)).unwrap()[..4].to_vec();
+    build(&folder, "source disk.qcow2");
+    assert_eq!(first("disk.qcow2"), b"QFI\xfb");
+    build(&folder, "--force --format raw source disk.qcow2");
+    assert_ne!(first("disk.qcow2"), b"QFI\xfb");
+}
