@@ -12,10 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What the name of a temporary file has in it: `.NAME.extant-XXXXXX`.
-pub const MARK: &[u8] = b".extant-";
-/// Letters and digits after it.
-const RANDOM_BYTES: usize = 6;
+/// Letters and digits of the name of a temporary file, `.NAME.extant-XXXXXXXXXXXX.partial`. Nothing
+/// but a program makes up so many, and no other file is touched.
+pub const RANDOM_BYTES: usize = 12;
+/// What such a name ends with.
+pub const SUFFIX: &str = ".partial";
+/// Bytes of the image's name that are in it: all of it stays below 255.
+const NAME_BYTES_MAX: usize = 200;
 /// Names of a folder that are looked at, at most.
 const NAMES_MAX: usize = 100_000;
 
@@ -34,12 +37,18 @@ pub fn lock(file: File) -> io::Result<File> {
     if is_ours { Ok(file) } else { Err(io::ErrorKind::AlreadyExists.into()) }
 }
 
-/// Removes the temporary files in a folder that nobody holds, and says so. What cannot be removed
-/// stays without a word: it is in nobody's way.
-pub fn remove(folder: &Path) {
+/// What the name of each temporary file of an image of this name begins with.
+pub fn prefix(name: &[u8]) -> Vec<u8> {
+    [b".", &name[..name.len().min(NAME_BYTES_MAX)], b".extant-"].concat()
+}
+
+/// Removes the temporary files of an image in a folder that nobody holds, and says so. What cannot
+/// be removed stays without a word: it is in nobody's way.
+pub fn remove(folder: &Path, prefix: &[u8]) {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     for entry in entries.take(NAMES_MAX).flatten() {
-        if is_temporary(entry.file_name().as_bytes()) && remove_one(&entry.path()).is_some() {
+        if is_temporary(entry.file_name().as_bytes(), prefix) && remove_one(&entry.path()).is_some()
+        {
             note(&format!(
                 "{}: was left by a program that was killed, and is removed",
                 entry.path().display()
@@ -48,14 +57,11 @@ pub fn remove(folder: &Path) {
     }
 }
 
-fn is_temporary(name: &[u8]) -> bool {
-    let Some((head, random)) = name.split_at_checked(name.len().saturating_sub(RANDOM_BYTES))
-    else {
-        return false;
-    };
-    let is_made_up = random.iter().all(u8::is_ascii_alphanumeric);
-    let named = head.strip_prefix(b".").and_then(|head| head.strip_suffix(MARK));
-    is_made_up && named.is_some_and(|named| !named.is_empty())
+fn is_temporary(name: &[u8], prefix: &[u8]) -> bool {
+    let rest = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
+    rest.is_some_and(|rest| {
+        rest.len() == RANDOM_BYTES && rest.iter().all(u8::is_ascii_alphanumeric)
+    })
 }
 
 /// Removes one, if it is a file of this user that nobody holds.
@@ -78,34 +84,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_holds_is_removed() {
+    fn what_nobody_holds_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        for name in [".a.img.extant-Ab3dEf", ".b.img.extant-000000", ".extant-000000", "a.img"] {
+        let (left, held) =
+            (".a.img.extant-Ab3dEf000000.partial", ".a.img.extant-000000000000.partial");
+        let of_others = [
+            ".b.img.extant-Ab3dEf000000.partial",
+            ".a.img.extant-Ab3dEf000000",
+            ".a.img.extant-backup",
+            ".a.img.extant-Ab3dEf00000.partial",
+            ".a.img.extant-redo",
+            ".notes.extant-secret",
+            "a.img",
+        ];
+        for name in of_others.into_iter().chain([left, held]) {
             std::fs::write(path(name), "x").unwrap();
         }
-        let held = lock(File::open(path(".b.img.extant-000000")).unwrap()).unwrap();
-        remove(folder.path());
-        assert!(!path(".a.img.extant-Ab3dEf").exists());
-        for name in [".b.img.extant-000000", ".extant-000000", "a.img"] {
+        let lock = lock(File::open(path(held)).unwrap()).unwrap();
+        remove(folder.path(), &prefix(b"a.img"));
+        assert!(!path(left).exists() && path(held).exists());
+        drop(lock);
+        remove(folder.path(), &prefix(b"a.img"));
+        assert!(!path(held).exists());
+        for name in of_others {
             assert!(path(name).exists(), "{name}");
         }
-        drop(held);
-        remove(folder.path());
-        assert!(!path(".b.img.extant-000000").exists());
     }
 
     #[test]
     fn who_makes_one_sees_that_it_was_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(".a.extant-000000");
+        let path = folder.path().join(".a.extant-000000000000.partial");
         std::fs::write(&path, "x").unwrap();
         let (made, other) = (File::open(&path).unwrap(), File::open(&path).unwrap());
         other.lock().unwrap();
         assert_eq!(lock(made).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         drop(other);
         let made = File::open(&path).unwrap();
-        remove(folder.path());
+        remove(folder.path(), &prefix(b"a"));
         assert_eq!(lock(made).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     }
 }

@@ -273,14 +273,14 @@ fn unclaimed(path: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// A new file `.NAME.extant-XXXXXX`, locked and registered for removal.
+/// A new file beside the one of this name, locked and registered for removal.
 fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
-    leftover::remove(folder);
-    // The whole name must stay below 255 bytes.
-    let head = &name[..name.len().min(200)];
-    let prefix = [b".", head, leftover::MARK].concat();
+    let prefix = leftover::prefix(name);
+    leftover::remove(folder, &prefix);
     let made = tempfile::Builder::new()
         .prefix(std::ffi::OsStr::from_bytes(&prefix))
+        .suffix(leftover::SUFFIX)
+        .rand_bytes(leftover::RANDOM_BYTES)
         .disable_cleanup(true)
         .make_in(folder, |path| {
             // Registered before it exists: a signal in between finds nothing to remove, never

@@ -61,7 +61,7 @@ impl Record {
             blocks: room.blocks,
             overhead_blocks: filesystem.overhead_blocks(),
             free_blocks: room.free_blocks,
-            available_blocks: room.free_blocks.saturating_sub(room.reserved_blocks),
+            available_blocks: room.available_blocks,
             inodes: room.inodes,
             free_inodes: room.free_inodes,
         }

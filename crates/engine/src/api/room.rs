@@ -2,6 +2,13 @@
 use super::filesystem::Filesystem;
 use crate::inode::journal;
 use extant_format::GroupNo;
+use extant_format::superblock::Feature;
+
+/// The kernel keeps one block in so many for maps of data that has no blocks yet, on a volume with
+/// extents (`reserved_clusters` in /sys/fs/ext4).
+const KEPT_SHARE: u64 = 50;
+/// And so many at most.
+const KEPT_MAX: u64 = 4096;
 
 /// Used and free space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +21,9 @@ pub struct Statfs {
     pub free_blocks: u64,
     /// Blocks reserved for root.
     pub reserved_blocks: u64,
+    /// Free blocks that others than root can have: without those reserved for root, and on a volume
+    /// with extents without those that the kernel keeps for maps of data that has no blocks yet.
+    pub available_blocks: u64,
     /// Number of inodes.
     pub inodes: u32,
     /// Free inodes.
@@ -25,11 +35,18 @@ impl Filesystem {
     pub fn statfs(&self) -> Statfs {
         let superblock = &self.core.inodes.volume.store.superblock;
         let totals = self.core.inodes.volume.space.totals();
+        let free_blocks = totals.free_blocks - totals.reserved_blocks;
+        let kept = match superblock.has(Feature::EXTENTS) {
+            true => (superblock.blocks_count / KEPT_SHARE).min(KEPT_MAX),
+            false => 0,
+        };
+        let reserved = superblock.reserved_blocks.saturating_add(kept);
         Statfs {
             block_size: superblock.block_size(),
             blocks: superblock.blocks_count,
-            free_blocks: totals.free_blocks - totals.reserved_blocks,
+            free_blocks,
             reserved_blocks: superblock.reserved_blocks,
+            available_blocks: free_blocks.saturating_sub(reserved),
             inodes: superblock.inodes_count,
             free_inodes: totals.free_inodes,
         }

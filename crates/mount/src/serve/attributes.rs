@@ -270,7 +270,7 @@ impl Server {
         wire::StatFsReply {
             blocks: room.blocks.saturating_sub(overhead).max(room.free_blocks),
             free_blocks: room.free_blocks,
-            available_blocks: room.free_blocks.saturating_sub(room.reserved_blocks),
+            available_blocks: room.available_blocks,
             files: room.inodes.into(),
             free_files: room.free_inodes.into(),
             block_size: room.block_size,
