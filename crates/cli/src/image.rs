@@ -169,6 +169,12 @@ pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Err
         return refused(&format!(" at byte {offset_bytes}"))
             .hint(format!("a superblock is there with --offset {start}"));
     }
+    if let Some((block, block_size)) = superblock_copy(device) {
+        return refused(": its superblock is lost").hint(format!(
+            "there is a copy in block {block}: extant check {shown} judges by it, and e2fsck -b \
+             {block} -B {block_size} mends a copy of the image"
+        ));
+    }
     match head.iter().all(|byte| *byte == 0) {
         true if !head.is_empty() => refused(": it begins with zeros").hint(format!(
             "if there was one, extant info --superblock 32768 --block-size 4096 {shown} \
@@ -176,6 +182,25 @@ pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Err
         )),
         _ => refused(""),
     }
+}
+
+/// Where in a superblock the number of its group is (`s_block_group_nr`).
+const GROUP_OF_SUPERBLOCK: usize = 90;
+
+/// Where mke2fs puts the first copy of the superblock, if there is one: its block, and the bytes of
+/// a block.
+fn superblock_copy(device: &dyn BlockDevice) -> Option<(u64, u64)> {
+    (10..=16).find_map(|size_log2| {
+        let block_size = 1_u64 << size_log2;
+        // A group has as many blocks as a block has bits; with blocks of 1 KiB block 0 is in none.
+        let block = block_size * 8 + u64::from(size_log2 == 10);
+        // A head is looked at as if a volume began there, with its superblock after 1,024 bytes.
+        let head = recognise::head(device, block * block_size - 1024);
+        // A volume that begins there says that it is in group 0.
+        let group = head.get(1024 + GROUP_OF_SUPERBLOCK..);
+        let is_of_group_1 = group.is_some_and(|group| group.starts_with(&[1, 0]));
+        (recognise::is_ext(&head) && is_of_group_1).then_some((block, block_size))
+    })
 }
 
 /// The byte of the image at which a volume begins that was looked for at `offset_bytes`, where
@@ -214,10 +239,14 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
             }
             None => failure.hint(format!("replay it: extant replay {shown}")),
         },
-        ErrorKind::Corrupt(corrupt) if is_cut_short(corrupt) => {
-            Error::new(format!("{subject}: is cut short: {}", error.kind))
-                .hint("copy or download it once more")
-        }
+        ErrorKind::Corrupt(corrupt) if is_cut_short(corrupt) => Error::new(format!(
+            "{subject}: is cut short: it ends before its last block"
+        ))
+        .hint(format!(
+            "copy or download it once more; extant check {shown} says how much is missing, \
+                     and a copy that truncate -s makes as long as it was can be read with \
+                     extract --keep-going"
+        )),
         ErrorKind::Corrupt(_) => failure.hint(damage_hint(image)),
         ErrorKind::Device(error) => about(&subject, error),
         _ => failure,

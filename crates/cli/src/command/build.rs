@@ -67,7 +67,8 @@ pub struct Arguments {
     /// the image's inodes
     #[arg(long, value_name = "NUMBER", alias = "inodes", value_parser = free_inodes)]
     pub free_inodes: Option<FreeInodes>,
-    /// The image's size: 512M, 2G; a number without a unit counts KiB, with -b blocks, as with
+    /// The volume's size (a disk of --partition is larger by its tables): 512M, 2G, 27721728b for
+    /// bytes; a number without a unit counts KiB, with -b blocks, as with
     /// mke2fs. What the content leaves free has inodes as with --free. If the content does not fit,
     /// nothing is written
     #[arg(long, value_name = "SIZE")]

@@ -46,9 +46,11 @@ fn engine(image: &Path, place: &Place, kind: ErrorKind) -> Error {
         (ErrorKind::NotPermitted(_), Some(path)) => {
             Some(format!("extant chattr -ia {} takes the flags away", inside(image, path)))
         }
-        (ErrorKind::NoSpace { .. } | ErrorKind::NoInodes, _) => {
-            Some(format!("nothing was changed; extant info {} shows its room", image.display()))
-        }
+        (ErrorKind::NoSpace { .. } | ErrorKind::NoInodes, _) => Some(format!(
+            "nothing was changed; build --free leaves room in an image, and truncate -s +64M \
+                 with resize2fs gives {} more",
+            image.display()
+        )),
         (ErrorKind::NotEmpty, _) => Some("extant rm -r removes it with its content".to_owned()),
         (ErrorKind::AttributeUnsupported, _) => {
             Some("names begin with user., trusted., security. or system.posix_acl_".to_owned())

@@ -351,6 +351,13 @@ fn bad_images_are_told_in_one_line_with_a_hint() {
     });
     write("checksum.img", &|bytes| bytes[1024 + 0x78] ^= 1);
     write("good.img", &|_| ());
+    write("lost.img", &|bytes| {
+        let mut copy = bytes[1024..2048].to_vec();
+        copy[90] = 1;
+        bytes.resize(9 << 20, 0);
+        bytes[1024..2048].fill(0);
+        bytes[8193 * 1024..][..1024].copy_from_slice(&copy);
+    });
     write("partitions.img", &|bytes| {
         let volume = std::mem::replace(bytes, vec![0; 1 << 20]);
         bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
@@ -361,13 +368,14 @@ fn bad_images_are_told_in_one_line_with_a_hint() {
     std::fs::write(folder.join("text.img"), "x".repeat(5000)).unwrap();
     std::fs::write(folder.join("empty.img"), "").unwrap();
     std::fs::create_dir(folder.join("folder")).unwrap();
-    let cases: [(&str, i32, &str, &str); 16] = [
+    let cases: [(&str, i32, &str, &str); 17] = [
         ("ls missing.img", 1, "missing.img: No such file or directory", ""),
         ("ls missing.img:etc", 1, "missing.img: No such file or directory", ""),
         ("ls text.img", 1, "not an ext2, ext3 or ext4 volume", ""),
         ("ls empty.img", 1, "is empty", "mkfs"),
         ("ls folder", 1, "is a directory, not an image", "build"),
         ("ls /dev/null", 1, "neither a regular file nor a block device", "keep it in a file"),
+        ("ls lost.img", 1, "its superblock is lost", "-b 8193 -B 1024 mends"),
         ("ls short.img", 1, "cut short", "once more"),
         ("ls features.img", 1, "not supported: inline_data, bigalloc", "extant info"),
         ("ls checksum.img", 1, "checksum", "extant check"),
