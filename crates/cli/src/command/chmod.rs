@@ -17,7 +17,8 @@ use std::ffi::OsString;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant chmod 600 disk.img:/etc/shadow
-  extant chmod -R u=rwX,go=rX disk.img:/srv/www")]
+  extant chmod -R u=rwX,go=rX disk.img:/srv/www
+  extant chmod 600 'disk.img:/etc/ssh/*_key'")]
 pub struct Arguments {
     #[command(flatten)]
     #[allow(missing_docs)]

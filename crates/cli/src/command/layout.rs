@@ -20,6 +20,12 @@ use std::path::PathBuf;
 /// those of a group are clustered when they are within a 64th of it. Seeks are counted with gaps of
 /// up to 256 KiB read over. Nothing is written.
 ///
+/// Of all names "In directory's group" are those whose inode is in the group of their directory,
+/// and "In disk order" the pairs of neighbouring names whose data rises: more is better.
+/// "Distance to directory" is in blocks, from a file's data to its directory: less is better where
+/// directories lie among their files. An image of extant build has all directories in front, so its
+/// distance is large, and they are read at once.
+///
 /// With --json: {"schema": "extant-layout/1", "image", "block_size", "layout", "map"}; map is null
 /// without --map, else the cells of each group with their counts of blocks: free, data, map,
 /// directory, metadata.

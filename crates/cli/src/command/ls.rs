@@ -27,6 +27,7 @@ use std::path::Path;
 #[command(after_help = "Examples:
   extant ls disk.img
   extant ls -l disk.img:/etc
+  extant ls 'disk.img:/etc/*.conf'
   extant ls -lRa --full-time disk.img
   extant ls --offset 1M disk-with-partitions.img:/home
   extant ls -R --json disk.img | jq -r 'select(.mode >= 2048) | .path'")]

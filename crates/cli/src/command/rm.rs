@@ -14,7 +14,8 @@ use std::ffi::OsString;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant rm disk.img:/etc/motd
-  extant rm -rf disk.img:/var/cache disk.img:/tmp/x")]
+  extant rm -rf disk.img:/var/cache disk.img:/tmp/x
+  extant rm 'disk.img:/var/log/*.log'       # a pattern is looked for in the image")]
 pub struct Arguments {
     #[command(flatten)]
     #[allow(missing_docs)]
