@@ -287,21 +287,44 @@ fn a_file_has_one_writer_or_many_readers() {
     open(Access::ReadWrite).unwrap().write(0, &[1]).unwrap();
 }
 
+/// A clock whose time stands still, and by which somebody lets go of a device when another begins to
+/// wait.
+struct LettingGo {
+    host: Arc<RealClock>,
+    held: ShortLock<Option<FileDevice>>,
+}
+
+impl Clock for LettingGo {
+    fn now(&self) -> u64 {
+        0
+    }
+    fn wall(&self) -> WallTime {
+        self.host.wall()
+    }
+    fn waker(&self) -> Waker {
+        self.host.waker()
+    }
+    fn park(&self, deadline: Option<u64>) -> Unparked {
+        let held = self.held.lock().take();
+        drop(held);
+        match deadline {
+            None => self.host.park(None),
+            Some(_) => Unparked::TimedOut,
+        }
+    }
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
+        self.host.spawn(name, body)
+    }
+    fn charge(&self, _cpu_ns: u64) {}
+}
+
 #[test]
 fn an_image_is_waited_for_while_it_is_let_go() {
     let scratch = Scratch::of_length(8192);
-    let clock = clock();
-    let writer = scratch.device(0);
-    let host = Arc::clone(&clock);
-    let other = clock.spawn(
-        "writer",
-        Box::new(move || {
-            host.park(Some(host.now() + 30_000_000));
-            drop(writer);
-        }),
-    );
-    FileDevice::open(Arc::clone(&clock), &scratch.0, Access::ReadWrite, 0).unwrap();
-    other.join();
+    let held = ShortLock::new(Some(scratch.device(0)));
+    let clock = Arc::new(LettingGo { host: RealClock::new(), held });
+    FileDevice::open(Arc::clone(&clock) as _, &scratch.0, Access::ReadWrite, 0).unwrap();
+    assert!(clock.held.lock().is_none(), "it was opened beside the other");
 }
 
 #[test]
