@@ -13,7 +13,8 @@
 //! which it ends too.
 //!
 //! *Invariants*: a guard is started before there is a mount, by a thread that lives as long as the
-//! mount: Linux tells a process of the death of the thread that started it. One that was killed is
+//! mount: Linux tells a process of the death of the thread that started it. It knows of the mount
+//! before the caller does: a server that is killed from then on has a guard. One that was killed is
 //! replaced.
 //! *Locking*: one short lock, under which nothing is called.
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
@@ -44,6 +45,8 @@ struct State {
     /// How the start of the guard went.
     started: Option<io::Result<()>>,
     kept: Option<Kept>,
+    /// The first guard was told of the mount.
+    is_told: bool,
     has_ended: bool,
 }
 
@@ -80,7 +83,8 @@ impl Keeper {
     }
 
     /// Begins, for what is mounted at a path under this number of a device, each `seconds` (never,
-    /// if there are none), while `is_written` says that a file may be written.
+    /// if there are none), while `is_written` says that a file may be written. Returns when the
+    /// guard was told.
     pub(crate) fn begin(
         &self,
         target: &Path,
@@ -93,6 +97,7 @@ impl Keeper {
         let kept = Kept { line, period_ns, is_written: Box::new(is_written) };
         self.shared.state.lock().kept = Some(kept);
         self.shared.changed.wake_all();
+        self.shared.changed.wait_until(&self.shared.state, |state| state.is_told.then_some(()));
     }
 
     /// Ends it and the guard, and waits for that. The connection is to have ended before.
@@ -119,6 +124,8 @@ impl Shared {
         });
         if let Some(kept) = kept {
             let mut is_there = guard.say(&kept.line);
+            self.state.lock().is_told = true;
+            self.changed.wake_all();
             while self.wait(kept.period_ns) {
                 if !is_there && let Ok(other) = Guard::start(command) {
                     std::mem::replace(&mut guard, other).end();
@@ -176,5 +183,47 @@ impl Guard {
     fn end(mut self) {
         drop(self.input.take());
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use extant_block::{RealClock, Unparked, Waker, WallTime};
+
+    /// A clock by which the keeper goes on late after a wait.
+    struct Late(Arc<RealClock>);
+
+    impl Clock for Late {
+        fn now(&self) -> u64 {
+            self.0.now()
+        }
+        fn wall(&self) -> WallTime {
+            self.0.wall()
+        }
+        fn waker(&self) -> Waker {
+            self.0.waker()
+        }
+        fn park(&self, deadline: Option<u64>) -> Unparked {
+            let woken = self.0.park(deadline);
+            if std::thread::current().name() == Some("keeper") {
+                self.0.park(Some(self.0.now() + SECOND_NS / 4));
+            }
+            woken
+        }
+        fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> Task {
+            self.0.spawn(name, body)
+        }
+        fn charge(&self, _cpu_ns: u64) {}
+    }
+
+    #[test]
+    fn a_mount_has_a_guard_that_knows_of_it() {
+        let clock: Arc<dyn Clock> = Arc::new(Late(RealClock::new()));
+        let keeper = Keeper::start(&clock, || Command::new("cat")).expect("a guard");
+        keeper.begin(Path::new("/none/such"), 7, None, || false);
+        let is_taken = keeper.shared.state.lock().kept.is_none();
+        keeper.end();
+        assert!(is_taken, "the guard was not told of the mount");
     }
 }
