@@ -9,6 +9,19 @@ pub const SWAP_HEAD_BYTES: usize = 64 << 10;
 /// Pages of machines, in bytes.
 const PAGES: [usize; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
+/// What a swap area has at the end of its first page: the present form and the old one, and what
+/// takes its place while a machine hibernates in it (the kernel, as of 2.4 and later, uswsusp,
+/// TuxOnIce), as blkid knows them.
+const MARKS: [&[u8]; 7] = [
+    b"SWAPSPACE2",
+    b"SWAP-SPACE",
+    b"S1SUSPEND",
+    b"S2SUSPEND",
+    b"ULSUSPEND",
+    b"LINHIB0001",
+    b"\xed\xc3\x02\xe9\x98\x56\xe5\x0c",
+];
+
 /// Which blocks of zeros are left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Zeros {
@@ -60,7 +73,7 @@ pub fn is_swap_area_by(mut read: impl FnMut(u64, &mut [u8; 10]) -> bool) -> bool
     PAGES.iter().any(|page| {
         let mut mark = [0; 10];
         let is_there = read((page - mark.len()) as u64, &mut mark);
-        is_there && matches!(&mark, b"SWAPSPACE2" | b"SWAP-SPACE")
+        is_there && MARKS.iter().any(|known| mark.starts_with(known))
     })
 }
 
@@ -261,9 +274,9 @@ mod tests {
     #[test]
     fn a_swap_area_has_no_holes() {
         for page in PAGES {
-            for mark in [b"SWAPSPACE2", b"SWAP-SPACE"] {
+            for mark in MARKS {
                 let mut file = vec![0; 200_000];
-                file[page - 10..page].copy_from_slice(mark);
+                file[page - 10..][..mark.len()].copy_from_slice(mark);
                 for chunk in [777, 65_536, 200_000] {
                     let (pieces, kept) = sifted(&file, chunk, &ZEROS);
                     let whole = std::iter::once(0..200_000);
