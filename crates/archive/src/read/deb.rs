@@ -5,7 +5,7 @@
 //! "`\n") and its content up to a multiple of two bytes
 //! ```
 use crate::error::{Corruption, ErrorKind};
-use std::io::{self, Read, Take};
+use std::io::{self, Read};
 
 /// What an archive of `ar` begins with.
 pub(super) const MAGIC: &[u8; 8] = b"!<arch>\n";
@@ -17,12 +17,35 @@ const HEADER_BYTES: usize = 60;
 /// More members before the files are not passed over: packages have two.
 const MEMBERS_MAX: usize = 64;
 
+/// The content of the member with the files: all the bytes that its header states, or an error.
+///
+/// An archive says where it ends and may lack its mark, so one that is cut off between two entries
+/// looks whole. The size that a member's header states is the only judge of that.
+pub(super) struct Files<R> {
+    source: R,
+    /// Bytes that are still to come.
+    left: u64,
+}
+
+impl<R: Read> Read for Files<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.source.read(&mut buffer[..most])?;
+        if count == 0 && most > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left = self.left.saturating_sub(count as u64);
+        Ok(count)
+    }
+}
+
 /// The archive of the files, compressed as it is in the package. `source` is positioned after the
-/// mark.
+/// mark. What follows the member is not read: the byte that fills up an odd one may be missing.
 ///
 /// # Errors
-/// What is no package, or one that was cut off before its files.
-pub(super) fn files<R: Read>(mut source: R) -> Result<Take<R>, ErrorKind> {
+/// What is no package, or one that was cut off before its files. Reading gives `UnexpectedEof`
+/// where the package ends before they do.
+pub(super) fn files<R: Read>(mut source: R) -> Result<Files<R>, ErrorKind> {
     for number in 0..MEMBERS_MAX {
         let mut header = [0; HEADER_BYTES];
         match source.read_exact(&mut header) {
@@ -42,7 +65,7 @@ pub(super) fn files<R: Read>(mut source: R) -> Result<Take<R>, ErrorKind> {
         let size = size.filter(|_| header.ends_with(b"`\n"));
         let size = size.ok_or(Corruption::Field("header of a member"))?;
         if name.starts_with(FILES) {
-            return Ok(source.take(size));
+            return Ok(Files { source, left: size });
         }
         let padded = size + size % 2;
         let passed = io::copy(&mut (&mut source).take(padded), &mut io::sink());

@@ -184,6 +184,12 @@ impl Input {
             Origin::Stream(stream) => stream.flush(),
         }
     }
+    /// A stream has to be read to its end once the archive has ended: how long it is matters.
+    pub(super) fn read_to_end_after(&mut self) {
+        if let Origin::Stream(stream) = &mut self.origin {
+            stream.read_to_end_after();
+        }
+    }
     /// The archive has ended.
     pub(super) fn finish(&mut self) -> Result<(), ErrorKind> {
         match &mut self.origin {

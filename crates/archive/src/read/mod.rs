@@ -269,7 +269,10 @@ impl Reader {
             let mut files = deb::files(file)?;
             let first = read_start(&mut files)?;
             check_start(&first)?;
-            return Reader::from_rest(files, first, bodies, StreamOptions { sink, ..more });
+            let options = StreamOptions { sink, ..more };
+            let mut reader = Reader::from_rest(files, first, bodies, options)?;
+            reader.input.read_to_end_after();
+            return Ok(reader);
         }
         match check_start(&first)? {
             Compression::None if metadata.is_file() && sink.is_none() => {
@@ -750,7 +753,11 @@ fn at_start(kind: ErrorKind) -> ReadError {
 /// The first bytes, as many as show the compression.
 fn read_start(source: &mut impl Read) -> Result<Vec<u8>, ErrorKind> {
     let mut first = Vec::with_capacity(MAGIC_BYTES);
-    source.take(MAGIC_BYTES as u64).read_to_end(&mut first).map_err(ErrorKind::Open)?;
+    let read = source.take(MAGIC_BYTES as u64).read_to_end(&mut first);
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => ErrorKind::Truncated,
+        _ => ErrorKind::Open(error),
+    })?;
     Ok(first)
 }
 

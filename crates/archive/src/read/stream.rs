@@ -170,6 +170,11 @@ impl SpooledStream {
         SpooledStream { reader, kept, rest_bytes }
     }
 
+    /// All that follows the archive is read.
+    pub(super) fn read_to_end_after(&mut self) {
+        self.rest_bytes = u64::MAX;
+    }
+
     /// Fills the buffer as far as the stream goes; how far.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ErrorKind> {
         let mut done = 0;

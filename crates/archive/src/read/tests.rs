@@ -235,6 +235,46 @@ fn names_of_one_file_in_cpio_wait_for_its_content() {
     assert_eq!(entries.len(), 8);
 }
 
+/// A package is shorter than the header of its member says: no byte of it may be missing, whatever
+/// the archive in it looks like.
+#[test]
+fn a_package_that_is_cut_off_is_refused_at_every_byte() {
+    let plain = archive();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&plain).unwrap();
+    let gzip = gzip.finish().unwrap();
+    // More zeros after the end than are looked at, and an archive without its end.
+    let padded = [&plain[..], &vec![0; 3 << 20]].concat();
+    let unmarked = plain[..plain.len() - 1024].to_vec();
+    let odd = [&plain[..], &[0]].concat();
+    for (member, step) in [(plain, 64), (gzip, 1), (padded, 1 << 19), (unmarked, 64), (odd, 64)] {
+        let mut whole = b"!<arch>\n".to_vec();
+        for (name, body) in [("debian-binary", &b"2.0\n"[..]), ("data.tar", &member)] {
+            let rest = format!("{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, "100644", body.len());
+            whole.extend_from_slice(format!("{name:<16}{rest}").as_bytes());
+            whole.extend_from_slice(body);
+        }
+        let opened = |length: usize| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&whole[..length]).unwrap();
+            file.rewind().unwrap();
+            let mut reader = Reader::new(file, &KEEP)?;
+            let mut count = 0;
+            while reader.next_entry()?.is_some() {
+                count += 1;
+            }
+            Ok::<usize, ReadError>(count)
+        };
+        // The byte that fills up an odd member is not asked for.
+        assert_eq!(opened(whole.len()).unwrap(), 7);
+        let start = whole.len() - member.len();
+        for length in (start..whole.len()).step_by(step).chain([whole.len() - 1]) {
+            let kind = opened(length).map_err(|error| error.kind);
+            assert!(matches!(kind, Err(ErrorKind::Truncated)), "{length}: {kind:?}");
+        }
+    }
+}
+
 #[test]
 fn what_cpio_says_that_cannot_be_is_refused() {
     let good = newc("a", 1, 1, 0o100_644, b"12345");
