@@ -5,7 +5,9 @@
 //! four bytes, the content up to a multiple of four bytes; last a name TRAILER!!!
 //! ```
 //! Names of one file share the numbers of its device and inode, and the last of them has its
-//! content: the others wait for it.
+//! content: the others wait for it. Those of a symbolic link, a pipe, a socket or a device have all
+//! that they need: the second leads to the first. GNU cpio makes two symbolic links of two names of
+//! one; here they stay one, as they were, and as they are in an archive of tar.
 //!
 //! *Invariants*: every name that was read is given once, at the latest when the archive ends.
 use super::end::{End, after_trailer};
@@ -15,6 +17,7 @@ use crate::entry::{Body, Content, Entry, Facts, Unkept};
 use crate::error::{Corruption, ErrorKind};
 use crate::path::{PathError, clean_path};
 use extant_format::inode::{Device, Time};
+use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a header begins with.
@@ -36,6 +39,8 @@ pub(super) struct Cpio {
     waiting: BTreeMap<Identity, Vec<Named>>,
     /// Each file with several names whose content was there.
     firsts: BTreeMap<Identity, First>,
+    /// Each other inode with several names, by what it is: the path that was given first.
+    inodes: BTreeMap<(Identity, u32), (Vec<u8>, Content)>,
     /// What was read and not given yet.
     ready: VecDeque<Entry>,
     ended: Option<End>,
@@ -160,6 +165,28 @@ impl Cpio {
         self.firsts.insert(header.identity, first);
     }
 
+    /// An inode that is no regular file and no directory: one more name of it where it was there.
+    /// Numbers that two of them share by chance, because they have room for 32 bits, make no
+    /// link between what is not the same.
+    fn special(&mut self, header: &Header, named: Named, content: Content) {
+        let Named { path, facts } = named;
+        let Some(own) = path.as_ref().ok().filter(|_| header.links > 1) else {
+            self.ready.push_back(entry(path, content, Some(facts)));
+            return;
+        };
+        match self.inodes.entry((header.identity, header.mode)) {
+            Place::Occupied(first) if first.get().1 == content => {
+                let target = first.get().0.clone();
+                self.ready.push_back(entry(path, Content::HardLink { target }, None));
+            }
+            Place::Occupied(_) => self.ready.push_back(entry(path, content, Some(facts))),
+            Place::Vacant(place) => {
+                place.insert((own.clone(), content.clone()));
+                self.ready.push_back(entry(path, content, Some(facts)));
+            }
+        }
+    }
+
     /// Gives all names of a file: the first that can be had has the content. Its path.
     fn give(&mut self, mut names: Vec<Named>, body: Body) -> Option<Vec<u8>> {
         let first = names.iter().position(|named| named.path.is_ok()).unwrap_or(0);
@@ -247,7 +274,7 @@ impl Reader {
                 }
                 let target = self.input.take(header.size)?;
                 self.align()?;
-                cpio.ready.push_back(entry(path, Content::Symlink { target }, Some(facts)));
+                cpio.special(header, Named { path, facts }, Content::Symlink { target });
                 return Ok(());
             }
             0o040_000 => Content::Directory,
@@ -259,7 +286,10 @@ impl Reader {
         };
         self.input.pass(header.size, Keep::Nothing)?;
         self.align()?;
-        cpio.ready.push_back(entry(path, content, Some(facts)));
+        match content {
+            Content::Directory => cpio.ready.push_back(entry(path, content, Some(facts))),
+            _ => cpio.special(header, Named { path, facts }, content),
+        }
         Ok(())
     }
 

@@ -235,6 +235,38 @@ fn names_of_one_file_in_cpio_wait_for_its_content() {
     assert_eq!(entries.len(), 8);
 }
 
+/// All that is no directory has several names; not where only the numbers are the same.
+#[test]
+fn names_of_one_pipe_device_or_link_in_cpio_are_one() {
+    let (fifo, socket, link) = (0o010_600, 0o140_755, 0o120_777);
+    let (character, block) = (0o020_600, 0o060_600);
+    let mut archive = Vec::new();
+    for (ino, mode, content) in
+        [(3, fifo, ""), (4, socket, ""), (5, link, "x"), (6, character, ""), (7, block, "")]
+    {
+        archive.extend(newc("../out", ino, 3, mode, content.as_bytes()));
+        archive.extend(newc(&format!("{ino}a"), ino, 3, mode, content.as_bytes()));
+        archive.extend(newc(&format!("{ino}b"), ino, 3, mode, content.as_bytes()));
+        archive.extend(newc(&format!("{ino}one"), ino, 1, mode, content.as_bytes()));
+    }
+    archive.extend(newc("other", 5, 3, link, b"y"));
+    archive.extend(newc("pipe-of-5", 5, 3, fifo, b""));
+    archive.extend(newc("TRAILER!!!", 0, 1, 0, b""));
+    let (_, entries) = read(archive, &KEEP).unwrap();
+    let links: Vec<(&[u8], &[u8])> = entries
+        .iter()
+        .filter_map(|entry| match &entry.content {
+            Content::HardLink { target } => Some((entry.path.as_deref().unwrap(), &target[..])),
+            _ => None,
+        })
+        .collect();
+    let expected = ["3", "4", "5", "6", "7"].map(|ino| (format!("{ino}b"), format!("{ino}a")));
+    let expected: Vec<(&[u8], &[u8])> =
+        expected.iter().map(|(name, target)| (name.as_bytes(), target.as_bytes())).collect();
+    assert_eq!(links, expected);
+    assert_eq!(entries.len(), 22);
+}
+
 /// A package is shorter than the header of its member says: no byte of it may be missing, whatever
 /// the archive in it looks like.
 #[test]
