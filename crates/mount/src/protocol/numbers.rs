@@ -141,4 +141,5 @@ pub mod of {
 pub mod notice {
     pub const INVALIDATE_INODE: i32 = 2;
     pub const INVALIDATE_ENTRY: i32 = 3;
+    pub const PRUNE: i32 = 9;
 }

@@ -103,5 +103,7 @@ structures! {
     }
     CopyRangeReply { copied: u64, }
     InvalidateInode { node: u64, offset: i64, length: i64, }
+    /// With the number of one node after it.
+    Prune { count: u32, unused: u32, spare: u64, node: u64, }
     InvalidateEntry { parent: u64, name_length: u32, flags: u32, }
 }

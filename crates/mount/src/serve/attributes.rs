@@ -210,9 +210,10 @@ impl Server {
                 arguments.modify_seconds,
                 arguments.modify_nanoseconds,
             ),
-            change_time: has(set::CHANGE_TIME).then_some(Time {
-                seconds: arguments.change_seconds.cast_signed(),
-                nanoseconds: arguments.change_nanoseconds,
+            change_time: has(set::CHANGE_TIME).then(|| {
+                let seconds = arguments.change_seconds.cast_signed();
+                let known = Time { seconds, nanoseconds: arguments.change_nanoseconds };
+                self.unseen.latest(inode.number().0, known)
             }),
             run_rights: Some(rights),
         })

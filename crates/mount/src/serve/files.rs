@@ -78,10 +78,13 @@ impl Server {
     }
 
     pub(super) fn release(&self, handle: u64) {
-        if let Some(open) = self.files.close(handle)
-            && open.writes
-        {
-            self.writers.remove(open.file.inode().number().0);
+        let Some(open) = self.files.close(handle) else { return };
+        let number = open.file.inode().number();
+        if open.writes {
+            self.writers.remove(number.0);
+        }
+        if self.unseen.has(number.0) {
+            self.seeks.give_up(node_of(number));
         }
     }
 

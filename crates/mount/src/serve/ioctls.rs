@@ -2,7 +2,7 @@
 use super::server::{Answer, Answering, Failure, Server, Trimming, node_of};
 use crate::protocol::{Errno, Request, wire};
 use extant_engine::{Error, ErrorKind, FlagChange, Inode};
-use extant_format::inode::flags;
+use extant_format::inode::{FileType, flags};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Numbers of ioctls, as Linux has them on machines of 64 bits. Those for programs of 32 bits only
@@ -139,7 +139,15 @@ impl Server {
         let change = FlagChange { set: wanted & !before, clear: before & !wanted };
         // As in ext4 the change time is a new one even if no flag is.
         self.inodes().change_flags(inode, change)?;
-        // The kernel does not know that it is.
+        self.note_change(inode)
+    }
+
+    /// The kernel does not know that an inode has changed.
+    fn note_change(&self, inode: &Inode) -> Answer<()> {
+        let metadata = self.inodes().metadata(inode)?;
+        if metadata.file_type == FileType::Regular {
+            self.unseen.note(inode.number().0, metadata.change_time);
+        }
         self.notices.forget_attributes(node_of(inode.number()));
         Ok(())
     }
@@ -154,7 +162,7 @@ impl Server {
                 return Err(Errno::NOT_PERMITTED.into());
             }
             self.inodes().set_project(inode, more.project)?;
-            self.notices.forget_attributes(node_of(inode.number()));
+            self.note_change(inode)?;
         }
         let before = self.inodes().flags(inode)?;
         let wanted = MORE_FLAGS.iter().fold(before, |all, (flag, stored)| {

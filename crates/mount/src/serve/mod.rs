@@ -28,6 +28,7 @@ mod notices;
 mod removed;
 mod seeks;
 mod server;
+mod unseen;
 mod watch;
 mod writers;
 mod xattrs;

@@ -59,6 +59,7 @@ impl Server {
     pub(super) fn forget(&self, node: u64) {
         if let Ok(number) = u32::try_from(node) {
             self.removed.forget(number);
+            self.unseen.forget(number);
         }
     }
 

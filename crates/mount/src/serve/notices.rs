@@ -33,6 +33,12 @@ impl Notices {
         self.tell(notice::INVALIDATE_INODE, &notice);
     }
 
+    /// Has the kernel give up what it has of an inode that no program uses. Kernels before 6.18 do
+    /// not know this. What it still has to send of it is waited for: no worker may call this.
+    pub(super) fn give_up(&self, node: u64) {
+        self.tell(notice::PRUNE, &wire::Prune { count: 1, unused: 0, spare: 0, node });
+    }
+
     /// A notice that the kernel refuses is of something that it does not have.
     fn tell<T: IntoBytes + Immutable>(&self, code: i32, notice: &T) {
         let Some(transport) = self.transport.get() else { return };

@@ -8,6 +8,8 @@
 //! killed meanwhile, that thread stays in the kernel, until the connection is ended from outside
 //! (`keeper`).
 //!
+//! For the same reason it tells the kernel which inodes to give up (`unseen`).
+//!
 //! *Invariants*: a search that was handed over is answered once: when it was made, or with an error
 //! at the end. No worker waits for this thread.
 //! *Locking*: one short lock, under which nothing is called.
@@ -43,9 +45,16 @@ struct Shared {
     arrived: WaitQueue,
 }
 
+/// What the thread is asked to do.
+enum Work {
+    Search(Search),
+    /// Have the kernel give up an inode that may be in use for a moment more.
+    GiveUp(u64),
+}
+
 #[derive(Default)]
 struct Queue {
-    searches: VecDeque<Search>,
+    work: VecDeque<Work>,
     has_ended: bool,
 }
 
@@ -73,9 +82,14 @@ impl Seeks {
     pub(super) fn start(&self, clock: &Arc<dyn Clock>, notices: &Arc<Notices>) -> io::Result<()> {
         let (shared, notices) = (Arc::clone(&self.shared), Arc::clone(notices));
         let body = move || {
-            while let Some(search) = shared.next() {
-                notices.send_back(search.node, search.arguments.offset);
-                answer(&notices, &search, find(&search.open.file, &search.arguments));
+            while let Some(work) = shared.next() {
+                match work {
+                    Work::Search(search) => {
+                        notices.send_back(search.node, search.arguments.offset);
+                        answer(&notices, &search, find(&search.open.file, &search.arguments));
+                    }
+                    Work::GiveUp(node) => notices.give_up(node),
+                }
             }
         };
         *self.task.lock() = Some(clock.try_spawn("seeks", Box::new(body))?);
@@ -88,10 +102,20 @@ impl Seeks {
         if queue.has_ended {
             return Err(search);
         }
-        queue.searches.push_back(search);
+        queue.work.push_back(Work::Search(search));
         drop(queue);
         self.shared.arrived.wake_all();
         Ok(())
+    }
+
+    /// Has the kernel give up an inode, if it is not in use. After the end nothing is done.
+    pub(super) fn give_up(&self, node: u64) {
+        let mut queue = self.shared.queue.lock();
+        if !queue.has_ended {
+            queue.work.push_back(Work::GiveUp(node));
+        }
+        drop(queue);
+        self.shared.arrived.wake_all();
     }
 
     /// Ends the thread. What it has not begun is dropped: the mount is gone.
@@ -99,7 +123,7 @@ impl Seeks {
         let left = {
             let mut queue = self.shared.queue.lock();
             queue.has_ended = true;
-            std::mem::take(&mut queue.searches)
+            std::mem::take(&mut queue.work)
         };
         drop(left);
         self.shared.arrived.wake_all();
@@ -109,10 +133,10 @@ impl Seeks {
 }
 
 impl Shared {
-    /// The next search; `None` at the end.
-    fn next(&self) -> Option<Search> {
-        self.arrived.wait_until(&self.queue, |queue| match queue.searches.pop_front() {
-            Some(search) => Some(Some(search)),
+    /// What is next; `None` at the end.
+    fn next(&self) -> Option<Work> {
+        self.arrived.wait_until(&self.queue, |queue| match queue.work.pop_front() {
+            Some(work) => Some(Some(work)),
             None if queue.has_ended => Some(None),
             None => None,
         })

@@ -16,6 +16,7 @@ use super::identities::Identities;
 use super::notices::Notices;
 use super::removed::Removed;
 use super::seeks::Seeks;
+use super::unseen::Unseen;
 use super::watch::{Outcome, Watch};
 use super::writers::Writers;
 use crate::protocol::{Errno, Operation, Reply, Request};
@@ -101,6 +102,7 @@ pub struct Server {
     pub(super) notices: Arc<Notices>,
     pub(super) seeks: Seeks,
     pub(super) removed: Removed,
+    pub(super) unseen: Unseen,
     /// All privileges: see above.
     caller: Caller,
     clock: Arc<dyn Clock>,
@@ -163,6 +165,7 @@ impl Server {
             notices: Arc::default(),
             seeks: Seeks::new(&clock),
             removed: Removed::default(),
+            unseen: Unseen::default(),
             caller,
             clock,
             watch,
