@@ -2,7 +2,7 @@
 use extant_block::Access;
 use extant_engine::preset::{self, Policies, Preset, PresetError};
 use extant_image::source::IdMap;
-use extant_mount::serve::{Masks, Xattrs};
+use extant_mount::serve::{Masks, Reserve, Xattrs};
 use extant_mount::workers::Idle;
 
 /// Memory that a mount takes if nothing else is said, in bytes.
@@ -162,6 +162,8 @@ pub struct MountOptions {
     pub xattrs: Xattrs,
     /// `umask=`, `fmask=`, `dmask=`
     pub masks: Masks,
+    /// `resuid=`, `resgid=`
+    pub reserve: Reserve,
     /// `noload`
     pub replay: Replay,
     /// `discard`
@@ -201,6 +203,7 @@ impl MountOptions {
             idle: Idle::default(),
             xattrs: Xattrs::default(),
             masks: Masks::default(),
+            reserve: Reserve::default(),
             replay: Replay::default(),
             discards: Discards::default(),
             read_bytes_max: None,

@@ -388,6 +388,7 @@ fn wishes(options: &MountOptions, source: &Path, access: Access) -> Wishes {
         (Access::ReadWrite, _) => Trimming::Done,
     };
     wishes.settings.masks = options.masks;
+    wishes.settings.reserve = options.reserve;
     wishes.settings.reads = match flags.no_directory_access_times {
         true => Reads::ListingsUnnoted,
         false => Reads::Noted,

@@ -18,6 +18,7 @@ use crate::name::directory::{self, DirectoryEntry};
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
 use crate::recovery;
+use crate::space::Room;
 use crate::store::budget::DirtyBudget;
 use crate::store::journal::JournalCounts;
 use crate::store::{DataKeeping, Options};
@@ -531,12 +532,26 @@ pub struct File {
     position: u64,
     /// What read-ahead remembers of earlier reads.
     stream: Stream,
+    /// Which free blocks may be taken through it.
+    pub(crate) room: Room,
 }
 
 impl File {
     /// An open file of a node that already counts it (see `Inodes::hold`).
     pub(crate) fn of_held(core: &Arc<Core>, node: Arc<Node>) -> File {
-        File { core: Arc::clone(core), node, position: 0, stream: Stream::default() }
+        let (core, stream, room) = (Arc::clone(core), Stream::default(), Room::Whole);
+        File { core, node, position: 0, stream, room }
+    }
+
+    /// The same file for one who may take this much.
+    pub(crate) fn within(mut self, room: Room) -> File {
+        self.room = room;
+        self
+    }
+
+    /// Whether the blocks that the volume reserves may be taken through it, as its opener may.
+    pub fn takes_reserved(&self) -> bool {
+        self.room == Room::Whole
     }
 
     /// Runs work that changes the file.
@@ -635,7 +650,8 @@ impl File {
             let piece = self.core.piece(at, content.len() - done);
             let bytes = &content[done..done + piece];
             let written = self.core.admit_bytes(piece).and_then(|pledge| {
-                let write = |volume: &Volume| file::write(volume, &self.node, at, bytes, rights);
+                let manner = (rights, self.room);
+                let write = |volume: &Volume| file::write(volume, &self.node, at, bytes, manner);
                 let written = self.changing(write);
                 drop(pledge);
                 written

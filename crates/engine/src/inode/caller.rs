@@ -2,6 +2,7 @@
 //!
 //! The meaning of each privilege, and which of two errors a refusal is, follow Linux
 //! (capabilities(7), path_resolution(7)).
+use crate::space::Room;
 use std::ops::BitOr;
 
 /// The identity of a process: its effective user and group, its further groups, its privileges.
@@ -37,7 +38,7 @@ impl Privileges {
     /// None of them.
     pub const NONE: Privileges = Privileges(0);
     /// All of them: what root has on Linux.
-    pub const ALL: Privileges = Privileges(0x1ff);
+    pub const ALL: Privileges = Privileges(0x3ff);
     /// Changing owners (CAP_CHOWN).
     pub const CHANGE_OWNER: Privileges = Privileges(1);
     /// Reading, writing and searching in spite of modes (CAP_DAC_OVERRIDE).
@@ -56,6 +57,13 @@ impl Privileges {
     pub const ADMINISTER: Privileges = Privileges(128);
     /// The attribute `security.capability` (CAP_SETFCAP).
     pub const SET_CAPABILITY: Privileges = Privileges(256);
+    /// Taking the blocks that a volume reserves (CAP_SYS_RESOURCE).
+    pub const RESERVED_BLOCKS: Privileges = Privileges(512);
+
+    /// All but these.
+    pub const fn without(self, privileges: Privileges) -> Privileges {
+        Privileges(self.0 & !privileges.0)
+    }
 
     /// Whether all of these are in the set.
     pub const fn has(self, privileges: Privileges) -> bool {
@@ -67,6 +75,14 @@ impl BitOr for Privileges {
     type Output = Privileges;
     fn bitor(self, other: Privileges) -> Privileges {
         Privileges(self.0 | other.0)
+    }
+}
+
+/// Which of the free blocks a caller may take; without one, all.
+pub(crate) fn room_of(caller: Option<&Caller>) -> Room {
+    match caller {
+        Some(caller) if !caller.has(Privileges::RESERVED_BLOCKS) => Room::Unreserved,
+        _ => Room::Whole,
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::access::{check_may_add, check_may_make, check_may_unlink, check_search};
 use crate::inode::attribute;
-use crate::inode::caller::Caller;
+use crate::inode::caller::{Caller, room_of};
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::mapping::{self, Piece};
@@ -283,7 +283,7 @@ impl Inodes {
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let own_blocks = own_blocks(volume, new)? + beginning.blocks();
         let need = directory::insert_need_at(volume, parent, name, vacancy)? + own_blocks;
-        let mut reservation = volume.space.reserve(need)?;
+        let mut reservation = volume.space.reserve_within(need, room_of(caller))?;
         volume.space.check_may_allocate(group_of(volume, parent.ino), need)?;
         let _table = table::hold(volume, parent.ino)?;
         volume.change(MAKE, |operation| {
@@ -409,7 +409,7 @@ impl Inodes {
         check_may_be_linked(&state)?;
         permission::check_project(volume, &parent, &state)?;
         let need = directory::insert_need(volume, &parent, name)?;
-        let mut reservation = volume.space.reserve(need)?;
+        let mut reservation = volume.space.reserve_within(need, room_of(caller))?;
         volume.space.check_may_allocate(group_of(volume, parent.ino), need)?;
         let _tables = (table::hold(volume, parent.ino)?, table::hold(volume, state.ino)?);
         let _neighbour = hold_neighbour(volume, state.ino)?;

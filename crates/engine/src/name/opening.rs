@@ -6,7 +6,7 @@
 //! *Locking*: parent before child.
 use crate::error::{ErrorKind, Result};
 use crate::inode::access::{check, check_may_add, check_search};
-use crate::inode::caller::Caller;
+use crate::inode::caller::{Caller, room_of};
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::Node;
@@ -99,7 +99,7 @@ impl Inodes {
         let beginning = Beginning::of(volume, &parent, new.wish(), caller)?;
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let need = own_blocks(volume, new)? + beginning.blocks();
-        let mut reservation = volume.space.reserve(need)?;
+        let mut reservation = volume.space.reserve_within(need, room_of(caller))?;
         volume.space.check_may_allocate(group_of(volume, parent.ino), need)?;
         volume.change(NAMELESS, |operation| {
             let mut state = self.new_inode(operation, &mut reservation, &parent, b"", new)?;

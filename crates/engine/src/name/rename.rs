@@ -7,7 +7,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::inode::access::{check_may_add, check_may_move, check_may_unlink, check_search};
 use crate::inode::attribute;
-use crate::inode::caller::Caller;
+use crate::inode::caller::{Caller, room_of};
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
@@ -21,7 +21,7 @@ use crate::name::namespace::{
     NewInode, add_subdirectory, check_name, check_subdirectories, drop_subdirectory, group_of,
     leads_to_itself, touch,
 };
-use crate::space::Reservation;
+use crate::space::{Reservation, Room};
 use crate::store::cache::Frame;
 use extant_block::lock::SleepWriteGuard;
 use extant_format::Ino;
@@ -169,7 +169,8 @@ impl Inodes {
                     Rename::Whiteout => Some(self.whiteout_of(&parents.from, caller)?),
                     _ => None,
                 };
-                self.replace(parents, ends, &mut source, target.as_deref_mut(), whiteout)
+                let target = target.as_deref_mut();
+                self.replace(parents, ends, &mut source, target, (whiteout, room_of(caller)))
             }
         }
     }
@@ -199,7 +200,7 @@ impl Inodes {
         ends: &Ends<'_>,
         source: &mut NodeState,
         target: Option<&mut NodeState>,
-        whiteout: Option<Whiteout>,
+        (whiteout, room): (Option<Whiteout>, Room),
     ) -> Result<()> {
         let volume = &self.volume;
         let source_type = source.file_type()?;
@@ -218,7 +219,7 @@ impl Inodes {
             // after a power cut. So the new one's data is submitted before the name changes.
             write_with_names(volume, &ends.source.pages, source)?;
         }
-        let mut reservation = volume.space.reserve(need)?;
+        let mut reservation = volume.space.reserve_within(need, room)?;
         volume.space.check_may_allocate(group_of(volume, parents.to().ino), need)?;
         let _held = self.hold_changed(parents, ends, source, target.as_deref())?;
         volume.change(RENAME, |operation| {

@@ -757,6 +757,13 @@ impl Space {
         Ok(clear_runs(&bits, self.limit(group, BitmapKind::Blocks)).collect())
     }
 
+    /// No space for one who has to leave blocks that are reserved.
+    pub(crate) fn no_unreserved_space(&self, wanted_blocks: u64, reserved: u64) -> Error {
+        let available = self.counters.available.load(Ordering::Acquire);
+        let free_blocks = available.saturating_sub(reserved);
+        ErrorKind::NoSpace { wanted_blocks, free_blocks }.into()
+    }
+
     pub(crate) fn no_space(&self, wanted_blocks: u64) -> Error {
         ErrorKind::NoSpace {
             wanted_blocks,

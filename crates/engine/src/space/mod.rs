@@ -56,6 +56,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use windows::Windows;
 
+/// Which of the free blocks may be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Room {
+    /// All of them.
+    Whole,
+    /// Those that leave as many as the superblock reserves.
+    Unreserved,
+}
+
 /// Free blocks promised to one operation. Those that it does not use are given back on drop.
 pub(crate) struct Reservation<'a> {
     space: &'a Space,
@@ -409,13 +418,34 @@ impl Space {
         Ok(Reservation { space: self, blocks })
     }
 
+    /// As [`Space::reserve`], for one who may take this much.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub(crate) fn reserve_within(&self, blocks: u64, room: Room) -> Result<Reservation<'_>> {
+        self.promise_within(blocks, room)?;
+        Ok(Reservation { space: self, blocks })
+    }
+
     fn promise(&self, blocks: u64) -> Result<()> {
+        self.promise_within(blocks, Room::Whole)
+    }
+
+    fn promise_within(&self, blocks: u64, room: Room) -> Result<()> {
+        let stays = match room {
+            // What takes nothing is never refused.
+            Room::Unreserved if blocks > 0 => self.store.superblock.reserved_blocks,
+            _ => 0,
+        };
         self.counters
             .available
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |available| {
-                available.checked_sub(blocks)
+                available.checked_sub(blocks).filter(|left| *left >= stays)
             })
-            .map_err(|_| self.no_space(blocks))?;
+            .map_err(|_| match stays {
+                0 => self.no_space(blocks),
+                _ => self.no_unreserved_space(blocks, stays),
+            })?;
         self.counters.reserved.fetch_add(blocks, Ordering::AcqRel);
         Ok(())
     }

@@ -56,7 +56,7 @@ impl Server {
         to: &mut Answering<'_>,
     ) -> Answer<()> {
         let inode = self.inode(request.node)?;
-        let file = self.inodes().open(&inode, rights_of(arguments.flags))?;
+        let file = self.inodes_for(request).open(&inode, rights_of(arguments.flags))?;
         let caching = self.check_open(&inode, arguments)?;
         self.truncate_opened(&inode, arguments, request.gid)?;
         to.reply().value(&self.opened(file, arguments.flags, caching));
@@ -201,12 +201,21 @@ impl Server {
         let ino = open.file.inode().number();
         let failure = if open.writes { self.writers.failure(ino.0) } else { None };
         match failure {
-            Some(Errno::NO_SPACE) if self.filesystem.statfs().free_blocks >= ROOM_BLOCKS => {
+            Some(Errno::NO_SPACE) if self.room_of(&open.file) >= ROOM_BLOCKS => {
                 self.writers.note(ino.0, None);
                 Ok(())
             }
             Some(errno) => Err(errno.into()),
             None => Ok(()),
+        }
+    }
+
+    /// Free blocks that may be taken through an open file.
+    fn room_of(&self, file: &File) -> u64 {
+        let room = self.filesystem.statfs();
+        match file.takes_reserved() {
+            true => room.free_blocks,
+            false => room.free_blocks.saturating_sub(room.reserved_blocks),
         }
     }
 

@@ -26,6 +26,7 @@ mod ioctls;
 mod names;
 mod notices;
 mod removed;
+mod reserve;
 mod seeks;
 mod server;
 mod unseen;
@@ -35,6 +36,7 @@ mod xattrs;
 
 use crate::protocol::{Reply, Request};
 pub use identities::{IdMap, IdRange, Identities};
+pub use reserve::Reserve;
 pub use server::{Masks, Server, Settings, Trimming, Xattrs};
 pub use watch::{Outcome, Watch};
 

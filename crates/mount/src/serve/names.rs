@@ -116,7 +116,7 @@ impl Server {
         };
         let parent = self.inode(request.node)?;
         let new = self.new_object(request, &parent, wanted)?;
-        let inode = self.inodes().create(&parent, name, &new)?;
+        let inode = self.inodes_for(request).create(&parent, name, &new)?;
         self.answer_new(&inode, to)
     }
 
@@ -137,7 +137,7 @@ impl Server {
         // With rights: an immutable file that is there is not opened for writing.
         let rights = super::files::rights_of(arguments.flags);
         let (inode, file, outcome) =
-            self.inodes().open_or_create(&parent, name, &new, (existing, rights))?;
+            self.inodes_for(request).open_or_create(&parent, name, &new, (existing, rights))?;
         let mut caching = Caching::Kept;
         if outcome == extant_engine::OpenOutcome::Found {
             let open = wire::Open { flags: arguments.flags, open_flags: arguments.open_flags };
@@ -156,7 +156,7 @@ impl Server {
         let parent = self.inode(request.node)?;
         let wanted = (NewKind::File, arguments.mode, arguments.umask);
         let new = self.new_object(request, &parent, wanted)?;
-        let (inode, file) = self.inodes().create_nameless(&parent, &new)?;
+        let (inode, file) = self.inodes_for(request).create_nameless(&parent, &new)?;
         self.answer_open_entry(&inode, (file, arguments.flags, Caching::Kept), to)
     }
 
@@ -177,12 +177,13 @@ impl Server {
 
     pub(super) fn link(
         &self,
+        request: &Request<'_>,
         linked: u64,
-        (parent, name): (u64, &[u8]),
+        name: &[u8],
         to: &mut Answering<'_>,
     ) -> Answer<()> {
         let inode = self.inode(linked)?;
-        self.inodes().link(&inode, &self.inode(parent)?, name)?;
+        self.inodes_for(request).link(&inode, &self.inode(request.node)?, name)?;
         self.answer_entry(&self.inodes().metadata(&inode)?, to);
         Ok(())
     }
@@ -245,7 +246,7 @@ impl Server {
                 let inodes = self.filesystem.inodes_for(&caller);
                 inodes.rename((&from, name), (&to, to_name), how)?;
             }
-            _ => self.inodes().rename((&from, name), (&to, to_name), how)?,
+            _ => self.inodes_for(request).rename((&from, name), (&to, to_name), how)?,
         }
         let is_gone = |metadata: &Metadata| self.inodes().by_number(metadata.ino).is_err();
         replaced.into_iter().filter(is_gone).for_each(|metadata| self.removed.remember(metadata));

@@ -15,6 +15,7 @@ use super::handles::{Handles, OpenFile};
 use super::identities::Identities;
 use super::notices::Notices;
 use super::removed::Removed;
+use super::reserve::{Keepers, Reserve};
 use super::seeks::Seeks;
 use super::unseen::Unseen;
 use super::watch::{Outcome, Watch};
@@ -22,7 +23,7 @@ use super::writers::Writers;
 use crate::protocol::{Errno, Operation, Reply, Request};
 use crate::transport::Transport;
 use extant_block::Clock;
-use extant_engine::{Caller, Error, ErrorKind, Filesystem, Inode, Inodes, Reads};
+use extant_engine::{Caller, Error, ErrorKind, Filesystem, Inode, Inodes, Privileges, Reads};
 use extant_format::Ino;
 use extant_format::inode::FileType;
 use std::io;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub masks: Masks,
     /// Which reads change times.
     pub reads: Reads,
+    /// Who may take the blocks that the volume reserves.
+    pub reserve: Reserve,
 }
 
 /// Permissions that are not shown, and so not given, whatever the volume keeps. A change of the
@@ -105,6 +108,9 @@ pub struct Server {
     pub(super) unseen: Unseen,
     /// All privileges: see above.
     caller: Caller,
+    /// The same for those who have to leave the blocks that are reserved.
+    bounded: Caller,
+    keepers: Keepers,
     clock: Arc<dyn Clock>,
     watch: Option<Arc<dyn Watch>>,
 }
@@ -157,6 +163,10 @@ impl Server {
         watch: Option<Arc<dyn Watch>>,
     ) -> Server {
         let caller = Caller { reads: settings.reads, ..Caller::root() };
+        let privileges = Privileges::ALL.without(Privileges::RESERVED_BLOCKS);
+        let bounded = Caller { privileges, ..caller.clone() };
+        let volume = filesystem.superblock();
+        let keepers = Keepers::new(settings.reserve, &volume, &settings.identities);
         Server {
             filesystem,
             settings,
@@ -167,6 +177,8 @@ impl Server {
             removed: Removed::default(),
             unseen: Unseen::default(),
             caller,
+            bounded,
+            keepers,
             clock,
             watch,
         }
@@ -204,6 +216,14 @@ impl Server {
     /// The calls of the engine, with all privileges.
     pub(super) fn inodes(&self) -> Inodes<'_> {
         self.filesystem.inodes_for(&self.caller)
+    }
+
+    /// The same for what takes room: as much as the process that asks may take.
+    pub(super) fn inodes_for(&self, request: &Request<'_>) -> Inodes<'_> {
+        self.filesystem.inodes_for(match self.keepers.have(request) {
+            true => &self.caller,
+            false => &self.bounded,
+        })
     }
 
     /// The inode of a node.
@@ -271,7 +291,7 @@ impl Server {
                 self.rename(request, name, (*directory, to_name), *flags)?;
                 to.reply().done();
             }
-            Operation::Link { node: linked, name } => self.link(*linked, (node, name), to)?,
+            Operation::Link { node: linked, name } => self.link(request, *linked, name, to)?,
             Operation::StatFs => to.reply().value(&self.stat_fs()),
             Operation::SyncFileSystem => {
                 self.inodes().sync()?;

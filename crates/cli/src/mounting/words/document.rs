@@ -41,6 +41,11 @@ static MORE: &[(&str, &str)] = &[
          system did, unless `commit=` is said too",
     ),
     (
+        "resuid",
+        "root may, and who has mounted the image, as with ext4. What is written to a file is \
+         judged by who has opened it: the kernel sends it later",
+    ),
+    (
         "cache",
         "at least 8M, and 320 blocks of the volume (20M with blocks of 64 KiB). The kernel's own \
          cache of file data comes on top",

@@ -22,7 +22,6 @@ pub(super) static SILENT: &[Row] = &[
 /// Words that are taken, and named in a note: what they ask for is not done, and nothing is lost.
 pub(super) static NOTED: &[Row] = &[
     (&["lazytime"], "times are kept with each commit, which is more"),
-    (&["resuid", "resgid"], "the blocks that are kept for root are there for every user"),
     (&["stripe"], "files are not aligned to stripes"),
     (&["inode_readahead_blks"], "as much of the inode table is read as its requests ask for"),
     (&["max_batch_time", "min_batch_time"], "an fsync takes others along that are waiting"),

@@ -147,6 +147,18 @@ pub(super) static WORDS: &[Word] = &[
             Ok(())
         }
     }),
+    valued("resuid", "USER", "this user may take reserved blocks: as the superblock says", {
+        |options, value| {
+            options.reserve.uid = Some(number_of(value, "/etc/passwd")?);
+            Ok(())
+        }
+    }),
+    valued("resgid", "GROUP", "so may the members of this group, unless it is 0", {
+        |options, value| {
+            options.reserve.gid = Some(number_of(value, "/etc/group")?);
+            Ok(())
+        }
+    }),
     valued(
         "map_users",
         "FROM:TO:COUNT",

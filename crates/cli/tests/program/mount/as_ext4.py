@@ -130,12 +130,12 @@ def append_only():
     chattr("-i", "rock")
 
 
-def as_user(user, group, call):
+def as_user(user, group, call, groups=()):
     """What a call says that another user makes."""
     read, write_end = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setgroups([])
+        os.setgroups(groups)
         os.setgid(group)
         os.setuid(user)
         os.write(write_end, repr(said(call)).encode())
@@ -257,8 +257,71 @@ def trim():
         print("trim", name, told if isinstance(told, str) else told[1] > 0)
 
 
+MEMBER, OTHER, KEEPER = 1007, 1001, 1002
+CAP_SYS_RESOURCE = 24
+PIECES = [1 << 16, 1 << 13, 1 << 10]
+
+
+def reserve():
+    """Who gets blocks of a volume that has none but those of the reserve."""
+    os.chmod(".", 0o777)
+    os.mkdir("names")
+    os.chmod("names", 0o777)
+
+    def grown(name, size, piece=1 << 16):
+        """Writes this much, to the device."""
+        file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            for _ in range(0, size, piece):
+                os.write(file, bytes(piece))
+                if piece < 1 << 16:
+                    os.fsync(file)
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def filled():
+        """Takes all that there is: a large write needs more at once."""
+        return [said(lambda: grown(f"full {piece}", 1 << 30, piece)) for piece in PIECES]
+
+    def allocated(name, size):
+        file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o666)
+        try:
+            os.posix_fallocate(file, 0, size)
+        finally:
+            os.close(file)
+
+    print("reserve fill", as_user(OTHER, OTHER, filled))
+    room = os.statvfs(".")
+    reserved = room.f_bfree - room.f_bavail
+    print("reserve left", room.f_bavail < 64, reserved >= 1000)
+    users = {
+        "other": (OTHER, OTHER, []),
+        "of a group": (OTHER, OTHER, [4, 5]),
+        "keeper": (KEEPER, OTHER, []),
+        "member": (OTHER, MEMBER, []),
+        "further member": (OTHER, OTHER, [4, MEMBER]),
+    }
+    # The kernel asks for this privilege, and root of a container may be without it.
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("CapEff:"))
+    if int(line.split()[1], 16) >> CAP_SYS_RESOURCE & 1:
+        users["root"] = (0, 0, [])
+    for who, (user, group, groups) in users.items():
+        calls = {
+            "writes": lambda: grown("w " + who, 1 << 19),
+            "allocates": lambda: allocated("a " + who, 1 << 19),
+            "makes directories": lambda: [os.mkdir(f"names/{who} {n}") for n in range(70)] and 0,
+            "makes a file": lambda: os.close(os.open("f " + who, os.O_CREAT | os.O_WRONLY)),
+        }
+        for name, call in calls.items():
+            print("reserve", who, name, as_user(user, group, call, groups))
+
+
 if "read" in words:
     trim()
+elif "reserve" in words:
+    reserve()
 else:
     handles()
     append_only()

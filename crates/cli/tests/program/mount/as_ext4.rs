@@ -54,6 +54,44 @@ fn kernel_gives_up_inodes() -> bool {
     (numbers.next(), numbers.next()) >= (Some(6_u32), Some(18_u32))
 }
 
+/// The blocks that are reserved are for those that ext4 gives them to, by options of the mount and
+/// by the superblock.
+#[test]
+fn reserved_blocks_are_for_whom_ext4_has_them() {
+    if !has_oracle() || !oracle::require("tune2fs") {
+        return;
+    }
+    for (tuned, options) in [
+        (&[][..], ""),
+        (&[][..], ",resuid=1002,resgid=1007"),
+        // One number for both: Linux 6.18 takes the user's for the group's.
+        (&["-u", "1007", "-g", "1007"][..], ""),
+        (&["-u", "1002", "-g", "1002"][..], ",resuid=0,resgid=0"),
+    ] {
+        let bench = Bench::new("mount-reserve");
+        output(program("tune2fs").args(["-r", "6000"]).args(tuned).arg(bench.image())).unwrap();
+        let Some(kernel) = Kernel::of(&bench, &[], &format!("rw{options}")) else {
+            return skip("no loop devices");
+        };
+        let expected = lines(&kernel.point.display().to_string(), &["reserve"]);
+        kernel.end();
+        assert!(expected.len() >= 22, "{expected:?}");
+        for writes in ["write_back", "write_through"] {
+            let options = format!("allow_other,{writes}{options}");
+            let copy = bench.join("before.img");
+            fs::copy(bench.image(), &copy).unwrap();
+            let mounted = bench.mount(&options);
+            let found = lines(&bench.point(), &["reserve"]);
+            mounted.end();
+            let differ: Vec<_> =
+                expected.iter().zip(&found).filter(|(one, other)| one != other).collect();
+            assert!(differ.is_empty(), "{tuned:?} {options}: ext4, and the mount: {differ:#?}");
+            assert_eq!(expected.len(), found.len());
+            fs::rename(&copy, bench.image()).unwrap();
+        }
+    }
+}
+
 fn has_oracle() -> bool {
     has_fuse() && oracle::require("python3") && oracle::require("chattr")
 }

@@ -30,7 +30,7 @@ impl Inodes<'_> {
             access::check(&core.inodes.volume, &state, self.caller, rights.0)?;
             drop(state);
             core.inodes.hold(node)?;
-            Ok(File::of_held(self.core, Arc::clone(node)))
+            Ok(File::of_held(self.core, Arc::clone(node)).within(self.room()))
         })
     }
 }
@@ -63,7 +63,7 @@ impl File {
         rights: RunRights,
     ) -> Result<()> {
         self.changing_map(|volume| {
-            range::change(volume, &self.node, (offset, length), (change, rights))
+            range::change(volume, &self.node, (offset, length), (change, rights, self.room))
         })
     }
 

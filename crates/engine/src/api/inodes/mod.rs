@@ -68,9 +68,10 @@ use crate::error::{ErrorKind, Result};
 use crate::flush::Core;
 use crate::inode::Node;
 use crate::inode::access;
-use crate::inode::caller::Caller;
+use crate::inode::caller::{Caller, room_of};
 use crate::inode::file::Durable;
 use crate::name::namespace::Follow;
+use crate::space::Room;
 use extant_format::Ino;
 use std::fmt;
 use std::ops::BitOr;
@@ -138,6 +139,13 @@ impl BitOr for Rights {
 pub struct Inodes<'a> {
     core: &'a Arc<Core>,
     caller: Option<&'a Caller>,
+}
+
+impl Inodes<'_> {
+    /// Which of the free blocks the caller may take.
+    fn room(&self) -> Room {
+        room_of(self.caller)
+    }
 }
 
 impl Filesystem {

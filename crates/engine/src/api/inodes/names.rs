@@ -153,7 +153,7 @@ impl Inodes<'_> {
         let (node, outcome) = self.change(|core| {
             core.inodes.make_open(parent, name, (&new, existing), (self.caller, rights.0))
         })?;
-        let file = File::of_held(self.core, Arc::clone(&node));
+        let file = File::of_held(self.core, Arc::clone(&node)).within(self.room());
         if outcome == OpenOutcome::Made {
             self.sync_if_asked(parent)?;
         }
@@ -184,7 +184,7 @@ impl Inodes<'_> {
         new.check_file()?;
         let (directory, new) = (self.node(directory)?, new.inode());
         let node = self.change(|core| core.inodes.make_nameless(directory, &new, self.caller))?;
-        let file = File::of_held(self.core, Arc::clone(&node));
+        let file = File::of_held(self.core, Arc::clone(&node)).within(self.room());
         Ok((self.of(node), file))
     }
 

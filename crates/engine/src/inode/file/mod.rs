@@ -26,7 +26,7 @@ use crate::inode::write_back::{
 };
 use crate::policy::allocation::Purpose;
 use crate::policy::readahead::LargeReads;
-use crate::space::Reservation;
+use crate::space::{Reservation, Room};
 use crate::store::DataKeeping;
 use extant_block::Buffer;
 use extant_format::FileBlock;
@@ -118,7 +118,7 @@ pub(crate) fn write(
     node: &Node,
     offset: u64,
     bytes: &[u8],
-    rights: RunRights,
+    (rights, room): (RunRights, Room),
 ) -> Result<usize> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -133,11 +133,11 @@ pub(crate) fn write(
     if bytes.is_empty() {
         return Ok(0);
     }
-    let room = size_max(volume, &state).saturating_sub(offset);
-    if room == 0 {
+    let length_max = size_max(volume, &state).saturating_sub(offset);
+    if length_max == 0 {
         return Err(ErrorKind::FileTooLarge.into());
     }
-    let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+    let bytes = &bytes[..bytes.len().min(usize::try_from(length_max).unwrap_or(usize::MAX))];
     if offset + bytes.len() as u64 > state.inode.size {
         finish_cut(volume, node, &mut state)?;
     }
@@ -145,7 +145,7 @@ pub(crate) fn write(
     state.writer = volume.store.clock.process_number();
     volume.change(WRITE, |operation| {
         let lost_rights = rights.end_capability(operation, &mut state)?;
-        write_locked(operation, &node.pages, &mut state, offset, bytes)?;
+        write_locked(operation, &node.pages, &mut state, offset, (bytes, room))?;
         if rights != RunRights::Stay {
             note_change(volume, &mut state, rights);
         }
@@ -171,7 +171,7 @@ fn write_locked(
     pages: &Pages,
     state: &mut NodeState,
     offset: u64,
-    bytes: &[u8],
+    (bytes, room): (&[u8], Room),
 ) -> Result<()> {
     let volume = operation.volume();
     let block_size = u64::from(volume.store.block_size());
@@ -185,7 +185,7 @@ fn write_locked(
     if !end.is_multiple_of(block_size) && range.end > range.start + 1 {
         load_for_change(volume, pages, state, range.end - 1)?;
     }
-    promise(operation, state, range.clone())?;
+    promise(operation, state, range.clone(), room)?;
     match volume.pages.data {
         DataKeeping::Bytes => pages.write(block_size as usize, offset, bytes),
         DataKeeping::Phantom => {
@@ -260,7 +260,12 @@ fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Miss
 }
 
 /// Promises room for a write, or allocates it at once if the policy says so. This decides ENOSPC.
-fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) -> Result<()> {
+fn promise(
+    operation: &Operation<'_>,
+    state: &mut NodeState,
+    range: Range<u64>,
+    room: Room,
+) -> Result<()> {
     let volume = operation.volume();
     let Missing { holes, unwritten } = missing(volume, state, range)?;
     if holes.is_empty() && unwritten == 0 {
@@ -269,7 +274,8 @@ fn promise(operation: &Operation<'_>, state: &mut NodeState, range: Range<u64>) 
     let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
     let new_map = mapping::map_need(volume, state, &holes, 0);
     let split_map = mapping::map_need(volume, state, &holes, unwritten).saturating_sub(new_map);
-    let mut reservation = volume.space.reserve(blocks + new_map + split_map)?;
+    let need = blocks + new_map + split_map;
+    let mut reservation = volume.space.reserve_within(need, room)?;
     // The splits happen at write-back, whatever the policy.
     reservation.take(split_map);
     state.promised_map += split_map;
@@ -541,7 +547,7 @@ fn zero_part(
     );
     if in_memory || on_disk {
         let zeros = vec![0; (bytes.end - bytes.start) as usize];
-        write_locked(operation, pages, state, bytes.start, &zeros)?;
+        write_locked(operation, pages, state, bytes.start, (&zeros, Room::Whole))?;
     }
     Ok(())
 }
@@ -561,7 +567,7 @@ pub(crate) fn allocate(
     node: &Node,
     offset: u64,
     length: u64,
-    (size, rights): (Size, RunRights),
+    (size, rights, room): (Size, RunRights, Room),
 ) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -591,7 +597,7 @@ pub(crate) fn allocate(
         let range = offset / block_size..end.div_ceil(block_size);
         let missing = missing(volume, &state, range)?;
         let need = missing.blocks() + mapping::map_need(volume, &state, &missing.holes, 0);
-        let mut reservation = volume.space.reserve(need)?;
+        let mut reservation = volume.space.reserve_within(need, room)?;
         let unwritten = State::Unwritten;
         fill_holes(operation, &mut reservation, &mut state, &missing.holes, unwritten)?;
         pause(operation, &mut state, credits::STEP)?;

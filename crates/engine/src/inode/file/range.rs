@@ -21,6 +21,7 @@ use crate::inode::table;
 use crate::inode::unfinished::pause;
 use crate::inode::volume::Volume;
 use crate::inode::write_back::write_out;
+use crate::space::Room;
 use extant_format::FileBlock;
 use extant_format::extent::State;
 use std::ops::Range;
@@ -45,12 +46,12 @@ pub(crate) fn change(
     volume: &Volume,
     node: &Node,
     (offset, length): (u64, u64),
-    (change, rights): (RangeChange, RunRights),
+    (change, rights, room): (RangeChange, RunRights, Room),
 ) -> Result<()> {
     match change {
-        RangeChange::Allocate(size) => allocate(volume, node, offset, length, (size, rights)),
+        RangeChange::Allocate(size) => allocate(volume, node, offset, length, (size, rights, room)),
         RangeChange::PunchHole => punch(volume, node, offset, length, rights),
-        RangeChange::Zero(size) => zero(volume, node, offset, length, (size, rights)),
+        RangeChange::Zero(size) => zero(volume, node, offset, length, (size, rights, room)),
         RangeChange::Collapse => collapse(volume, node, offset, length, rights),
         RangeChange::Insert => insert(volume, node, offset, length, rights),
     }
@@ -89,7 +90,7 @@ fn zero(
     node: &Node,
     offset: u64,
     length: u64,
-    (size, rights): (Size, RunRights),
+    (size, rights, room): (Size, RunRights, Room),
 ) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
@@ -110,7 +111,7 @@ fn zero(
         let missing = missing(volume, state, offset / block_size..end.div_ceil(block_size))?;
         let splits = written_runs(volume, state, whole.clone())?;
         let need = missing.blocks() + mapping::map_need(volume, state, &missing.holes, splits);
-        let mut reservation = volume.space.reserve(need)?;
+        let mut reservation = volume.space.reserve_within(need, room)?;
         fill_holes(operation, &mut reservation, state, &missing.holes, State::Unwritten)?;
         zero_edges(operation, node, state, offset..end)?;
         if !whole.is_empty() {
