@@ -94,6 +94,24 @@ impl MemoryDevice {
         }
     }
 
+    /// An independent device of another size (up to 2^60 bytes), by another clock, with the same
+    /// contents as far as both reach: what is new reads as zeros. Fast, as [`snapshot`] is.
+    ///
+    /// [`snapshot`]: MemoryDevice::snapshot
+    pub fn resized(&self, clock: Arc<dyn Clock>, bytes: u64) -> MemoryDevice {
+        let mut device = MemoryDevice { clock, bytes, ..self.snapshot() };
+        let (whole, rest) = (bytes / self.chunk_bytes as u64, bytes % self.chunk_bytes as u64);
+        for shard in &mut device.shards {
+            let shard = shard.get_mut();
+            shard.retain(|number, _| *number < whole || (*number == whole && rest > 0));
+            // What a later growth uncovers again has to read as zeros.
+            if let Some(last) = shard.get_mut(&whole) {
+                Arc::make_mut(last)[rest as usize..].fill(0);
+            }
+        }
+        device
+    }
+
     /// Writes its contents to a sparse file. An existing file is replaced.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         self.save_start(path, self.bytes)
@@ -327,6 +345,28 @@ mod tests {
         assert_eq!((bytes[..4096].iter().sum::<u8>(), bytes[4096]), (0, 1));
         let error = device.write(400 << 30, &[1]).expect_err("it is past the end");
         assert!(error.to_string().starts_with("scattered: "), "{error}");
+    }
+
+    #[test]
+    fn what_was_cut_off_reads_as_zeros_when_it_grows_again() {
+        for chunk_bytes in [512, 4096, 65_536] {
+            let device = MemoryDevice::with_chunks(RealClock::new(), 100_000, chunk_bytes);
+            device.write(0, &[7; 100_000]).expect("it is inside");
+            for kept in [0, 1, 512, 4095, 4096, 65_536, 99_999] {
+                let cut = device.resized(RealClock::new(), kept);
+                assert_eq!(cut.info().bytes, kept);
+                assert!(cut.read(kept, &mut [0]).is_err(), "{kept}");
+                let grown = cut.resized(RealClock::new(), 200_000);
+                let mut bytes = vec![1; 200_000];
+                grown.read(0, &mut bytes).expect("it is inside");
+                let (front, rest) = bytes.split_at(kept as usize);
+                assert!(front.iter().all(|byte| *byte == 7), "{chunk_bytes}, {kept}");
+                assert!(rest.iter().all(|byte| *byte == 0), "{chunk_bytes}, {kept}");
+            }
+            let mut whole = vec![0; 100_000];
+            device.read(0, &mut whole).expect("it is inside");
+            assert!(whole.iter().all(|byte| *byte == 7), "the first one is as it was");
+        }
     }
 
     #[test]

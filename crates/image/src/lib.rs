@@ -16,7 +16,7 @@
 //! let collected = collect([Source::from(&rootfs)], &ReadOptions::default(), &())?;
 //! let file = File::options().read(true).write(true).create_new(true).open(&image)?;
 //! let name = image.display().to_string();
-//! let destination = Destination { file: &file, name, place: Place::Whole };
+//! let destination = Destination { medium: &file, name, place: Place::Whole };
 //! let job = Job::new(&collected, &BuildOptions::new(Profile::Ext4), &destination)?;
 //! let built = job.build(&())?;
 //! println!("{} blocks, {} free", built.blocks, built.free_blocks);
@@ -44,7 +44,7 @@
 //! # let image = folder.path().join("disk.img");
 //! # let collected = collect([Source::from(folder.path())], &ReadOptions::default(), &())?;
 //! # let file = std::fs::File::options().read(true).write(true).create_new(true).open(&image)?;
-//! # let destination = Destination { file: &file, name: "disk.img".into(), place: Place::Whole };
+//! # let destination = Destination { medium: &file, name: "disk.img".into(), place: Place::Whole };
 //! # let options = BuildOptions::new(extant_engine::mkfs::Profile::Ext2);
 //! # Job::new(&collected, &options, &destination)?.build(&())?;
 //! # drop(file); // which is claimed for writing as long as it is open

@@ -236,7 +236,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let mut notices = std::mem::take(&mut collected.notices);
     let name = target.path.display().to_string();
     let destination = Destination {
-        file: shipment.raw(&target),
+        medium: shipment.raw(&target),
         name: name.clone(),
         place: target.device_bytes.map_or(Place::Whole, Place::device),
     };

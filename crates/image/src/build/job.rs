@@ -1,5 +1,6 @@
 //! What is known of an image before its first byte is written, and how writing it may fail.
 use super::inodes::InodeWish;
+use super::medium::Medium;
 use super::need::Need;
 use super::order::Order;
 use super::plan::FlexGroups;
@@ -13,16 +14,15 @@ use extant_engine::ErrorKind as EngineErrorKind;
 use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::{Contents, FormatOptions};
 use extant_format::inode::Time;
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Where an image goes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Destination<'a> {
-    /// Open for reading and writing.
-    pub file: &'a File,
+    /// What takes the bytes: a file that is open for reading and writing, or another medium.
+    pub medium: &'a dyn Medium,
     /// What messages call it.
     pub name: String,
     /// What of it the image takes.
@@ -32,7 +32,7 @@ pub struct Destination<'a> {
 /// What of its destination an image takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// All of a regular file, which is overwritten and gets the image's length.
+    /// All of a regular file, or of memory, which is overwritten and gets the image's length.
     Whole,
     /// A part of a block device or file. Every byte outside of the image stays.
     Part {

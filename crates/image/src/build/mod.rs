@@ -16,6 +16,7 @@
 //! digest     a number for the tree: UUID and hash seed
 //! room       room and inodes to leave free
 //! sample     a superblock before there is a volume
+//! medium     what takes the bytes: a file, memory, or what a caller has
 //! within     a destination that ends before the bytes on which a volume is laid out
 //! ```
 pub mod digest;
@@ -24,6 +25,7 @@ mod goals;
 mod inodes;
 mod job;
 mod kept;
+mod medium;
 mod need;
 mod order;
 mod plan;
@@ -35,6 +37,7 @@ mod within;
 mod write;
 
 pub use job::{Built, Destination, Job, Place};
+pub use medium::{InMemory, Medium};
 pub use order::LostFolder;
 pub use plan::FlexGroups;
 pub use prepare::{BLOCK_SIZE, BuildOptions, SmallJournal};

@@ -6,15 +6,14 @@
 //!
 //! *Locking*: none here.
 use extant_block::{
-    BlockDevice, Clock, Completed, DeviceInfo, FileDevice, MemoryDevice, Operation, Request,
-    Segment,
+    BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment,
 };
 use std::io;
 use std::sync::Arc;
 
-/// A file device, and memory after its end.
+/// A device, and memory after its end.
 pub struct Within {
-    front: FileDevice,
+    front: Arc<dyn BlockDevice>,
     front_bytes: u64,
     rest: MemoryDevice,
     bytes: u64,
@@ -29,7 +28,7 @@ enum Side {
 
 impl Within {
     /// A device of `bytes`, of which the first are those of `front`.
-    pub fn new(front: FileDevice, bytes: u64) -> Within {
+    pub fn new(front: Arc<dyn BlockDevice>, bytes: u64) -> Within {
         let front_bytes = front.info().bytes;
         let rest = bytes.saturating_sub(front_bytes);
         let rest = MemoryDevice::new(Arc::clone(front.clock()), rest);
@@ -80,7 +79,7 @@ impl BlockDevice for Within {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use extant_block::RealClock;
+    use extant_block::{FileDevice, RealClock};
     use std::os::unix::fs::FileExt;
 
     #[test]
@@ -90,7 +89,7 @@ mod tests {
         let clock = RealClock::new();
         let copy = file.try_clone().unwrap();
         let front = FileDevice::from_file(clock, copy, "disk".into(), 4096, 4096).unwrap();
-        let device = Within::new(front, 16384);
+        let device = Within::new(Arc::new(front), 16384);
         assert_eq!(device.info().bytes, 16384);
         device.write(0, &[1; 4096]).unwrap();
         device.write(4096, &[2; 8192]).unwrap();

@@ -1,7 +1,7 @@
 //! Writing the image: mkfs, the tree through the engine, the end cut off.
 use super::goals::Goals;
 use super::inodes::InodeWish;
-use super::job::{Built, Failure, Job, Place};
+use super::job::{Built, Destination, Failure, Job, Place};
 use super::plan::{self, VolumePlan};
 use super::room::{ImageSize, Room};
 use super::stream::{DataStream, with_stream};
@@ -9,7 +9,7 @@ use super::within::Within;
 use crate::error::{Error, ErrorKind};
 use crate::progress::Progress;
 use extant_archive::reason;
-use extant_block::{BlockDevice, FileDevice, MemoryDevice};
+use extant_block::{BlockDevice, MemoryDevice};
 use extant_engine::allocation::{Allocation, packed_around, packed_from};
 use extant_engine::import::Import;
 use extant_engine::mkfs;
@@ -351,7 +351,7 @@ impl Job<'_> {
     }
 
     fn set_length(&self, bytes: u64) -> Result<(), Error> {
-        self.destination.file.set_len(bytes).map_err(|error| self.write_error(&error))
+        self.destination.medium.set_length(bytes).map_err(|error| self.write_error(&error))
     }
 
     /// What an attempt is written to: the destination, emptied where it is the image's alone, or
@@ -370,18 +370,16 @@ impl Job<'_> {
             }
             self.set_length(self.origin.saturating_add(plan.bytes()))?;
         }
-        let failed = |error: io::Error| self.write_error(&error);
-        let file = self.destination.file.try_clone().map_err(failed)?;
-        let name = self.destination.name.clone();
         let bytes = match self.destination.place {
             Place::Whole => plan.bytes(),
             Place::Part { .. } => plan.bytes().min(bytes_max),
         };
-        let device = FileDevice::from_file(Arc::clone(&self.clock), file, name, bytes, self.origin);
-        let device = device.map_err(failed)?;
+        let Destination { medium, name, .. } = self.destination;
+        let device = medium.device(&self.clock, name, self.origin, bytes);
+        let device = device.map_err(|error| self.write_error(&error))?;
         Ok(match bytes < plan.bytes() {
             true => Arc::new(Within::new(device, plan.bytes())),
-            false => Arc::new(device),
+            false => device,
         })
     }
 

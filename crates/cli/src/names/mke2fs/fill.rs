@@ -134,7 +134,7 @@ pub fn fill(
     let shown = target.path.display().to_string();
     let end = decision.extended.offset.saturating_add(bytes);
     let at = |contents| Destination {
-        file: &target.file,
+        medium: &target.file,
         name: shown.clone(),
         place: Place::Part { end_bytes: target.device_bytes.unwrap_or(end), contents },
     };

@@ -3,6 +3,7 @@
 use super::*;
 use crate::build::{BuildOptions, Destination, SmallJournal};
 use crate::source::{Collected, ReadOptions, Source, collect};
+use extant_block::FileDevice;
 use extant_engine::mkfs::{Identity, JournalWish, Profile, default_wishes};
 use extant_testkit::oracle;
 use std::fs::{self, File};
@@ -70,7 +71,7 @@ fn assert_smallest(folder: &Path, kind: &Kind, blocks: u64, files: u64) -> Built
     let image = folder.join("x.img");
     let file =
         File::options().read(true).write(true).create(true).truncate(true).open(&image).unwrap();
-    let destination = Destination { file: &file, name: "x.img".into(), place: Place::Whole };
+    let destination = Destination { medium: &file, name: "x.img".into(), place: Place::Whole };
     let job = Job::new(&collected, &kind.options(), &destination).unwrap();
     let plan = job.plan_exact(Room::NONE).unwrap();
     let fitted = job.fit(Purpose::Trial, plan, Room::NONE).unwrap();
