@@ -99,7 +99,7 @@ impl<'a, 'b> Entries<'a, 'b> {
         fate: Fate,
     ) -> Result<(), Refusal> {
         if let Content::CharacterDevice(device) | Content::BlockDevice(device) = &content {
-            check_device(&path, *device)?;
+            check_device(&path, *device).map_err(Refusal::Entry)?;
         }
         if fate == Fate::Applied {
             return Ok(());
@@ -234,15 +234,18 @@ impl<'a, 'b> Entries<'a, 'b> {
     }
 }
 
-fn check_device(path: &[u8], device: Device) -> Result<(), Refusal> {
+/// Refuses numbers of a device that no inode holds.
+///
+/// # Errors
+/// With the path.
+pub(super) fn check_device(path: &[u8], device: Device) -> Result<(), Error> {
     let Device { major, minor } = device;
     if major <= MAJOR_MAX && minor <= MINOR_MAX {
         return Ok(());
     }
     let path = printable(path);
-    Err(Refusal::Entry(Error::new(format!(
-        "{path}: is device {major}:{minor}, larger than an inode can hold"
-    ))))
+    let message = format!("{path}: is device {major}:{minor}, larger than an inode can hold");
+    Err(Error::new(message))
 }
 
 fn tree_facts(facts: Facts, content: &Content) -> tree::NodeFacts {

@@ -1,5 +1,5 @@
-//! What an image is built from: directories and tar archives, laid over each other in the order
-//! given.
+//! What an image is built from: directories, tar archives and files that a program makes, laid over
+//! each other in the order given.
 //!
 //! ```text
 //! options      how sources are read; exclude: what is left out
@@ -13,6 +13,7 @@
 //! container    container images, whose layers are archives of their own;
 //!              members: of an archive that holds one; platform: what it runs on
 //! inject       one file or directory that goes to one place
+//! made         files that a program makes
 //! zeros        which blocks of files are zeros, looked for while the tree is read
 //! body         reads the bytes of files when the image is written
 //! ```
@@ -25,6 +26,7 @@ mod entries;
 mod exclude;
 mod inject;
 mod intake;
+mod made;
 mod members;
 mod mounts;
 mod opening;
@@ -39,6 +41,7 @@ pub use body::BodyReader;
 pub use container::ContainerImage;
 pub use exclude::Exclude;
 pub use inject::Injection;
+pub use made::{Made, MadeContent};
 pub use options::{
     ArchiveEnd, Containers, Holes, IdMap, Mounts, OnTrouble, Owner, ReadOptions, Times,
 };
@@ -83,6 +86,8 @@ pub enum Source {
     },
     /// A file or a directory that goes to one place of the image.
     Injection(Injection),
+    /// Files that a program made.
+    Made(Made),
 }
 
 /// How a container image is kept.
@@ -260,6 +265,7 @@ fn read(
         Source::Injection(injection) => {
             return inject::read(&injection, intake, sources).map(|()| None);
         }
+        Source::Made(made) => return made::read(made, intake, sources).map(|()| None),
         Source::Archive { file, name } => (file, name),
         Source::Container { form, place, tag } => {
             let choice = Choice { tag: tag.as_deref(), platform: options.platform.as_ref() };
