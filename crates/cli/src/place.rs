@@ -215,15 +215,9 @@ fn chosen(shown: &str, word: &str, disk: &dyn BlockDevice) -> Result<Range<u64>,
         none("it has no partition table").hint(format!("{shown}@@BYTES says where a volume begins"))
     })?;
     let number: Option<u32> = word.parse().ok();
-    let numbered = table.partitions.iter().find(|partition| Some(partition.number) == number);
-    let is_named = |partition: &&Partition| {
-        !word.is_empty() && (partition.name == word || partition.guid == word.to_ascii_lowercase())
-    };
-    let named: Vec<&Partition> = table.partitions.iter().filter(is_named).collect();
-    match (numbered, named.as_slice()) {
-        (Some(partition), _) => Ok(partition.range.clone()),
-        (None, [partition]) => Ok(partition.range.clone()),
-        (None, []) => {
+    match table.named(word).as_slice() {
+        [partition] => Ok(partition.range.clone()),
+        [] => {
             let why = match (&table.damage, number, table.scheme) {
                 (Some(damage), ..) => format!("the disk {damage}"),
                 (None, None, Scheme::Mbr) => {
@@ -233,7 +227,7 @@ fn chosen(shown: &str, word: &str, disk: &dyn BlockDevice) -> Result<Range<u64>,
             };
             Err(none(&why).hint(listed(shown, disk, &table)))
         }
-        (None, several) => {
+        several => {
             let numbers: Vec<String> =
                 several.iter().map(|one| format!("{shown}@{}", one.number)).collect();
             Err(none("several partitions have that name").hint(numbers.join(", ")))

@@ -6,7 +6,7 @@ use extant_engine::{
     ErrorKind, OrphanCounts, Orphans, read_superblock, recovered, without_orphans,
 };
 use extant_format::superblock::{Feature, Superblock};
-use extant_journal::{End, MEMORY_BYTES_MAX, Outcome, Report};
+use extant_journal::{End, Outcome, Report};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -96,30 +96,19 @@ pub fn judged(image: &Path, device: Arc<dyn BlockDevice>, console: &Console) -> 
     if target::mount(image).is_some() {
         return as_it_is(device);
     }
-    if let Ok(recovered) = recovered(Arc::clone(&device), Orphans::Leave) {
-        let Some(report) = &recovered.report else { return as_it_is(recovered.device) };
-        say(image, &report.journal, console);
-        return Judged::after(recovered.device, Some(&report.journal));
-    }
-    // Features that the engine does not support, or fast commits that are damaged: full commits are
-    // replayed without it.
-    match extant_journal::overlay(Arc::clone(&device), MEMORY_BYTES_MAX) {
-        Ok((overlay, report)) => {
-            say(image, &report, console);
-            if report.outcome == Outcome::FastCommitsFollow {
-                let shown = image.display();
-                let count = counted(report.fast_commits.into(), "fast commit");
-                console.warn(&format!("{shown}: {count} could not be replayed"));
-            }
-            Judged::after(overlay, Some(&report))
-        }
-        // Who opens the volume says what is wrong with it.
-        Err(extant_journal::Error::Volume(_)) => as_it_is(device),
-        Err(error) => {
-            console.warn(&format!("{}: is not replayed: {error}", image.display()));
-            as_it_is(device)
+    let judged = extant_engine::judged(device);
+    if let Some(report) = &judged.report {
+        say(image, report, console);
+        if report.outcome == Outcome::FastCommitsFollow {
+            let shown = image.display();
+            let count = counted(report.fast_commits.into(), "fast commit");
+            console.warn(&format!("{shown}: {count} could not be replayed"));
         }
     }
+    if let Some(failure) = &judged.failure {
+        console.warn(&format!("{}: is not replayed: {failure}", image.display()));
+    }
+    Judged { cut_at: judged.cut_at(), device: judged.device }
 }
 
 /// Says that a journal was replayed in memory, if it held anything.

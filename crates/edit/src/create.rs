@@ -48,32 +48,32 @@ pub fn object(
 /// # Errors
 /// It exists, unless parents are made; those of the engine.
 pub fn directory(
-    change: &Change,
+    filesystem: &Filesystem,
     path: &Path,
     parents: Parents,
     mode: Option<&Mode>,
 ) -> Result<u64> {
     if parents == Parents::Make {
-        return directories(change, path, mode);
+        return directories(filesystem, path, mode);
     }
     let permissions = match mode {
         Some(mode) => mode.applied(0o777, FileType::Directory),
         None => 0o777 & !UMASK,
     };
-    object(change, path, NewKind::Directory, permissions)?;
+    object(filesystem, path, NewKind::Directory, permissions)?;
     // Where a default access list changes what a new directory gets, the mode that was asked for
     // counts.
     if mode.is_some() {
-        let inode = tree::inode(change, path, Links::Stay)?;
+        let inode = tree::inode(filesystem, path, Links::Stay)?;
         let wanted = MetadataChange { permissions: Some(permissions), ..MetadataChange::default() };
-        change.inodes().set_metadata(&inode, &wanted).map_err(|error| error.at(path))?;
+        filesystem.inodes().set_metadata(&inode, &wanted).map_err(|error| error.at(path))?;
     }
     Ok(1)
 }
 
 /// Makes a directory and those on the way that are not there, name by name from the root.
-fn directories(change: &Change, path: &Path, mode: Option<&Mode>) -> Result<u64> {
-    let inodes = change.inodes();
+fn directories(filesystem: &Filesystem, path: &Path, mode: Option<&Mode>) -> Result<u64> {
+    let inodes = filesystem.inodes();
     let failed = |error: extant_engine::Error| Error::from(error.at(path));
     let bytes = path.as_os_str().as_bytes();
     let mut here = inodes.root().map_err(failed)?;

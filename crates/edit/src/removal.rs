@@ -1,8 +1,8 @@
 //! What removes names: rm, rmdir.
-use crate::change::Change;
 use crate::error::{Error, Result};
 use crate::tree::{self, Links};
 use crate::walk::{self, Below, Event, ImageTree, Manner, Visited};
+use extant_engine::Filesystem;
 use extant_format::inode::FileType;
 use std::path::Path;
 
@@ -19,21 +19,21 @@ pub enum Depth {
 ///
 /// # Errors
 /// A directory that is not to be removed, the root, `.` or `..`; those of the engine.
-pub fn remove(change: &Change, path: &Path, depth: Depth) -> Result<u64> {
-    let metadata = change.symlink_metadata(path)?;
+pub fn remove(filesystem: &Filesystem, path: &Path, depth: Depth) -> Result<u64> {
+    let metadata = filesystem.symlink_metadata(path)?;
     if matches!(tree::split(path).1, b"" | b"." | b"..") {
         return Err(Error::inside(path, "\"/\", \".\" and \"..\" are not removed"));
     }
     if metadata.file_type != FileType::Directory {
-        change.remove_file(path)?;
+        filesystem.remove_file(path)?;
         return Ok(1);
     }
     if depth == Depth::File {
         return Err(Error::inside(path, "is a directory").hint("rm -r removes it with its content"));
     }
     let mut removed = 0;
-    let image = ImageTree::new(change);
-    let inodes = change.inodes();
+    let image = ImageTree::new(filesystem);
+    let inodes = filesystem.inodes();
     let mut gone = |visited: Visited<'_>| {
         let (folder, name) = (image.here()?, tree::without_slashes(visited.spot.name));
         let done = match visited.facts.file_type {
@@ -58,6 +58,6 @@ pub fn remove(change: &Change, path: &Path, depth: Depth) -> Result<u64> {
 ///
 /// # Errors
 /// Those of the engine.
-pub fn remove_directory(change: &Change, path: &Path) -> Result<()> {
-    Ok(change.remove_dir(path)?)
+pub fn remove_directory(filesystem: &Filesystem, path: &Path) -> Result<()> {
+    Ok(filesystem.remove_dir(path)?)
 }

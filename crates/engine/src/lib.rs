@@ -126,8 +126,8 @@ pub use name::namespace::{Follow, LINKS_MAX};
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
 pub use recovery::{
-    OrphanCounts, Orphans, Recovered, RecoveryReport, free_orphans, recover, recovered, unreplayed,
-    without_orphans,
+    Judged, OrphanCounts, Orphans, Recovered, RecoveryReport, free_orphans, judged, recover,
+    recovered, unreplayed, without_orphans,
 };
 pub use store::journal::JournalCounts;
 pub use store::superblock::read_superblock;
@@ -138,8 +138,3 @@ pub mod throttle {
     pub use crate::policy::throttle::*;
     pub use crate::store::budget::DirtyBudget;
 }
-
-/// The example of README.md, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-pub struct Readme;

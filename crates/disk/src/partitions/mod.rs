@@ -52,6 +52,21 @@ pub struct Partition {
     pub kind: String,
 }
 
+impl PartitionTable {
+    /// The partition of a number, or those of a name or an identifier: none, one or several.
+    pub fn named(&self, word: &str) -> Vec<&Partition> {
+        let number: Option<u32> = word.parse().ok();
+        let numbered = self.partitions.iter().find(|one| Some(one.number) == number);
+        let is_named = |one: &&Partition| {
+            !word.is_empty() && (one.name == word || one.guid == word.to_ascii_lowercase())
+        };
+        match numbered {
+            Some(partition) => vec![partition],
+            None => self.partitions.iter().filter(is_named).collect(),
+        }
+    }
+}
+
 /// The table of a disk; `None` where there is none.
 pub fn partitions(device: &dyn BlockDevice) -> Option<PartitionTable> {
     let first = sector(device, 0)?;

@@ -41,7 +41,7 @@ use extant_block::{BlockDevice, Overlay};
 use extant_format::journal::fast_commit::Change;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_journal::transaction;
-use extant_journal::{Found, MEMORY_BYTES_MAX, MapSource, Outcome, Recovery, Report};
+use extant_journal::{End, Found, MEMORY_BYTES_MAX, MapSource, Outcome, Recovery, Report};
 use std::sync::Arc;
 
 /// Memory for metadata while a volume is recovered, in bytes.
@@ -105,6 +105,41 @@ pub fn recovered(device: Arc<dyn BlockDevice>, orphans: Orphans) -> Result<Recov
         (device, finished) = (over, Some(counts));
     }
     Ok(Recovered { device, report: Some(RecoveryReport { journal, orphans: finished }) })
+}
+
+/// A volume for programs that judge it, by [`judged`].
+pub struct Judged {
+    /// After replay, where that is possible; else as it is. Its orphans wait.
+    pub device: Arc<dyn BlockDevice>,
+    /// What its journal held; `None` if it needs no recovery, or could not be replayed.
+    pub report: Option<Report>,
+    /// Why its journal could not be replayed.
+    pub failure: Option<extant_journal::Error>,
+}
+
+impl Judged {
+    /// The transaction from which on the log is damaged, so that it was left out with all after it.
+    pub fn cut_at(&self) -> Option<u64> {
+        match self.report.as_ref().map(|report| &report.end) {
+            Some(End::Damaged { sequence, .. }) => Some(sequence.0.into()),
+            _ => None,
+        }
+    }
+}
+
+/// The volume on a device as programs see it that judge it: after recovery, where that is possible;
+/// of one with features that are not supported, or fast commits that are damaged, after its full
+/// commits; else as it is. Nothing is written. What is wrong with a superblock is said by whoever
+/// opens the volume.
+pub fn judged(device: Arc<dyn BlockDevice>) -> Judged {
+    if let Ok(Recovered { device, report }) = recovered(Arc::clone(&device), Orphans::Leave) {
+        return Judged { device, report: report.map(|report| report.journal), failure: None };
+    }
+    match extant_journal::overlay(Arc::clone(&device), MEMORY_BYTES_MAX) {
+        Ok((overlay, report)) => Judged { device: overlay, report: Some(report), failure: None },
+        Err(extant_journal::Error::Volume(_)) => Judged { device, report: None, failure: None },
+        Err(failure) => Judged { device, report: None, failure: Some(failure) },
+    }
 }
 
 /// The volume on a device without what its journal holds (`norecovery` of ext4), for programs that
