@@ -74,6 +74,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("image", 10),
     ("disk", 5),
     ("edit", 20),
+    ("extant", 20),
     ("mount", 20),
     ("sim", 15),
     ("chart", 10),

@@ -15,6 +15,8 @@ struct Arrow {
 
 /// The arrows as architecture draws them. `inspect` never meets the engine that it judges, not even
 /// in its tests; `testkit` knows none of the crates that it helps to judge; no crate links `xtask`.
+/// `extant`, which programs link, has neither the laboratory nor the mount nor the command behind
+/// it.
 const ARROWS: &[Arrow] = &[
     Arrow { name: "extant-format", links: &[], tests: &["extant-testkit"] },
     Arrow { name: "extant-block", links: &[], tests: &["extant-testkit"] },
@@ -54,6 +56,21 @@ const ARROWS: &[Arrow] = &[
         name: "extant-edit",
         links: &["extant-format", "extant-block", "extant-journal", "extant-engine"],
         tests: &["extant-format", "extant-block", "extant-engine", "extant-testkit"],
+    },
+    Arrow {
+        name: "extant",
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-journal",
+            "extant-engine",
+            "extant-inspect",
+            "extant-archive",
+            "extant-image",
+            "extant-disk",
+            "extant-edit",
+        ],
+        tests: &["extant-testkit"],
     },
     Arrow {
         name: "extant-mount",
@@ -102,7 +119,7 @@ const ARROWS: &[Arrow] = &[
             "extant-chart",
             "extant-lab",
         ],
-        tests: &["extant-testkit"],
+        tests: &["extant", "extant-testkit"],
     },
     Arrow {
         name: "extant-crash",

@@ -17,6 +17,7 @@
 //! sparse         which zeros are holes
 //! refusals       bad input: one line, a hint, the exit code, nothing left over
 //! limits         many names, deep chains, huge files
+//! library        the crate for programs beside the command
 //! warnings       what could not be kept: named, counted, and no failure
 //! ```
 #![allow(
@@ -27,6 +28,7 @@ mod arrival;
 mod command;
 mod forms;
 mod layout;
+mod library;
 mod limits;
 mod matrix;
 mod mounts;
