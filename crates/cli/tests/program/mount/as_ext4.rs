@@ -49,7 +49,7 @@ fn lines(folder: &str, words: &[&str]) -> Vec<String> {
 
 /// Whether the kernel gives up an inode when a server asks: from Linux 6.18 on.
 fn kernel_gives_up_inodes() -> bool {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
     (numbers.next(), numbers.next()) >= (Some(6_u32), Some(18_u32))
 }
