@@ -646,8 +646,9 @@ fn the_time_of_a_fit_bounds_all_of_it() {
     let begun = clock.now();
     let found = json(&["lab", "fit", &file, "--buffered", "--time", "6", "--json"]);
     let took = clock.now() - begun;
-    // The candidate that is being played is played to its end, and so is the held-out phase.
-    assert!(took < 16_000_000_000, "{took} ns");
+    // The candidate that is being played is played to its end, and so is the held-out phase: on a
+    // machine that has more to do both take their time.
+    assert!(took < 60_000_000_000, "{took} ns");
     assert_eq!(found["cut_short"], true, "{found}");
     let text = found["drive_file"].as_str().unwrap();
     assert!(text.contains("kind = "), "{text}");

@@ -300,7 +300,7 @@ fn what_tar_fields_do_not_hold_survives() {
 fn survives(image: &Path, name: &str) {
     for more in [&[][..], &["--keep-going"]] {
         let output = Command::new("timeout")
-            .args(["60", "prlimit", "--as=1500000000", "--"])
+            .args(["180", "prlimit", "--as=1500000000", "--"])
             .arg(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")))
             .args(["tar", "-o", "/dev/null"])
             .arg(image)

@@ -154,7 +154,7 @@ fn what_a_killed_program_left_is_removed_by_the_next() {
         let entries = fs::read_dir(folder.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     };
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(120);
     while names().is_empty() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -18,7 +18,7 @@ fn patiently(work: impl FnOnce() + Send + 'static) {
         sender.send(()).expect("somebody waits");
     });
     thread.expect("a thread");
-    receiver.recv_timeout(std::time::Duration::from_secs(120)).expect("it comes to an end");
+    receiver.recv_timeout(std::time::Duration::from_secs(300)).expect("it comes to an end");
 }
 
 /// Each search has the kernel send what it keeps, by requests that somebody must answer.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Seconds after which a command is killed: a mount that hangs must not hang the tests.
-const SECONDS_MAX: &str = "60";
+const SECONDS_MAX: &str = "180";
 
 /// Whether this process may mount by FUSE; if not, a line says so.
 ///

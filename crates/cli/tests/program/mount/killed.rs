@@ -28,7 +28,7 @@ mod call {
 }
 
 /// What a test waits for at most. A mount that is stuck is so for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 fn pid(number: &str) -> Option<Pid> {
     Pid::from_raw(number.parse().ok()?)
@@ -245,7 +245,7 @@ fn umount_ends_a_mount_whose_server_cannot_end() {
     keep(&bench);
     // Started before: a process that is started while a file of the mount is open here has it too
     // until it becomes its program, and its end of the file would wait for the dead server.
-    let line = format!("read go; exec timeout -k 5 60 {} umount {}", program(), bench.point());
+    let line = format!("read go; exec timeout -k 5 180 {} umount {}", program(), bench.point());
     let mut unmounting = Command::new("sh");
     unmounting.args(["-c", &line]).stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut unmounting = unmounting.spawn().expect("a shell");

@@ -40,7 +40,7 @@ fn mount_8_and_umount_8_find_us() {
         mount -t fuse.extant -o no_such_word $image $point || code=$?
         echo code $code";
     let mut run = program("timeout");
-    run.args(["-k", "5", "60", "unshare", "-m", "sh", "-c", script, "sh"]);
+    run.args(["-k", "5", "180", "unshare", "-m", "sh", "-c", script, "sh"]);
     run.args([
         extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")),
         &bench.image(),
@@ -88,7 +88,7 @@ fn mount_8_finds_us_by_mount_fuse3_too() {
         cat $point/a
         /usr/local/bin/extant umount $point";
     let mut run = program("timeout");
-    run.args(["-k", "5", "60", "unshare", "-m", "sh", "-c", script, "sh"]);
+    run.args(["-k", "5", "180", "unshare", "-m", "sh", "-c", script, "sh"]);
     run.args([
         extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")),
         &bench.image(),

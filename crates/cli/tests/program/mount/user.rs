@@ -25,7 +25,7 @@ fn as_user(bench: &Bench, script: &str) -> Option<String> {
         export extant=\"$1/extant\"
         exec setpriv --reuid=65534 --regid=65534 --clear-groups sh -c \"$2\" 2>&1";
     let mut run = program("timeout");
-    run.args(["-k", "5", "60", "unshare", "-m", "sh", "-c", prepare, "sh"])
+    run.args(["-k", "5", "180", "unshare", "-m", "sh", "-c", prepare, "sh"])
         .arg(&folder)
         .arg(script);
     let done = run.output().unwrap();
