@@ -40,6 +40,8 @@ pub enum What {
     Host(io::Error),
     /// Anything else, in words.
     Said(String),
+    /// A directory that was entered already, in words: a walk does not end unless it is passed over.
+    Loop(String),
     /// The caller's words make no sense.
     Usage(String),
 }
@@ -109,6 +111,20 @@ impl Error {
         self
     }
 
+    /// The same words, of a directory that was entered already.
+    #[must_use]
+    pub(crate) fn of_loop(self) -> Error {
+        match self.what {
+            What::Said(said) => Error { what: What::Loop(said), ..self },
+            _ => self,
+        }
+    }
+
+    /// Whether it is a directory that was entered already. What changes a tree changes the rest.
+    pub fn is_loop(&self) -> bool {
+        matches!(self.what, What::Loop(_))
+    }
+
     /// Whether there is no such file.
     pub fn is_not_found(&self) -> bool {
         match &self.what {
@@ -145,7 +161,7 @@ impl fmt::Display for Error {
         match &self.what {
             What::Engine(kind) => kind.fmt(f),
             What::Host(error) => error.fmt(f),
-            What::Said(said) | What::Usage(said) => f.write_str(said),
+            What::Said(said) | What::Loop(said) | What::Usage(said) => f.write_str(said),
         }
     }
 }

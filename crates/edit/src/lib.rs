@@ -43,7 +43,7 @@
 //! let change = Change::open(Arc::clone(&device), &ChangeOptions::default())?;
 //! create::directory(&change, "/srv/old".as_ref(), create::Parents::Make, None)?;
 //! create::directory(&change, "/etc/conf.d".as_ref(), create::Parents::Make, None)?;
-//! removal::remove(&change, "/srv".as_ref(), removal::Depth::Tree)?;
+//! removal::remove(&change, "/srv".as_ref(), removal::Depth::Tree, &mut Vec::new())?;
 //! let committed = change.commit()?;
 //! assert!(matches!(committed.outcome, Outcome::Journal));
 //! # extant_testkit::oracle::example(&|path| memory.save(path)).unwrap();

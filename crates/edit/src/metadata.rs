@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::mode::{Mode, UMASK};
 use crate::owner::Owner;
 use crate::tree::{self, Links, Reach};
-use crate::walk::{self, Below, Event, ImageTree, Manner, Visited};
+use crate::walk::{self, Below, Event, ImageTree, Loops, Manner, Visited};
 use extant_engine::{FlagChange, MetadataChange, NewKind, SetAttribute, SetTime};
 use extant_format::inode::{FileType, flags};
 use std::path::Path;
@@ -16,6 +16,7 @@ fn each(
     change: &Change,
     path: &Path,
     (reach, links): (Reach, Links),
+    loops: &mut Loops,
     visit: &mut dyn FnMut(&Visited<'_>) -> Result<()>,
 ) -> Result<u64> {
     let mut visited_count = 0;
@@ -26,6 +27,8 @@ fn each(
                 visit(&visited)?;
             }
             Event::Left(_) => {}
+            // What is in it was or will be visited.
+            Event::Trouble(error) if error.is_loop() => loops.push(error),
             // All or nothing: what cannot be reached is not changed.
             Event::Trouble(error) => return Err(error),
         }
@@ -45,8 +48,14 @@ fn set(change: &Change, visited: &Visited<'_>, wanted: &MetadataChange) -> Resul
 ///
 /// # Errors
 /// Those of the engine.
-pub fn permissions(change: &Change, path: &Path, mode: &Mode, reach: Reach) -> Result<u64> {
-    each(change, path, (reach, Links::Follow), &mut |visited| {
+pub fn permissions(
+    change: &Change,
+    path: &Path,
+    mode: &Mode,
+    reach: Reach,
+    loops: &mut Loops,
+) -> Result<u64> {
+    each(change, path, (reach, Links::Follow), loops, &mut |visited| {
         let file_type = visited.facts.file_type;
         if file_type == FileType::Symlink {
             return Ok(());
@@ -65,11 +74,12 @@ pub fn owner(
     path: &Path,
     owner: Owner,
     (reach, links): (Reach, Links),
+    loops: &mut Loops,
 ) -> Result<u64> {
     // A tree is changed as it is: links too.
     let links = if reach == Reach::Tree { Links::Stay } else { links };
     let Owner { uid, gid } = owner;
-    each(change, path, (reach, links), &mut |visited| {
+    each(change, path, (reach, links), loops, &mut |visited| {
         set(change, visited, &MetadataChange { uid, gid, ..MetadataChange::default() })
     })
 }
@@ -154,8 +164,14 @@ pub fn parse_flags(text: &str) -> Result<FlagChange> {
 ///
 /// # Errors
 /// Those of the engine.
-pub fn inode_flags(change: &Change, path: &Path, wanted: FlagChange, reach: Reach) -> Result<u64> {
-    each(change, path, (reach, Links::Stay), &mut |visited| {
+pub fn inode_flags(
+    change: &Change,
+    path: &Path,
+    wanted: FlagChange,
+    reach: Reach,
+    loops: &mut Loops,
+) -> Result<u64> {
+    each(change, path, (reach, Links::Stay), loops, &mut |visited| {
         let file_type = visited.facts.file_type;
         let has_flags = matches!(file_type, FileType::Regular | FileType::Directory);
         if !has_flags && reach == Reach::Tree {

@@ -1,7 +1,7 @@
 //! What removes names: rm, rmdir.
 use crate::error::{Error, Result};
 use crate::tree::{self, Links};
-use crate::walk::{self, Below, Event, ImageTree, Manner, Visited};
+use crate::walk::{self, Below, Event, ImageTree, Loops, Manner, Visited};
 use extant_engine::Filesystem;
 use extant_format::inode::FileType;
 use std::path::Path;
@@ -15,11 +15,17 @@ pub enum Depth {
     Tree,
 }
 
-/// Removes a name; returns how many.
+/// Removes a name; returns how many. A directory that is its own ancestor stays, and so do those
+/// that it is in; it is added to `loops`.
 ///
 /// # Errors
 /// A directory that is not to be removed, the root, `.` or `..`; those of the engine.
-pub fn remove(filesystem: &Filesystem, path: &Path, depth: Depth) -> Result<u64> {
+pub fn remove(
+    filesystem: &Filesystem,
+    path: &Path,
+    depth: Depth,
+    loops: &mut Loops,
+) -> Result<u64> {
     let metadata = filesystem.symlink_metadata(path)?;
     if matches!(tree::split(path).1, b"" | b"." | b"..") {
         return Err(Error::inside(path, "\"/\", \".\" and \"..\" are not removed"));
@@ -43,10 +49,23 @@ pub fn remove(filesystem: &Filesystem, path: &Path, depth: Depth) -> Result<u64>
         removed += 1;
         done.map_err(|error| Error::from(error.at(visited.spot.path)))
     };
+    // Directories that the walk is in, and how many of them have something in them that stays.
+    let (mut within, mut kept) = (0_usize, 0_usize);
     walk::walk(&image, path, Manner::plain(Links::Stay), &mut |event| {
         match event {
-            Event::Found(visited) if visited.facts.file_type == FileType::Directory => {}
-            Event::Found(visited) | Event::Left(visited) => gone(visited)?,
+            Event::Found(visited) if visited.facts.file_type == FileType::Directory => within += 1,
+            Event::Found(visited) => gone(visited)?,
+            Event::Left(visited) => {
+                within -= 1;
+                match kept > within {
+                    true => kept = within,
+                    false => gone(visited)?,
+                }
+            }
+            Event::Trouble(error) if error.is_loop() => {
+                loops.push(error);
+                kept = within;
+            }
             Event::Trouble(error) => return Err(error),
         }
         Ok(Below::Enter)

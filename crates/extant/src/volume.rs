@@ -276,10 +276,15 @@ impl Volume {
     }
 
     /// Removes a name, and of a directory all that is in it.
+    ///
+    /// # Errors
+    /// A directory of a damaged volume that is in itself: it stays, with those that it is in; all
+    /// the rest is gone.
     pub fn remove_all(&self, path: impl AsRef<Path>) -> Result<()> {
         use extant_edit::removal::{Depth, remove};
-        remove(&self.filesystem, path.as_ref(), Depth::Tree)?;
-        Ok(())
+        let mut loops = Vec::new();
+        remove(&self.filesystem, path.as_ref(), Depth::Tree, &mut loops)?;
+        loops.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Gives the twelve lower bits of the mode. Symlinks are not followed.

@@ -51,7 +51,8 @@ impl Edit for Words {
         let reach = if self.recursive { Reach::Tree } else { Reach::One };
         for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             let path = operands::path(word)?;
-            job.done.objects += metadata::permissions(change, path, &self.mode, reach)?;
+            let loops = &mut job.loops;
+            job.done.objects += metadata::permissions(change, path, &self.mode, reach, loops)?;
         }
         Ok(())
     }

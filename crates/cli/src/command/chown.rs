@@ -57,7 +57,8 @@ impl Edit for Words {
         let links = if self.no_dereference { Links::Stay } else { Links::Follow };
         for word in &operands::expanded(change, &self.paths, &job.patterns)? {
             let path = operands::path(word)?;
-            job.done.objects += metadata::owner(change, path, owner, (reach, links))?;
+            let manner = (reach, links);
+            job.done.objects += metadata::owner(change, path, owner, manner, &mut job.loops)?;
         }
         Ok(())
     }

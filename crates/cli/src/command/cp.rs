@@ -3,16 +3,17 @@ use super::cat;
 use crate::console::Console;
 use crate::editing::copying::{self, CopyArguments};
 use crate::editing::operands::{self, Destination};
-use crate::editing::report::{self, Done};
+use crate::editing::report;
 use crate::editing::{self, Edit, EditArguments, Input, Job, failure};
 use crate::error::{Error, Exit};
 use crate::image::{self, ImagePath};
 use crate::troubles::Troubles;
 use extant_edit::copy::{self, HostSink, ImageSink, Source};
 use extant_edit::tree;
-use extant_edit::walk::{HostTree, ImageTree};
+use extant_edit::walk::{self, HostTree, ImageTree};
 use extant_edit::{Change, glob};
 use extant_engine::{ErrorKind, Filesystem};
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -116,7 +117,15 @@ pub fn into_image(
     let sink = ImageSink::new(change.filesystem());
     let free_blocks = change.statfs().free_blocks;
     // All or nothing: what cannot be read is not left out.
-    let manner = (&options, &Err as copy::Troubles<'_>);
+    let loops = RefCell::new(Vec::new());
+    let pass = |error: extant_edit::Error| match error.is_loop() {
+        true => {
+            loops.borrow_mut().push(error);
+            Ok(())
+        }
+        false => Err(error),
+    };
+    let manner = (&options, &pass as copy::Troubles<'_>);
     for Group { tree, paths, image } in sources {
         let trees = (&**tree, &sink as &dyn copy::Sink);
         let copied = copying::copy(trees, paths, destination, manner, job);
@@ -125,6 +134,11 @@ pub fn into_image(
             Some(image) => of_other(error, image, paths),
             None => error,
         })?;
+        let looped = loops.take().into_iter().map(|error| match image {
+            Some(image) => of_other(error, image, paths),
+            None => error,
+        });
+        job.loops.extend(looped);
     }
     Ok(())
 }
@@ -275,7 +289,9 @@ fn inwards(
 fn of_other(error: extant_edit::Error, image: &Path, paths: &[PathBuf]) -> extant_edit::Error {
     let is_its = |path: &Path| paths.iter().any(|source| path.starts_with(source));
     match &error.place {
-        extant_edit::Place::Inside(path) if is_its(path) && error.is_not_found() => {
+        extant_edit::Place::Inside(path)
+            if is_its(path) && (error.is_not_found() || error.is_loop()) =>
+        {
             let shown = format!("{}:{}", image.display(), path.display());
             extant_edit::Error { place: extant_edit::Place::Words(shown), ..error }
         }
@@ -319,13 +335,14 @@ fn outwards(
     }
     let count: usize = opened.iter().map(|(_, _, paths)| paths.len()).sum();
     let into = words.target_directory.is_some();
-    let is_folder = target.is_dir() && !words.copying.no_target_directory;
+    let empty = Path::new("");
+    let is_directory = target != empty && walk::is_host_folder(target);
+    let is_folder = is_directory && !words.copying.no_target_directory;
     if (into || count > 1) && !is_folder {
         return Err(Error::new(format!("{}: is no directory", target.display()))
             .hint("several files go into a directory that is there"));
     }
-    let empty = Path::new("");
-    let (root, destination) = match (is_folder, target.is_dir()) {
+    let (root, destination) = match (is_folder, is_directory) {
         (true, _) => (target, Destination::Into(empty)),
         (false, true) => (target, Destination::As(empty)),
         (false, false) => {
@@ -337,12 +354,7 @@ fn outwards(
         }
     };
     let sink = HostSink::new(root).map_err(|error| failure::of(target, error))?;
-    let mut job = Job {
-        console,
-        input: Input::Standard,
-        patterns: operands::Patterns::new(),
-        done: Done::default(),
-    };
+    let mut job = Job::new(console, Input::Standard);
     let (mut shown, mut exit) = (PathBuf::new(), Exit::Complete);
     for (image, filesystem, paths) in &opened {
         let troubles = Troubles::new(console, image);

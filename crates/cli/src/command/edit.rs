@@ -3,9 +3,10 @@ use super::write;
 use super::{chattr, chgrp, chmod, chown, cp, ln, mkdir, mv, rm, rmdir, setfattr, touch, truncate};
 use crate::console::Console;
 use crate::editing::copying::CopyArguments;
-use crate::editing::report::{self, Done};
+use crate::editing::report;
 use crate::editing::{self, Edit, EditArguments, Input, Job, failure, opening, operands};
 use crate::error::{Error, Exit};
+use crate::troubles::Troubles;
 use clap::{Args, FromArgMatches};
 use extant_edit::walk::HostTree;
 use extant_edit::{Change, script, tree};
@@ -188,16 +189,15 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let outcome = if arguments.dry_run {
         let change = opening::open_dry(image, &arguments.editing, console)?;
-        let mut job = Job {
-            console,
-            input: Input::Taken,
-            patterns: operands::Patterns::new(),
-            done: Done::default(),
-        };
+        let mut job = Job::new(console, Input::Taken);
         apply(&change, &mut job)
             .map_err(|error| failure::of(image, error))
             .and_then(|()| report::print(image, job.done, None, console))
-            .map(|()| Exit::Complete)
+            .map(|()| {
+                let troubles = Troubles::new(console, image);
+                job.loops.into_iter().for_each(|error| troubles.tell(error));
+                troubles.exit()
+            })
     } else {
         editing::change(image, &arguments.editing, console, apply)
     };

@@ -6,11 +6,14 @@ use crate::image::{self, ImageArguments, ImagePath};
 use crate::progress::Unit;
 use extant_archive::printable;
 use extant_edit::glob;
+use extant_edit::walk::open_host_parent;
 use extant_engine::Filesystem;
 use extant_image::ErrorKind;
 use extant_image::export::{ExportPlan, LeftOut, Omission};
 use extant_image::extract::{Base, Existing, Losses, Summary, extract};
 use extant_image::source::{OnTrouble, host};
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -172,16 +175,21 @@ fn base(filesystem: &Filesystem, place: &ImagePath, paths: &[Vec<u8>]) -> Result
 /// Makes the folder if it is missing, and opens it.
 fn open_folder(folder: &Path) -> Result<File, Error> {
     let failed = |error: std::io::Error| Error::io(folder.display(), &error);
-    match std::fs::create_dir(folder) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(failed(error)),
+    if folder.as_os_str().is_empty() {
+        return Err(failed(Errno::NOENT.into()));
     }
-    let opened = File::open(folder).map_err(failed)?;
-    match opened.metadata().map_err(failed)?.is_dir() {
-        true => Ok(opened),
-        false => Err(Error::new(format!("{}: is not a folder", folder.display()))
+    // From the folder that it is in: the path may be longer than the kernel takes.
+    let (parent, name) = open_host_parent(folder).map_err(failed)?;
+    match mkdirat(&parent, &*name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(failed(error.into())),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat(&parent, &*name, flags, Mode::empty()) {
+        Ok(opened) => Ok(opened.into()),
+        Err(Errno::NOTDIR) => Err(Error::new(format!("{}: is not a folder", folder.display()))
             .hint("the last word is the folder that files go to")),
+        Err(error) => Err(failed(error.into())),
     }
 }
 

@@ -51,7 +51,7 @@ impl Edit for Words {
             if self.force && tree::found(change, path, Links::Stay)?.is_none() {
                 continue;
             }
-            job.done.objects += removal::remove(change, path, depth)?;
+            job.done.objects += removal::remove(change, path, depth, &mut job.loops)?;
         }
         Ok(())
     }

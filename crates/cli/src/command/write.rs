@@ -77,10 +77,10 @@ impl Edit for Words {
         };
         if let Some(owner) = &self.owner {
             let owner = Owner::parse(change, owner)?;
-            metadata::owner(change, path, owner, (Reach::One, Links::Follow))?;
+            metadata::owner(change, path, owner, (Reach::One, Links::Follow), &mut job.loops)?;
         }
         if let Some(mode) = &self.mode {
-            metadata::permissions(change, path, mode, Reach::One)?;
+            metadata::permissions(change, path, mode, Reach::One, &mut job.loops)?;
         }
         job.done.objects += 1;
         Ok(())

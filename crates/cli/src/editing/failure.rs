@@ -14,7 +14,7 @@ pub fn of(image: &Path, error: extant_edit::Error) -> Error {
     let failure = match what {
         What::Engine(kind) => engine(image, &place, *kind),
         What::Host(error) => Error::io(subject, &error),
-        What::Said(said) => Error::new(format!("{subject}: {said}")),
+        What::Said(said) | What::Loop(said) => Error::new(format!("{subject}: {said}")),
         What::Usage(said) => Error::usage(format!("{subject}: {said}")),
     };
     match hint {

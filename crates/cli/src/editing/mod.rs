@@ -19,6 +19,7 @@ pub mod report;
 use crate::console::Console;
 use crate::error::{Error, Exit};
 use crate::image::ImageArguments;
+use crate::troubles::Troubles;
 use extant_edit::Change;
 use report::Done;
 use std::ffi::OsString;
@@ -57,6 +58,21 @@ pub struct Job<'a> {
     pub patterns: operands::Patterns,
     /// What was done so far.
     pub done: Done,
+    /// Directories that were passed over, so that a walk ends.
+    pub loops: extant_edit::walk::Loops,
+}
+
+impl<'a> Job<'a> {
+    /// Nothing was done so far.
+    pub fn new(console: &'a Console, input: Input) -> Job<'a> {
+        Job {
+            console,
+            input,
+            patterns: operands::Patterns::new(),
+            done: Done::default(),
+            loops: Vec::new(),
+        }
+    }
 }
 
 /// A command that changes an image.
@@ -85,7 +101,8 @@ pub fn run<E: Edit>(
     change(&image, arguments, console, |change, job| words.apply(change, job))
 }
 
-/// Changes an image, all or nothing, and says what was done.
+/// Changes an image, all or nothing, and says what was done. A directory that is its own ancestor is
+/// named, and the rest is changed.
 ///
 /// # Errors
 /// An image that cannot be changed; those of `work`; a commit that fails.
@@ -96,17 +113,14 @@ pub fn change(
     work: impl FnOnce(&Change, &mut Job<'_>) -> extant_edit::Result<()>,
 ) -> Result<Exit, Error> {
     let opened = opening::open(image, arguments, console)?;
-    let mut job = Job {
-        console,
-        input: Input::Standard,
-        patterns: operands::Patterns::new(),
-        done: Done::default(),
-    };
+    let mut job = Job::new(console, Input::Standard);
     work(&opened.change, &mut job).map_err(|error| failure::of(image, error))?;
-    let done = job.done;
+    let Job { done, loops, .. } = job;
     let committed = crate::cleanup::undisturbed(|| opened.change.commit());
     let committed = committed.map_err(|error| failure::of(image, error))?;
     opened.target.finish()?;
+    let troubles = Troubles::new(console, image);
+    loops.into_iter().for_each(|error| troubles.tell(error));
     report::print(image, done, Some(committed), console)?;
-    Ok(Exit::Complete)
+    Ok(troubles.exit())
 }

@@ -9,6 +9,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 use std::cell::RefCell;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Folders on the way down that are kept open.
@@ -63,6 +64,21 @@ pub(crate) fn open_folder(path: &[u8]) -> std::result::Result<OwnedFd, Errno> {
             return Ok(folder);
         }
     }
+}
+
+/// The folder that a path of any length is in, and the last name of the path.
+///
+/// # Errors
+/// The host's: there is no such folder.
+pub fn open_host_parent(path: &Path) -> std::io::Result<(OwnedFd, Vec<u8>)> {
+    let (folder, name) = parted(path);
+    let folder = open_folder(folder)?;
+    Ok((folder, if name.is_empty() { b".".to_vec() } else { name.to_vec() }))
+}
+
+/// Whether a path of any length leads to a folder of the host.
+pub fn is_host_folder(path: &Path) -> bool {
+    open_folder(path.as_os_str().as_bytes()).is_ok()
 }
 
 /// The way down from a folder, with the last folder open.

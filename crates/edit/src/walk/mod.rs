@@ -16,7 +16,7 @@ mod image;
 #[cfg(test)]
 mod tests;
 
-pub use host::HostTree;
+pub use host::{HostTree, is_host_folder, open_host_parent};
 pub(crate) use host::{Way, facts as host_facts, open_folder};
 pub use image::ImageTree;
 
@@ -86,6 +86,9 @@ pub enum DirectoryNames {
     /// Folders can be mounted in several places.
     Several,
 }
+
+/// Directories that were passed over since they had been entered already.
+pub type Loops = Vec<Error>;
 
 /// A tree with one folder open, from which all others are reached.
 pub trait Tree {
@@ -277,7 +280,7 @@ impl Walk<'_, '_, '_> {
         if facts.file_type == FileType::Directory
             && let Some(said) = self.repeated(facts.identity)
         {
-            let error = self.tree.error(spot.path, &said);
+            let error = self.tree.error(spot.path, &said).of_loop();
             return (self.visit)(Event::Trouble(error)).map(drop);
         }
         let below = (self.visit)(Event::Found(Visited { spot, facts: &facts, depth, links }))?;

@@ -88,7 +88,7 @@ fn write(change: &Change, path: &str, text: &str) -> extant_edit::Result<()> {
 
 /// Removes, makes, moves, links, overwrites and describes anew.
 fn work(change: &Change) -> extant_edit::Result<()> {
-    removal::remove(change, "/old".as_ref(), removal::Depth::Tree)?;
+    removal::remove(change, "/old".as_ref(), removal::Depth::Tree, &mut Vec::new())?;
     create::directory(change, "/new/a".as_ref(), Parents::Make, None)?;
     for number in 0..40 {
         let path = format!("/new/a/file-with-a-longer-name-{number}");
@@ -100,7 +100,7 @@ fn work(change: &Change) -> extant_edit::Result<()> {
     create::symlink(change, b"/new/file", "/link".as_ref(), Existing::Refuse)?;
     create::hard_link(change, to, "/kept/second".as_ref(), Existing::Refuse)?;
     let mode = Mode::parse("u=rwX,go=").expect("a mode");
-    metadata::permissions(change, "/new".as_ref(), &mode, Reach::Tree)?;
+    metadata::permissions(change, "/new".as_ref(), &mode, Reach::Tree, &mut Vec::new())?;
     Ok(())
 }
 
