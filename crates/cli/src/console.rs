@@ -124,6 +124,12 @@ impl Console {
     pub fn skipped(&self, message: &str) {
         Console { chatter: Chatter::Normal, ..self.clone() }.warn(message);
     }
+    /// What can be done about files that were left out, after the last of them.
+    pub fn hint(&self, hint: &str) {
+        if self.form == Form::Text {
+            complain(&format!("  hint: {hint}"));
+        }
+    }
     /// The failure that ends the command.
     pub fn fail(&self, error: &Error) {
         if error.exit == Exit::PipeClosed {

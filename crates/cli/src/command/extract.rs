@@ -9,7 +9,7 @@ use extant_edit::glob;
 use extant_edit::walk::open_host_parent;
 use extant_engine::Filesystem;
 use extant_image::ErrorKind;
-use extant_image::export::{ExportPlan, LeftOut, Omission};
+use extant_image::export::{Blame, ExportPlan, LeftOut, Omission};
 use extant_image::extract::{Base, Existing, Losses, Summary, extract};
 use extant_image::source::{OnTrouble, host};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
@@ -106,7 +106,13 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let base = base(&filesystem, &place, &paths)?;
     let mut plan = ExportPlan::new(Arc::new(survey), &paths).map_err(in_image)?;
     let on_trouble = if arguments.keep_going { OnTrouble::Skip } else { OnTrouble::Stop };
-    let mut trouble = Trouble { console, image: &place.image, on_trouble, left_out: Vec::new() };
+    let mut trouble = Trouble {
+        console,
+        image: &place.image,
+        on_trouble,
+        left_out: Vec::new(),
+        is_damaged: false,
+    };
     let sockets = trouble.sort(std::mem::take(&mut plan.omissions))?;
     let target = open_folder(folder)?;
     let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
@@ -118,6 +124,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     drop(progress);
     let summary = extracted.map_err(|error| failure(error, folder, &place.image))?;
     warn(&summary.losses, console);
+    if trouble.is_damaged {
+        console.hint(&image::damage_hint(&place.image));
+    }
     let is_complete =
         trouble.left_out.is_empty() && (summary.losses.is_empty() || !arguments.strict);
     if console.form == Form::Json {
@@ -252,6 +261,7 @@ struct Trouble<'a> {
     image: &'a Path,
     on_trouble: OnTrouble,
     left_out: Vec<String>,
+    is_damaged: bool,
 }
 
 impl Trouble<'_> {
@@ -282,6 +292,7 @@ impl Trouble<'_> {
             return ControlFlow::Break(());
         }
         self.console.skipped(&self.message(&left_out));
+        self.is_damaged |= left_out.blame == Blame::Image;
         self.left_out.push(left_out.path);
         ControlFlow::Continue(())
     }

@@ -115,6 +115,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (to_stdout, name) = (output.is_stdout(), output.name().to_owned());
     output.finish()?;
     let exit = if damage.left_out.is_empty() { Exit::Complete } else { Exit::Incomplete };
+    if exit == Exit::Incomplete {
+        console.hint(&image::damage_hint(image));
+    }
     if console.form == Form::Json {
         let report = report(image, name, summary, sockets, damage.left_out);
         match to_stdout {

@@ -172,6 +172,15 @@ impl Watch for Observer {
             self.log.say(&format!("{head}{reason}{effect}"));
         }
     }
+
+    fn left_out(&self, directory: u32, name: &extant_engine::DirectoryEntry) {
+        let stored = name.stored.as_deref().unwrap_or(&name.name).escape_ascii();
+        self.log.say(&format!(
+            "{}: directory inode {directory} has a name that no file may have: \"{stored}\" \
+             (inode {}); it is not shown",
+            self.image, name.ino.0
+        ));
+    }
 }
 
 /// Kinds of errors that no program asked for: a bit each.

@@ -9,11 +9,11 @@
 //! (`table_windows`).
 //!
 //! *Invariants*: there are [`LISTINGS_MAX`] listings of at most [`INODES_MAX`] inodes each.
-//! *Locking*: `listings` is a short lock under which no other is taken.
+//! *Locking*: `listings` and `illegal` are short locks under which no other is taken.
 use crate::ranks;
 use extant_block::ShortLock;
 use extant_format::Ino;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Listings that are known: those of a way down a tree.
 const LISTINGS_MAX: usize = 8;
@@ -22,6 +22,8 @@ const INODES_MAX: usize = 4096;
 /// Inodes that are asked for at once: the first of them waits until most have come, a third of a
 /// second on a disk.
 const TOGETHER_MAX: usize = 64;
+/// Directories that are remembered to have names that no file may have: there may be any number.
+const ILLEGAL_MAX: usize = 64;
 /// As many inodes as a small window of a table has, about.
 const NEAR_INODES: u32 = 128;
 
@@ -29,6 +31,8 @@ const NEAR_INODES: u32 = 128;
 pub(crate) struct Listings {
     /// The last one is at the back.
     listings: ShortLock<VecDeque<Listed>>,
+    /// Directories in which names were passed over that no file may have.
+    illegal: ShortLock<BTreeSet<Ino>>,
 }
 
 struct Listed {
@@ -72,11 +76,27 @@ pub(crate) enum Part {
 
 impl Default for Listings {
     fn default() -> Listings {
-        Listings { listings: ShortLock::ranked(ranks::LAST, VecDeque::new()) }
+        Listings {
+            listings: ShortLock::ranked(ranks::LAST, VecDeque::new()),
+            illegal: ShortLock::ranked(ranks::LAST, BTreeSet::new()),
+        }
     }
 }
 
 impl Listings {
+    /// Notes that a listing passed over a name that no file may have.
+    pub(crate) fn note_illegal(&self, directory: Ino) {
+        let mut illegal = self.illegal.lock();
+        if illegal.len() < ILLEGAL_MAX {
+            illegal.insert(directory);
+        }
+    }
+
+    /// Whether a listing of this directory has, if it is one of the first with such names.
+    pub(crate) fn has_illegal(&self, directory: Ino) -> bool {
+        self.illegal.lock().contains(&directory)
+    }
+
     /// Notes what a call listed.
     pub(crate) fn note(&self, directory: Ino, part: Part, inodes: &[Ino]) {
         let mut listings = self.listings.lock();

@@ -9,6 +9,17 @@ pub struct LeftOut {
     pub path: String,
     /// The reason.
     pub reason: String,
+    /// What is to blame.
+    pub blame: Blame,
+}
+
+/// Why something is left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blame {
+    /// The image is damaged there.
+    Image,
+    /// The place that it was to go to, or something else that was left out.
+    Elsewhere,
 }
 
 impl LeftOut {
@@ -17,7 +28,7 @@ impl LeftOut {
             b"" => "/".to_owned(),
             path => printable(path),
         };
-        LeftOut { path, reason: reason.to_string() }
+        LeftOut { path, reason: reason.to_string(), blame: Blame::Image }
     }
 }
 

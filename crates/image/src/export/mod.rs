@@ -23,6 +23,6 @@ pub(crate) mod plan;
 mod write;
 
 pub use handover::PageOutput;
-pub use left_out::LeftOut;
+pub use left_out::{Blame, LeftOut};
 pub use plan::{ExportPlan, Omission};
 pub use write::{Summary, write, write_pages};

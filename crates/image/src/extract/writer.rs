@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::export::body::{Long, Shape, shape};
 use crate::export::parts::{Parts, Taken};
 use crate::export::plan::{Item, Step};
-use crate::export::{ExportPlan, LeftOut};
+use crate::export::{Blame, ExportPlan, LeftOut};
 use crate::progress::Progress;
 use extant_archive::{printable, reason};
 use extant_engine::survey::{Facts, NameId, ObjectId};
@@ -214,7 +214,10 @@ impl Writer<'_> {
         name: Option<NameId>,
         reason: impl std::fmt::Display,
     ) -> Result<(), Error> {
-        let left_out = LeftOut::new(&self.path(name), reason);
+        self.leave_out_for(LeftOut::new(&self.path(name), reason))
+    }
+
+    fn leave_out_for(&mut self, left_out: LeftOut) -> Result<(), Error> {
         let message = left_out.to_string();
         match (self.left_out)(left_out) {
             ControlFlow::Continue(()) => Ok(()),
@@ -237,7 +240,10 @@ impl Writer<'_> {
             _ => reason(&error),
         };
         match is_full {
-            false => self.leave_out(name, text),
+            false => {
+                let left_out = LeftOut::new(&self.path(name), text);
+                self.leave_out_for(LeftOut { blame: Blame::Elsewhere, ..left_out })
+            }
             true => {
                 let path = printable(&self.path(name));
                 Err(Error::new(format!("{path}: {text}")).of(ErrorKind::Output(error)))
@@ -602,7 +608,8 @@ impl Writer<'_> {
     fn link(&mut self, object: ObjectId, name: NameId) -> Result<(), Error> {
         let first = self.plan.first_name(object).filter(|_| self.made[object.0 as usize]);
         let Some(first) = first else {
-            return self.leave_out(Some(name), "is a link to what was left out");
+            let left_out = LeftOut::new(&self.path(Some(name)), "is a link to what was left out");
+            return self.leave_out_for(LeftOut { blame: Blame::Elsewhere, ..left_out });
         };
         let above = self.plan.survey.directory_of(first);
         if let Err(error) = self.open_for_links(above) {

@@ -1,7 +1,7 @@
 //! Listings. A listing continues by the cookie of its last entry, so no directory is kept open.
 use super::server::{Answer, Answering, Server, node_of};
 use crate::protocol::wire;
-use extant_engine::Entry;
+use extant_engine::{Entry, Inode};
 use extant_format::inode::FileType;
 use std::ops::ControlFlow;
 use zerocopy::IntoBytes;
@@ -19,6 +19,10 @@ fn shown_type(file_type: Option<FileType>) -> u32 {
         Some(FileType::Socket) => 12,
     }
 }
+
+/// Directories of which it is told that they have names that no file may have, and such names of
+/// one, at most: there may be any number.
+const ILLEGAL_TOLD_MAX: usize = 64;
 
 /// Entries of an answer, up to a number of bytes.
 struct Listing<'a> {
@@ -63,6 +67,7 @@ impl Server {
         let listed = self
             .inodes()
             .read_dir(&directory, arguments.offset, &mut |entry| listing.add(&entry, None));
+        self.tell_of_illegal(&directory);
         answer(listed, to, space)
     }
 
@@ -88,7 +93,27 @@ impl Server {
                     }
                 }
             });
+        self.tell_of_illegal(&directory);
         answer(listed, to, space)
+    }
+
+    /// Tells the observer of names that no file may have, once for a directory: they were left out.
+    fn tell_of_illegal(&self, directory: &Inode) {
+        let inodes = self.inodes();
+        let Some(watch) = &self.watch else { return };
+        if !inodes.has_illegal_names(directory).unwrap_or(false) {
+            return;
+        }
+        let number = directory.number().0;
+        {
+            let mut told = self.illegal_told.lock();
+            if told.len() >= ILLEGAL_TOLD_MAX || !told.insert(number) {
+                return;
+            }
+        }
+        let names = inodes.names(directory).unwrap_or_default();
+        let illegal = names.iter().filter(|name| name.stored.is_some());
+        illegal.take(ILLEGAL_TOLD_MAX).for_each(|name| watch.left_out(number, name));
     }
 }
 

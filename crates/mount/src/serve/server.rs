@@ -22,10 +22,11 @@ use super::watch::{Outcome, Watch};
 use super::writers::Writers;
 use crate::protocol::{Errno, Operation, Reply, Request};
 use crate::transport::Transport;
-use extant_block::Clock;
+use extant_block::{Clock, ShortLock};
 use extant_engine::{Caller, Error, ErrorKind, Filesystem, Inode, Inodes, Privileges, Reads};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use rustc_hash::FxHashSet;
 use std::io;
 use std::sync::Arc;
 
@@ -112,7 +113,9 @@ pub struct Server {
     bounded: Caller,
     keepers: Keepers,
     clock: Arc<dyn Clock>,
-    watch: Option<Arc<dyn Watch>>,
+    pub(super) watch: Option<Arc<dyn Watch>>,
+    /// Directories whose illegal names were told.
+    pub(super) illegal_told: ShortLock<FxHashSet<u32>>,
 }
 
 /// Why a request fails.
@@ -181,6 +184,7 @@ impl Server {
             keepers,
             clock,
             watch,
+            illegal_told: ShortLock::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What an observer of a mount is told.
 use crate::protocol::Request;
-use extant_engine::Error;
+use extant_engine::{DirectoryEntry, Error};
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,4 +24,7 @@ pub trait Watch: Send + Sync {
 
     /// The volume is damaged, or the device failed: an error that no program asked for.
     fn failed(&self, error: &Error);
+
+    /// A directory has this name, which no file may have; programs do not see it.
+    fn left_out(&self, directory: u32, name: &DirectoryEntry);
 }

@@ -121,6 +121,16 @@ impl Inodes<'_> {
         })
     }
 
+    /// Whether a listing of this directory has left out a name that no file may have, which
+    /// [`Inodes::names`] has. It is known of the first 64 such directories.
+    ///
+    /// # Errors
+    /// The inode is one of another volume.
+    pub fn has_illegal_names(&self, directory: &Inode) -> Result<bool> {
+        let number = self.node(directory)?.ino;
+        Ok(self.core.inodes.volume.listings.has_illegal(number))
+    }
+
     fn list(
         &self,
         node: &Arc<Node>,
@@ -132,12 +142,16 @@ impl Inodes<'_> {
         let state = node.state.read();
         state.check_directory()?;
         access::check(volume, &state, self.caller, rights)?;
-        let mut given = 0;
-        let result = list_after(volume, &state, cookie, &mut |entry| {
+        let (mut given, mut passed) = (0, false);
+        let each = &mut |entry: Entry<'_>| {
             given += 1;
             visit(entry)
-        });
+        };
+        let result = list_after(volume, &state, cookie, (each, &mut passed));
         drop(state);
+        if passed {
+            volume.listings.note_illegal(node.ino);
+        }
         let costs = &volume.store.policies.costs;
         volume.store.clock.charge(costs.call_ns + costs.name_ns * given);
         if self.caller.is_none_or(|caller| caller.reads == Reads::Noted) {

@@ -76,7 +76,7 @@ pub(crate) fn list_after(
     volume: &Volume,
     node: &NodeState,
     cookie: u64,
-    visit: &mut Visit<'_>,
+    (visit, passed): (&mut Visit<'_>, &mut bool),
 ) -> Result<()> {
     if cookie >= COOKIE_END {
         return Err(ErrorKind::InvalidArgument("no cookie of a directory").into());
@@ -95,6 +95,7 @@ pub(crate) fn list_after(
     let listed = list_from(volume, node, position, &mut |listed| {
         // No program could do anything with one.
         if listed.legality == Legality::Illegal {
+            *passed = true;
             return ControlFlow::Continue(());
         }
         flow = match listed.next {
