@@ -39,23 +39,30 @@ pub enum Access {
     ReadWrite,
 }
 
-/// How long a claim waits for others to let go, in nanoseconds, unless more was asked for. A loop
+/// How long a claim waits for others to let go, in nanoseconds, unless a time was asked for. A loop
 /// device is detached a moment after its file system was unmounted, udev looks at a device that was
 /// just written, and a child process has our files until it becomes its own program.
-static PATIENCE_NS: AtomicU64 = AtomicU64::new(500_000_000);
-/// Whether it was asked for: then what may last is waited for too, such as a mount.
+const PATIENCE_NS: u64 = 500_000_000;
+/// Whether a time was asked for: then what may last is waited for too, such as a mount.
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
+/// What is left of that time, in nanoseconds, for all claims of this process together.
+static LEFT_NS: AtomicU64 = AtomicU64::new(0);
 /// Nanoseconds between two attempts.
 const PAUSE_NS: u64 = 5_000_000;
 /// The types of file system that a mount by a server of ours has.
 const SERVER_KINDS: [&str; 2] = ["fuse.extant", "fuseblk.extant"];
 
-/// From now on this process waits for others that use a file, each time for this long at most, and
-/// also for what may last: a file system that is mounted, or a loop device.
+/// From now on this process waits for others that use a file, for this long at most in all, and also
+/// for what may last: a file system that is mounted, or a loop device.
 pub fn wait_for_others(limit: Duration) {
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-    PATIENCE_NS.store(limit, Ordering::Relaxed);
+    LEFT_NS.store(limit, Ordering::Relaxed);
     IS_ASKED.store(true, Ordering::Relaxed);
+}
+
+/// Whether this process was asked to wait.
+pub fn is_waiting_asked() -> bool {
+    IS_ASKED.load(Ordering::Relaxed)
 }
 
 /// A wait for others that use a file.
@@ -76,7 +83,7 @@ pub enum Lasting {
 impl<'a> Patience<'a> {
     /// Begins a wait, by this clock.
     pub fn begin(clock: &'a dyn Clock) -> Patience<'a> {
-        let deadline = clock.now().saturating_add(PATIENCE_NS.load(Ordering::Relaxed));
+        let deadline = clock.now().saturating_add(PATIENCE_NS);
         Patience { clock, deadline }
     }
 
@@ -84,11 +91,26 @@ impl<'a> Patience<'a> {
     /// what may last, unless it was asked for.
     pub fn rest(&self, obstacle: Lasting) -> bool {
         let now = self.clock.now();
-        let is_vain = obstacle == Lasting::Long && !IS_ASKED.load(Ordering::Relaxed);
-        if now >= self.deadline || is_vain {
+        if IS_ASKED.load(Ordering::Relaxed) {
+            return self.rest_as_asked(now);
+        }
+        if now >= self.deadline || obstacle == Lasting::Long {
             return false;
         }
         self.clock.park(Some(now.saturating_add(PAUSE_NS)));
+        true
+    }
+
+    /// As [`Patience::rest`], within the time that is left for all claims.
+    fn rest_as_asked(&self, now: u64) -> bool {
+        let left = LEFT_NS.load(Ordering::Relaxed);
+        if left == 0 {
+            return false;
+        }
+        self.clock.park(Some(now.saturating_add(PAUSE_NS.min(left))));
+        let waited = self.clock.now().saturating_sub(now);
+        let take = |left: u64| Some(left.saturating_sub(waited));
+        let _ = LEFT_NS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         true
     }
 }

@@ -189,7 +189,7 @@ pub fn unopened(file: &Path, error: &io::Error) -> Error {
     let reason = reason(error);
     let failure = Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)));
     match error.kind() {
-        io::ErrorKind::ResourceBusy => failure.hint(target::HINT_BUSY),
+        io::ErrorKind::ResourceBusy => failure.hint(target::hint_busy()),
         _ => failure,
     }
 }

@@ -233,8 +233,7 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     let patience = in_use::Patience::begin(&*clock);
     while let Some(used) = in_use::kernel_use(metadata) {
         if !patience.rest(Lasting::Long) {
-            let hint = "unmount or detach it first; --wait waits for it";
-            return Err(Error::new(format!("{shown}: {used}")).hint(hint));
+            return Err(Error::new(format!("{shown}: {used}")).hint(hint_attached()));
         }
     }
     Ok(())
@@ -260,14 +259,30 @@ fn claim(file: &File, path: &Path, access: Access) -> Result<Claim, Error> {
 }
 
 /// What can be done about an image that is in use.
-pub const HINT_BUSY: &str =
-    "unmount or detach it, or wait until the program that has it open has ended (--wait)";
+pub fn hint_busy() -> &'static str {
+    match in_use::is_waiting_asked() {
+        true => {
+            "unmount or detach it, or end the program that has it open; --wait was not long enough"
+        }
+        false => {
+            "unmount or detach it, or wait until the program that has it open has ended (--wait)"
+        }
+    }
+}
+
+/// What can be done about one that the kernel has.
+fn hint_attached() -> &'static str {
+    match in_use::is_waiting_asked() {
+        true => "unmount or detach it first; --wait was not long enough",
+        false => "unmount or detach it first; --wait waits for it",
+    }
+}
 
 /// What is said of a file or device that could not be opened, or not alone.
 fn unclaimed(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::ResourceBusy => {
-            Error::new(format!("{}: {error}", path.display())).hint(HINT_BUSY)
+            Error::new(format!("{}: {error}", path.display())).hint(hint_busy())
         }
         _ => Error::io(path.display(), error),
     }

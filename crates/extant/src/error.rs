@@ -229,6 +229,7 @@ impl From<extant_edit::Error> for Error {
             What::Engine(kind) => Error::from(extant_engine::Error { kind: *kind, path: None }),
             What::Host(cause) => Error::from(cause),
             What::Usage(said) => Error::new(ErrorKind::InvalidInput, said),
+            What::Loop(said) => Error::new(ErrorKind::Damaged, said),
             What::Said(said) => Error::new(ErrorKind::Other, said),
         };
         Error { path, ..failure }

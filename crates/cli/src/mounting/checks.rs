@@ -345,7 +345,7 @@ fn unopened(image: &Path, error: &io::Error) -> Error {
     let reason = extant_archive::reason(error);
     let failure = Error::new(format!("{head}{}", reason.strip_prefix(&head).unwrap_or(&reason)));
     match error.kind() {
-        io::ErrorKind::ResourceBusy => failure.hint(target::HINT_BUSY),
+        io::ErrorKind::ResourceBusy => failure.hint(target::hint_busy()),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             failure.hint("-o ro mounts it read-only")
         }

@@ -4,6 +4,7 @@
     reason = "that a command goes on waiting is seen by the host's clock only"
 )]
 use crate::commands::command::{command, extant, printed_text};
+use extant_testkit::oracle;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
@@ -110,6 +111,49 @@ fn an_image_in_use_is_waited_for_if_that_is_asked() {
         let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(ended.status.success() && errors.is_empty(), "{words:?}: {errors}");
     }
+}
+
+/// What the kernel has is waited for too, and all claims of a command share the seconds.
+#[test]
+fn the_kernel_is_waited_for_and_the_seconds_are_those_of_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path());
+    let second = folder.path().join("y.img").display().to_string();
+    fs::copy(&image, &second).unwrap();
+    let place = format!("{image}:/etc/motd");
+    let took = |words: &[&str]| {
+        let began = Instant::now();
+        let ended = extant(words);
+        let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
+        (ended.status.code(), errors, began.elapsed().as_secs_f64())
+    };
+    // The first is let go when most of the time is over; the second never.
+    let holders = (locked(&image, false), locked(&second, false));
+    let words = ["--wait=3", "diff", &image, &second].map(str::to_owned);
+    let child = command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    std::thread::sleep(Duration::from_secs(2));
+    drop(holders.0);
+    let ended = child.wait_with_output().unwrap();
+    let (errors, seconds) = (String::from_utf8_lossy(&ended.stderr), began.elapsed().as_secs_f64());
+    assert!(ended.status.code() == Some(2) && errors.contains("y.img: is open"), "{errors}");
+    assert!(errors.contains("--wait was not long enough"), "{errors}");
+    assert!((2.9..4.5).contains(&seconds), "{seconds} s: {errors}");
+    drop(holders.1);
+
+    if !oracle::can_mount() {
+        return;
+    }
+    let mounted = oracle::mount_loop(Path::new(&image), oracle::Access::ReadWrite, "").unwrap();
+    let (code, errors, seconds) = took(&["--wait=1", "chmod", "600", &place]);
+    assert!(code == Some(1) && errors.contains("is mounted on"), "{errors}");
+    assert!((1.0..3.0).contains(&seconds), "{seconds}");
+    let words = ["--wait=60", "chmod", "600", &place].map(str::to_owned);
+    let child = command(&words).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    drop(mounted);
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
 }
 
 #[test]
