@@ -8,6 +8,8 @@ use crate::error::{Error, Exit};
 use crate::progress::{ProgressLine, Unit};
 use extant_image::Progress as _;
 use extant_inspect::{Listener, Pass, Progress};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,16 +52,13 @@ impl Completion {
         let ear = match descriptor {
             None | Some(..0) => return Ok(Completion { told: None }),
             Some(0) => Ear::Line(console.clone()),
-            Some(number) => {
-                let file = OpenOptions::new().append(true).open(format!("/dev/fd/{number}"));
-                Ear::File(file.map_err(|error| {
-                    let reason = extant_archive::reason(&error);
-                    Error::new(format!(
-                        "Invalid completion information file descriptor: {number}: {reason}"
-                    ))
-                    .exit(Exit::Failure)
-                })?)
-            }
+            Some(number) => Ear::File(opened(number).map_err(|error| {
+                let reason = extant_archive::reason(&error);
+                Error::new(format!(
+                    "Invalid completion information file descriptor: {number}: {reason}"
+                ))
+                .exit(Exit::Failure)
+            })?),
         };
         let name = name.to_owned();
         let told = Told { ear, name, pass: 0, done: 0, all: 0, line: None };
@@ -81,6 +80,19 @@ impl Completion {
             told.finish();
             told.line = None;
         }
+    }
+}
+
+/// A descriptor that this process was given.
+fn opened(number: i32) -> std::io::Result<File> {
+    let opened = OpenOptions::new().append(true).open(format!("/dev/fd/{number}"));
+    match opened {
+        // A socket cannot be opened by a name.
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+            Ok(pidfd_getfd(own, number, PidfdGetfdFlags::empty())?.into())
+        }
+        opened => opened,
     }
 }
 

@@ -47,6 +47,17 @@ fn a_program_is_told_how_far_a_check_is() {
     }
     ends.dedup();
     assert_eq!(ends, [1, 2, 3, 4, 5], "{text}");
+    // By a socket, as some programs start it.
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let program = extant("e2fsck").get_program().to_owned();
+    let mut check = Command::new("sh");
+    check.args(["-c", "exec 5>&0 \"$0\" --as e2fsck -fn -N 'a b' -C 5 \"$1\""]).arg(program);
+    let (code, said) = run(check.arg(&image).stdin(std::os::fd::OwnedFd::from(theirs)));
+    drop(check);
+    assert_eq!(code, Some(0), "{said}");
+    let mut heard = String::new();
+    std::io::Read::read_to_string(&mut ours, &mut heard).unwrap();
+    assert_eq!(heard, text);
     for (number, expected) in [("77", 8), ("x", 16), ("-1", 0), ("0", 0)] {
         let (code, said) = with_descriptor(&format!("-fn -C {number}"), "", &image);
         assert_eq!(code, Some(expected), "-C {number}: {said}");
