@@ -388,6 +388,6 @@ fn an_image_that_is_cut_under_its_volume_gives_errors() {
             let error = volume.close().expect_err("it is not whole");
             assert!(matches!(error.kind, ErrorKind::Device(_)), "{specification}: {error}");
         };
-        patience::within(60, &name, run).unwrap_or_else(|said| panic!("{name}: {said}"));
+        patience::within(300, &name, run).unwrap_or_else(|said| panic!("{name}: {said}"));
     }
 }

@@ -245,7 +245,7 @@ fn many_at_once_leave_a_sound_volume() {
             extant_block::Clock::spawn(&*clock, "life", Box::new(move || live(&volume, number)))
         })
         .collect();
-    crate::volume::patience::within(60, "threads", move || {
+    crate::volume::patience::within(300, "threads", move || {
         tasks.into_iter().for_each(extant_block::clock::Task::join);
     })
     .expect("ends");
