@@ -3,8 +3,8 @@
 //!
 //! # Reading
 //! [`Reader`] reads v7, ustar, star, GNU and pax archives, those of cpio (`newc`) and Debian
-//! packages, plain or compressed with gzip, zstd, xz, bzip2 or lz4, from a file or from anything
-//! that can be read once. It gives one [`Entry`] after the other,
+//! packages, plain or compressed with gzip, zstd, xz, lzma, bzip2 or lz4, from a file or from
+//! anything that can be read once. It gives one [`Entry`] after the other,
 //! and says where each body is, so that bodies can be read later and in any order.
 //!
 //! ```

@@ -3,9 +3,10 @@
 //! Which libraries: flate2 on zlib-rs (510-660 MB/s of the linux-6.1 tree, no C), lzma-rust2 (140
 //! MB/s, no C; the C library 165), zstd on the C library (1.3 GB/s; the one in Rust 400), bzip2 on
 //! libbz2-rs-sys and lz4_flex (no C).
-use super::lz4;
 use super::members::{Bzip2, Gzip, Members};
 use super::parallel::{Frames, Parallel};
+use super::skippable::AfterSkippable;
+use super::{lz4, lzma, skippable};
 use std::io::{BufRead, Read};
 use std::num::NonZero;
 
@@ -18,6 +19,9 @@ pub(super) enum Compression {
     Xz,
     Bzip2,
     Lz4,
+    Lzma,
+    /// Zstandard or lz4: a frame that both pass over comes first.
+    Skippable,
     /// Known, but not read: the tool that does.
     Foreign(&'static str),
 }
@@ -30,13 +34,11 @@ pub(super) fn compression(start: &[u8]) -> Compression {
     match start {
         [0x1f, 0x8b, ..] => Compression::Gzip,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstandard,
-        // A skippable frame before the first.
-        [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstandard,
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
-        _ if start.starts_with(&lz4::MAGIC) || start.starts_with(&lz4::OLD_MAGIC) => {
-            Compression::Lz4
-        }
+        _ if skippable::begins(start) => Compression::Skippable,
+        _ if lz4::begins(start) => Compression::Lz4,
+        _ if lzma::begins(start) => Compression::Lzma,
         [b'L', b'Z', b'I', b'P', ..] => Compression::Foreign("lzip"),
         [0x1f, 0x9d, ..] => Compression::Foreign("compress"),
         _ => Compression::None,
@@ -57,6 +59,8 @@ pub(super) fn decompressed(
         Compression::Zstandard => Box::new(Parallel::new(Frames::new(input), threads)),
         Compression::Bzip2 => Box::new(Bzip2::new(input)),
         Compression::Lz4 => Box::new(Members::<lz4::Frame<_>>::new(input)),
+        Compression::Lzma => Box::new(lzma::Lzma::new(input)),
+        Compression::Skippable => Box::new(AfterSkippable::new(input, threads)),
         Compression::None | Compression::Foreign(_) => Box::new(input),
     }
 }

@@ -10,7 +10,7 @@
 //! one; here they stay one, as they were, and as they are in an archive of tar.
 //!
 //! *Invariants*: every name that was read is given once, at the latest when the archive ends.
-use super::end::{End, after_trailer};
+use super::end::{self, End, after_trailer};
 use super::stream::Keep;
 use super::{Reader, Step};
 use crate::entry::{Body, Content, Entry, Facts, Unkept};
@@ -238,8 +238,8 @@ impl Reader {
             for names in std::mem::take(&mut cpio.waiting).into_values() {
                 cpio.give(names, Body::default());
             }
-            cpio.ended = Some(after_trailer(&mut self.input)?);
-            self.input.finish()?;
+            let end = after_trailer(&mut self.input)?;
+            cpio.ended = Some(end::finish(&mut self.input, end)?);
             return Ok(Step::Preamble);
         }
         let path = clean_path(&name);

@@ -5,6 +5,7 @@
 //! decides. Within an entry an archive is cut off, which is always an error.
 use super::header::Header;
 use super::input::Input;
+use super::members::TrailingBytes;
 use crate::block::BLOCK_BYTES;
 use crate::error::ErrorKind;
 
@@ -23,6 +24,9 @@ pub enum End {
     ThenArchive,
     /// Zeros, and after them something else.
     ThenBytes,
+    /// As it should be, but after the last member that gzip or bzip2 compressed there is something
+    /// that is none.
+    PackedThenBytes,
     /// The entry that ends an archive of cpio, and after it something else than zeros.
     TrailerThenBytes,
 }
@@ -36,6 +40,7 @@ impl End {
             End::ThenArchive => {
                 Some("has more entries after the zeros that end it, which are not read")
             }
+            End::PackedThenBytes => Some("has bytes after its compressed data, which are not read"),
             End::TrailerThenBytes => {
                 Some("has bytes after the entry that ends it, which are not read")
             }
@@ -49,7 +54,12 @@ pub(super) fn after_zeros(input: &mut Input) -> Result<End, ErrorKind> {
     let mut block = [0; BLOCK_BYTES];
     let mut end = End::Unmarked;
     for _ in 0..LOOKED_AT_BYTES / BLOCK_BYTES {
-        let length = input.read(&mut block)?;
+        let length = match input.read(&mut block) {
+            Err(error) if end == End::Marked && is_trailing(&error) => {
+                return Ok(End::PackedThenBytes);
+            }
+            read => read?,
+        };
         if block[..length].iter().any(|byte| *byte != 0) {
             let is_header = length == BLOCK_BYTES && Header::parse(&block).is_some();
             return Ok(if is_header { End::ThenArchive } else { End::ThenBytes });
@@ -66,7 +76,10 @@ pub(super) fn after_zeros(input: &mut Input) -> Result<End, ErrorKind> {
 pub(super) fn after_trailer(input: &mut Input) -> Result<End, ErrorKind> {
     let mut block = [0; BLOCK_BYTES];
     for _ in 0..LOOKED_AT_BYTES / BLOCK_BYTES {
-        let length = input.read(&mut block)?;
+        let length = match input.read(&mut block) {
+            Err(error) if is_trailing(&error) => return Ok(End::PackedThenBytes),
+            read => read?,
+        };
         if block[..length].iter().any(|byte| *byte != 0) {
             return Ok(End::TrailerThenBytes);
         }
@@ -75,4 +88,21 @@ pub(super) fn after_trailer(input: &mut Input) -> Result<End, ErrorKind> {
         }
     }
     Ok(End::Marked)
+}
+
+/// The archive has ended in that way: reads the rest of its stream. How it ended with the rest.
+pub(super) fn finish(input: &mut Input, end: End) -> Result<End, ErrorKind> {
+    match input.finish() {
+        Err(error) if end != End::Unmarked && is_trailing(&error) => {
+            // Nothing comes after an error of a stream: what is kept of it is still to be finished.
+            input.finish()?;
+            Ok(if end == End::Marked { End::PackedThenBytes } else { end })
+        }
+        finished => finished.map(|()| end),
+    }
+}
+
+/// Whether an archive whose end was seen lacks nothing, though its stream cannot be read on.
+fn is_trailing(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Read(error) if TrailingBytes::are_why(error))
 }

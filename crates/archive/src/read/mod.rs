@@ -16,7 +16,8 @@
 //! stream   what comes only once: decompressed, bodies kept in a spool
 //! decompressed   a compressed file that is no archive
 //! compression   which one, and what decompresses it
-//! members  of gzip and its kin, one after the other, and the zeros after the last; lz4: one frame
+//! members  of gzip and its kin, one after the other, and the zeros after the last; lz4: one frame;
+//!          skippable: frames that are passed over; lzma: the form before xz; peek: bytes ahead
 //! parallel parts of zstd and xz that several threads decompress; ahead: a thread that reads on
 //! ```
 mod ahead;
@@ -29,10 +30,13 @@ mod header;
 mod holes;
 mod input;
 mod lz4;
+mod lzma;
 mod members;
 mod parallel;
 mod pax;
+mod peek;
 mod pieces;
+mod skippable;
 mod stream;
 
 pub use decompressed::Decompressed;
@@ -203,7 +207,7 @@ enum EntryType {
 
 impl Reader {
     /// Begins to read an archive: a regular file from where it is positioned, or a pipe. Plain, or
-    /// compressed with gzip, zstd, xz, bzip2 or lz4.
+    /// compressed with gzip, zstd, xz, lzma, bzip2 or lz4.
     ///
     /// # Errors
     /// What is no archive, as far as its first bytes show; a spool that cannot be made.
@@ -522,8 +526,7 @@ impl Reader {
             BLOCK_BYTES => end::after_zeros(&mut self.input)?,
             _ => End::Unmarked,
         };
-        self.input.finish()?;
-        Ok(end)
+        end::finish(&mut self.input, end)
     }
 
     /// The content of an extended header.

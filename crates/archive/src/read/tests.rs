@@ -1,4 +1,6 @@
 //! What was written is read, and what no writer wrote is refused.
+mod packed;
+
 use crate::*;
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, Time};
@@ -277,7 +279,8 @@ fn a_package_that_is_cut_off_is_refused_at_every_byte() {
     let gzip = gzip.finish().unwrap();
     // More zeros after the end than are looked at, and an archive without its end.
     let padded = [&plain[..], &vec![0; 3 << 20]].concat();
-    let unmarked = plain[..plain.len() - 1024].to_vec();
+    let last = plain.iter().rposition(|byte| *byte != 0).unwrap();
+    let unmarked = plain[..last.next_multiple_of(512)].to_vec();
     let odd = [&plain[..], &[0]].concat();
     for (member, step) in [(plain, 64), (gzip, 1), (padded, 1 << 19), (unmarked, 64), (odd, 64)] {
         let mut whole = b"!<arch>\n".to_vec();

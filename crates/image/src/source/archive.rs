@@ -189,6 +189,7 @@ pub(super) fn note_end(
         End::ThenArchive | End::TrailerThenBytes => {
             (NoticeKind::BytesAfterEnd, "cut them off to a source of their own")
         }
+        End::PackedThenBytes => (NoticeKind::BytesAfterEnd, "as gzip and bzip2 do it"),
         End::Marked | End::ThenBytes => (NoticeKind::BytesAfterEnd, "as every tar does it"),
     };
     intake.notices.add(kind, || format!("{name}: {sentence}: {whole}; {advice}"));

@@ -154,8 +154,17 @@ fn zeros_after_a_gzip_stream_are_passed_over() {
         let collected = read_with(&[&path], &strict()).unwrap();
         assert_eq!(described(&collected).len(), 3, "{zeros}");
     }
-    for garbage in [&b"garbage"[..], b"\0\0\0garbage", b"\x1f"] {
+    // After a whole archive gzip ignores what else there is: so it is here, with a notice.
+    for garbage in [&b"garbage"[..], b"\0\0\0garbage"] {
         std::fs::write(&path, [&packed[..], garbage].concat()).unwrap();
-        assert!(read_with(&[&path], &ReadOptions::default()).is_err(), "{garbage:?}");
+        let collected = read_with(&[&path], &ReadOptions::default()).unwrap();
+        assert_eq!(described(&collected).len(), 3, "{garbage:?}");
+        let found: Vec<_> = collected.notices.kinds().collect();
+        assert_eq!(found.first().map(|(kind, _)| *kind), Some(NoticeKind::BytesAfterEnd));
+        let error = read_with(&[&path], &strict()).err().expect("strict");
+        assert!(matches!(error.kind, ErrorKind::ArchiveEnd), "{error}");
     }
+    // Not what may be the rest of a member.
+    std::fs::write(&path, [&packed[..], b"\x1f"].concat()).unwrap();
+    assert!(read_with(&[&path], &ReadOptions::default()).is_err());
 }
