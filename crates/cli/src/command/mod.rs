@@ -72,6 +72,7 @@ use crate::error::{Convention, Error, Exit};
 use clap::{CommandFactory, Parser, Subcommand};
 use extant_block::in_use;
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -200,19 +201,27 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
     use clap::error::ErrorKind;
     let command = named(words);
     let asked = matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let form = match words.iter().any(|word| word == "--json") {
+        true => Form::Json,
+        false => Form::Text,
+    };
     if let Some(error) = of_another_tool(refusal, words) {
-        let form = match words.iter().any(|word| word == "--json") {
-            true => Form::Json,
-            false => Form::Text,
-        };
         let console = Console { command: "", form, chatter: Chatter::Normal };
         console.fail(&error);
         return ExitCode::from(Convention::Plain.code(error.exit));
     }
-    if asked || !words.iter().any(|word| word == "--json") {
-        // A closed pipe after `--help` is no failure.
-        let _ = refusal.print();
-        let exit = if asked { Exit::Complete } else { Exit::Usage };
+    if asked || form == Form::Text {
+        let printed = refusal.print().and_then(|()| std::io::stdout().flush());
+        let exit = match printed {
+            // A closed pipe after `--help` is no failure.
+            Err(error) if asked && error.kind() != std::io::ErrorKind::BrokenPipe => {
+                let error = Error::stdout(&error);
+                Console { command, form, chatter: Chatter::Normal }.fail(&error);
+                error.exit
+            }
+            _ if asked => Exit::Complete,
+            _ => Exit::Usage,
+        };
         return ExitCode::from(Convention::of(command).code(exit));
     }
     let text = refusal.render().to_string();

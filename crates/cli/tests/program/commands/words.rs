@@ -402,6 +402,17 @@ fn usage_lines_name_what_is_wanted() {
 }
 
 #[test]
+fn help_and_version_that_cannot_be_written_are_no_success() {
+    for words in [&["--version"][..], &["--help"], &["build", "--help"], &["--json", "--help"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = crate::commands::command::command(words).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("standard output: No space left on device"), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn no_help_is_wider_than_100_columns() {
     let folder = Scratch::new("words-help");
     let commands = ["age", "build", "cat", "check", "completions", "info", "layout", "ls", "man"];
