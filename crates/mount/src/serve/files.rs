@@ -84,7 +84,7 @@ impl Server {
             self.writers.remove(number.0);
         }
         if self.unseen.has(number.0) {
-            self.seeks.give_up(node_of(number));
+            self.seeks.give_up(node_of(number), number.0);
         }
     }
 

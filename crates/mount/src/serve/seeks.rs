@@ -15,6 +15,7 @@
 //! *Locking*: one short lock, under which nothing is called.
 use super::handles::OpenFile;
 use super::notices::Notices;
+use super::unseen::Unseen;
 use crate::protocol::{Errno, Reply, wire};
 use extant_block::{Clock, ShortLock, Task, WaitQueue};
 use extant_engine::File;
@@ -48,13 +49,27 @@ struct Shared {
 /// What the thread is asked to do.
 enum Work {
     Search(Search),
-    /// Have the kernel give up an inode that may be in use for a moment more.
-    GiveUp(u64),
+    GiveUp(GiveUp),
 }
+
+/// The kernel is to give up an inode, which may be in use for a moment more.
+struct GiveUp {
+    node: u64,
+    number: u32,
+    /// How often it was asked for.
+    tries: u32,
+}
+
+/// How often the kernel is asked at most: twice as long after each time.
+const TRIES_MAX: u32 = 8;
+/// Nanoseconds after the first time.
+const AGAIN_NS: u64 = 1_000_000;
 
 #[derive(Default)]
 struct Queue {
     work: VecDeque<Work>,
+    /// What is asked for again, and when.
+    again: VecDeque<(u64, GiveUp)>,
     has_ended: bool,
 }
 
@@ -79,8 +94,14 @@ impl Seeks {
     ///
     /// # Errors
     /// Those of the host: it gives no thread.
-    pub(super) fn start(&self, clock: &Arc<dyn Clock>, notices: &Arc<Notices>) -> io::Result<()> {
+    pub(super) fn start(
+        &self,
+        clock: &Arc<dyn Clock>,
+        notices: &Arc<Notices>,
+        unseen: &Arc<Unseen>,
+    ) -> io::Result<()> {
         let (shared, notices) = (Arc::clone(&self.shared), Arc::clone(notices));
+        let (unseen, now) = (Arc::clone(unseen), Arc::clone(clock));
         let body = move || {
             while let Some(work) = shared.next() {
                 match work {
@@ -88,7 +109,12 @@ impl Seeks {
                         notices.send_back(search.node, search.arguments.offset);
                         answer(&notices, &search, find(&search.open.file, &search.arguments));
                     }
-                    Work::GiveUp(node) => notices.give_up(node),
+                    Work::GiveUp(one) => {
+                        notices.give_up(one.node);
+                        if one.tries < TRIES_MAX && unseen.has(one.number) {
+                            shared.put_off(now.now(), one);
+                        }
+                    }
                 }
             }
         };
@@ -109,10 +135,10 @@ impl Seeks {
     }
 
     /// Has the kernel give up an inode, if it is not in use. After the end nothing is done.
-    pub(super) fn give_up(&self, node: u64) {
+    pub(super) fn give_up(&self, node: u64, number: u32) {
         let mut queue = self.shared.queue.lock();
         if !queue.has_ended {
-            queue.work.push_back(Work::GiveUp(node));
+            queue.work.push_back(Work::GiveUp(GiveUp { node, number, tries: 0 }));
         }
         drop(queue);
         self.shared.arrived.wake_all();
@@ -135,11 +161,24 @@ impl Seeks {
 impl Shared {
     /// What is next; `None` at the end.
     fn next(&self) -> Option<Work> {
-        self.arrived.wait_until(&self.queue, |queue| match queue.work.pop_front() {
+        let pop = |queue: &mut Queue| match queue.work.pop_front() {
             Some(work) => Some(Some(work)),
             None if queue.has_ended => Some(None),
             None => None,
-        })
+        };
+        let due = self.queue.lock().again.front().map(|(due, _)| *due);
+        let Some(due) = due else { return self.arrived.wait_until(&self.queue, pop) };
+        match self.arrived.wait_until_deadline(&self.queue, due, pop) {
+            Some(next) => next,
+            None => self.queue.lock().again.pop_front().map(|(_, one)| Work::GiveUp(one)),
+        }
+    }
+
+    /// Asks for it again, later. Only the thread itself does.
+    fn put_off(&self, now: u64, one: GiveUp) {
+        let due = now.saturating_add(AGAIN_NS << one.tries);
+        let one = GiveUp { tries: one.tries + 1, ..one };
+        self.queue.lock().again.push_back((due, one));
     }
 }
 

@@ -106,7 +106,7 @@ pub struct Server {
     pub(super) notices: Arc<Notices>,
     pub(super) seeks: Seeks,
     pub(super) removed: Removed,
-    pub(super) unseen: Unseen,
+    pub(super) unseen: Arc<Unseen>,
     /// All privileges: see above.
     caller: Caller,
     /// The same for those who have to leave the blocks that are reserved.
@@ -178,7 +178,7 @@ impl Server {
             notices: Arc::default(),
             seeks: Seeks::new(&clock),
             removed: Removed::default(),
-            unseen: Unseen::default(),
+            unseen: Arc::default(),
             caller,
             bounded,
             keepers,
@@ -193,7 +193,7 @@ impl Server {
     /// # Errors
     /// Those of the host: it gives no thread.
     pub fn prepare(&self) -> io::Result<()> {
-        self.seeks.start(&self.clock, &self.notices)
+        self.seeks.start(&self.clock, &self.notices, &self.unseen)
     }
 
     /// The way to the kernel, for what it is told without asking.
