@@ -163,6 +163,8 @@ fn a_part_of_an_image_is_a_volume_and_nothing_else_is_written() {
         crate::assert_clean_bytes(&after[start..end], "a partition");
         assert!(options.check(memory).unwrap().is_clean());
     }
+    let short = options.clone().range(range.start..range.end - 4096).open(bytes.clone());
+    assert_eq!(kind(short), ErrorKind::Damaged, "it ends before its volume does");
     assert_eq!(kind(options.clone().partition("3").open(bytes.clone())), ErrorKind::NotFound);
     let elsewhere = options.clone().partition("1").open(bytes.clone());
     assert_eq!(kind(elsewhere), ErrorKind::NotAVolume);

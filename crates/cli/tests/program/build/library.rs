@@ -20,6 +20,10 @@ fn tree(folder: &Scratch) -> std::path::PathBuf {
     root
 }
 
+fn several_groups(builder: Builder) -> Builder {
+    builder.block_size(1024).size(32 << 20).owner(0, 0)
+}
+
 #[test]
 fn a_build_in_memory_has_the_bytes_of_the_command() {
     let folder = Scratch::new("build-library");
@@ -32,7 +36,7 @@ fn a_build_in_memory_has_the_bytes_of_the_command() {
         ("", |builder| builder, Profile::Ext4),
         ("-t ext2 -b 1024", |builder| builder.block_size(1024), Profile::Ext2),
         ("-t ext3 --free 20M -L label", |all| all.free(20 << 20).label("label"), Profile::Ext3),
-        ("--size 32M --owner 0:0", |all| all.size(32 << 20).owner(0, 0), Profile::Ext4),
+        ("-b 1024 --size 32M --owner 0:0", several_groups, Profile::Ext4),
         ("--exclude deep", |builder| builder.exclude("deep"), Profile::Ext4),
     ];
     for (words, options, profile) in cases {

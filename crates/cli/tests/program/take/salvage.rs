@@ -126,8 +126,9 @@ fn a_circle_is_told_and_the_rest_comes_out() {
     told_of(&["tar", "--keep-going", "-o", "x.tar", "x.img"], folder, damaged);
     told_of(&["extract", "--keep-going", "x.img", "out"], folder, damaged);
     assert_eq!(fs::read(folder.join("out/one/two/file")).unwrap(), b"payload");
-    let differing = extant(&["diff", "x.img", "x.tar"], folder);
-    assert_eq!(differing.status.code(), Some(2), "{differing:?}");
+    let differing = extant(&["diff", "x.img", "x.img"], folder);
+    let errors = String::from_utf8_lossy(&differing.stderr).into_owned();
+    assert!(differing.status.code() == Some(2) && errors.contains("one/two/loop"), "{errors}");
 }
 
 /// What changes a tree leaves the loop and changes the rest, in one step as ever.
@@ -194,7 +195,7 @@ fn trees_of_any_depth_are_read() {
         let last = format!("/{path}last");
         assert!(levels > 300 || last.len() > 64 << 10);
         let listed = quick(&["ls", "-R", "x.img:/"], folder);
-        assert!(listed.ends_with(":\nlast\n") && listed.contains(&path[..path.len() - 1]));
+        assert!(listed.contains(":\nlast\n") && listed.contains(&path[..path.len() - 1]));
         quick(&["tar", "--force", "-o", "again.tar", "x.img"], folder);
         assert_eq!(quick(&["diff", "x.img", "deep.tar"], folder), "");
         assert_eq!(quick(&["diff", "x.img", "again.tar"], folder), "");
