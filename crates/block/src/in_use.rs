@@ -52,8 +52,8 @@ const PAUSE_NS: u64 = 5_000_000;
 /// The types of file system that a mount by a server of ours has.
 const SERVER_KINDS: [&str; 2] = ["fuse.extant", "fuseblk.extant"];
 
-/// From now on this process waits for others that use a file, for this long at most in all, and also
-/// for what may last: a file system that is mounted, or a loop device.
+/// From now on this process waits for others that use a file, for this long at most in all, and
+/// also for what may last: a file system that is mounted, or a loop device.
 pub fn wait_for_others(limit: Duration) {
     let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
     LEFT_NS.store(limit, Ordering::Relaxed);

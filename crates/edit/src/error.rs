@@ -40,7 +40,8 @@ pub enum What {
     Host(io::Error),
     /// Anything else, in words.
     Said(String),
-    /// A directory that was entered already, in words: a walk does not end unless it is passed over.
+    /// A directory that was entered already, in words: a walk does not end unless it is passed
+    /// over.
     Loop(String),
     /// The caller's words make no sense.
     Usage(String),

@@ -2,6 +2,7 @@
 // tidy: print because it is a program, whose result this is
 use extant::{Builder, Built, NewFile, Result};
 
+/// Returns what was built.
 pub fn run(image: &str) -> Result<Built> {
     let builder = Builder::new().label("example").free(16 << 20).files(|files| {
         files.add("/etc/hostname", NewFile::file("extant\n"))?;

@@ -1,6 +1,7 @@
 //! Changes an image, all or nothing: `cargo run --example change disk.img`.
 use extant::{Result, Transaction};
 
+/// Makes the changes.
 pub fn run(image: &str) -> Result<()> {
     let change = Transaction::begin(image)?;
     change.write("/etc/hostname", "other\n")?;

@@ -2,6 +2,7 @@
 // tidy: print because it is a program, whose result this is
 use extant::{Report, Result};
 
+/// Returns what was found.
 pub fn run(image: &str) -> Result<Report> {
     let report = extant::check(image)?;
     for problem in &report.problems {

@@ -3,9 +3,9 @@
 //! Which libraries: flate2 on zlib-rs (510-660 MB/s of the linux-6.1 tree, no C), lzma-rust2 (140
 //! MB/s, no C; the C library 165), zstd on the C library (1.3 GB/s; the one in Rust 400), bzip2 on
 //! libbz2-rs-sys and lz4_flex (no C).
+use super::after_skippable::AfterSkippable;
 use super::members::{Bzip2, Gzip, Members};
 use super::parallel::{Frames, Parallel};
-use super::skippable::AfterSkippable;
 use super::{lz4, lzma, skippable};
 use std::io::{BufRead, Read};
 use std::num::NonZero;

@@ -17,9 +17,11 @@
 //! decompressed   a compressed file that is no archive
 //! compression   which one, and what decompresses it
 //! members  of gzip and its kin, one after the other, and the zeros after the last; lz4: one frame;
-//!          skippable: frames that are passed over; lzma: the form before xz; peek: bytes ahead
+//!          skippable, after_skippable: frames that are passed over, and what comes after them;
+//!          lzma: the form before xz; peek: bytes ahead
 //! parallel parts of zstd and xz that several threads decompress; ahead: a thread that reads on
 //! ```
+mod after_skippable;
 mod ahead;
 mod compression;
 mod cpio;

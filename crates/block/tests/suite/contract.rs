@@ -287,8 +287,8 @@ fn a_file_has_one_writer_or_many_readers() {
     open(Access::ReadWrite).unwrap().write(0, &[1]).unwrap();
 }
 
-/// A clock whose time stands still, and by which somebody lets go of a device when another begins to
-/// wait.
+/// A clock whose time stands still, and by which somebody lets go of a device when another begins
+/// to wait.
 struct LettingGo {
     host: Arc<RealClock>,
     held: ShortLock<Option<FileDevice>>,

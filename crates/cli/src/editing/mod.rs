@@ -101,8 +101,8 @@ pub fn run<E: Edit>(
     change(&image, arguments, console, |change, job| words.apply(change, job))
 }
 
-/// Changes an image, all or nothing, and says what was done. A directory that is its own ancestor is
-/// named, and the rest is changed.
+/// Changes an image, all or nothing, and says what was done. A directory that is its own ancestor
+/// is named, and the rest is changed.
 ///
 /// # Errors
 /// An image that cannot be changed; those of `work`; a commit that fails.

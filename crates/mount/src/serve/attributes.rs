@@ -1,6 +1,6 @@
 //! What stat shows, and what chmod, chown, truncate and utimens change.
 use super::Identities;
-use super::ioctls::is_master;
+use super::identities::is_master;
 use super::server::{Answer, Answering, Failure, Masks, Server, node_of};
 use crate::protocol::numbers::set;
 use crate::protocol::{Errno, Request, wire};
@@ -210,13 +210,16 @@ impl Server {
                 arguments.modify_seconds,
                 arguments.modify_nanoseconds,
             ),
-            change_time: has(set::CHANGE_TIME).then(|| {
-                let seconds = arguments.change_seconds.cast_signed();
-                let known = Time { seconds, nanoseconds: arguments.change_nanoseconds };
-                self.unseen.latest(inode.number().0, known)
-            }),
+            change_time: has(set::CHANGE_TIME).then(|| self.change_time(inode, arguments)),
             run_rights: Some(rights),
         })
+    }
+
+    /// The change time that the kernel has, or a later one that it has not seen.
+    fn change_time(&self, inode: &Inode, arguments: &wire::SetAttributes) -> Time {
+        let seconds = arguments.change_seconds.cast_signed();
+        let known = Time { seconds, nanoseconds: arguments.change_nanoseconds };
+        self.unseen.latest(inode.number().0, known)
     }
 
     /// The permissions that a program asks for, and those that it is not shown as they are.

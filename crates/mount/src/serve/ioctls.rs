@@ -1,4 +1,5 @@
 //! The ioctls that FUSE passes on: flags of chattr, generation, project, trim.
+use super::identities::is_master;
 use super::server::{Answer, Answering, Failure, Server, Trimming, node_of};
 use crate::protocol::{Errno, Request, wire};
 use extant_engine::{Error, ErrorKind, FlagChange, Inode};
@@ -48,12 +49,6 @@ struct Trim {
     start: u64,
     length: u64,
     minimum: u64,
-}
-
-/// Whether a user may do what only the superuser may on Linux: that one, and who has mounted the
-/// image. Kernels from 5.13 on have checked most of it; older ones check nothing.
-pub(super) fn is_master(uid: u32) -> bool {
-    uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
 /// Answers an ioctl: its result is 0, and these bytes go to the program.

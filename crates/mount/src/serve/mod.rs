@@ -13,6 +13,8 @@
 //! writers      which files are open for writing
 //! seeks        searches for data and holes in files that are being written
 //! notices      what the server tells the kernel without being asked
+//! reserve      who may take the blocks that a volume reserves
+//! unseen       change times that the kernel has not seen
 //! identities   users and groups of the volume as those of the host
 //! watch        what an observer is told
 //! ```

@@ -7,7 +7,7 @@
 //! What the kernel sends later does not say who wrote it. So what is written to a file is judged by
 //! who has opened it.
 use super::Identities;
-use super::ioctls::is_master;
+use super::identities::is_master;
 use crate::protocol::Request;
 use extant_format::superblock::Superblock;
 

@@ -23,8 +23,8 @@ fn a_program_that_fills_the_volume_is_told() {
     assert_eq!(done(["cat", &format!("{image}:/small")]), "back\n");
 }
 
-/// With `discard` what is removed makes room on the disk of the image; where that is full, the mount
-/// takes no more, says so, and what was synced is there.
+/// With `discard` what is removed makes room on the disk of the image; where that is full, the
+/// mount takes no more, says so, and what was synced is there.
 #[test]
 fn a_full_disk_below_a_mount_that_gives_room_back_loses_nothing_that_was_synced() {
     if !has_fuse() {
@@ -71,7 +71,8 @@ fn a_full_disk_below_a_mount_that_gives_room_back_loses_nothing_that_was_synced(
     fs::copy(&image, &copy).unwrap();
     let _ = program("e2fsck").arg("-fy").arg(&copy).output().unwrap();
     extant_testkit::oracle::e2fsck(&copy).unwrap();
-    let kept = crate::fixture::command(["cat", &format!("{}:/kept", copy.display())]).output();
+    let word = format!("{}:/kept", copy.display());
+    let kept = crate::mount::fixture::command(["cat", &word]).output();
     assert!(kept.unwrap().stdout == vec![0x5a; 4 << 20]);
 }
 
