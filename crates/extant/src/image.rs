@@ -266,16 +266,18 @@ impl Adapter {
         for segment in &mut request.segments {
             let bytes = segment.bytes() as u64;
             match request.operation {
-                Operation::Write => match segment.content() {
-                    // tidy: writers because it is what a device does
-                    Some(content) => self.device.write_at(at, content)?,
-                    None => {}
-                },
+                Operation::Write => {
+                    if let Some(content) = segment.content() {
+                        // tidy: writers because it is what a device does
+                        self.device.write_at(at, content)?;
+                    }
+                }
                 _ if segment.is_shared() => return Err(io::ErrorKind::InvalidInput.into()),
-                _ => match segment.target() {
-                    Some(target) => self.device.read_at(at, target)?,
-                    None => {}
-                },
+                _ => {
+                    if let Some(target) = segment.target() {
+                        self.device.read_at(at, target)?;
+                    }
+                }
             }
             at = at.saturating_add(bytes);
         }

@@ -194,6 +194,7 @@ fn a_walk_meets_everything_once_in_order() {
     assert_eq!(walk.count(), 700);
 }
 
+#[allow(clippy::disallowed_methods, reason = "a program has threads of its own")]
 #[test]
 fn handles_are_owned_and_go_from_thread_to_thread() {
     fn owned<T: Send + Sync + 'static>() {}

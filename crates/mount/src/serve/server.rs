@@ -169,7 +169,7 @@ impl Server {
         let privileges = Privileges::ALL.without(Privileges::RESERVED_BLOCKS);
         let bounded = Caller { privileges, ..caller.clone() };
         let volume = filesystem.superblock();
-        let keepers = Keepers::new(settings.reserve, &volume, &settings.identities);
+        let keepers = Keepers::new(settings.reserve, volume, &settings.identities);
         Server {
             filesystem,
             settings,

@@ -20,6 +20,9 @@ fn tree(folder: &Scratch) -> std::path::PathBuf {
     root
 }
 
+/// The words of the command, the same for the builder, and the profile.
+type Case = (&'static str, fn(Builder) -> Builder, Profile);
+
 fn several_groups(builder: Builder) -> Builder {
     builder.block_size(1024).size(32 << 20).owner(0, 0)
 }
@@ -32,7 +35,7 @@ fn a_build_in_memory_has_the_bytes_of_the_command() {
     let tar = program("tar").arg("-czf").arg(&packed).arg("-C").arg(&root).arg(".").status();
     assert!(tar.unwrap().success());
     let plain = |profile| Builder::new().profile(profile);
-    let cases: [(&str, fn(Builder) -> Builder, Profile); 5] = [
+    let cases: [Case; 5] = [
         ("", |builder| builder, Profile::Ext4),
         ("-t ext2 -b 1024", |builder| builder.block_size(1024), Profile::Ext2),
         ("-t ext3 --free 20M -L label", |all| all.free(20 << 20).label("label"), Profile::Ext3),

@@ -158,7 +158,7 @@ fn of_a_fragmented_volume_only_free_blocks_are_given_back() {
         assert_eq!(code, Some(0), "{words:?}: {said}");
         let after = std::fs::read(&image).unwrap();
         let (free, block_size) = free_blocks(&image);
-        let is_free: std::collections::HashSet<u64> = free.into_iter().collect();
+        let is_free: std::collections::BTreeSet<u64> = free.into_iter().collect();
         let (mut emptied, mut changed) = (0, 0);
         let pairs = before.chunks(block_size).zip(after.chunks(block_size));
         for (number, (old, new)) in (0..).zip(pairs) {
