@@ -1,13 +1,13 @@
 //! The image that a command writes: refused when it exists, is mounted or in use; whole in the end,
 //! or not there.
 //!
-//! **A regular file** is written under a temporary name, `.NAME.extant-XXXXXX`, in the folder of
+//! **A regular file** is written under a temporary name (see [`leftover`]), in the folder of
 //! its final name, and renamed when it is whole. So with `--force` the old image is lost only when
 //! the new one is complete, and a reader never finds half an image. The price: on a nearly full
 //! disk both must fit for a moment; the message of a full disk says so. It is locked while it is
 //! written: one that nobody holds was left by a program that was killed, and the next one that
-//! writes an image into that folder removes it. A symbolic link is followed
-//! first: what it points to is replaced, the link stays. **A block device** has no second name: it
+//! writes an image of that name there removes it. A symbolic link is followed first: what it points
+//! to is replaced, the link stays. **A block device** has no second name: it
 //! is written in place, which needs `--force`, and what stops half-way leaves it half-written. It
 //! is opened exclusively, so that the host refuses when anything else holds it. **Anything else**
 //! (FIFO, character device, socket, folder) is refused: an image is not written from front to back.
