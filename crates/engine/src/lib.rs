@@ -56,55 +56,31 @@
 //! flush    when dirty blocks are written: writers, the flusher, memory
 //! name     directories; links, names and renames
 //! inode    inodes: table, bytes, maps from file blocks to blocks, attributes
-//! space    groups: bitmaps, free blocks and inodes, promises
-//! store    everything between the engine and the device: cache, handles, sweeps, requests
-//! policy   pure functions of facts, used by all layers      error, runs   used by all layers
-//! ranks    the order of the locks, which debug builds judge
-//! seeded   mistakes that tests make on purpose, under the feature `seeded-bugs`
+//! ---      crates below this one
+//! store    everything between the engine and the device, and the groups: bitmaps, free blocks and
+//!          inodes, promises; with errors, runs, the ranks of locks, mistakes that tests make
+//! policy   pure functions of facts, chosen by name
 //! ```
 //!
 //! # Locks
 //!
-//! In the order in which they are taken. Sleeping locks, which may be held during I/O:
-//!
-//! ```text
-//! inodes.renaming > node.state (ancestor first, parent before child, children by rising number)
-//!   > nodes.loading > cache.sweep > gate (shared by a handle, exclusive while a sweep freezes)
-//!   > space.superblock_lock (where a policy asks for it) > barrier.flushing
-//! ```
-//!
-//! Short locks, which are never held across a wait, come after all of these. On a line, each may be
-//! held while those to its right are taken; all others are taken on their own:
-//!
-//! ```text
-//! a group's state > a frame's state > progress of writes | budget
-//! the list of orphans > a frame's state | unstored.inodes | record
-//! a group's state > space.dirty | space.loaded | space.windows
-//! a shard of frames | list of dirty frames > a frame's state;  a shard of frames > spare buffers
-//! a shard of nodes > unstored.inodes > space.windows
-//! arrivals.coming > pages of a file
-//! alone: inodes.nameless, inodes.replaced, inodes.unfreed, unstored.tables, space.held, streams of
-//!   reads, record, writes of a file under way, latch, flusher, backlog
-//! ```
-//!
+//! [`extant_store::ranks`] has their order, which debug builds judge at each lock that is taken.
 //! Allocation needs no lock on the superblock: free space is one atomic counter of blocks that are
 //! not promised, and exact counts are kept by the groups.
 mod api;
-pub mod error;
 mod flush;
 mod inode;
 #[cfg(test)]
 mod mutations;
 mod name;
-mod policy;
-mod ranks;
 mod recovery;
-mod runs;
-pub mod seeded;
-mod space;
 #[cfg(test)]
 mod steps;
-mod store;
+
+use extant_policy as policy;
+use extant_store as store;
+pub use extant_store::{error, seeded};
+use extant_store::{ranks, runs, space};
 
 pub use api::directory_stream::{DirectoryStream, record_bytes};
 pub use api::filesystem::{File, Filesystem, Metadata};

@@ -25,10 +25,23 @@ const ARROWS: &[Arrow] = &[
         links: &["extant-format", "extant-block"],
         tests: &["extant-testkit"],
     },
+    Arrow { name: "extant-policy", links: &["extant-format", "extant-block"], tests: &[] },
+    Arrow {
+        name: "extant-store",
+        links: &["extant-format", "extant-block", "extant-journal", "extant-policy"],
+        tests: &["extant-engine"],
+    },
     Arrow {
         name: "extant-engine",
-        links: &["extant-format", "extant-block", "extant-journal"],
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-journal",
+            "extant-policy",
+            "extant-store",
+        ],
         tests: &[
+            "extant-store",
             "extant-format",
             "extant-block",
             "extant-journal",

@@ -6,15 +6,15 @@ use super::source::{Finding, Place, Source};
 /// This file, where what is out of date is found.
 const THIS: &str = "xtask/src/tidy/places.rs";
 
-/// What gives bytes to a device: the devices themselves; in the engine the store, which every write
-/// of a mounted volume goes through, and mkfs, before there is a volume; the bodies of files that
+/// What gives bytes to a device: the devices themselves; the store, which every write of a mounted
+/// volume goes through; in the engine mkfs, before there is a volume; the bodies of files that
 /// the builder streams before the image is opened; recovery, before a volume is opened; and the
 /// laboratory, which makes the disks of its experiments.
 pub const WRITERS: &[&str] = &[
     "crates/block/",
     "crates/journal/src/recover.rs",
     "crates/journal/src/transaction.rs",
-    "crates/engine/src/store/",
+    "crates/store/src/",
     "crates/engine/src/api/mkfs.rs",
     "crates/engine/src/api/mkfs/",
     "crates/image/src/build/stream.rs",

@@ -11,6 +11,8 @@
 //! *Locking*: `backlog` is a short lock under which no other is taken.
 pub(crate) mod admission;
 mod changes;
+#[cfg(test)]
+mod checkpoint_tests;
 pub(crate) mod committer;
 pub(crate) mod flusher;
 mod memory;

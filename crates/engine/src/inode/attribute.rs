@@ -12,7 +12,7 @@ use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{BlockKind, Frame};
-use extant_format::attribute::{self, Attribute, AttributeError};
+use extant_format::attribute::{self, Attribute};
 use extant_format::{BlockNo, Fault, Run};
 use std::sync::Arc;
 
@@ -25,22 +25,6 @@ pub enum SetAttribute {
     Create,
     /// Only changes it: fails with `NoAttribute` if it is not there.
     Replace,
-}
-
-impl From<AttributeError> for Error {
-    fn from(error: AttributeError) -> Error {
-        match error {
-            AttributeError::UnknownPrefix => ErrorKind::AttributeUnsupported,
-            AttributeError::BadName => {
-                ErrorKind::InvalidArgument("an attribute name that is empty or too long")
-            }
-            AttributeError::NoRoom => ErrorKind::AttributesTooLarge,
-            AttributeError::BadAccessList => {
-                ErrorKind::InvalidArgument("not an access control list")
-            }
-        }
-        .into()
-    }
 }
 
 /// All attributes: those in the tail, then those in the block.

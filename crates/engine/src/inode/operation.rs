@@ -87,7 +87,7 @@ impl<'v> Operation<'v> {
     /// Whether long work has to be cut into steps of a bounded number of blocks: it goes through a
     /// journal.
     pub(crate) fn works_in_steps(&self) -> bool {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "testing"))]
         if crate::store::handle::watch::is_watched() {
             return true;
         }
