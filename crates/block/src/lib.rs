@@ -16,6 +16,7 @@
 //! staged      changes of a volume: all or nothing
 //! order       which locks a thread holds          in_use      locks, loop devices and mounts
 //! stack       what a block device is on, and what is on it
+//! gather      blocks at rising places, made into requests
 //! edge        where a clock may let other threads go first, in tests
 //! apart       numbers in a line of the processor's cache of their own
 //! queue       the host's request queue: host, choice, stream, waiting; its elevators are
@@ -32,6 +33,7 @@ pub mod edge;
 pub mod error;
 pub mod faulty;
 pub mod file;
+pub mod gather;
 pub mod holes;
 pub mod in_use;
 pub mod lock;
@@ -56,6 +58,7 @@ pub use device::{
 pub use error::{DeviceError, raw_os_error};
 pub use faulty::{Fault, Faulty};
 pub use file::{Access, FileDevice};
+pub use gather::{Gather, REQUEST_BYTES_MAX, blocks_per_request, each_request};
 pub use holes::{Holes, held_bytes};
 pub use lock::{ShortLock, SleepLock, SleepRwLock, WaitQueue};
 pub use memory::MemoryDevice;

@@ -1,8 +1,8 @@
 //! The volume after replay: over its device in memory, or on it.
 use crate::error::Error;
 use crate::locate::{self, Journal, MapSource, State};
-use crate::scan::{End, Replayed, Scan};
-use extant_block::{BlockDevice, Operation, Overlay, Segment};
+use crate::scan::{End, Scan};
+use extant_block::{BlockDevice, Operation, Overlay, Segment, each_request};
 use extant_format::GroupNo;
 use extant_format::group::GroupDescriptor;
 use extant_format::journal::{SUPERBLOCK_BYTES, Sequence};
@@ -12,8 +12,6 @@ use std::sync::Arc;
 /// Bytes of copies that [`apply`] keeps in memory at most: others it reads again. A good limit for
 /// overlays too.
 pub const MEMORY_BYTES_MAX: u64 = 2 << 30;
-/// Bytes that are written at once.
-const WRITE_BYTES: u64 = 1 << 20;
 
 /// What recovery did, or would do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,26 +220,16 @@ impl Recovery {
     /// # Errors
     /// Those of the device.
     pub fn replay_in_place(&self) -> Result<(), Error> {
-        let mut rest = self.scan.plan.as_slice();
-        while let Some(first) = rest.first() {
-            let (run, after) = rest.split_at(self.run_length(rest));
-            let bytes = run.iter().map(|replayed| self.scan.bytes(&self.journal, replayed));
-            let segments =
-                bytes.map(|bytes| bytes.map(Segment::Shared)).collect::<Result<_, _>>()?;
-            let offset = first.target.0 * u64::from(self.journal.volume().block_size());
-            self.journal.device.transfer(Operation::Write, offset, segments).result?;
-            rest = after;
-        }
+        let copies = self.scan.plan.iter().map(|replayed| {
+            let bytes = self.scan.bytes(&self.journal, replayed)?;
+            Ok::<_, Error>((replayed.target.0, Segment::Shared(bytes)))
+        });
+        let block_size = self.journal.volume().block_size() as usize;
+        each_request(copies, block_size, |offset, segments| {
+            Ok(self.journal.device.transfer(Operation::Write, offset, segments).result?)
+        })?;
         self.journal.device.flush()?;
         Ok(())
-    }
-
-    /// How many of the first copies belong to blocks that follow each other, of those that are
-    /// written at once.
-    fn run_length(&self, plan: &[Replayed]) -> usize {
-        let most = (WRITE_BYTES / u64::from(self.journal.volume().block_size())).max(1) as usize;
-        let pairs = plan.windows(2).take(most - 1);
-        1 + pairs.take_while(|pair| pair[0].target.0 + 1 == pair[1].target.0).count()
     }
 
     /// Empties the log, after its copies are durable in their places, and clears `needs_recovery`.

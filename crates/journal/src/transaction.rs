@@ -14,7 +14,7 @@
 //! cut between two of the last three flushes leaves a log that is replayed once more, or is empty.
 use crate::error::Error;
 use crate::locate::{self, Journal, State};
-use extant_block::{BlockDevice, Operation, Segment};
+use extant_block::{BlockDevice, Operation, Segment, blocks_per_request, each_request};
 use extant_format::BlockNo;
 use extant_format::journal::commit::{self, CommitTime};
 use extant_format::journal::descriptor::Writer;
@@ -24,9 +24,6 @@ use extant_format::journal::{
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use std::io;
 use std::sync::Arc;
-
-/// Bytes written at once, at most.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// Blocks of a volume with their new bytes, by rising number. They are asked for more than once.
 pub trait Blocks {
@@ -255,10 +252,10 @@ fn put(
 ) -> Result<u32, Error> {
     let superblock = journal.superblock();
     let size = u64::from(superblock.block_size);
-    let most = PIECE_BYTES / superblock.block_size as usize;
+    let most = blocks_per_request(superblock.block_size as usize);
     let (mut at, mut rest) = (at, blocks);
     while !rest.is_empty() {
-        let wanted = rest.len().min(most.max(1)) as u32;
+        let wanted = rest.len().min(most) as u32;
         let run = journal.place(at..at.saturating_add(wanted).min(superblock.log_end()));
         let (now, later) = rest.split_at(rest.len().min(run.length as usize));
         let segments = now.iter().map(|block| Segment::Shared(Arc::clone(block))).collect();
@@ -276,21 +273,10 @@ fn put_in_place(
     journal: &Journal,
     blocks: &dyn Blocks,
 ) -> Result<(), Error> {
-    let size = u64::from(journal.superblock().block_size);
-    let most = (PIECE_BYTES as u64 / size).max(1) as usize;
-    let mut at = 0;
-    while at < blocks.len() {
-        let first = blocks.number(at);
-        let mut segments = vec![Segment::Shared(blocks.bytes(at)?)];
-        at += 1;
-        while at < blocks.len()
-            && segments.len() < most
-            && blocks.number(at) == first + segments.len() as u64
-        {
-            segments.push(Segment::Shared(blocks.bytes(at)?));
-            at += 1;
-        }
-        device.transfer(Operation::Write, first * size, segments).result?;
-    }
-    Ok(())
+    let size = journal.superblock().block_size as usize;
+    let new =
+        (0..blocks.len()).map(|at| Ok((blocks.number(at), Segment::Shared(blocks.bytes(at)?))));
+    each_request(new, size, |offset, segments| {
+        Ok(device.transfer(Operation::Write, offset, segments).result?)
+    })
 }

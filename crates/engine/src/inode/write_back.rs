@@ -22,7 +22,7 @@ use crate::runs::RunSet;
 use crate::seeded::{Bug, bug};
 use crate::space::Reservation;
 use crate::store::writes::Write;
-use extant_block::Urgency;
+use extant_block::{REQUEST_BYTES_MAX, Urgency, blocks_per_request};
 use extant_format::extent::State;
 use extant_format::{BlockNo, FileBlock, Run};
 use std::io;
@@ -30,8 +30,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Size of one write request at most, in bytes.
-const REQUEST_BYTES_MAX: usize = crate::policy::throttle::REQUEST_BYTES_MAX as usize;
 /// Bytes of a file that are submitted at most before its inode is unlocked, where files are written
 /// piece by piece.
 pub(crate) const PIECE_BYTES: u64 = 4 << 20;
@@ -574,7 +572,7 @@ pub(crate) fn write_with_names(
 
 fn submit_run(volume: &Volume, pages: &Pages, block: FileBlock, run: Run, urgency: Urgency) {
     let block_size = volume.store.block_size() as usize;
-    let per_request = (REQUEST_BYTES_MAX / block_size).max(1) as u32;
+    let per_request = blocks_per_request(block_size) as u32;
     let mut at = 0;
     while at < run.length {
         let count = per_request.min(run.length - at);

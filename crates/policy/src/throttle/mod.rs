@@ -23,7 +23,7 @@ pub use write_behind::WriteBehind;
 /// The unit in which the systems of the posts count memory, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
 /// Size of a write request at most, and of what a hard limit admits at once, in bytes.
-pub const REQUEST_BYTES_MAX: u64 = 1 << 20;
+pub const REQUEST_BYTES_MAX: u64 = extant_block::REQUEST_BYTES_MAX as u64;
 
 /// Bytes that are dirty in memory, or are about to be, in one of three states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

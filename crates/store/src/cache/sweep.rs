@@ -4,16 +4,14 @@ use super::{BlockKind, Cache, Frame, FrameStatus, Shard, Stage, Transit, shard_o
 use crate::error::Result;
 use crate::writes::{Announced, Write};
 use extant_block::lock::SleepGuard;
-use extant_block::{Segment, Urgency};
+use extant_block::{Gather, Segment, Urgency, each_request};
 use extant_format::BlockNo;
 use extant_policy::preset::DataOrder;
 use rustc_hash::FxHashSet;
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Bytes of one write of adjacent frames, at most.
-const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// What to do about a frame with an older write under way.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,17 +51,14 @@ struct Taken {
 /// Adjacent frames that are written together. The write is announced with its first frame, under
 /// that frame's lock. So a thread that finds none of these frames dirty and waits for the writes
 /// under way also waits for this one, even before there is room to submit it.
-#[derive(Default)]
 struct WriteRun {
-    frames: Vec<Sealed>,
+    frames: Gather<Sealed>,
     announced: Option<Announced>,
 }
 
 impl WriteRun {
-    /// Whether a block can be added: it is adjacent, and the write stays within its limit.
-    fn takes(&self, block: BlockNo, block_size: usize) -> bool {
-        let follows = self.frames.last().is_none_or(|(last, _)| last.block.0 + 1 == block.0);
-        follows && self.frames.len() * block_size < WRITE_BYTES_MAX
+    fn new(block_size: usize) -> WriteRun {
+        WriteRun { frames: Gather::new(block_size), announced: None }
     }
 }
 
@@ -291,10 +286,10 @@ impl Cache {
     /// Writes one stage, adjacent blocks together, and waits for it.
     fn write_stage(&self, early: &[Early], stage: &[Sealed]) -> Result<()> {
         self.write_early(early);
-        let mut run = WriteRun::default();
+        let mut run = WriteRun::new(self.block_size);
         for (frame, bytes) in stage {
-            if !run.takes(frame.block, self.block_size) {
-                self.write_run(std::mem::take(&mut run));
+            if !run.frames.takes(frame.block.0) {
+                self.write_run(&mut run);
             }
             let mut state = frame.state.lock();
             if state.transit != Transit::Frozen {
@@ -303,32 +298,22 @@ impl Cache {
             run.announced.get_or_insert_with(|| self.writes.announce());
             state.transit = Transit::UnderWay;
             drop(state);
-            run.frames.push((Arc::clone(frame), Arc::clone(bytes)));
+            run.frames.push(frame.block.0, (Arc::clone(frame), Arc::clone(bytes)));
         }
-        self.write_run(run);
+        self.write_run(&mut run);
         self.writes.wait()
     }
 
     /// Starts to write bytes that are not those of frames, adjacent blocks together.
     fn write_early(&self, early: &[Early]) {
-        let most = (WRITE_BYTES_MAX / self.block_size).max(1);
-        let mut left = early;
-        while let Some(first) = left.first() {
-            let follows =
-                |(at, early): &(usize, &Early)| early.block.0 == first.block.0 + *at as u64;
-            let length = left.iter().enumerate().take(most).take_while(follows).count();
-            let (run, rest) = left.split_at(length);
-            left = rest;
-            let write = Write {
-                offset: first.block.0 * self.block_size as u64,
-                segments: run
-                    .iter()
-                    .map(|early| Segment::Shared(Arc::clone(&early.bytes)))
-                    .collect(),
-                urgency: Urgency::Background,
-            };
+        let segments = early.iter().map(|Early { block, bytes }| {
+            Ok::<_, Infallible>((block.0, Segment::Shared(Arc::clone(bytes))))
+        });
+        let Ok(()) = each_request(segments, self.block_size, |offset, segments| {
+            let write = Write { offset, segments, urgency: Urgency::Background };
             self.writes.write(&*self.device, write, |_| {});
-        }
+            Ok(())
+        });
     }
 
     /// Releases what was frozen and will never be written.
@@ -352,14 +337,14 @@ impl Cache {
 
     fn submit(&self, mut frames: Vec<Arc<Frame>>, busy: Busy) {
         frames.sort_unstable_by_key(|frame| frame.block);
-        let mut run = WriteRun::default();
+        let mut run = WriteRun::new(self.block_size);
         for frame in frames {
-            if !run.takes(frame.block, self.block_size) {
-                self.write_run(std::mem::take(&mut run));
+            if !run.frames.takes(frame.block.0) {
+                self.write_run(&mut run);
             }
             if busy == Busy::Wait && frame.state.lock().transit != Transit::None {
                 // The device may reorder two writes of the same block.
-                self.write_run(std::mem::take(&mut run));
+                self.write_run(&mut run);
                 let shard = self.shard(frame.block);
                 shard.changed.wait_until(&frame.state, |state| {
                     (state.transit == Transit::None).then_some(())
@@ -370,10 +355,10 @@ impl Cache {
                 announced.get_or_insert_with(|| self.writes.announce());
             };
             if let Some(bytes) = self.prepare(&frame, Transit::UnderWay, announce) {
-                run.frames.push((frame, bytes));
+                run.frames.push(frame.block.0, (frame, bytes));
             }
         }
-        self.write_run(run);
+        self.write_run(&mut run);
     }
 
     /// Waits for the writes of frames that are under way.
@@ -426,16 +411,17 @@ impl Cache {
         Some(Arc::clone(&state.bytes))
     }
 
-    fn write_run(&self, run: WriteRun) {
-        let (Some((first, _)), Some(announced)) = (run.frames.first(), run.announced) else {
+    fn write_run(&self, run: &mut WriteRun) {
+        let (Some((first, frames)), Some(announced)) = (run.frames.take(), run.announced.take())
+        else {
             return;
         };
-        let offset = first.block.0 * self.block_size as u64;
+        let offset = first * self.block_size as u64;
         debug_assert!(
-            run.frames.iter().all(|(frame, _)| frame.state.lock().transit == Transit::UnderWay),
+            frames.iter().all(|(frame, _)| frame.state.lock().transit == Transit::UnderWay),
             "a frame is submitted that no sweep took"
         );
-        let (frames, bytes): (Vec<_>, Vec<_>) = run.frames.into_iter().unzip();
+        let (frames, bytes): (Vec<_>, Vec<_>) = frames.into_iter().unzip();
         let segments = bytes.into_iter().map(Segment::Shared).collect();
         let shards = Arc::clone(&self.shards);
         let (seat, bytes) = (Arc::clone(&self.seat), frames.len() as u64 * self.block_size as u64);

@@ -7,12 +7,9 @@ use crate::Store;
 use crate::error::Result;
 use crate::seeded::{Bug, bug};
 use crate::writes::Write;
-use extant_block::{Segment, Urgency};
+use extant_block::{Segment, Urgency, each_request};
 use extant_format::BlockNo;
 use std::sync::Arc;
-
-/// Bytes of one write of adjacent blocks, at most.
-const REQUEST_BYTES_MAX: usize = 1 << 20;
 
 impl Log {
     /// Writes all blocks that are committed now to their place, and frees their part of the log.
@@ -81,18 +78,14 @@ impl Log {
     /// Writes blocks to their place, adjacent ones together, and waits for them. What reads ahead
     /// has to know of these writes.
     fn write_in_place(&self, store: &Store, blocks: &[(BlockNo, Arc<Vec<u8>>)]) -> Result<()> {
-        let per_request = (REQUEST_BYTES_MAX / self.block_size as usize).max(1);
-        let adjacent = |one: &(BlockNo, _), other: &(BlockNo, _)| one.0.0 + 1 == other.0.0;
-        for run in blocks.chunk_by(adjacent) {
-            for part in run.chunks(per_request) {
-                let offset = part[0].0.0.saturating_mul(self.block_size.into());
-                let segments = part.iter().map(|(_, bytes)| Segment::Shared(Arc::clone(bytes)));
-                let segments = segments.collect();
-                let write = Write { offset, segments, urgency: Urgency::Background };
-                self.in_place.write(&*store.traffic, write, |_| {});
-            }
-        }
-        self.in_place.wait()
+        let segments =
+            blocks.iter().map(|(block, bytes)| Ok((block.0, Segment::Shared(Arc::clone(bytes)))));
+        each_request(segments, self.block_size as usize, |offset, segments| {
+            let write = Write { offset, segments, urgency: Urgency::Background };
+            self.in_place.write(&*store.traffic, write, |_| {});
+            Ok(())
+        })
+        .and_then(|()| self.in_place.wait())
     }
 
     /// Makes the log begin after a transaction whose blocks are durable in their place.

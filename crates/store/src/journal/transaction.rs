@@ -10,15 +10,13 @@ use crate::cache::{Frame, Sealed};
 use crate::error::{Error, Result};
 use crate::seeded::{Bug, bug};
 use crate::writes::Write;
-use extant_block::{Segment, Urgency};
+use extant_block::{Segment, Urgency, blocks_per_request};
 use extant_format::BlockNo;
 use extant_format::journal::descriptor::Writer;
 use extant_format::journal::{Sequence, revoke};
 use extant_policy::preset::Journal;
 use std::sync::Arc;
 
-/// Bytes of one request, at most.
-const REQUEST_BYTES_MAX: usize = 1 << 20;
 /// Blocks of a transaction that the committing thread writes itself: handing them to another one
 /// would take longer.
 const WRITTEN_AT_ONCE: usize = 64;
@@ -90,7 +88,7 @@ impl Log {
         while !rest.is_empty() {
             let (place, adjacent) = self.place(at).ok_or_else(|| super::outside(at))?;
             let to_end = self.end().saturating_sub(at).max(1);
-            let in_request = (REQUEST_BYTES_MAX / self.block_size as usize).max(1);
+            let in_request = blocks_per_request(self.block_size as usize);
             let count = in_request.min(adjacent.min(to_end) as usize).min(rest.len());
             let (now, later) = rest.split_at(count);
             let bytes = now.iter().map(|block| Arc::clone(&block.bytes));

@@ -3,16 +3,13 @@
 use super::Contents;
 use super::draft::Draft;
 use crate::error::Result;
-use extant_block::BlockDevice;
+use extant_block::{BlockDevice, REQUEST_BYTES_MAX};
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::indirect;
 use extant_format::inode::FileType;
 use extant_format::layout::Layout;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino};
-
-/// Bytes of one write, at most.
-const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// Gathers writes at rising positions into larger ones.
 struct Sweep<'a> {
@@ -29,7 +26,7 @@ impl<'a> Sweep<'a> {
             device,
             block_size,
             start: 0,
-            gathered: Vec::with_capacity(WRITE_BYTES_MAX + block_size),
+            gathered: Vec::with_capacity(REQUEST_BYTES_MAX + block_size),
         }
     }
 
@@ -38,7 +35,7 @@ impl<'a> Sweep<'a> {
         let offset = block.0 * self.block_size as u64;
         let next = self.start + self.gathered.len() as u64;
         if offset != next
-            || self.gathered.len() + self.block_size > WRITE_BYTES_MAX.max(self.block_size)
+            || self.gathered.len() + self.block_size > REQUEST_BYTES_MAX.max(self.block_size)
         {
             self.flush()?;
             self.start = offset;

@@ -22,8 +22,6 @@ use extant_format::{BlockNo, FileBlock, Run};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Size of one request at most, in bytes.
-const REQUEST_BYTES_MAX: usize = 1 << 20;
 /// A large read is split into parts of this many bytes: one is copied while the next is read.
 const CHUNK_BYTES: usize = 2 << 20;
 /// Size in bytes from which reads are large: see [`LargeReads`].
@@ -271,7 +269,7 @@ impl Reader<'_> {
             return;
         }
         let range = block..block.saturating_add(run.length);
-        let most = (REQUEST_BYTES_MAX / self.block_size).max(1) as u32;
+        let most = extant_block::blocks_per_request(self.block_size) as u32;
         let arrivals = &self.pages.arrivals;
         for reading in arrivals.claim(self.pages.map(), range, most, failure) {
             let blocks = reading.blocks();
