@@ -3,6 +3,7 @@
 //!
 //! *Locking*: one checkpoint at a time holds `checkpointing`. Commits go on meanwhile.
 use super::Log;
+use super::order::{CheckpointStep, checkpoint_steps};
 use crate::Store;
 use crate::error::Result;
 use crate::seeded::{Bug, bug};
@@ -35,11 +36,11 @@ impl Log {
             true => self.newest(),
             false => blocks,
         };
-        if bug(Bug::TailBeforeCheckpoint) {
-            self.move_tail(store, last)?;
-        }
-        let written = self.write_in_place(store, &blocks).and_then(|()| store.barrier.pass());
-        let moved = written.and_then(|()| self.move_tail(store, last));
+        let moved = checkpoint_steps().iter().try_for_each(|step| match step {
+            CheckpointStep::InPlace => self.write_in_place(store, &blocks),
+            CheckpointStep::Flush => store.barrier.pass(),
+            CheckpointStep::Tail => self.move_tail(store, last),
+        });
         let mut done = Vec::new();
         let mut state = self.state.lock();
         state.in_flight = None;

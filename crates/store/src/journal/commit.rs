@@ -1,6 +1,7 @@
 //! A transaction becomes durable.
 //!
 //! *Locking*: `cache.sweep` is held for the whole commit, the gate only while frames are frozen.
+use super::order::{CommitStep, commit_steps};
 use super::transaction::Transaction;
 use super::{Log, Logged, Pending};
 use crate::Store;
@@ -121,27 +122,30 @@ impl Log {
         if store.waits_for_log() {
             store.cache.begin_logging(transaction.frozen);
         }
-        if !bug(Bug::CommitBeforeLog) {
-            self.submit(store, head, &blocks)?;
-            self.writes.wait()?;
+        for step in commit_steps() {
+            match step {
+                CommitStep::Log => {
+                    self.submit(store, head, &blocks)?;
+                    self.writes.wait()?;
+                }
+                CommitStep::Flush => store.barrier.pass()?,
+                CommitStep::Commit => {
+                    let bytes = self.commit_block(store, transaction.sequence);
+                    self.write_commit(store, commit_at, bytes)?;
+                }
+            }
         }
-        if !bug(Bug::NoFlushBeforeCommit) {
-            store.barrier.pass()?;
-        }
+        Ok(Some(Written { end: self.after(commit_at, 1), blocks: total }))
+    }
+
+    /// The commit block of a transaction, with the time that it is now.
+    fn commit_block(&self, store: &Store, sequence: Sequence) -> Vec<u8> {
         let wall = store.clock.wall();
         let time = CommitTime {
             seconds: wall.seconds.max(0).cast_unsigned(),
             nanoseconds: wall.nanoseconds,
         };
-        let sum = TransactionChecksum::default();
-        let bytes = commit::encode(&self.format, transaction.sequence, time, sum);
-        self.write_commit(store, commit_at, bytes)?;
-        if bug(Bug::CommitBeforeLog) {
-            self.submit(store, head, &blocks)?;
-            self.writes.wait()?;
-            store.barrier.pass()?;
-        }
-        Ok(Some(Written { end: self.after(commit_at, 1), blocks: total }))
+        commit::encode(&self.format, sequence, time, TransactionChecksum::default())
     }
 
     /// Notes that a transaction is durable. Returns how many blocks that were kept are not any

@@ -15,7 +15,7 @@
 //! ```text
 //! commit       a transaction is written to the log    checkpoint   and, later, to its place
 //! transaction  blocks of one transaction in the log   superblock   what the disk says of the log
-//! room         how much one transaction may hold
+//! room         how much one transaction may hold       order        the steps of both, in order
 //! ```
 //!
 //! *Invariants*:
@@ -36,6 +36,7 @@
 //! transaction and for room in it: `running` and `credits` are numbers outside of that lock.
 mod checkpoint;
 mod commit;
+mod order;
 mod room;
 mod superblock;
 mod transaction;
