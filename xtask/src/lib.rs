@@ -5,6 +5,7 @@
 //! suites      the tests, and the time of each crate's; guide: its tables in CONTRIBUTING.md
 //! turnaround  how long a change of a crate takes to be tested
 //! tidy        the house rules, read from the sources
+//! shape       lines, files, functions, comments, assertions: the house counted
 //! licenses    what every dependency may be used for
 //! bench       tables of speed and memory; measure: one program, timed
 //!             bench::{input, engine, build, memory, read, extract, check, layout, lab, limits,
@@ -28,6 +29,7 @@ pub mod kernel_journals;
 pub mod licenses;
 pub mod measure;
 pub mod proofs;
+pub mod shape;
 pub mod sheet;
 pub mod suites;
 pub mod tidy;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    bench, crash, demo, diff_walk, fixtures, guide, kernel_journals, licenses, proofs, suites,
-    tidy, tools, turnaround,
+    bench, crash, demo, diff_walk, fixtures, guide, kernel_journals, licenses, proofs, shape,
+    suites, tidy, tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -70,6 +70,12 @@ const TASKS: &[Task] = &[
         "[--only WORD,..] [--seed S] ..",
         "suites, loads, real programs and power cuts on a mount",
         proofs::run,
+    ),
+    task(
+        "shape",
+        "[REPOSITORY] [--crates]",
+        "lines, files, functions, comments, assertions of a checkout",
+        shape::run,
     ),
     task("suites", "[--level L] [WORD..]", "the tests, and the time of each crate's", suites::run),
     task("tidy", "[--debts]", "the house rules, read from the sources", tidy::run),
