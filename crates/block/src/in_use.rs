@@ -66,7 +66,7 @@ pub fn is_waiting_asked() -> bool {
 }
 
 /// A wait for others that use a file.
-pub struct Patience<'a> {
+pub struct LockWait<'a> {
     clock: &'a dyn Clock,
     deadline: u64,
 }
@@ -80,11 +80,11 @@ pub enum Lasting {
     Long,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> LockWait<'a> {
     /// Begins a wait, by this clock.
-    pub fn begin(clock: &'a dyn Clock) -> Patience<'a> {
+    pub fn begin(clock: &'a dyn Clock) -> LockWait<'a> {
         let deadline = clock.now().saturating_add(PATIENCE_NS);
-        Patience { clock, deadline }
+        LockWait { clock, deadline }
     }
 
     /// Lets a moment pass. Whether it is worth trying again: not when the time is over, nor for
@@ -101,7 +101,7 @@ impl<'a> Patience<'a> {
         true
     }
 
-    /// As [`Patience::rest`], within the time that is left for all claims.
+    /// As [`LockWait::rest`], within the time that is left for all claims.
     fn rest_as_asked(&self, now: u64) -> bool {
         let left = LEFT_NS.load(Ordering::Relaxed);
         if left == 0 {
@@ -174,7 +174,7 @@ pub fn open(path: &Path, access: Access) -> io::Result<File> {
     }
     options.custom_flags(OFlags::EXCL.bits().cast_signed());
     let clock = RealClock::new();
-    let patience = Patience::begin(&*clock);
+    let patience = LockWait::begin(&*clock);
     let mut opened = options.open(path);
     let is_busy = |opened: &io::Result<File>| {
         opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
@@ -209,7 +209,7 @@ static HELD: ShortLock<BTreeMap<u64, Weak<Vec<File>>>> = ShortLock::new(BTreeMap
 /// # Errors
 /// `ResourceBusy`, with what uses it as the end of a sentence; those of the host.
 pub fn claim(clock: &dyn Clock, file: &File, access: Access) -> io::Result<Claim> {
-    let patience = Patience::begin(clock);
+    let patience = LockWait::begin(clock);
     loop {
         let obstacle = match attempt(file, access)? {
             Ok(claim) => return Ok(claim),

@@ -251,8 +251,8 @@ struct Waiter {
 
 /// Where in the line a waiter is that looks for itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    In,
+enum PlaceInLine {
+    Entered,
     First,
     /// It is let in by others, or has to wait until it is the first.
     Behind,
@@ -329,12 +329,12 @@ impl Turnstile {
             // this place stays taken.
             loop {
                 let place = self.try_from_line(number, hold);
-                if place == Standing::In {
+                if place == PlaceInLine::Entered {
                     break;
                 }
                 // Who was overtaken just now has its turn within a moment.
                 let is_free = || self.holders.load(Ordering::Relaxed) & !MARKS == 0;
-                if place == Standing::First && self.clock.comes_true_soon(&mut { is_free }) {
+                if place == PlaceInLine::First && self.clock.comes_true_soon(&mut { is_free }) {
                     continue;
                 }
                 if self.clock.park_for_lock(deadline) == Unparked::TimedOut {
@@ -364,13 +364,13 @@ impl Turnstile {
 
     /// Where the waiter with this number is now: in, if it was let in, or if it was the first of
     /// the line and could take the lock.
-    fn try_from_line(&self, number: u64, hold: Hold) -> Standing {
+    fn try_from_line(&self, number: u64, hold: Hold) -> PlaceInLine {
         let mut line = self.line.lock();
         if line.granted >= number {
-            return Standing::In;
+            return PlaceInLine::Entered;
         }
         if self.overtaking_ns == 0 || line.granted + 1 != number {
-            return Standing::Behind;
+            return PlaceInLine::Behind;
         }
         if self.take(hold) {
             line.waiting.pop_front();
@@ -378,14 +378,14 @@ impl Turnstile {
             let next = self.look_after(&mut line);
             drop(line);
             next.iter().for_each(Waker::wake);
-            return Standing::In;
+            return PlaceInLine::Entered;
         }
         if let Some(first) = line.waiting.front_mut() {
             // Who leaves after the attempt just made finds the line locked, and calls again.
             first.is_called = false;
             self.be_strict_if_late(first.since);
         }
-        Standing::First
+        PlaceInLine::First
     }
 
     /// From its time on the first of the line is not overtaken.

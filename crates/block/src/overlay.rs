@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 /// Where a block is that is not in its place on the device below.
 #[derive(Clone)]
-enum Kept {
+enum BlockPlace {
     /// Its bytes: a whole block, also where the device ends within its last one.
     Memory(Arc<Vec<u8>>),
     /// From this byte of the device below on.
@@ -37,24 +37,24 @@ enum Kept {
     Spooled(u64),
 }
 
-impl Kept {
+impl BlockPlace {
     fn memory(&self) -> Option<&Arc<Vec<u8>>> {
         match self {
-            Kept::Memory(bytes) => Some(bytes),
-            Kept::Elsewhere(_) | Kept::Spooled(_) => None,
+            BlockPlace::Memory(bytes) => Some(bytes),
+            BlockPlace::Elsewhere(_) | BlockPlace::Spooled(_) => None,
         }
     }
 
     /// Whether its bytes are kept: those of the device below are of no account.
     fn is_written(&self) -> bool {
-        !matches!(self, Kept::Elsewhere(_))
+        !matches!(self, BlockPlace::Elsewhere(_))
     }
 }
 
 /// The changed blocks, by number.
 #[derive(Default)]
 struct Changed {
-    blocks: BTreeMap<u64, Kept>,
+    blocks: BTreeMap<u64, BlockPlace>,
     /// How many of them are in memory.
     in_memory: u64,
     /// Bytes of the spool that are in use.
@@ -63,10 +63,10 @@ struct Changed {
 
 impl Changed {
     fn is_written(&self, block: u64) -> bool {
-        self.blocks.get(&block).is_some_and(Kept::is_written)
+        self.blocks.get(&block).is_some_and(BlockPlace::is_written)
     }
 
-    fn put(&mut self, block: u64, kept: Kept) {
+    fn put(&mut self, block: u64, kept: BlockPlace) {
         self.in_memory += u64::from(kept.memory().is_some());
         let before = self.blocks.insert(block, kept);
         self.in_memory -= u64::from(before.is_some_and(|kept| kept.memory().is_some()));
@@ -150,15 +150,15 @@ impl Overlay {
     fn keep(&self, changed: &mut Changed, block: u64, bytes: Arc<Vec<u8>>) -> io::Result<()> {
         let before = changed.blocks.get(&block);
         let place = match (&self.spool, before) {
-            (Some(_), Some(Kept::Spooled(place))) => *place,
+            (Some(_), Some(BlockPlace::Spooled(place))) => *place,
             (Some(_), before)
                 if changed.in_memory >= self.blocks_max
-                    && before.and_then(Kept::memory).is_none() =>
+                    && before.and_then(BlockPlace::memory).is_none() =>
             {
                 changed.spooled_bytes
             }
             _ => {
-                changed.put(block, Kept::Memory(bytes));
+                changed.put(block, BlockPlace::Memory(bytes));
                 return Ok(());
             }
         };
@@ -167,17 +167,17 @@ impl Overlay {
             spool.write_all_at(&bytes, place).map_err(failed)?;
         }
         changed.spooled_bytes = changed.spooled_bytes.max(place + self.size());
-        changed.put(block, Kept::Spooled(place));
+        changed.put(block, BlockPlace::Spooled(place));
         Ok(())
     }
 
     /// A block as it was kept, with its bytes in memory if they are in the spool.
-    fn loaded(&self, kept: &Kept) -> io::Result<Kept> {
+    fn loaded(&self, kept: &BlockPlace) -> io::Result<BlockPlace> {
         match (kept, &self.spool) {
-            (Kept::Spooled(place), Some(spool)) => {
+            (BlockPlace::Spooled(place), Some(spool)) => {
                 let mut bytes = vec![0; self.block_bytes];
                 spool.read_exact_at(&mut bytes, *place)?;
-                Ok(Kept::Memory(Arc::new(bytes)))
+                Ok(BlockPlace::Memory(Arc::new(bytes)))
             }
             (kept, _) => Ok(kept.clone()),
         }
@@ -191,7 +191,7 @@ impl Overlay {
     pub fn redirect(&self, block: u64, offset: u64) -> io::Result<()> {
         self.check(Operation::Read, block.saturating_mul(self.size()), self.size())?;
         self.check(Operation::Read, offset, self.size())?;
-        self.changed.lock().put(block, Kept::Elsewhere(offset));
+        self.changed.lock().put(block, BlockPlace::Elsewhere(offset));
         Ok(())
     }
 
@@ -230,10 +230,11 @@ impl Overlay {
     }
 
     /// The changed blocks in a range, those of the spool in memory.
-    fn changed_in(&self, offset: u64, bytes: u64) -> io::Result<Vec<(u64, Kept)>> {
+    fn changed_in(&self, offset: u64, bytes: u64) -> io::Result<Vec<(u64, BlockPlace)>> {
         let changed = self.changed.lock();
         let range = changed.blocks.range(self.blocks_of(offset, bytes));
-        let found: Vec<(u64, Kept)> = range.map(|(block, kept)| (*block, kept.clone())).collect();
+        let found: Vec<(u64, BlockPlace)> =
+            range.map(|(block, kept)| (*block, kept.clone())).collect();
         drop(changed);
         let failed = |error| self.error(Operation::Read, offset, error);
         let loaded = found.iter().map(|(block, kept)| Ok((*block, self.loaded(kept)?)));
@@ -243,7 +244,7 @@ impl Overlay {
     /// The stretches of the device below that hold a range in which the blocks given are changed;
     /// none when all of it is in memory. Otherwise blocks in memory are among them, in their old
     /// place.
-    fn stretches(&self, offset: u64, bytes: u64, changed: &[(u64, Kept)]) -> Vec<Stretch> {
+    fn stretches(&self, offset: u64, bytes: u64, changed: &[(u64, BlockPlace)]) -> Vec<Stretch> {
         let touched = self.blocks_of(offset, bytes);
         let in_memory = changed.iter().filter(|(_, kept)| kept.memory().is_some()).count() as u64;
         let mut stretches: Vec<Stretch> = Vec::new();
@@ -257,7 +258,7 @@ impl Overlay {
             let start = place.max(offset);
             let length = (place + self.size()).min(offset + bytes) - start;
             let from = match kept {
-                Some(Kept::Elsewhere(elsewhere)) => elsewhere + (start - place),
+                Some(BlockPlace::Elsewhere(elsewhere)) => elsewhere + (start - place),
                 _ => start,
             };
             match stretches.last_mut() {
@@ -320,12 +321,12 @@ impl Overlay {
         for block in self.blocks_of(at, piece.len() as u64) {
             let place = block * self.size();
             let mut bytes = match changed.blocks.get_mut(&block) {
-                Some(Kept::Memory(bytes)) => {
+                Some(BlockPlace::Memory(bytes)) => {
                     overlay_bytes(Arc::make_mut(bytes).as_mut_slice(), place, piece, at);
                     continue;
                 }
-                Some(spooled @ Kept::Spooled(_)) => match self.loaded(spooled)? {
-                    Kept::Memory(bytes) => Arc::unwrap_or_clone(bytes),
+                Some(spooled @ BlockPlace::Spooled(_)) => match self.loaded(spooled)? {
+                    BlockPlace::Memory(bytes) => Arc::unwrap_or_clone(bytes),
                     _ => return Err(other_memory()),
                 },
                 _ => {
@@ -364,7 +365,7 @@ impl Overlay {
     }
 
     /// Reads from the device below, and puts what is in memory over it.
-    fn read_through(&self, mut request: Request, changed: Vec<(u64, Kept)>) {
+    fn read_through(&self, mut request: Request, changed: Vec<(u64, BlockPlace)>) {
         let offset = request.offset;
         let stretches = self.stretches(offset, request.bytes(), &changed);
         if stretches.is_empty() {
@@ -411,7 +412,7 @@ struct Stretch {
 /// A read of which parts are under way.
 struct Gathering {
     request: Request,
-    changed: Vec<(u64, Kept)>,
+    changed: Vec<(u64, BlockPlace)>,
     /// Bytes of a block.
     size: u64,
     /// What has come, and for which byte.
@@ -473,7 +474,7 @@ fn patch(
     segments: &mut [Segment],
     offset: u64,
     block_bytes: u64,
-    changed: &[(u64, Kept)],
+    changed: &[(u64, BlockPlace)],
 ) -> io::Result<()> {
     let mut at = offset;
     for segment in segments {
@@ -485,7 +486,7 @@ fn patch(
             let first = changed.partition_point(|(block, _)| (block + 1) * block_bytes <= at);
             let rest = changed[first..].iter();
             for (block, kept) in rest.take_while(|it| it.0 * block_bytes < at + length) {
-                if let Kept::Memory(from) = kept {
+                if let BlockPlace::Memory(from) = kept {
                     overlay_bytes(bytes, at, from, block * block_bytes);
                 }
             }
@@ -532,7 +533,7 @@ impl BlockDevice for Overlay {
             self.device.read(from, &mut bytes[(at - offset) as usize..][..length as usize])?;
         }
         for (block, kept) in &changed {
-            if let Kept::Memory(from) = kept {
+            if let BlockPlace::Memory(from) = kept {
                 overlay_bytes(bytes, offset, from, block * self.size());
             }
         }

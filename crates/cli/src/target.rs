@@ -230,7 +230,7 @@ pub fn check(path: &Path, metadata: &Metadata) -> Result<(), Error> {
             .hint("an image is not written from front to back: write it to a file first"));
     }
     let clock = RealClock::new();
-    let patience = in_use::Patience::begin(&*clock);
+    let patience = in_use::LockWait::begin(&*clock);
     while let Some(used) = in_use::kernel_use(metadata) {
         if !patience.rest(Lasting::Long) {
             return Err(Error::new(format!("{shown}: {used}")).hint(hint_attached()));

@@ -21,7 +21,7 @@
 use super::Store;
 use super::cache::{BlockKind, Frame, Stage};
 use super::gate::Pass;
-use super::superblock::{Changes, FreeCounts};
+use super::superblock::{FreeCounts, SuperblockFields};
 use crate::error::Result;
 use extant_block::order::assert_no_short_lock;
 use extant_format::BlockNo;
@@ -307,7 +307,7 @@ impl<'s> Handle<'s> {
     }
 
     /// Changes fields of the superblock; the next commit or sync writes them.
-    pub fn change_superblock<R>(&self, change: impl FnOnce(&mut Changes) -> R) -> R {
+    pub fn change_superblock<R>(&self, change: impl FnOnce(&mut SuperblockFields) -> R) -> R {
         if let Some(log) = self.store.log() {
             log.note_change(&*self.store.clock);
         }

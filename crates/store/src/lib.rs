@@ -53,7 +53,7 @@ pub mod writes;
 use crate::error::{Error, ErrorKind, Result};
 use barrier::Barrier;
 use budget::{DirtyBudget, Seat};
-use cache::{Cache, Surroundings};
+use cache::{Cache, CacheParts};
 use extant_block::buffer::PoolShare;
 use extant_block::paced::Limits;
 use extant_block::{BlockDevice, Clock, Neighbours, Paced, SleepLock};
@@ -207,7 +207,7 @@ impl Store {
         let may_journal = writable
             && superblock.has(Feature::HAS_JOURNAL)
             && options.policies.journal != Journal::None;
-        let surroundings = Surroundings {
+        let surroundings = CacheParts {
             latch: &latch,
             seat: &seat,
             barrier: &barrier,
@@ -271,7 +271,7 @@ impl Store {
     /// # Errors
     /// `Corrupt` for a journal that is damaged; what the device returns.
     pub fn start_journal(&self, runs: Vec<Run>) -> Result<()> {
-        let parts = journal::Parts {
+        let parts = journal::LogParts {
             device: &self.device,
             superblock: &self.superblock,
             runs,

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The fields that change, apart from the free counts, which the groups keep.
 pub struct Record {
-    changes: ShortLock<Changes>,
+    changes: ShortLock<SuperblockFields>,
     /// The primary copy as it was last written, with its time set to zero.
     written: ShortLock<Vec<u8>>,
     /// Whether the journal has to be replayed by the next program that opens the volume.
@@ -27,7 +27,7 @@ pub struct Record {
 
 /// The fields that operations change.
 #[derive(Clone, Copy)]
-pub struct Changes {
+pub struct SuperblockFields {
     /// First inode of the orphan list: unlinked while open, or with a truncation that has not
     /// ended.
     pub last_orphan: u32,
@@ -54,7 +54,7 @@ impl Record {
         Record {
             changes: ShortLock::ranked(
                 ranks::LAST,
-                Changes {
+                SuperblockFields {
                     last_orphan: superblock.last_orphan,
                     state: superblock.state,
                     large_file: false,
@@ -74,12 +74,12 @@ impl Record {
     }
 
     /// The fields as they are now.
-    pub fn now(&self) -> Changes {
+    pub fn now(&self) -> SuperblockFields {
         *self.changes.lock()
     }
 
     /// Changes the fields. Only a handle calls this.
-    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Changes) -> R) -> R {
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut SuperblockFields) -> R) -> R {
         change(&mut self.changes.lock())
     }
 

@@ -24,14 +24,14 @@ const PIPE_REST_BYTES: u64 = 1 << 20;
 /// A stream of an archive, decompressed, and the spool for its bodies.
 pub(super) struct SpooledStream {
     reader: Ahead,
-    kept: Kept,
+    kept: BodyStore,
     /// Bytes after the archive that are read: all of a compressed stream, because a checksum is at
     /// its end, and all of what is observed.
     rest_bytes: u64,
 }
 
 /// Where bodies go.
-struct Kept {
+struct BodyStore {
     /// `None` where bodies are not kept.
     spool: Option<BufWriter<File>>,
     spooled_bytes: u64,
@@ -39,7 +39,7 @@ struct Kept {
     sink: Option<Box<dyn BodySink>>,
 }
 
-impl Kept {
+impl BodyStore {
     /// A body of at most this many bytes begins: where.
     fn begin(&mut self, length: u64, keep: Keep) -> Result<u64, ErrorKind> {
         match &mut self.sink {
@@ -166,7 +166,7 @@ impl SpooledStream {
 
     fn begin(reader: Ahead, rest_bytes: u64, spool: Option<File>) -> SpooledStream {
         let spool = spool.map(|file| BufWriter::with_capacity(BUFFER_BYTES, file));
-        let kept = Kept { spool, spooled_bytes: 0, sink: None };
+        let kept = BodyStore { spool, spooled_bytes: 0, sink: None };
         SpooledStream { reader, kept, rest_bytes }
     }
 

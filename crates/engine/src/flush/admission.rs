@@ -3,7 +3,7 @@
 //! *Locking*: a thread waits here with no lock held: before it locks an inode, or after it has
 //! unlocked it.
 use super::Core;
-use super::changes::{Changed, Patience};
+use super::changes::{Changed, WhenCongested};
 use crate::error::{ErrorKind, Result};
 use crate::policy::throttle::{Manner, TaskFacts, WriterAdvice, WriterFacts};
 use crate::store::budget::{Answer, Pledge, Stop};
@@ -200,7 +200,7 @@ impl Core {
             return self.start_metadata();
         }
         // A writer sleeps in the queue, whatever flushers do.
-        let outcome = self.write_pieces(&mut changes, bytes, Patience::Sleeps);
+        let outcome = self.write_pieces(&mut changes, bytes, WhenCongested::Sleeps);
         let mut backlog = self.backlog.lock();
         if backlog.is_empty() {
             *backlog = changes;

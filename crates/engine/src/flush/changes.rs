@@ -51,15 +51,16 @@ impl Changed {
 
 /// What a thread does that has more to write than the device's queue takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Patience {
+pub(crate) enum WhenCongested {
     /// It sleeps in the queue.
     Sleeps,
     /// It stops before a piece if the queue is congested ([`Core::is_queue_congested`]).
     Leaves,
 }
 
-/// Bytes that a thread with [`Patience::Leaves`] submits before it looks at the queue again: the
-/// largest request of Linux 2.6. That looked before each page, of which those of one request merge.
+/// Bytes that a thread with [`WhenCongested::Leaves`] submits before it looks at the queue again:
+/// the largest request of Linux 2.6. That looked before each page, of which those of one request
+/// merge.
 const LOOK_BYTES: u64 = 512 << 10;
 
 /// When inodes are stored for the sake of the disk.
@@ -135,10 +136,10 @@ impl Core {
     }
 
     /// What a flusher of this volume does that has more to write than the device's queue takes.
-    pub(crate) fn patience_of_flusher(&self) -> Patience {
+    pub(crate) fn flusher_when_congested(&self) -> WhenCongested {
         match self.volume().store.policies.congestion {
-            Congestion::Waits => Patience::Sleeps,
-            Congestion::Leaves => Patience::Leaves,
+            Congestion::Waits => WhenCongested::Sleeps,
+            Congestion::Leaves => WhenCongested::Leaves,
         }
     }
 
@@ -148,8 +149,8 @@ impl Core {
     }
 
     /// Starts to write a piece of a file. Returns how many bytes.
-    fn write_piece(&self, node: &Node, bytes: u64, patience: Patience) -> Result<u64> {
-        if patience == Patience::Sleeps {
+    fn write_piece(&self, node: &Node, bytes: u64, when_congested: WhenCongested) -> Result<u64> {
+        if when_congested == WhenCongested::Sleeps {
             return write_back_piece(self.volume(), node, bytes);
         }
         let mut begun = 0;
@@ -168,13 +169,13 @@ impl Core {
         &self,
         changes: &mut VecDeque<Changed>,
         bytes: u64,
-        patience: Patience,
+        when_congested: WhenCongested,
     ) -> Result<u64> {
         let volume = self.volume();
         let mut begun = 0;
         let mut late = Vec::new();
         while begun < bytes {
-            if patience == Patience::Leaves && self.is_queue_congested() {
+            if when_congested == WhenCongested::Leaves && self.is_queue_congested() {
                 break;
             }
             let node = match changes.pop_front() {
@@ -186,7 +187,7 @@ impl Core {
                 }
                 Some(Changed::Node(_, node)) => node,
             };
-            begun += self.write_piece(&node, (bytes - begun).min(PIECE_BYTES), patience)?;
+            begun += self.write_piece(&node, (bytes - begun).min(PIECE_BYTES), when_congested)?;
             if node.pages.is_dirty() {
                 changes.push_back(Changed::Node(node.pages.dirty_since(), node));
                 continue;
@@ -325,7 +326,7 @@ impl Core {
     pub(crate) fn write_each(
         &self,
         changes: &mut VecDeque<Changed>,
-        patience: Patience,
+        when_congested: WhenCongested,
     ) -> Result<()> {
         while let Some(change) = changes.pop_front() {
             let left = match &change {
@@ -336,8 +337,9 @@ impl Core {
             }
             .max(1);
             let mut one = VecDeque::from([change]);
-            let begun = self.write_pieces(&mut one, left, patience)?;
-            if patience == Patience::Leaves && begun < left && self.is_queue_congested() {
+            let begun = self.write_pieces(&mut one, left, when_congested)?;
+            if when_congested == WhenCongested::Leaves && begun < left && self.is_queue_congested()
+            {
                 one.into_iter().for_each(|change| changes.push_front(change));
                 break;
             }

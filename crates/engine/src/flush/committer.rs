@@ -12,7 +12,7 @@
 //! A failure closes the latch, so that the next caller gets the error.
 //! *Locking*: `task` and `called` are short locks, held by nothing else.
 use super::Core;
-use super::changes::Patience;
+use super::changes::WhenCongested;
 use crate::error::Result;
 use crate::inode::write_back::Wait;
 use crate::policy::preset::{CommitReach, Journal};
@@ -193,7 +193,7 @@ impl Core {
         let mut changes = self.changes();
         match self.manner() {
             Manner::Whole => self.write_changes(&mut changes, u64::MAX)?,
-            Manner::Pieces => self.write_each(&mut changes, Patience::Sleeps)?,
+            Manner::Pieces => self.write_each(&mut changes, WhenCongested::Sleeps)?,
         }
         self.volume().store.writes.wait()?;
         self.inodes.enter_maps(Wait::ForNone)?;

@@ -6,7 +6,7 @@
 //! again later, and by the next sync, which reports the error.
 //! *Locking*: `shared` is a short lock, never held while anything is written.
 use super::Core;
-use super::changes::{Changed, Patience};
+use super::changes::{Changed, WhenCongested};
 use crate::error::Result;
 use crate::policy::throttle::{FlusherAdvice, FlusherFacts, Manner};
 use crate::ranks;
@@ -287,7 +287,7 @@ impl Round {
         } else if self.changes.is_empty() {
             core.write_metadata()
         } else if core.manner() == Manner::Pieces {
-            core.write_pieces(&mut self.changes, bytes, core.patience_of_flusher()).map(drop)
+            core.write_pieces(&mut self.changes, bytes, core.flusher_when_congested()).map(drop)
         } else {
             core.write_changes(&mut self.changes, bytes)
         }
@@ -297,7 +297,7 @@ impl Round {
     fn write_old(&mut self, core: &Core, mut pass: Pass) -> Result<Sleep> {
         match core.manner() {
             Manner::Whole => core.write_changes(&mut pass.changes, u64::MAX)?,
-            Manner::Pieces => core.write_each(&mut pass.changes, core.patience_of_flusher())?,
+            Manner::Pieces => core.write_each(&mut pass.changes, core.flusher_when_congested())?,
         }
         if !pass.changes.is_empty() {
             self.old = Some(pass);
@@ -326,6 +326,7 @@ impl Round {
 
 /// How a flusher sleeps that leaves its device's queue alone; `None` if it need not.
 fn leave(core: &Core) -> Option<Sleep> {
-    let leaves = core.patience_of_flusher() == Patience::Leaves && core.is_queue_congested();
+    let leaves =
+        core.flusher_when_congested() == WhenCongested::Leaves && core.is_queue_congested();
     leaves.then(|| Sleep::UntilRelief(Arc::clone(&core.volume().store.device)))
 }

@@ -8,7 +8,7 @@ use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::table;
-use crate::inode::unfinished::{enlist, hold_neighbour, pause, stop_here, strike};
+use crate::inode::unfinished::{add_orphan, hold_neighbour, pause, remove_orphan, stop_here};
 use crate::inode::write_back::{make_map_dense, write_with_names};
 use crate::inode::{attribute, credits, file, mapping};
 use crate::policy::allocation::Purpose;
@@ -169,7 +169,7 @@ impl Inodes {
             }
             freed => freed?,
         };
-        strike(operation, state)?;
+        remove_orphan(operation, state)?;
         state.inode.size = 0;
         state.inode.links = 0;
         let now = self.volume.store.now().seconds.max(1) as u64;
@@ -220,7 +220,7 @@ impl Inodes {
         node: &Arc<Node>,
         state: &mut NodeState,
     ) -> Result<()> {
-        enlist(operation, state);
+        add_orphan(operation, state);
         state.store(operation)?;
         self.nameless.lock().insert(node.ino, Arc::clone(node));
         Ok(())

@@ -124,7 +124,7 @@ pub(crate) struct NodeState {
     /// The number of the process that wrote to it last, or brought it into memory.
     pub(crate) writer: u32,
     /// What happened to its map since it was last made dense.
-    pub(crate) looseness: Looseness,
+    pub(crate) density: MapDensity,
     /// Blocks in hand for its growth: see `mapping::window`.
     pub(crate) window: Option<Run>,
     /// File blocks that were changed in memory and not submitted yet.
@@ -186,7 +186,7 @@ impl NodeState {
             inode,
             stream: LastAllocation::default(),
             writer: volume.store.clock.process_number(),
-            looseness: Looseness::default(),
+            density: MapDensity::default(),
             window: None,
             dirty: RunSet::default(),
             submitted: RunSet::default(),
@@ -464,7 +464,7 @@ pub(crate) enum Leads {
 
 /// What happened to a map since it was last dense.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Looseness {
+pub(crate) struct MapDensity {
     /// Whether nodes were split or freed.
     pub(super) nodes_changed: bool,
     /// How many extents were removed.
@@ -473,7 +473,7 @@ pub(crate) struct Looseness {
     pub(super) allowed: u64,
 }
 
-impl Looseness {
+impl MapDensity {
     /// Whether no level can be too wide.
     pub(crate) fn is_dense(self) -> bool {
         !self.nodes_changed && self.removed <= self.allowed

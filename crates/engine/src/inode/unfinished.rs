@@ -29,7 +29,7 @@ use extant_format::inode::Inode;
 use std::sync::Arc;
 
 /// Adds an inode to the list of orphans, if it is not there. The caller stores the inode.
-pub(crate) fn enlist(operation: &Operation<'_>, state: &NodeState) {
+pub(crate) fn add_orphan(operation: &Operation<'_>, state: &NodeState) {
     if bug(Bug::OrphanNotLinked) {
         return;
     }
@@ -42,7 +42,7 @@ pub(crate) fn enlist(operation: &Operation<'_>, state: &NodeState) {
 ///
 /// # Errors
 /// Those of reading the table block of the orphan before it; nothing has changed then.
-pub(crate) fn strike(operation: &Operation<'_>, state: &NodeState) -> Result<()> {
+pub(crate) fn remove_orphan(operation: &Operation<'_>, state: &NodeState) -> Result<()> {
     let (volume, ino) = (operation.volume(), state.ino);
     // Once more if the orphan before it was removed meanwhile: then one that is older is.
     while let Some(at) = volume.orphans.pointed_to(ino) {
@@ -111,7 +111,7 @@ pub(crate) fn stop_here(operation: &Operation<'_>, state: &mut NodeState, error:
     error
 }
 
-/// Brings into memory what [`strike`] reads, where it stays as long as the result is kept.
+/// Brings into memory what [`remove_orphan`] reads, where it stays as long as the result is kept.
 ///
 /// # Errors
 /// Those of reading the table block of the orphan before it.
@@ -128,7 +128,7 @@ pub(crate) fn hold_neighbour(volume: &Volume, ino: Ino) -> Result<Option<Arc<Fra
 /// Those of storing the inode.
 pub(crate) fn record(operation: &Operation<'_>, state: &mut NodeState) -> Result<()> {
     if state.is_shrinking {
-        enlist(operation, state);
+        add_orphan(operation, state);
     }
     state.store(operation)
 }

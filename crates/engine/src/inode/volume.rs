@@ -4,7 +4,7 @@
 use super::known_names::KnownNames;
 use super::listings::Listings;
 use super::orphans::Orphans;
-use super::pages::PageCounts;
+use super::pages::VolumePages;
 use super::table_windows::TableWindows;
 use super::unstored::Unstored;
 use crate::error::Result;
@@ -31,7 +31,7 @@ pub(crate) struct Volume {
     /// What directories were listed with lately.
     pub(crate) listings: Listings,
     /// How many blocks of files are dirty, and were brought into memory lately.
-    pub(crate) pages: PageCounts,
+    pub(crate) pages: VolumePages,
     /// Names that were looked up lately.
     pub(crate) names: KnownNames,
 }
@@ -56,7 +56,7 @@ impl Volume {
             unstored: Unstored::default(),
             table_windows: TableWindows::default(),
             listings: Listings::default(),
-            pages: PageCounts::new(options.data, pages_max, shares.pages),
+            pages: VolumePages::new(options.data, pages_max, shares.pages),
             names: KnownNames::new(shares.names),
             store,
         })

@@ -63,7 +63,7 @@ fn write_back_as(volume: &Volume, node: &Node, urgency: Urgency) -> Result<()> {
 /// # Errors
 /// `Corrupt`; what the device returns in the middle of the change, which closes the latch.
 pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<()> {
-    if state.gone || state.looseness.is_dense() || volume.store.check_writable().is_err() {
+    if state.gone || state.density.is_dense() || volume.store.check_writable().is_err() {
         return Ok(());
     }
     let made = volume.change(credits::RUN + credits::INODE, |operation| {

@@ -16,7 +16,7 @@ use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::{self, check_not_locked};
 use crate::inode::table::{self, next_generation};
-use crate::inode::unfinished::{enlist, hold_neighbour, strike};
+use crate::inode::unfinished::{add_orphan, hold_neighbour, remove_orphan};
 use crate::inode::volume::Volume;
 use crate::name::beginning::{Beginning, Defaults, Wish};
 use crate::name::directory::{self, Departure, NewEntry, Sought, Vacancy};
@@ -417,7 +417,7 @@ impl Inodes {
         let before = state.inode.change_time;
         let linked = volume.change(LINK, |operation| {
             if state.inode.links == 0 {
-                strike(operation, &state)?;
+                remove_orphan(operation, &state)?;
             }
             state.inode.links += 1;
             state.inode.change_time = volume.store.now();
@@ -454,7 +454,7 @@ impl Inodes {
         state.inode.links -= 1;
         self.volume.change(credits::INODE, |operation| {
             if state.inode.links == 0 {
-                enlist(operation, state);
+                add_orphan(operation, state);
             }
             state.store(operation)
         })

@@ -10,7 +10,7 @@ use crate::inode::caller::{Caller, room_of};
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::Node;
-use crate::inode::unfinished::enlist;
+use crate::inode::unfinished::add_orphan;
 use crate::name::beginning::Beginning;
 use crate::name::directory::{self, Sought};
 use crate::name::namespace::{NewInode, check_new_name, group_of, leads_to_itself, own_blocks};
@@ -106,7 +106,7 @@ impl Inodes {
             beginning.apply(operation, &mut reservation, &mut state)?;
             state.inode.links = 0;
             state.may_be_named = true;
-            enlist(operation, &state);
+            add_orphan(operation, &state);
             state.store(operation)?;
             let node = self.nodes.insert_state(volume, state);
             node.opens.fetch_add(1, Ordering::AcqRel);

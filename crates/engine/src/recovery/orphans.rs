@@ -6,7 +6,7 @@
 //! checked before anything changes: what is damaged is left to e2fsck.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::nameless::Freeing;
-use crate::inode::unfinished::strike;
+use crate::inode::unfinished::remove_orphan;
 use crate::inode::{Inodes, NodeState, Volume, credits, file, mapping, table};
 use crate::store::cache::{BlockKind, Frame};
 use extant_format::inode::{FileType, Inode};
@@ -117,7 +117,7 @@ fn end(inodes: &Inodes, ino: Ino, counts: &mut OrphanCounts) -> Result<()> {
     }
     let mut state = node.state.write();
     inodes.volume.change(credits::INODE + credits::ORPHAN, |operation| {
-        strike(operation, &state)?;
+        remove_orphan(operation, &state)?;
         state.store(operation)
     })
 }

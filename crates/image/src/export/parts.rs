@@ -1,7 +1,8 @@
 //! What the threads that read bodies hand over, taken stretch by stretch.
 //!
 //! *Invariants*: a chunk is exchanged only when all of it was taken, and only by a call of
-//! [`Parts::map`] or [`Parts::take`] while [`Parts::is_used_up`]: until then its bytes stay.
+//! [`BodyParts::map`] or [`BodyParts::take`] while [`BodyParts::is_used_up`]: until then its bytes
+//! stay.
 use super::body::{Bodies, BodyChunk, Long, Part};
 use super::plan::ExportPlan;
 use crate::error::Error;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 /// A stretch of a body.
 pub(crate) enum Taken {
-    /// Of [`Parts::bytes`].
+    /// Of [`BodyParts::bytes`].
     Bytes(Range<usize>),
     /// Of the volume.
     Handed(Range<u64>),
@@ -32,7 +33,7 @@ impl Taken {
 }
 
 /// The bodies of a plan, in its order.
-pub(crate) struct Parts {
+pub(crate) struct BodyParts {
     bodies: Bodies,
     /// What is being used up: the part, and how much of it is taken.
     chunk: BodyChunk,
@@ -40,11 +41,11 @@ pub(crate) struct Parts {
     taken: u64,
 }
 
-impl Parts {
+impl BodyParts {
     /// Starts reading.
-    pub(crate) fn start(plan: &Arc<ExportPlan>, long: Long) -> Parts {
+    pub(crate) fn start(plan: &Arc<ExportPlan>, long: Long) -> BodyParts {
         let bodies = Bodies::start(Arc::clone(plan), long);
-        Parts { bodies, chunk: BodyChunk::default(), part: 0, taken: 0 }
+        BodyParts { bodies, chunk: BodyChunk::default(), part: 0, taken: 0 }
     }
 
     /// The bytes of the present chunk.

@@ -6,7 +6,7 @@
 use super::body::{Long, Shape, shape};
 use super::handover::PageOutput;
 use super::left_out::LeftOut;
-use super::parts::{Parts, Taken};
+use super::parts::{BodyParts, Taken};
 use super::plan::{ExportPlan, Item, PATH_BYTES_MAX, Step};
 use crate::error::{Error, ErrorKind};
 use crate::progress::Progress;
@@ -96,7 +96,7 @@ fn write_all_items(
         output,
         progress,
         left_out,
-        parts: Parts::start(plan, long),
+        parts: BodyParts::start(plan, long),
         headers: Headers::default(),
         made: Vec::with_capacity(HEADER_BYTES_MAX * 2),
         pieces: Vec::with_capacity(PIECES_MAX + 8),
@@ -139,7 +139,7 @@ struct Archive<'a, 'o> {
     output: &'a mut Output<'o>,
     progress: &'a dyn Progress,
     left_out: &'a mut dyn FnMut(LeftOut) -> ControlFlow<()>,
-    parts: Parts,
+    parts: BodyParts,
     headers: Headers,
     made: Vec<u8>,
     pieces: Vec<Piece>,

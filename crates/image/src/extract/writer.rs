@@ -8,7 +8,7 @@ use super::losses::{LossKind, Losses};
 use super::restore::{self, Inheritance, Wanted};
 use crate::error::{Error, ErrorKind};
 use crate::export::body::{Long, Shape, shape};
-use crate::export::parts::{Parts, Taken};
+use crate::export::parts::{BodyParts, Taken};
 use crate::export::plan::{Item, Step};
 use crate::export::{Blame, ExportPlan, LeftOut};
 use crate::progress::Progress;
@@ -100,7 +100,7 @@ pub fn extract(
         left_out,
         inheritance: Inheritance::of(&folder),
         folders: Folders::new(folder, root),
-        parts: Parts::start(plan, long),
+        parts: BodyParts::start(plan, long),
         made: vec![false; plan.survey.object_count() as usize],
         flagged: Vec::new(),
         passed: Vec::new(),
@@ -150,7 +150,7 @@ struct Writer<'a> {
     left_out: &'a mut dyn FnMut(LeftOut) -> ControlFlow<()>,
     inheritance: Inheritance,
     folders: Folders,
-    parts: Parts,
+    parts: BodyParts,
     /// By object: whether it was made here.
     made: Vec<bool>,
     /// What gets flags in the end.

@@ -408,7 +408,7 @@ pub(super) enum Value {
     /// Bytes written a second in several measures together, in thousands.
     Rate(Vec<String>),
     /// The share of another variant's rate that is left, in thousandths.
-    Kept(Kept),
+    Kept(KeptRate),
     /// The share of another column's rate that is lost, in thousandths.
     Lost(LostRate),
     /// What readers leave a writer of the drive's time, in thousandths.
@@ -477,7 +477,7 @@ pub(super) struct Charged {
 /// A rate beside that of another variant.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Kept {
+pub(super) struct KeptRate {
     pub(super) rate: Vec<String>,
     pub(super) of: Vec<String>,
     pub(super) variant: String,

@@ -24,7 +24,7 @@ const BLOCK: u64 = 4096;
 const INODE_BYTES: u64 = 128;
 
 /// What a limit is computed from.
-struct Facts<'a> {
+struct LimitFacts<'a> {
     runs: &'a Runs<'a>,
     /// The run of the column `modern`.
     modern: Option<&'a Ran>,
@@ -32,7 +32,7 @@ struct Facts<'a> {
     report: &'a Report,
 }
 
-type Computed = fn(&Facts<'_>) -> Result<Option<Limit>, ScenarioError>;
+type Computed = fn(&LimitFacts<'_>) -> Result<Option<Limit>, ScenarioError>;
 
 /// The functions, by the names that files give them.
 const COMPUTED: &[(&str, Computed)] = &[
@@ -124,7 +124,7 @@ pub(super) fn of_row(
     };
     let modern = columns.iter().find(|column| column.name == MODERN);
     let modern = modern.and_then(|column| place(column).ran());
-    let facts = Facts { runs, modern, report: &first.report };
+    let facts = LimitFacts { runs, modern, report: &first.report };
     match spec {
         LimitSpec::Need(need) => {
             let run = row.run.as_deref().or(columns.first().map(|column| column.run.as_str()));
@@ -173,7 +173,7 @@ struct TreeBytes {
 }
 
 fn tree_limit(
-    facts: &Facts<'_>,
+    facts: &LimitFacts<'_>,
     need: impl Fn(&TreeBytes) -> (Need, u64),
 ) -> Result<Option<Limit>, ScenarioError> {
     let Some(builtin) = scenario::builtin(TREE_SCENARIO) else { return Ok(None) };
@@ -197,7 +197,7 @@ fn tree_limit(
 }
 
 /// Bytes of everything on the volume of `modern`: data, directories and inodes.
-fn content(facts: &Facts<'_>) -> Option<u64> {
+fn content(facts: &LimitFacts<'_>) -> Option<u64> {
     let filesystem = facts.modern?.report.filesystems.first()?;
     let layout = &filesystem.layouts.last()?.layout;
     let blocks = layout.data_blocks + layout.directory_blocks;

@@ -3,9 +3,7 @@ use super::changes::{Changes, merge};
 use super::format::parse_format;
 use super::processor::{Processor, processor};
 use super::results::parse_results;
-use super::step::{
-    Action, End, Surroundings, each_step, parse_life, parse_steps, parse_tree, runs,
-};
+use super::step::{Action, End, StepScope, each_step, parse_life, parse_steps, parse_tree, runs};
 use super::tree::TreeSpec;
 use super::{
     Aged, BUILTINS, Data, DriveEntry, FilesystemEntry, Origin, POST_SCENARIOS, ProcessEntry,
@@ -383,7 +381,7 @@ fn parse_processes(
     for (own, (number, turn, place)) in bodies.into_iter().enumerate() {
         let table = &mut tables[number];
         let surroundings =
-            Surroundings { processes: &names, trees, folder, workplace: place, depth: 0 };
+            StepScope { processes: &names, trees, folder, workplace: place, depth: 0 };
         let start = parse_start(table, own, &names)?;
         processes.push(ProcessEntry {
             name: names[own].clone(),

@@ -1,5 +1,5 @@
 //! The machine of a run: devices with their queues, file systems on them.
-use super::mount::{Mount, Parts};
+use super::mount::{FilesystemParts, Mount};
 use super::options::{Existing, Layouts, RunOptions};
 use super::partition::{Contents, Partition};
 use super::prepare::{refused, writes};
@@ -241,7 +241,7 @@ fn mount(
         Medium::Simulated(device) => Arc::new(Contents(Arc::clone(device))),
         Medium::Host(device) => Arc::clone(device) as Arc<dyn BlockDevice>,
     };
-    Mount::new(Parts {
+    Mount::new(FilesystemParts {
         drive: entry.drive,
         device: part(medium.device()),
         contents: part(contents),

@@ -62,7 +62,7 @@ impl Drop for InUse<'_> {
 }
 
 /// What a file system of a run is made of.
-pub(super) struct Parts {
+pub(super) struct FilesystemParts {
     pub(super) drive: usize,
     pub(super) device: Arc<dyn BlockDevice>,
     pub(super) contents: Arc<dyn BlockDevice>,
@@ -76,7 +76,7 @@ pub(super) struct Parts {
 
 impl Mount {
     /// A file system that is not open yet.
-    pub(super) fn new(parts: Parts) -> Mount {
+    pub(super) fn new(parts: FilesystemParts) -> Mount {
         let state = MountState {
             filesystem: None,
             cable: None,

@@ -8,7 +8,7 @@ mod parse;
 
 pub use files::{Among, Deed, Number, Renewal, Skew, Targets, Which};
 pub use parse::{COMMON_KEYS, KINDS, StepKind};
-pub(super) use parse::{Surroundings, parse_life, parse_steps, parse_tree};
+pub(super) use parse::{StepScope, parse_life, parse_steps, parse_tree};
 
 use super::tree::TreeSpec;
 use crate::ageing::Profile;

@@ -103,18 +103,18 @@ pub fn load_with(path: &Path, facts: Option<&Path>) -> Result<DriveSpec, FileErr
     Ok(DriveSpec { facts: facts.map(|facts| facts.display().to_string()), ..spec })
 }
 
-fn load_facts(path: &Path) -> Result<Facts, FileError> {
+fn load_facts(path: &Path) -> Result<FactsFile, FileError> {
     facts_of(&path.display().to_string(), &contents(path)?)
 }
 
 /// What a file of facts says.
-struct Facts {
+struct FactsFile {
     controller: Controller,
     /// Of the drive, and the error of a drive that is called otherwise but for its reason.
     name: Option<(String, FileError)>,
 }
 
-impl Facts {
+impl FactsFile {
     /// Nothing where they are of the drive of that name, or name none.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ pub fn parse_facts(file: &str, text: &str) -> Result<Controller, FileError> {
     facts_of(file, text).map(|facts| facts.controller)
 }
 
-fn facts_of(file: &str, text: &str) -> Result<Facts, FileError> {
+fn facts_of(file: &str, text: &str) -> Result<FactsFile, FileError> {
     let source = Source { file, text };
     let table = DeTable::parse(text).map_err(|error| source.parse_error(&error))?;
     let mut section = Section::root(&source, table.get_ref());
@@ -165,7 +165,7 @@ fn facts_of(file: &str, text: &str) -> Result<Facts, FileError> {
     section.finish()?;
     let controller =
         found.ok_or_else(|| source.error(0, "", "has no table controller, and no table bus"))?;
-    Ok(Facts { controller, name })
+    Ok(FactsFile { controller, name })
 }
 
 /// The drive of that text; `file` is what errors call it.

@@ -279,7 +279,7 @@ fn shard_of(block: BlockNo) -> usize {
 }
 
 /// The parts of the store that a cache works with.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct CacheParts<'a> {
     pub(crate) latch: &'a Arc<Latch>,
     pub(crate) seat: &'a Arc<Seat>,
     pub(crate) barrier: &'a Arc<Barrier>,
@@ -332,7 +332,7 @@ impl Cache {
         superblock: &Superblock,
         style: Style,
         bytes_max: usize,
-        surroundings: &Surroundings<'_>,
+        surroundings: &CacheParts<'_>,
     ) -> Cache {
         let block_size = superblock.block_size() as usize;
         let active = superblock.has(extant_format::superblock::Feature::METADATA_CSUM);

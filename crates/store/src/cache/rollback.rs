@@ -77,14 +77,14 @@ pub(crate) struct Rollback {
 }
 
 /// What a sweep knows of the changes since the last one.
-pub struct Changes {
+pub struct SweepChanges {
     /// Inodes that the disk does not have yet.
     pub(super) new: FxHashSet<Ino>,
     /// Names that inodes lost.
     pub(super) removals: FxHashMap<Ino, u16>,
 }
 
-impl Changes {
+impl SweepChanges {
     /// Whether a new directory block must not name this inode yet.
     fn hides(&self, ino: Ino) -> bool {
         self.new.contains(&ino) || self.removals.contains_key(&ino)
@@ -153,7 +153,7 @@ impl Rollback {
         first: Ino,
         durable: Option<&[u8]>,
         after: &[u8],
-        changes: &Changes,
+        changes: &SweepChanges,
     ) -> Vec<u8> {
         let size = usize::from(self.superblock.inode_size).max(1);
         let mut early = after.to_vec();
@@ -175,7 +175,7 @@ impl Rollback {
     }
 
     /// A new directory block without the names that have to wait; `None` if there are none.
-    pub(super) fn early_directory(&self, after: &[u8], changes: &Changes) -> Option<Vec<u8>> {
+    pub(super) fn early_directory(&self, after: &[u8], changes: &SweepChanges) -> Option<Vec<u8>> {
         let waits = |name: &[u8], ino| name != b"." && name != b".." && changes.hides(ino);
         let names: Vec<&[u8]> = self
             .style

@@ -1,5 +1,5 @@
 //! Dirty frames are written: in rising order, adjacent ones together, many requests at a time.
-use super::rollback::{self, Changes, Early, Role, Rollback};
+use super::rollback::{self, Early, Role, Rollback, SweepChanges};
 use super::{BlockKind, Cache, Frame, FrameStatus, Shard, Stage, Transit, shard_of};
 use crate::error::Result;
 use crate::writes::{Announced, Write};
@@ -229,7 +229,7 @@ impl Cache {
                 new.extend(rollback::new_inodes(first, durable, bytes));
             }
         }
-        let changes = Changes { new, removals: rollback.take_removals() };
+        let changes = SweepChanges { new, removals: rollback.take_removals() };
         frozen.early[Stage::Names as usize] = rollback.take_emptied();
         for Taken { sealed, stage, kind, durable } in taken {
             let (block, bytes) = (sealed.0.block, &sealed.1);

@@ -54,7 +54,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-pub(crate) use superblock::Parts;
+pub(crate) use superblock::LogParts;
 
 /// What the journal has done so far, for reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

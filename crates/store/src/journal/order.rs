@@ -37,8 +37,8 @@ pub(super) enum CheckpointStep {
     Tail,
 }
 
-/// The steps of a checkpoint, in their order. Only what is durable in its place is not needed in the
-/// log any more.
+/// The steps of a checkpoint, in their order. Only what is durable in its place is not needed in
+/// the log any more.
 pub(super) fn checkpoint_steps() -> &'static [CheckpointStep] {
     use CheckpointStep::{Flush, InPlace, Tail};
     if bug(Bug::TailBeforeCheckpoint) {

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 const EIO: i32 = -5;
 
 /// What a log works with.
-pub(crate) struct Parts<'a> {
+pub(crate) struct LogParts<'a> {
     pub(crate) device: &'a Arc<dyn BlockDevice>,
     pub(crate) superblock: &'a Superblock,
     /// Where the journal's blocks are, its superblock first.
@@ -39,8 +39,8 @@ impl Log {
     ///
     /// # Errors
     /// `Corrupt` if it is damaged, or does not fit the volume; what the device returns.
-    pub(crate) fn open(parts: Parts<'_>) -> Result<Log> {
-        let Parts { device, superblock, runs, mode, frames_max, latch, barrier } = parts;
+    pub(crate) fn open(parts: LogParts<'_>) -> Result<Log> {
+        let LogParts { device, superblock, runs, mode, frames_max, latch, barrier } = parts;
         let block_size = superblock.block_size();
         let corrupt = |fault| Error::corrupt(Place::Inode(Ino::JOURNAL), fault);
         let first = runs.first().map_or(0, |run| run.start.0);

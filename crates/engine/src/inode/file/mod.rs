@@ -19,7 +19,7 @@ use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::placed::Before;
 use crate::inode::rights::RunRights;
 use crate::inode::table;
-use crate::inode::unfinished::{pause, stop_here, strike};
+use crate::inode::unfinished::{pause, remove_orphan, stop_here};
 use crate::inode::volume::Volume;
 use crate::inode::write_back::{
     choose, unchoose, write_back_awaited, write_before_commit, write_out,
@@ -461,7 +461,7 @@ pub(crate) fn set_size_locked(
 fn cut(operation: &Operation<'_>, pages: &Pages, state: &mut NodeState, size: u64) -> Result<()> {
     state.is_shrinking = true;
     let outcome = shrink(operation, pages, state, size)
-        .and_then(|()| strike(operation, state))
+        .and_then(|()| remove_orphan(operation, state))
         .map_err(|error| stop_here(operation, state, error));
     state.is_shrinking = false;
     let is_left = |error: &Error| operation.is_whole() && error.is_of_the_disk();

@@ -17,7 +17,7 @@ use super::extents::{
 use super::{Grant, change_map, free_map_block};
 use crate::error::Result;
 use crate::inode::credits;
-use crate::inode::node::{Leads, Looseness, NodeState};
+use crate::inode::node::{Leads, MapDensity, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
@@ -36,7 +36,7 @@ pub(super) struct Level {
 /// Makes the tree dense if it is not.
 pub(super) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
     let volume = operation.volume();
-    let Looseness { nodes_changed, removed, allowed } = node.looseness;
+    let MapDensity { nodes_changed, removed, allowed } = node.density;
     if !nodes_changed && removed <= allowed || depth_of(volume, node)? == 0 {
         return Ok(());
     }
@@ -62,7 +62,7 @@ pub(super) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Res
             }
         };
     }
-    node.looseness = Looseness { nodes_changed: false, removed: 0, allowed: allowed as u64 };
+    node.density = MapDensity { nodes_changed: false, removed: 0, allowed: allowed as u64 };
     Ok(())
 }
 

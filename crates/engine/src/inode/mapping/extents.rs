@@ -382,7 +382,7 @@ fn join(
                 extent::remove(bytes, next);
             }
         });
-        node.looseness.removed += u64::from(both.is_some());
+        node.density.removed += u64::from(both.is_some());
         return Ok(true);
     }
     if let Some(right) = after
@@ -541,7 +541,7 @@ fn split_node(
     let fresh = new_node(grant, node, level, frame.block(), first, |upper| {
         extent::split_off(&mut lower, cut, upper);
     })?;
-    node.looseness.nodes_changed = true;
+    node.density.nodes_changed = true;
     let key = with_node(volume, node, Some(&fresh), Some(level), |here| first_key(&here))?;
     let key = key.unwrap_or(first);
     let parent = &way.steps[split - 1];

@@ -11,7 +11,7 @@ use super::extents::{comfortable, depth as depth_of, first_key, new_node, with_n
 use super::{Grant, check_data, extents, free_at_once_max, free_map_block, free_run};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
-use crate::inode::node::{Looseness, NodeState};
+use crate::inode::node::{MapDensity, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
@@ -243,7 +243,7 @@ impl Rewrite {
             operation.need(credits::STEP + volume.space.groups_of(run));
             free_run(operation, node, run)?;
         }
-        node.looseness = Looseness::default();
+        node.density = MapDensity::default();
         Ok(())
     }
 }

@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Which files have dirty blocks on one volume and how many these are, and how many blocks came
 /// into memory lately. The counts change under the locks of the inodes.
-pub(crate) struct PageCounts {
+pub(crate) struct VolumePages {
     /// Whether files' bytes are kept.
     pub(crate) data: DataKeeping,
     dirty: AtomicU64,
@@ -85,14 +85,14 @@ impl Listed {
     }
 }
 
-impl PageCounts {
+impl VolumePages {
     /// No pages. Memory is to be checked each time that `recent_max` pages came into it, and when
     /// more than `bytes_max` bytes would be held.
-    pub(crate) fn new(data: DataKeeping, recent_max: usize, bytes_max: usize) -> PageCounts {
+    pub(crate) fn new(data: DataKeeping, recent_max: usize, bytes_max: usize) -> VolumePages {
         let held = Held::new(bytes_max);
         let (dirty, recent) = (AtomicU64::new(0), AtomicUsize::new(0));
         let (dirty_inodes, placed_inodes) = (Listed::new(), Listed::new());
-        PageCounts { data, dirty, dirty_inodes, placed_inodes, recent, recent_max, held }
+        VolumePages { data, dirty, dirty_inodes, placed_inodes, recent, recent_max, held }
     }
 
     /// The inodes with dirty blocks, rising.

@@ -12,7 +12,7 @@ use super::change::{decode, wrong};
 use crate::error::Result;
 use crate::inode::mapping::rewrite::Rewrite;
 use crate::inode::operation::Operation;
-use crate::inode::unfinished::strike;
+use crate::inode::unfinished::remove_orphan;
 use crate::inode::{NodeState, Volume, attribute, credits, mapping, table};
 use crate::policy::allocation::Purpose;
 use crate::runs::RunSet;
@@ -354,7 +354,7 @@ fn free(work: &Operation<'_>, ino: Ino, mut draft: Draft) -> Result<()> {
     state.inode.sectors = 0;
     let latest = state.inode.change_time.seconds.clamp(1, u32::MAX.into());
     state.inode.deletion_time = u32::try_from(latest).unwrap_or(u32::MAX);
-    strike(work, state)?;
+    remove_orphan(work, state)?;
     state.store_now(work)?;
     volume.space.free_inode(work, ino, InodeKind::Other)
 }

@@ -17,13 +17,13 @@ use rustc_hash::FxHashSet;
 /// Owners that are kept. Those that are found later are not reported.
 const OWNERS_MAX: usize = 500_000;
 
-/// A map block, as far as a claimant needs to know.
+/// Whose a map block is, as far as a claimant needs to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
-    /// It is the file's own.
-    Own,
+pub(crate) enum BlockOwner {
+    /// The file's own.
+    File,
     /// It is metadata of the volume, and claimed as that.
-    Metadata,
+    Volume,
 }
 
 /// What a walk does with the blocks that it meets.
@@ -35,7 +35,7 @@ pub(crate) trait Claimant {
     fn report(&self, problem: Problem);
 
     /// A map block was met. Gives whether it is to be followed.
-    fn map_block(&self, ino: Ino, block: BlockNo, standing: Standing) -> bool;
+    fn map_block(&self, ino: Ino, block: BlockNo, owner: BlockOwner) -> bool;
 
     /// A run of data was met, all of it on the volume. Gives how many blocks it adds to the file.
     /// With clusters, those at the ends of a node go to `edges`.
@@ -60,10 +60,10 @@ impl Claimant for Claiming<'_> {
         self.0.report(problem);
     }
 
-    fn map_block(&self, _ino: Ino, block: BlockNo, standing: Standing) -> bool {
+    fn map_block(&self, _ino: Ino, block: BlockNo, owner: BlockOwner) -> bool {
         // That it is claimed as data too does not matter: only a map block that was followed is
         // not followed again.
-        if standing == Standing::Own {
+        if owner == BlockOwner::File {
             self.0.claims.claim_run(block, 1);
         }
         self.0.followed.claim_run(block, 1)
@@ -173,7 +173,7 @@ impl Claimant for Searching<'_> {
         // Pass 1 has.
     }
 
-    fn map_block(&self, ino: Ino, block: BlockNo, _standing: Standing) -> bool {
+    fn map_block(&self, ino: Ino, block: BlockNo, _owner: BlockOwner) -> bool {
         self.search(ino, block, 1);
         let is_first =
             || !self.facts.claims.is_double(block) || self.collected.lock().followed.insert(block);

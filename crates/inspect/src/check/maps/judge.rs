@@ -1,6 +1,6 @@
 //! One node of a map, or the root in the inode: what it points to is judged, and given to the
 //! claimant.
-use super::claimant::{Claimant, Standing};
+use super::claimant::{BlockOwner, Claimant};
 use super::clusters::DataRun;
 use super::walk::{MapBlock, MapKind, MapWalk, NodeShape, Tally};
 use crate::check::codes::Code;
@@ -66,8 +66,8 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
         // Of the map for growth only the root is no metadata.
         let is_root = matches!(shape, NodeShape::Indirect(1..));
         let is_own = kind != MapKind::Resize || is_root && !is_metadata;
-        let standing = if is_own { Standing::Own } else { Standing::Metadata };
-        let is_followed = self.claimant.map_block(self.walk.ino, block, standing);
+        let owner = if is_own { BlockOwner::File } else { BlockOwner::Volume };
+        let is_followed = self.claimant.map_block(self.walk.ino, block, owner);
         let may_be_metadata = matches!(kind, MapKind::BadBlocks | MapKind::Resize);
         if !may_be_metadata && is_metadata {
             let problem = problem(Code::MapBlockOnMetadata);

@@ -29,7 +29,7 @@ pub struct StepKind {
     pub keys: &'static [&'static [&'static str]],
     /// One line about it, with its keys.
     pub line: &'static str,
-    parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
+    parse: fn(&mut Section<'_>, &StepScope<'_>) -> Result<Action>,
     on: On,
 }
 
@@ -45,7 +45,7 @@ enum On {
 
 /// What steps refer to.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct StepScope<'a> {
     /// Names of all processes.
     pub processes: &'a [String],
     /// Trees by name.
@@ -63,7 +63,7 @@ const fn on_filesystem(
     name: &'static str,
     keys: &'static [&'static [&'static str]],
     line: &'static str,
-    parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
+    parse: fn(&mut Section<'_>, &StepScope<'_>) -> Result<Action>,
 ) -> StepKind {
     StepKind { name, keys, line, parse, on: On::Filesystem }
 }
@@ -73,7 +73,7 @@ const fn on_anything(
     name: &'static str,
     keys: &'static [&'static [&'static str]],
     line: &'static str,
-    parse: fn(&mut Section<'_>, &Surroundings<'_>) -> Result<Action>,
+    parse: fn(&mut Section<'_>, &StepScope<'_>) -> Result<Action>,
 ) -> StepKind {
     StepKind { name, keys, line, parse, on: On::Anything }
 }
@@ -353,24 +353,21 @@ const CHUNK_DEFAULT: u64 = 64 << 10;
 const DEPTH_MAX: usize = 8;
 
 /// The steps of a process, or of a step.
-pub fn parse_steps(
-    section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
-) -> Result<Vec<Step>> {
+pub fn parse_steps(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Vec<Step>> {
     if surroundings.depth > DEPTH_MAX {
         return Err(
             section.error("steps", format!("steps lie at most {DEPTH_MAX} deep in one another"))
         );
     }
     let tables = section.sections("steps")?;
-    let inner = Surroundings { depth: surroundings.depth + 1, ..*surroundings };
+    let inner = StepScope { depth: surroundings.depth + 1, ..*surroundings };
     if tables.is_empty() {
         return Err(section.error("steps", "is missing, or has no step"));
     }
     tables.into_iter().map(|table| parse_step(table, &inner)).collect()
 }
 
-fn parse_step(mut section: Section<'_>, surroundings: &Surroundings<'_>) -> Result<Step> {
+fn parse_step(mut section: Section<'_>, surroundings: &StepScope<'_>) -> Result<Step> {
     let name = fields::text(&mut section, "step")?;
     let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
         let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
@@ -423,7 +420,7 @@ fn chunk(section: &mut Section<'_>, default: u64) -> Result<u64> {
     Ok(fields::size(section, "chunk", 1..=CHUNK_MAX)?.unwrap_or(default))
 }
 
-fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+fn remount(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let policies = match section.optional_text("preset")? {
         None => None,
         Some(words) => Some(
@@ -435,14 +432,14 @@ fn remount(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
     Ok(Action::Remount { policies })
 }
 
-fn wait(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+fn wait(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     Ok(match required(any_end(section, surroundings)?, section)? {
         End::After(nanoseconds) => Action::Wait(nanoseconds),
         End::Process(process) => Action::Join(process),
     })
 }
 
-fn power_cut(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+fn power_cut(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     let commands = fields::count(section, "operations", 1..=COUNT_MAX)?;
     let moment = match (commands, end(section, surroundings)?) {
         (Some(_), Some(_)) => {
@@ -458,7 +455,7 @@ fn power_cut(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Resu
     Ok(Action::PowerCut { moment, survival })
 }
 
-fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Option<End>> {
+fn end(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Option<End>> {
     match any_end(section, surroundings)? {
         Some(End::After(0)) => Err(section.error("for", "has to be longer than 0")),
         end => Ok(end),
@@ -466,7 +463,7 @@ fn end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Opt
 }
 
 /// The same, of a step for which no time at all makes sense.
-fn any_end(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Option<End>> {
+fn any_end(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Option<End>> {
     let process = section.optional_text("process")?;
     let time = fields::time(section, "for")?;
     match (process, time) {

@@ -1,7 +1,7 @@
 //! Trees from what others list: a tar file (its headers are read, its bodies skipped), what `tar
 //! tv` prints, or lines of a size and a path. Only directories and plain files count; directories
 //! that are not listed are made where they are first needed.
-use super::names::{Kept, Names};
+use super::names::{NameList, Names};
 use super::{ENTRIES_MAX, Tree};
 use extant_archive::{Bodies, Content, ReadError, Reader, begins_with_header};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub fn read(path: &Path) -> Result<Tree, ListingError> {
 /// A tree that grows entry by entry.
 struct Growing {
     tree: Tree,
-    kept: Kept,
+    kept: NameList,
     directories: BTreeMap<String, u32>,
 }
 
@@ -69,7 +69,7 @@ enum Listed {
 
 impl Growing {
     fn new() -> Growing {
-        let mut kept = Kept::default();
+        let mut kept = NameList::default();
         // The name of the top directory, which is never asked for.
         kept.add("");
         Growing {

@@ -9,17 +9,17 @@ pub(super) enum Names {
     /// Invented: syllables by the seed, and the number.
     Words { seed: u64 },
     /// End to end, with the end of each.
-    Kept(Kept),
+    Kept(NameList),
 }
 
 /// Names end to end.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct NameList {
     letters: String,
     ends: Vec<u32>,
 }
 
-impl Kept {
+impl NameList {
     /// Keeps a name; gives its number. `None` when there is no room (4 GiB of names).
     pub(super) fn add(&mut self, name: &str) -> Option<u32> {
         let number = u32::try_from(self.ends.len()).ok()?;

@@ -96,7 +96,7 @@ fn fill_from_next(
         return Ok(Some(next));
     }
     change_map(operation, node, &left, Leads::More, |bytes| entries.append(bytes, length, taken));
-    node.looseness.nodes_changed = true;
+    node.density.nodes_changed = true;
     if taken == entries.len() {
         free_map_block(operation, node, right.block())?;
         let steps = &after.steps[..above(&after)];

@@ -65,7 +65,7 @@ fn merge_children(
         if volume.store.writes_in_stages() && !volume.store.cache.is_new(&left_frame) {
             // A sweep cannot replace two nodes on disk by one in a single step. This is left until
             // the map is made dense.
-            node.looseness.nodes_changed = true;
+            node.density.nodes_changed = true;
             continue;
         }
         check_map_block(volume, node, right_child)?;
@@ -74,7 +74,7 @@ fn merge_children(
             extent::remove(bytes, left + 1)
         });
         free_map_block(operation, node, right_child)?;
-        node.looseness.nodes_changed = true;
+        node.density.nodes_changed = true;
         operation.note_whole();
         return Ok(true);
     }

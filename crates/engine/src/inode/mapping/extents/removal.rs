@@ -32,7 +32,7 @@ pub(in crate::inode::mapping) fn remove(
     match merge::tidy(operation, node, range.start) {
         // The neighbours cannot be read: the map stays as loose as it is.
         Err(error) if operation.is_whole() && error.is_of_the_disk() => {
-            node.looseness.nodes_changed = true;
+            node.density.nodes_changed = true;
         }
         tidied => tidied?,
     }
@@ -234,8 +234,8 @@ pub(super) fn remove_entry_of(
         let at = step.at.unwrap_or(0);
         let frame = step.frame.as_ref();
         let length = with_node(volume, node, frame, Some(level), |here| here.len())?;
-        node.looseness.removed += u64::from(level == 0);
-        node.looseness.nodes_changed |= level > 0;
+        node.density.removed += u64::from(level == 0);
+        node.density.nodes_changed |= level > 0;
         if length > 1 {
             modify(operation, node, frame, leads, |bytes| extent::remove(bytes, at));
             let key = with_node(volume, node, frame, Some(level), |here| first_key(&here))?;

@@ -1,7 +1,7 @@
 //! Steps about single files, and how files are chosen.
 use super::making::named_or_own_tree;
 use super::walking::order;
-use super::{CHUNK_DEFAULT, COUNT_MAX, Surroundings, chunk, required_count};
+use super::{CHUNK_DEFAULT, COUNT_MAX, StepScope, chunk, required_count};
 use crate::ageing;
 use crate::fields::{self, Result};
 use crate::quantity::SIZE_MAX;
@@ -20,7 +20,7 @@ const DAYS_OF_MONTH: u64 = 30;
 /// Keys that choose some files of a tree; at most one of them.
 const CHOICES: [&str; 5] = ["number", "first", "last", "every", "draw"];
 
-fn targets(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Targets> {
+fn targets(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Targets> {
     let chosen: Vec<&str> = CHOICES.into_iter().filter(|key| section.has(key)).collect();
     if let Some(path) = fields::optional_path(section, "path")? {
         let others = ["at", "tree", "order", "from", "skew"];
@@ -102,14 +102,14 @@ fn skew(section: &mut Section<'_>) -> Result<Skew> {
 
 fn single(
     section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepScope<'_>,
     deed: impl FnOnce(&mut Section<'_>) -> Result<Deed>,
 ) -> Result<Action> {
     Ok(Action::Files { targets: targets(section, surroundings)?, deed: deed(section)? })
 }
 
 /// A tree, unless keys choose single files.
-pub(super) fn remove(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn remove(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     let others = ["path", "tree", "order", "from", "skew"];
     if !CHOICES.iter().chain(&others).any(|key| section.has(key)) {
         return Ok(Action::Remove { at: fields::path(section, "at")? });
@@ -139,56 +139,47 @@ fn required_renewal(section: &mut Section<'_>) -> Result<Renewal> {
     }
 }
 
-pub(super) fn append(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn append(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     single(section, surroundings, |section| Ok(Deed::Append(required_renewal(section)?)))
 }
 
-pub(super) fn truncate(
-    section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
-) -> Result<Action> {
+pub(super) fn truncate(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     single(section, surroundings, |section| {
         let bytes = fields::size(section, "bytes", 0..=SIZE_MAX)?;
         Ok(Deed::Truncate { bytes: fields::required(section, "bytes", bytes)? })
     })
 }
 
-pub(super) fn overwrite(
-    section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
-) -> Result<Action> {
+pub(super) fn overwrite(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     single(section, surroundings, |section| {
         let renewal = renewal(section)?;
         Ok(Deed::Overwrite { renewal, offset: fields::size(section, "offset", 0..=SIZE_MAX)? })
     })
 }
 
-pub(super) fn rewrite(
-    section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
-) -> Result<Action> {
+pub(super) fn rewrite(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     single(section, surroundings, |section| Ok(Deed::Rewrite(renewal(section)?)))
 }
 
-pub(super) fn rename(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn rename(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     single(section, surroundings, |section| Ok(Deed::Rename { to: fields::path(section, "to")? }))
 }
 
-pub(super) fn link(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn link(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     single(section, surroundings, |section| Ok(Deed::Link { to: fields::path(section, "to")? }))
 }
 
-pub(super) fn read(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn read(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     single(section, surroundings, |section| {
         Ok(Deed::Read { chunk: chunk(section, CHUNK_DEFAULT)? })
     })
 }
 
-pub(super) fn stat(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn stat(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     single(section, surroundings, |_| Ok(Deed::Stat))
 }
 
-pub(super) fn create(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn create(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let size = fields::size(section, "size", 0..=SIZE_MAX)?.unwrap_or(0);
     let most = fields::size(section, "size_max", size..=SIZE_MAX)?.unwrap_or(size);
     Ok(Action::Create {
@@ -198,11 +189,11 @@ pub(super) fn create(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<
     })
 }
 
-pub(super) fn make_directory(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn make_directory(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     Ok(Action::MakeDirectory { path: fields::path(section, "path")? })
 }
 
-pub(super) fn symlink(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn symlink(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let target = fields::text(section, "target")?;
     if target.len() > 1024 {
         return Err(section.error("target", "has to have at most 1024 bytes"));
@@ -210,7 +201,7 @@ pub(super) fn symlink(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result
     Ok(Action::Symlink { path: fields::path(section, "path")?, target })
 }
 
-pub(super) fn copy(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn copy(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let (at, to) = (fields::path(section, "at")?, fields::path(section, "to")?);
     let is_inside = to == at || to.strip_prefix(&at).is_some_and(|rest| rest.starts_with('/'));
     match is_inside || at == "/" {
@@ -219,7 +210,7 @@ pub(super) fn copy(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Ac
     }
 }
 
-pub(super) fn age(section: &mut Section<'_>, surroundings: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn age(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {
     Ok(Action::Age(life(section, surroundings.folder)?))
 }
 

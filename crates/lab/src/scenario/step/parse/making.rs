@@ -1,5 +1,5 @@
 //! Steps that make trees, or place them: the rule of a tree, and how it comes to be.
-use super::{COUNT_MAX, Surroundings, required_count};
+use super::{COUNT_MAX, StepScope, required_count};
 use crate::fields::{self, Result};
 use crate::quantity::SIZE_MAX;
 use crate::scenario::step::{Action, InodeOrder, MakeStyle, PlacedTree, Stages};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub(super) fn make(
     section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepScope<'_>,
     style: MakeStyle,
 ) -> Result<Action> {
     let at = fields::path(section, "at")?;
@@ -23,7 +23,7 @@ pub(super) fn make(
 /// `tree`: the name of one, or a table.
 pub(super) fn named_or_own_tree(
     section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepScope<'_>,
 ) -> Result<TreeSpec> {
     let is_name = section.find("tree").is_some_and(|value| value.get_ref().is_str());
     if is_name {
@@ -126,7 +126,7 @@ fn flat_rule(
     })
 }
 
-pub(super) fn make_directories(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn make_directories(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let rule = FlatRule {
         files: 0,
         directories: required_count(section, "count", 1..=ENTRIES_MAX)?,
@@ -143,7 +143,7 @@ pub(super) fn make_directories(section: &mut Section<'_>, _: &Surroundings<'_>) 
     })
 }
 
-pub(super) fn create_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn create_files(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     Ok(Action::Make {
         at: fields::path(section, "at")?,
         tree: TreeSpec::Flat(flat_rule(section, "count", "directories")?),
@@ -154,7 +154,7 @@ pub(super) fn create_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> R
 
 pub(super) fn place_trees(
     section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepScope<'_>,
 ) -> Result<Action> {
     let tables = section.sections("trees")?;
     if tables.is_empty() {

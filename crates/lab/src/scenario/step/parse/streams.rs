@@ -1,5 +1,5 @@
 //! Steps that read or write in pieces: in a row, at random, in strides.
-use super::{COUNT_MAX, Surroundings, chunk, end};
+use super::{COUNT_MAX, StepScope, chunk, end};
 use crate::fields::{self, Result};
 use crate::quantity::SIZE_MAX;
 use crate::scenario::Workplace;
@@ -43,7 +43,7 @@ fn direction(section: &mut Section<'_>, walkway: Walkway) -> Result<Direction> {
 
 pub(super) fn stream(
     section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepScope<'_>,
     walkway: Walkway,
 ) -> Result<Action> {
     let path = match surroundings.workplace {

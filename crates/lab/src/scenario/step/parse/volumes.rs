@@ -1,7 +1,7 @@
 //! Steps about a file system as a whole: what is laid on it, how full it is made, how it is
 //! checked.
 use super::making::name_pattern;
-use super::{Surroundings, required_count};
+use super::{StepScope, required_count};
 use crate::fields::{self, Result};
 use crate::quantity::SIZE_MAX;
 use crate::scenario::step::{Action, Filling, PlacedFiles, Problems};
@@ -10,7 +10,7 @@ use extant_inspect::ReadOrder;
 use extant_sim::drive::file::Section;
 use std::num::NonZeroU32;
 
-pub(super) fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn place_files(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let tables = section.sections("files")?;
     if tables.is_empty() {
         return Err(section.error("files", "is missing, or has no files"));
@@ -27,7 +27,7 @@ pub(super) fn place_files(section: &mut Section<'_>, _: &Surroundings<'_>) -> Re
     Ok(Action::Place { files: files.collect::<Result<_>>()? })
 }
 
-pub(super) fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn check(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let plans = [("vanilla", ReadOrder::Vanilla), ("ours", ReadOrder::DiskOrder)];
     let threads = section.whole_within("threads", 1..=64, Some(1))? as u32;
     let problems = [("fail", Problems::Fail), ("count", Problems::Count)];
@@ -43,7 +43,7 @@ pub(super) fn check(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<A
     })
 }
 
-pub(super) fn fill(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn fill(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     Ok(Action::Fill {
         at: fields::path(section, "at")?,
         filling: Filling {

@@ -1,5 +1,5 @@
 //! Steps that walk trees and read in them, or list directories.
-use super::{CHUNK_DEFAULT, CHUNK_MAX, COUNT_MAX, Surroundings, chunk, end, required_count};
+use super::{CHUNK_DEFAULT, CHUNK_MAX, COUNT_MAX, StepScope, chunk, end, required_count};
 use crate::fields::{self, Result};
 use crate::scenario::step::{Action, Detail, Order, Rows, Task, Warmth};
 use extant_sim::drive::file::Section;
@@ -23,7 +23,7 @@ fn rows(section: &mut Section<'_>) -> Result<Rows> {
 
 pub(super) fn walk(
     section: &mut Section<'_>,
-    surroundings: &Surroundings<'_>,
+    surroundings: &StepScope<'_>,
     task: Task,
 ) -> Result<Action> {
     Ok(Action::Walk {
@@ -36,7 +36,7 @@ pub(super) fn walk(
     })
 }
 
-pub(super) fn tar(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn tar(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let at = fields::path(section, "at")?;
     // GNU tar notices /dev/null, and then reads no file.
     let targets = [("null", Task::Stat), ("zero", Task::Archive)];
@@ -59,7 +59,7 @@ pub(super) fn tar(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Act
     })
 }
 
-pub(super) fn diff(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn diff(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     Ok(Action::Diff {
         at: fields::path(section, "at")?,
         with: fields::path(section, "with")?,
@@ -67,12 +67,12 @@ pub(super) fn diff(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Ac
     })
 }
 
-pub(super) fn list(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn list(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     let detail = if section.flag("long")? { Detail::Long } else { Detail::Names };
     Ok(Action::List { at: fields::path(section, "at")?, detail })
 }
 
-pub(super) fn getdents(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn getdents(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     Ok(Action::Getdents {
         at: fields::path(section, "at")?,
         // A buffer has to hold the longest name.
@@ -80,7 +80,7 @@ pub(super) fn getdents(section: &mut Section<'_>, _: &Surroundings<'_>) -> Resul
     })
 }
 
-pub(super) fn program(section: &mut Section<'_>, _: &Surroundings<'_>) -> Result<Action> {
+pub(super) fn program(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
     Ok(Action::Program {
         at: fields::path(section, "at")?,
         reads: required_count(section, "reads", 1..=COUNT_MAX)?,
