@@ -479,7 +479,7 @@ pub(crate) fn check_range(
 }
 
 /// How many bytes pieces hold.
-pub(crate) fn pieces_bytes(pieces: &[io::IoSlice<'_>]) -> u64 {
+pub fn pieces_bytes(pieces: &[io::IoSlice<'_>]) -> u64 {
     pieces.iter().map(|piece| piece.len() as u64).sum()
 }
 

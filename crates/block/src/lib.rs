@@ -10,7 +10,6 @@
 //! file        a file as a device                  memory      a device in memory
 //! neighbours  read-ahead in front of a device     traced      keeps a trace of a device's requests
 //! paced       the same, as far as the device is away: pace, timed, walks
-//! faulty      fails as it is told                 crash_log   power cuts at any moment
 //! overlay     changes a device in memory only     holes       where a device holds data
 //! window      a stretch of a device: a partition
 //! staged      changes of a volume: all or nothing
@@ -27,11 +26,9 @@
 pub mod apart;
 pub mod buffer;
 pub mod clock;
-pub mod crash_log;
 pub mod device;
 pub mod edge;
 pub mod error;
-pub mod faulty;
 pub mod file;
 pub mod gather;
 pub mod holes;
@@ -51,12 +48,10 @@ pub mod window;
 pub use apart::Apart;
 pub use buffer::{Buffer, PIECE_BYTES};
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
-pub use crash_log::{CrashLog, Cut, LoggedWrite};
 pub use device::{
     BlockDevice, Completed, Completion, DeviceInfo, Operation, Pending, Request, Segment, Urgency,
 };
 pub use error::{DeviceError, raw_os_error};
-pub use faulty::{Fault, Faulty};
 pub use file::{Access, FileDevice};
 pub use gather::{Gather, REQUEST_BYTES_MAX, blocks_per_request, each_request};
 pub use holes::{Holes, held_bytes};

@@ -3,9 +3,10 @@
 use crate::base::Setting;
 use crate::found::{self, FoundTree};
 use crate::state::{Image, Manner};
-use extant_block::{BlockDevice, CrashLog, MemoryDevice};
+use extant_block::{BlockDevice, MemoryDevice};
 use extant_engine::{Access, Filesystem};
 use extant_inspect::{CheckOptions, check};
+use extant_sim::CrashLog;
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What a cut leaves on the medium, and how two such states are told apart without making them.
-use extant_block::crash_log::drawn_sectors;
-use extant_block::{BlockDevice, CrashLog, Cut, MemoryDevice};
+use extant_block::{BlockDevice, MemoryDevice};
+use extant_sim::crash_log::drawn_sectors;
+use extant_sim::{CrashLog, Cut};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::fmt;
 use std::hash::Hasher;

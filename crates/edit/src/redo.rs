@@ -465,8 +465,9 @@ pub fn over(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use extant_block::{Fault, Faulty, MemoryDevice, RealClock};
+    use extant_block::{MemoryDevice, RealClock};
     use extant_engine::mkfs::{self, FormatOptions, Profile, default_wishes, format};
+    use extant_sim::{Fault, Faulty};
     use extant_testkit::scratch::Scratch;
 
     const BLOCK_SIZE: u32 = 1024;

@@ -4,12 +4,13 @@
 //! the process without another word to the kernel, as a power cut does. A line `end`, or the end
 //! of the input, unmounts instead, and what is on the device then becomes OUT. For tests of the
 //! library.
-use extant_block::crash_log::drawn_sectors;
-use extant_block::{BlockDevice, Clock, CrashLog, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_mount::transport::{self, Audience, Detach};
 use extant_mount::workers::Workers;
 use extant_mount::{Session, Wishes};
+use extant_sim::CrashLog;
+use extant_sim::crash_log::drawn_sectors;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

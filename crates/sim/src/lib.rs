@@ -19,6 +19,7 @@
 //!          of rotating: spec (its facts), controller (those of DiskSim), reading, writing,
 //!          write_buffer, segments (its cache), arm, layout (where sectors are), seek (how long the
 //!          arm moves), cache, overhead (facts of the memory, the bus, the controller)
+//! crash_log  what a power cut may do to any device   faulty  fails as it is told
 //! clock    virtual time: processes, events, processors
 //!          core  what is ready and what comes  report  why a run ends  pin  one host processor
 //! random   numbers that depend on a seed alone
@@ -26,8 +27,13 @@
 //!
 //! A module uses those below it only.
 pub mod clock;
+pub mod crash_log;
 pub mod device;
 pub mod drive;
+pub mod faulty;
 pub mod random;
 pub mod replay;
 pub mod trace;
+
+pub use crash_log::{CrashLog, Cut, LoggedWrite};
+pub use faulty::{Fault, Faulty};

@@ -1,11 +1,12 @@
 //! With `commit=5s+data` nothing that is older than five seconds, and what the writing takes, is
 //! lost with the power, and nothing was synced. On the virtual clock, beside a process that writes
 //! all the time; with a journal in each mode, and without one.
-use extant_block::{BlockDevice, Clock, CrashLog, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_crash::base::TODAY;
 use extant_crash::device::Disk;
 use extant_engine::mkfs::{FormatOptions, Identity, JournalWish, Profile, default_wishes, format};
 use extant_engine::{Access, Change, DataKeeping, Filesystem, Options, Rename};
+use extant_sim::CrashLog;
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::random::Random;
 use extant_testkit::content;

@@ -1,7 +1,8 @@
 //! What a change writes to: a log of every write and flush, with one flush left out if a test wants
 //! to know whether that is found; a device that has its host looked at when the redo log is there;
 //! and a sparse image on a host that becomes full.
-use extant_block::{BlockDevice, Clock, CrashLog, DeviceInfo, MemoryDevice, Operation, Request};
+use extant_block::{BlockDevice, Clock, DeviceInfo, MemoryDevice, Operation, Request};
+use extant_sim::CrashLog;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;

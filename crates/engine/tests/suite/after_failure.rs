@@ -4,13 +4,12 @@
 use crate::volume;
 
 use extant_block::file::{Access as FileAccess, FileDevice};
-use extant_block::{
-    BlockDevice, Clock, DeviceInfo, Fault, Faulty, MemoryDevice, Operation, RealClock, Request,
-};
+use extant_block::{BlockDevice, Clock, DeviceInfo, MemoryDevice, Operation, RealClock, Request};
 use extant_engine::mkfs::Profile;
 use extant_engine::{ErrorKind, Filesystem, Options, Rename, read_superblock};
 use extant_format::inode::{Device, FileType};
 use extant_journal::{Journal, MapSource};
+use extant_sim::{Fault, Faulty};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
 use std::collections::BTreeMap;

@@ -3,11 +3,12 @@
 //! panics or waits forever.
 use crate::volume;
 
-use extant_block::{BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, RealClock, Traced};
+use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, RealClock, Traced};
 use extant_engine::mkfs::Profile;
 use extant_engine::{
     Change, ErrorKind, Filesystem, Options, Rename, SetAttribute, read_superblock,
 };
+use extant_sim::{Fault, Faulty};
 use std::sync::Arc;
 use volume::{KIB, MIB, Random, Specification, judge, patience};
 

@@ -2,10 +2,11 @@
 //! that a transaction changes and frees, and a small log on a volume without a free block.
 use crate::volume;
 
-use extant_block::{BlockDevice, CrashLog, Fault, Faulty, MemoryDevice, RealClock, Traced};
+use extant_block::{BlockDevice, MemoryDevice, RealClock, Traced};
 use extant_engine::mkfs::Profile;
 use extant_engine::{ErrorKind, Filesystem, Rename, SetAttribute, recover};
 use extant_format::journal::JournalSuperblock;
+use extant_sim::{CrashLog, Fault, Faulty};
 use std::sync::Arc;
 use volume::{MIB, Random, SetClock, Specification, judge};
 

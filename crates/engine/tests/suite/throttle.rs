@@ -3,13 +3,12 @@
 use crate::volume;
 
 use extant_block::device::DeviceInfo;
-use extant_block::{
-    BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, RealClock, Request, ShortLock,
-};
+use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, RealClock, Request, ShortLock};
 use extant_block::{Task, Unparked, Waker, WallTime};
 use extant_engine::mkfs::Profile;
 use extant_engine::throttle::{DirtyBudget, Load};
 use extant_engine::{Filesystem, Options};
+use extant_sim::{Fault, Faulty};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use volume::{KIB, MIB, Random, Specification, judge, patience};

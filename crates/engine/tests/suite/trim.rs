@@ -4,9 +4,10 @@ use crate::volume;
 
 use extant_block::device::DeviceInfo;
 use extant_block::file::{Access as FileAccess, FileDevice};
-use extant_block::{BlockDevice, Clock, CrashLog, MemoryDevice, RealClock, Request};
+use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, Request};
 use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, read_superblock, recover};
+use extant_sim::CrashLog;
 use extant_testkit::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

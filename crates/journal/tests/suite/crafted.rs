@@ -2,10 +2,11 @@
 //! nothing is written.
 use crate::volumes;
 
-use extant_block::{BlockDevice, CrashLog, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_format::journal::{JournalSuperblock, MAGIC, Sequence, compat, incompat};
 use extant_format::superblock::{Feature, state};
 use extant_journal::{End, Journal, MapSource, Outcome, Report, State, apply, overlay};
+use extant_sim::CrashLog;
 use extant_testkit::scratch::Scratch;
 use std::sync::Arc;
 use volumes::{LogWriter, bytes_of, change_superblock, fresh, superblock, tools};

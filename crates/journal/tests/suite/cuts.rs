@@ -1,9 +1,10 @@
 //! Recovery that is itself cut, or whose device fails, is recovered again: the same bytes.
 use crate::volumes;
 
-use extant_block::{BlockDevice, CrashLog, Fault, Faulty, MemoryDevice};
+use extant_block::{BlockDevice, MemoryDevice};
 use extant_format::superblock::Feature;
 use extant_journal::apply;
+use extant_sim::{CrashLog, Fault, Faulty};
 use std::sync::Arc;
 use volumes::{LogWriter, change_superblock, fresh, tools};
 

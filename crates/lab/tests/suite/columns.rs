@@ -1,8 +1,6 @@
 //! The columns of the presets: whatever is chosen, volumes stay sound; and each choice does what
 //! its line says, by what reaches the drive.
-use extant_block::{
-    BlockDevice, Clock, Fault, Faulty, MemoryDevice, Operation, ShortLock, Task, Traced,
-};
+use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, ShortLock, Task, Traced};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::{COLUMNS, Policies};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
@@ -10,6 +8,7 @@ use extant_lab::scenario::{self, RunOptions, Scenario};
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
 use extant_sim::drive::file::by_name;
+use extant_sim::{Fault, Faulty};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

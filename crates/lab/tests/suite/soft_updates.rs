@@ -1,11 +1,12 @@
 //! Soft updates: cut at every command, a volume has nothing worse than blocks and inodes that
 //! nothing uses; and what they cost beside synchronous and asynchronous mounts.
-use extant_block::{BlockDevice, CrashLog, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, Rename};
 use extant_format::superblock::Feature;
 use extant_inspect::{CheckOptions, CheckReport, check};
 use extant_lab::scenario::{self, RunOptions};
+use extant_sim::CrashLog;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

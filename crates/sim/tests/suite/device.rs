@@ -1,4 +1,5 @@
 //! The simulated device: the contract of devices, times, merging, conservation, determinism.
+use crate::checks;
 use extant_block::queue::{ELEVATORS, ElevatorChoice, QueueSettings, Unplug, WakeUp};
 use extant_block::*;
 use extant_sim::clock::{Event, Settings, VirtualClock};
@@ -10,9 +11,6 @@ use extant_sim::trace::TraceRecord;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-#[path = "../../../block/tests/suite/contract/checks.rs"]
-mod checks;
 
 const US: u64 = 1000;
 const BLOCK: u64 = 4096;

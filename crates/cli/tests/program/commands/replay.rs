@@ -1,9 +1,10 @@
 //! Volumes that were not unmounted: read as they are after replay, and replayed.
 use crate::commands::command::{extant, printed};
-use extant_block::{BlockDevice, Fault, Faulty, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
 use extant_engine::{DataKeeping, Filesystem, Options};
+use extant_sim::{Fault, Faulty};
 use extant_testkit::oracle::{self, Access};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::{command, compare};

@@ -3,12 +3,13 @@
 //! taken from its documentation (ext4(5), FS_IOC_FSSETXATTR(2const)).
 use crate::by_inode::{finish, fresh};
 use crate::volume::{MIB, Specification};
-use extant_block::{BlockDevice, CrashLog, RealClock};
+use extant_block::{BlockDevice, RealClock};
 use extant_engine::mkfs::Profile;
 use extant_engine::{
     Caller, ErrorKind, Filesystem, FlagChange, Inode, New, NewKind, Rename, recover,
 };
 use extant_format::inode::flags::{DIRECTORY_SYNC, IMMUTABLE, PROJECT_INHERIT, SYNC};
+use extant_sim::CrashLog;
 use std::sync::Arc;
 
 fn with_projects() -> Specification {

@@ -1,8 +1,9 @@
 //! Our log, cut at any moment, with any subset of what no flush had made durable.
 use crate::journals::life::Life;
 use crate::journals::{apply, faults_of, keep, options, recovered, same};
-use extant_block::{BlockDevice, CrashLog, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_engine::Filesystem;
+use extant_sim::CrashLog;
 use extant_testkit::command::{output, program};
 use extant_testkit::journals;
 use extant_testkit::numbers::Numbers;

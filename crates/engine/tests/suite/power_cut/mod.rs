@@ -7,11 +7,10 @@ mod life;
 mod ranges;
 mod verdict;
 
-use extant_block::{
-    Access, BlockDevice, Clock, CrashLog, FileDevice, MemoryDevice, RealClock, ShortLock,
-};
+use extant_block::{Access, BlockDevice, Clock, FileDevice, MemoryDevice, RealClock, ShortLock};
 use extant_engine::mkfs::Profile;
 use extant_engine::{Filesystem, Options, Rename};
+use extant_sim::CrashLog;
 use extant_testkit::scratch::Scratch;
 use extant_testkit::{content, oracle};
 use life::Life;

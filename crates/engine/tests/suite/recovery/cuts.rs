@@ -3,9 +3,10 @@
 use crate::recovery::kernel::{Shutdown, Wish, is_possible, judge, leave};
 use crate::recovery::options;
 use crate::volume::SetClock;
-use extant_block::{BlockDevice, CrashLog, Fault, Faulty, MemoryDevice};
+use extant_block::{BlockDevice, MemoryDevice};
 use extant_engine::{Access, Filesystem, OrphanCounts, free_orphans, recover};
 use extant_journal::{Journal, MapSource};
+use extant_sim::{CrashLog, Fault, Faulty};
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;

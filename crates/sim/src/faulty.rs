@@ -4,11 +4,10 @@
 //! others are passed on. Requests are counted from 1, as they arrive.
 //!
 //! *Locking*: the plan is under one short lock, not held while the device works.
-use crate::clock::Clock;
-use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
-use crate::device::{pieces_bytes, segments_bytes};
-use crate::error::DeviceError;
-use crate::lock::ShortLock;
+use extant_block::device::{pieces_bytes, segments_bytes};
+use extant_block::{
+    BlockDevice, Clock, Completed, DeviceError, DeviceInfo, Operation, Request, Segment, ShortLock,
+};
 use rustix::io::Errno;
 use std::io;
 use std::ops::Range;

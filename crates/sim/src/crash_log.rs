@@ -16,10 +16,10 @@
 //! one stays loose.
 //!
 //! *Locking*: the log is under one short lock, not held while the device works.
-use crate::clock::Clock;
-use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
-use crate::lock::ShortLock;
-use crate::memory::MemoryDevice;
+use crate::random::mix;
+use extant_block::{
+    BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment, ShortLock,
+};
 use std::io;
 use std::sync::Arc;
 
@@ -243,21 +243,13 @@ impl Cut {
 /// To be given to [`Cut::image`] and [`Cut::each_survivor`].
 pub fn drawn_sectors(seed: u64) -> impl Fn(usize, u64) -> bool {
     move |write, sector| {
-        let draw = mixed(seed ^ mixed(write as u64));
+        let draw = mix(seed ^ mix(write as u64));
         match draw % 3 {
             0 => true,
             1 => false,
-            _ => mixed(draw ^ sector).is_multiple_of(2),
+            _ => mix(draw ^ sector).is_multiple_of(2),
         }
     }
-}
-
-/// A number that depends on all bits of another one (the finalizer of splitmix64).
-fn mixed(number: u64) -> u64 {
-    let mut number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 /// The bytes of a write. A segment without bytes cannot be stored: the write ends before it.

@@ -1,7 +1,8 @@
 //! The log of what a power cut could do: it is a device like any other, and its cuts find what the
 //! fault model allows.
-use crate::contract::checks::{BYTES, SubmitOnly, contract, read};
+use crate::checks::{BYTES, SubmitOnly, contract, read};
 use extant_block::*;
+use extant_sim::{CrashLog, Fault, Faulty};
 use std::sync::Arc;
 
 fn memory(bytes: u64) -> MemoryDevice {
