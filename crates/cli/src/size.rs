@@ -2,7 +2,7 @@
 //!
 //! A bare number means what mke2fs takes it for, where mke2fs has the option; elsewhere a unit is
 //! required.
-use extant_image::build::{FreeInodes, Room};
+use extant_image::assemble::{FreeInodes, Room};
 use std::fmt;
 use std::str::FromStr;
 

@@ -6,7 +6,7 @@ use extant_block::{Access, BlockDevice, Clock, RealClock, Window, in_use};
 use extant_edit::redo;
 use extant_engine::mkfs::{Identity, Profile, default_wishes};
 use extant_format::layout::Wishes;
-use extant_image::build::{
+use extant_image::assemble::{
     BLOCK_SIZE, BuildOptions, Destination, ImageSize, Job, LostFolder, Medium, Place, Room,
 };
 use extant_image::notice::{NAMED_MAX, Notices};

@@ -7,7 +7,7 @@ use extant_block::{
     Access, BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, RealClock,
     Request, ShortLock,
 };
-use extant_image::build::{InMemory, Medium};
+use extant_image::assemble::{InMemory, Medium};
 use std::fmt;
 use std::fs::File;
 use std::io;

@@ -4,7 +4,7 @@
 //! # An image from a directory
 //! ```
 //! use extant_engine::mkfs::Profile;
-//! use extant_image::build::{BuildOptions, Destination, Job, Place};
+//! use extant_image::assemble::{BuildOptions, Destination, Job, Place};
 //! use extant_image::source::{ReadOptions, Source, collect};
 //! use std::fs::File;
 //!
@@ -27,7 +27,7 @@
 //! ```
 //! Sources may be several, directories and archives: they are laid over each other in their order.
 //! In place of `&()` goes a [`Progress`], which hears how far things are. What could not be
-//! kept, or may surprise, is in [`source::Collected::notices`] and [`build::Job::note_times`];
+//! kept, or may surprise, is in [`source::Collected::notices`] and [`assemble::Job::note_times`];
 //! nothing is ever printed.
 //!
 //! # An archive from an image
@@ -39,7 +39,7 @@
 //! use std::sync::Arc;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use extant_image::{build::*, source::*};
+//! # use extant_image::{assemble::*, source::*};
 //! # let folder = tempfile::tempdir()?;
 //! # let image = folder.path().join("disk.img");
 //! # let collected = collect([Source::from(folder.path())], &ReadOptions::default(), &())?;
@@ -72,14 +72,14 @@
 //! export    from an image to a tar archive: in which order, in which words
 //! extract   from an image to a folder of the host
 //! difference   what differs between images, folders and archives
-//! build     from the tree to the image: its size, its order, its writing
+//! assemble  from the tree to the image: its size, its order, its writing
 //! source    what an image is built from: directories and tar archives, laid over each other
 //! rules     owners, modes, labels and more that files of rules give
 //! tree      the merged tree of all sources, in memory
 //! notice    what a user should know although nothing failed: counted, the first few by name
 //! error     why it cannot be done; progress: how far it is; date: a time as text
 //! ```
-pub mod build;
+pub mod assemble;
 pub mod date;
 pub mod difference;
 mod error;

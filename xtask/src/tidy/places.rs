@@ -17,7 +17,7 @@ pub const WRITERS: &[&str] = &[
     "crates/store/src/",
     "crates/engine/src/api/mkfs.rs",
     "crates/engine/src/api/mkfs/",
-    "crates/image/src/build/stream.rs",
+    "crates/image/src/assemble/stream.rs",
     "crates/sim/src/",
     "crates/lab/src/",
 ];
@@ -30,7 +30,7 @@ pub const CLOCKS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/"];
 pub const THREADS: &[&str] = &[
     "crates/block/src/clock.rs",
     "crates/cli/",
-    "crates/image/src/build/stream.rs",
+    "crates/image/src/assemble/stream.rs",
     "crates/sim/src/clock.rs",
 ];
 

@@ -16,7 +16,7 @@ use extant_block::{Clock, RealClock};
 use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::JournalWish;
 use extant_image::ErrorKind;
-use extant_image::build::{
+use extant_image::assemble::{
     BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job,
     LostFolder, Place, Room, SmallJournal,
 };

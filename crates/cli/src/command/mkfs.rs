@@ -13,7 +13,7 @@ use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish, Placing, P
 use extant_engine::preset::Policies;
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, Superblock};
-use extant_image::build::digest;
+use extant_image::assemble::digest;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;

@@ -4,7 +4,7 @@ use crate::{PROFILES, assert_clean, assert_clean_bytes, digest};
 use extant::{
     Builder, DeviceNumbers, ErrorKind, Memory, NewFile, Profile, Time, Transaction, Volume,
 };
-use extant_image::build::{BuildOptions, Destination, Job, Place};
+use extant_image::assemble::{BuildOptions, Destination, Job, Place};
 use extant_image::source::{Holes, ReadOptions, Source, collect};
 use extant_testkit::command::{is_root, program};
 use extant_testkit::oracle::{self, require};

@@ -11,7 +11,7 @@ use crate::target::Target;
 use extant_engine::mkfs::{self, Contents};
 use extant_format::inode::Time;
 use extant_format::superblock::Feature;
-use extant_image::build::{
+use extant_image::assemble::{
     BuildOptions, Destination, FlexGroups, ImageSize, Job, Place, SmallJournal,
 };
 use extant_image::notice::{NoticeKind, Notices};

@@ -18,7 +18,7 @@ use extant_engine::mkfs::{self, Contents};
 use extant_engine::preset::Policies;
 use extant_format::layout::Tables;
 use extant_format::superblock::Superblock;
-use extant_image::build::digest;
+use extant_image::assemble::digest;
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};

@@ -1,7 +1,7 @@
 //! The size of an image: no block of it is spare, and no block of an inode table. That it would not
 //! do with less is tried out: a volume of fewer blocks, or of fewer inodes, does not hold the tree.
 use super::*;
-use crate::build::{BuildOptions, Destination, SmallJournal};
+use crate::assemble::{BuildOptions, Destination, SmallJournal};
 use crate::source::{Collected, ReadOptions, Source, collect};
 use extant_block::FileDevice;
 use extant_engine::mkfs::{Identity, JournalWish, Profile, default_wishes};
