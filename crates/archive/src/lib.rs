@@ -50,7 +50,6 @@
 //! ```text
 //! read     an archive, entry by entry: header, pax, holes, end; input, stream, cpio, deb
 //! write    headers, maps, and a plain writer; compression
-//! access   access lists as text and as bytes
 //! entry    what an archive says of a file
 //! path     paths, checked
 //! block    512 bytes: the fields of a header
@@ -58,7 +57,6 @@
 //! text     names and reasons for people
 //! zeros    blocks of zeros that are not kept
 //! ```
-pub mod access;
 mod block;
 mod entry;
 mod error;

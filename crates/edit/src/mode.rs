@@ -1,5 +1,5 @@
 //! Permissions as chmod(1) reads them: `644`, `u=rwX,go-w`.
-use extant_format::inode::FileType;
+use extant_format::inode::{FileType, mode};
 
 /// What is taken from the permissions of what is made, as in most shells: an image must not depend
 /// on the shell that makes it.
@@ -132,8 +132,8 @@ fn rights_of(letters: &str) -> Option<Rights> {
             'r' => bits |= 0o444,
             'w' => bits |= 0o222,
             'x' => bits |= 0o111,
-            's' => bits |= 0o6000,
-            't' => bits |= 0o1000,
+            's' => bits |= mode::SET_USER_ID | mode::SET_GROUP_ID,
+            't' => bits |= mode::STICKY,
             'X' => conditional = true,
             _ => return None,
         }

@@ -98,7 +98,7 @@ pub use inode::file::range::RangeChange;
 pub use inode::rights::RunRights;
 pub use name::directory::cookie::Entry;
 pub use name::directory::{DirectoryEntry, Packing};
-pub use name::namespace::{Follow, LINKS_MAX};
+pub use name::namespace::Follow;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
 pub use recovery::{

@@ -21,8 +21,8 @@ pub const MAP_SIZE: usize = 60;
 pub const EXTRA_SIZE_MIN: u16 = 4;
 /// The largest file of a volume without the feature large_file, in bytes.
 pub const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
-/// Links beyond which a directory says that it has 1 (dir_nlink).
-pub const LINKS_MAX: u32 = 65_000;
+/// Links of an inode at most. A directory with more says that it has 1 (dir_nlink).
+pub const LINKS_MAX: u16 = 65_000;
 /// Where the two halves of the checksum are.
 const CHECKSUM_LOW: usize = std::mem::offset_of!(RawInode, checksum_low);
 const CHECKSUM_HIGH: usize = BASE_SIZE + std::mem::offset_of!(RawExtra, checksum_high);
@@ -80,6 +80,18 @@ mod reach {
     pub const CREATE_TIME: u16 = 20;
     pub const CREATE_TIME_EXTRA: u16 = 24;
     pub const PROJECT: u16 = 32;
+}
+
+/// Bits of `i_mode` that have a meaning of their own.
+pub mod mode {
+    /// A program runs as the owner of its file.
+    pub const SET_USER_ID: u16 = 0o4000;
+    /// A program runs as the group of its file; what is made in a directory gets its group.
+    pub const SET_GROUP_ID: u16 = 0o2000;
+    /// Names in a directory are removed by their owners alone.
+    pub const STICKY: u16 = 0o1000;
+    /// The group may execute it. Without this bit set-group-ID does not make it run as the group.
+    pub const GROUP_EXECUTE: u16 = 0o0010;
 }
 
 /// What kind of object an inode is: the high bits of `i_mode`.

@@ -5,7 +5,7 @@
 //! bitmaps and tables go. Both take time in the number of groups, not of blocks.
 use crate::checksum::crc32c;
 use crate::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT, INODE_ZEROED};
-use crate::superblock::{Feature, Features, HashVersion, Superblock};
+use crate::superblock::{Feature, Features, HashVersion, Superblock, state};
 use crate::{BlockNo, GroupNo, Run, bitmap};
 
 mod placing;
@@ -18,8 +18,6 @@ use sizing::Sizes;
 const DEFAULT_MOUNT_OPTIONS: u32 = 0x4 | 0x8;
 /// Bytes of the fixed fields after the first 128 of an inode.
 const EXTRA_ISIZE: u16 = 32;
-/// `s_state`: cleanly unmounted.
-const STATE_CLEAN: u16 = 1;
 /// `s_errors`: go on when an error is found.
 const ERRORS_CONTINUE: u16 = 1;
 
@@ -450,7 +448,7 @@ fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
     superblock.label = wishes.label;
     superblock.hash_seed = wishes.hash_seed;
     superblock.hash_version = wishes.hash_version;
-    superblock.state = STATE_CLEAN;
+    superblock.state = state::CLEAN;
     superblock.errors_behavior = wishes.marks.errors_behavior;
     superblock.creator_os = wishes.marks.creator_os;
     superblock.last_mounted = wishes.marks.last_mounted;

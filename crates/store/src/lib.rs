@@ -60,7 +60,7 @@ use extant_block::{BlockDevice, Clock, Neighbours, Paced, SleepLock};
 use extant_format::directory::Style;
 use extant_format::hash::Hasher;
 use extant_format::inode::Time;
-use extant_format::superblock::{Feature, Superblock};
+use extant_format::superblock::{Feature, Superblock, state};
 use extant_format::{BlockNo, Ino, Run};
 use extant_policy::allocation::Delay;
 use extant_policy::preset::{
@@ -76,9 +76,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use superblock::Record;
 use writes::Writes;
-
-/// Bit of `s_state`: errors were met.
-const STATE_ERRORS: u16 = 2;
 
 /// What may be done with a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -284,7 +281,7 @@ impl Store {
         self.record.needs_recovery.store(true, Ordering::Release);
         self.cache.begin_journal();
         if log.has_error() {
-            self.record.change(|changes| changes.state |= STATE_ERRORS);
+            self.record.change(|changes| changes.state |= state::ERRORS);
         }
         let _ = self.log.set(log);
         Ok(())

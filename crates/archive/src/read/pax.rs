@@ -1,12 +1,13 @@
 //! Extended headers: records `LENGTH KEY=VALUE` that override what a header says, for one file or
 //! for all that follow.
 use super::pieces::{PIECES_MAX, Piece};
-use crate::access::AccessList;
 use crate::entry::NfsAccessList;
 use crate::error::{Corruption, MapFault};
 use crate::text::printable;
+use extant_format::acl::{ACCESS, DEFAULT};
 use extant_format::attribute::Attribute;
 use extant_format::inode::Time;
+use extant_tree::access;
 
 /// The longest extended header. A value of an attribute has at most 64 KiB, so that this is
 /// generous.
@@ -94,8 +95,8 @@ impl Extended {
             b"ctime" => self.change_time = time(value)?,
             b"SCHILY.devmajor" => self.major = small(value)?,
             b"SCHILY.devminor" => self.minor = small(value)?,
-            b"SCHILY.acl.access" => self.access_list(b"system.posix_acl_access", value)?,
-            b"SCHILY.acl.default" => self.access_list(b"system.posix_acl_default", value)?,
+            b"SCHILY.acl.access" => self.access_list(ACCESS, value)?,
+            b"SCHILY.acl.default" => self.access_list(DEFAULT, value)?,
             b"SCHILY.acl.ace" => {
                 self.nfs4_access_list = match value.is_empty() {
                     true => NfsAccessList::Absent,
@@ -137,11 +138,11 @@ impl Extended {
         if value.is_empty() || self.attributes.iter().any(|attribute| attribute.name == name) {
             return Some(());
         }
-        let read = AccessList::from_text(value)?;
+        let read = access::from_text(value)?;
         self.nameless.extend(read.nameless);
         self.nameless.truncate(NAMELESS_MAX);
         if let Some(list) = read.list {
-            self.attribute(name.to_vec(), list.to_bytes());
+            self.attribute(name.to_vec(), list.to_attribute());
         }
         Some(())
     }

@@ -4,14 +4,15 @@
 //! An extended header is a file of type `x` whose body is records `LENGTH KEY=VALUE`. Its own name
 //! means nothing. Names that are not UTF-8 are in records as they are, as GNU tar has them, which
 //! does not know the keyword that pax has for this.
-use crate::access::AccessList;
 use crate::block::{
     BLOCK_BYTES, Block, CHECKSUM, GID, LINK, MAGIC, MAJOR, MINOR, MODE, MODIFY_TIME, NAME, PREFIX,
     SIZE, TYPE, UID, padding,
 };
 use crate::entry::Facts;
+use extant_format::acl::{ACCESS, AccessList, DEFAULT};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, Time};
+use extant_tree::access;
 use std::io::Write;
 use std::ops::Range;
 
@@ -205,13 +206,13 @@ impl Headers {
         sorted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         for attribute in &sorted {
             let key: &[u8] = match attribute.name.as_slice() {
-                b"system.posix_acl_access" => b"SCHILY.acl.access",
-                b"system.posix_acl_default" => b"SCHILY.acl.default",
+                ACCESS => b"SCHILY.acl.access",
+                DEFAULT => b"SCHILY.acl.default",
                 _ => continue,
             };
-            let list = AccessList::from_bytes(&attribute.value);
+            let list = AccessList::from_attribute(&attribute.value);
             if let Some(list) = list.filter(|list| !list.entries.is_empty()) {
-                self.record(key, list.to_text().as_bytes());
+                self.record(key, access::to_text(&list).as_bytes());
             }
         }
         for attribute in &sorted {

@@ -8,6 +8,7 @@ use crate::target::{self, Target};
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::preset::Policies;
 use extant_engine::{ErrorKind, read_superblock};
+use extant_format::superblock::state;
 use extant_lab::ageing::{
     self, AgeingError, DatedClock, ImageAged, ImageOptions, PROFILES, Profile, Tell, age_image,
 };
@@ -65,9 +66,6 @@ pub struct Arguments {
 
 /// Memory for metadata, and as much again for files.
 const CACHE_BYTES: usize = 64 << 20;
-/// `s_state`: unmounted in order; errors were found.
-const CLEAN: u16 = 1;
-const ERRORS: u16 = 2;
 
 /// A share as millionths.
 fn share(text: &str) -> Result<u32, String> {
@@ -219,8 +217,8 @@ fn check(path: &Path, offset: u64) -> Result<u64, Error> {
         _ => image::failure(path, error),
     })?;
     let shown = path.display();
-    if superblock.state & ERRORS != 0 || superblock.state & CLEAN == 0 {
-        let reason = match superblock.state & ERRORS {
+    if superblock.state & state::ERRORS != 0 || superblock.state & state::CLEAN == 0 {
+        let reason = match superblock.state & state::ERRORS {
             0 => "was not unmounted in order",
             _ => "is marked as having errors",
         };

@@ -27,6 +27,7 @@ use crate::owner::Owner;
 use crate::tree::{self, Links};
 use crate::walk::{self, Below, Event, Facts, Illegal, Manner, Spot, Visited};
 use extant_engine::ErrorKind;
+use extant_format::acl::is_access_list;
 use extant_format::inode::FileType;
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
@@ -268,9 +269,8 @@ impl<'a> Copy<'a> {
         };
         let mut attributes = Vec::new();
         if keep.mode || keep.attributes {
-            let is_list = |name: &[u8]| name.starts_with(b"system.posix_acl_");
             attributes = self.source.attributes(from, links)?;
-            attributes.retain(|attribute| match is_list(&attribute.name) {
+            attributes.retain(|attribute| match is_access_list(&attribute.name) {
                 true => keep.mode && mode.is_none(),
                 false => keep.attributes,
             });

@@ -28,7 +28,8 @@ use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
 use extant_block::BlockDevice;
 use extant_format::layout::{Layout, LayoutError, Wishes};
 use extant_format::superblock::{
-    Feature, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+    Feature, JOURNAL_BACKUP_BLOCKS, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+    state,
 };
 use extant_format::{BlockNo, Ino, journal};
 use std::sync::Arc;
@@ -150,10 +151,6 @@ const JOURNAL_BLOCKS_MIN: u32 = 1024;
 const JOURNAL_BLOCKS_MAX: u32 = 10_240_000;
 /// `s_state` of a volume that has to be checked before use.
 const STATE_UNFINISHED: u16 = 0;
-/// `s_state`: unmounted in order.
-const STATE_CLEAN: u16 = 1;
-/// `s_jnl_backup_type`: the journal inode's map and size.
-const JOURNAL_BACKUP_BLOCKS: u8 = 1;
 
 /// Makes an empty file system, and returns its superblock as stored.
 ///
@@ -341,7 +338,7 @@ fn complete(superblock: &mut Superblock, made: &Made, overhead: u64) {
         superblock.kbytes_written = made.kib_written;
     }
     superblock.set_overhead_clusters(u32::try_from(overhead).unwrap_or(0));
-    superblock.state = STATE_CLEAN;
+    superblock.state = state::CLEAN;
 }
 
 /// Blocks of the journal; 0 for no journal.

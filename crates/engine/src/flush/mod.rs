@@ -29,6 +29,7 @@ use crate::store::cache::BlockKind;
 use admission::Backlog;
 use committer::Committer;
 use extant_block::{BlockDevice, ShortLock};
+use extant_format::superblock::state;
 use extant_format::{BlockNo, GroupNo};
 use flusher::Flusher;
 use std::io;
@@ -53,10 +54,6 @@ pub(crate) struct Core {
     /// What the next writer that has to write continues with.
     pub(crate) backlog: ShortLock<Backlog>,
 }
-/// `s_state` of a volume that was closed after everything was written.
-const CLEAN: u16 = 1;
-/// `s_state`: errors were met.
-const STATE_ERRORS: u16 = 2;
 
 /// Starts the threads of a volume that is opened to be written.
 ///
@@ -99,7 +96,7 @@ impl Core {
                     core.volume().store.barrier.pass()?;
                     core.volume().store.begin_log()?;
                 }
-                false => core.store_state(state_found & !CLEAN)?,
+                false => core.store_state(state_found & !state::CLEAN)?,
             }
         }
         Ok(core)
@@ -237,7 +234,7 @@ impl Core {
         self.volume().store.barrier.note_written();
         self.sync()?;
         self.volume().store.finish_journal()?;
-        let errors = self.volume().store.record.now().state & STATE_ERRORS;
+        let errors = self.volume().store.record.now().state & state::ERRORS;
         self.store_state(self.state_found | errors)?;
         self.volume().store.barrier.pass()?;
         self.closed.store(true, Ordering::Release);

@@ -9,11 +9,12 @@
 //! *Locking*: the inodes are locked.
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
-use crate::inode::access_list::{ACCESS, AccessList};
 use crate::inode::attribute;
 use crate::inode::caller::{Caller, Privileges};
 use crate::inode::volume::Volume;
-use crate::inode::{permission, rights};
+use crate::inode::{access_list, permission, rights};
+use extant_format::acl::{ACCESS, AccessList};
+use extant_format::inode::mode::{GROUP_EXECUTE, SET_GROUP_ID, STICKY};
 use extant_format::inode::{FileType, flags};
 
 /// Read, as in a mode.
@@ -22,10 +23,6 @@ pub(crate) const READ: u16 = 4;
 pub(crate) const WRITE: u16 = 2;
 /// Execute a file, or search a directory.
 pub(crate) const EXECUTE: u16 = 1;
-
-const SET_GROUP_ID: u16 = 0o2000;
-const STICKY: u16 = 0o1000;
-const GROUP_EXECUTE: u16 = 0o0010;
 
 fn denied() -> crate::error::Error {
     ErrorKind::PermissionDenied.into()
@@ -80,7 +77,7 @@ fn gives(volume: &Volume, state: &NodeState, caller: &Caller, wanted: u16) -> Re
     if inode.mode & 0o070 != 0
         && let Some(list) = access_list(volume, state)?
     {
-        return Ok(list.permits(caller, inode.gid, wanted));
+        return Ok(list.permits((caller.uid, |gid| caller.is_in_group(gid)), inode.gid, wanted));
     }
     let bits = if caller.is_in_group(inode.gid) { inode.mode >> 3 } else { inode.mode };
     Ok(wanted & !bits & 7 == 0)
@@ -89,7 +86,7 @@ fn gives(volume: &Volume, state: &NodeState, caller: &Caller, wanted: u16) -> Re
 /// The access list of an inode, if it has one.
 pub(crate) fn access_list(volume: &Volume, state: &NodeState) -> Result<Option<AccessList>> {
     let value = attribute::get(volume, state, ACCESS)?;
-    Ok(value.map(|value| AccessList::parse(&value)).transpose()?.flatten())
+    Ok(value.map(|value| access_list::parse(&value)).transpose()?.flatten())
 }
 
 /// Fails unless the caller may search a directory.

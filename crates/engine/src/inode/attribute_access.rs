@@ -7,21 +7,18 @@
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::access::{self, Use, check_attribute, check_owner};
-use crate::inode::access_list::{ACCESS, AccessList, DEFAULT, Extent};
+use crate::inode::access_list;
 use crate::inode::attribute::{self, SetAttribute};
 use crate::inode::caller::{Caller, Privileges};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_locked;
 use crate::inode::volume::Volume;
+use extant_format::acl::{ACCESS, AccessList, DEFAULT, is_access_list};
 use extant_format::attribute::Attribute;
 use extant_format::inode::FileType;
+use extant_format::inode::mode::SET_GROUP_ID;
 
-const SET_GROUP_ID: u16 = 0o2000;
 const PREFIXES: [&[u8]; 4] = [b"user.", b"trusted.", b"security.", b"system."];
-
-fn is_access_list(name: &[u8]) -> bool {
-    name == ACCESS || name == DEFAULT
-}
 
 /// The value of one attribute.
 ///
@@ -69,7 +66,7 @@ pub(crate) fn set(
     caller: Option<&Caller>,
 ) -> Result<()> {
     if is_access_list(name) {
-        let list = if value.is_empty() { None } else { AccessList::parse(value)? };
+        let list = if value.is_empty() { None } else { access_list::parse(value)? };
         return set_access_list(operation, state, name, list, caller);
     }
     check_attribute(operation.volume(), state, (name, Use::Change), caller)?;
@@ -110,19 +107,19 @@ fn set_access_list(
         };
     }
     check_owner(state, caller)?;
-    list.as_ref().map_or(Ok(()), AccessList::check)?;
+    list.as_ref().map_or(Ok(()), access_list::check)?;
     let before = attribute::list(volume, state)?;
     let mut after = before.clone();
     after.retain(|attribute| attribute.name != name);
     let mut mode = state.inode.mode;
     if let Some(list) = list.as_ref().filter(|_| name == ACCESS) {
-        mode = mode & !0o777 | list.permissions();
+        mode = mode & !0o777 | list.permissions().unwrap_or(0);
         if !access::keeps_set_group_id(state.inode.gid, caller) {
             mode &= !SET_GROUP_ID;
         }
     }
-    if let Some(list) = list.filter(|list| name == DEFAULT || list.extent() == Extent::Extended) {
-        after.push(Attribute { name: name.to_vec(), value: list.to_value() });
+    if let Some(list) = list.filter(|list| name == DEFAULT || !list.is_minimal()) {
+        after.push(Attribute { name: name.to_vec(), value: list.to_attribute() });
     }
     let inode = state.inode.clone();
     state.inode.mode = mode;

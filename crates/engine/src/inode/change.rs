@@ -6,7 +6,6 @@
 //! *Locking*: the inode is locked exclusively for the whole change, and before any operation.
 use crate::error::{ErrorKind, Result};
 use crate::inode::access::{self, WRITE, check_owner};
-use crate::inode::access_list::{ACCESS, AccessList};
 use crate::inode::caller::{Caller, Privileges};
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
@@ -14,12 +13,12 @@ use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::rights::{self, CAPABILITY, RunRights};
 use crate::inode::table;
 use crate::inode::volume::Volume;
-use crate::inode::{attribute, credits, file};
+use crate::inode::{access_list, attribute, credits, file};
+use extant_format::acl::ACCESS;
 use extant_format::attribute::Attribute;
+use extant_format::inode::mode::SET_GROUP_ID;
 use extant_format::inode::{FileType, Time, flags};
 use extant_format::superblock::Feature;
-
-const SET_GROUP_ID: u16 = 0o2000;
 
 /// What a time is set to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -230,10 +229,10 @@ fn attributes_after(
     after.retain(|attribute| !loses || attribute.name != CAPABILITY);
     if let Some(permissions) = change.permissions
         && let Some(attribute) = after.iter_mut().find(|attribute| attribute.name == ACCESS)
-        && let Some(mut list) = AccessList::parse(&attribute.value)?
+        && let Some(mut list) = access_list::parse(&attribute.value)?
     {
         list.set_permissions(permissions);
-        attribute.value = list.to_value();
+        attribute.value = list.to_attribute();
     }
     Ok((before != after).then_some(after))
 }

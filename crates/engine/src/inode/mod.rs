@@ -7,7 +7,7 @@
 //!                    remembered (reads of what the host has in memory)
 //! write_back         dirty blocks are allocated and submitted
 //! attribute          extended attributes
-//! access             what a caller may do        access_list  what lists permit and inherit
+//! access             what a caller may do        access_list  access lists of callers
 //! caller             who makes a call
 //! permission         what inode flags forbid
 //! rights             which rights of a file end when it changes

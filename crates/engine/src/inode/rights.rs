@@ -12,10 +12,8 @@ use crate::error::Result;
 use crate::inode::attribute;
 use crate::inode::node::NodeState;
 use crate::inode::operation::Operation;
+use extant_format::inode::mode::{GROUP_EXECUTE, SET_GROUP_ID, SET_USER_ID};
 
-const SET_USER_ID: u16 = 0o4000;
-const SET_GROUP_ID: u16 = 0o2000;
-const GROUP_EXECUTE: u16 = 0o0010;
 /// The attribute that holds the capabilities of a program.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 

@@ -4,12 +4,12 @@
 //! *Locking*: the caller has locked the parent.
 use crate::error::Result;
 use crate::inode::access;
-use crate::inode::access_list::{ACCESS, AccessList, DEFAULT, Extent};
 use crate::inode::caller::Caller;
 use crate::inode::operation::Operation;
 use crate::inode::volume::Volume;
-use crate::inode::{NodeState, attribute};
+use crate::inode::{NodeState, access_list, attribute};
 use crate::space::Reservation;
+use extant_format::acl::{ACCESS, AccessList, DEFAULT};
 use extant_format::attribute::{Attribute, Placed, place};
 use extant_format::inode::{FileType, Inode};
 
@@ -63,7 +63,7 @@ impl Beginning {
         let permissions =
             access::permissions_of_new(new.permissions, new.file_type, parent, caller);
         let value = attribute::get(volume, parent, DEFAULT)?;
-        let default = value.map(|value| AccessList::parse(&value)).transpose()?.flatten();
+        let default = value.map(|value| access_list::parse(&value)).transpose()?.flatten();
         let Some(default) = default else {
             return Ok(Beginning { permissions: permissions & !umask, placed: None });
         };
@@ -72,9 +72,9 @@ impl Beginning {
         let mut lists = Vec::new();
         let list = |name: &[u8], list: &AccessList| Attribute {
             name: name.to_vec(),
-            value: list.to_value(),
+            value: list.to_attribute(),
         };
-        if own.extent() == Extent::Extended {
+        if !own.is_minimal() {
             lists.push(list(ACCESS, &own));
         }
         if new.file_type == FileType::Directory {

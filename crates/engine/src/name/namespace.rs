@@ -26,15 +26,13 @@ use crate::space::{InodeKind, Reservation};
 use crate::store::cache::BlockKind;
 use extant_format::directory::NAME_MAX;
 use extant_format::extent::State;
-use extant_format::inode::{Device, FileType, Inode, flags};
+use extant_format::inode::{Device, FileType, Inode, LINKS_MAX, flags, mode};
 use extant_format::superblock::Feature;
 use extant_format::{FileBlock, GroupNo, Ino};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Links of an inode at most. The count of a directory with more is 1, on volumes with dir_nlink.
-pub const LINKS_MAX: u16 = 65_000;
 /// Blocks of metadata that making an inode and its name changes.
 const MAKE: u32 = credits::NEW_INODE + credits::ATTRIBUTES + credits::NAME + 2 * credits::INODE;
 /// Blocks of metadata that giving an inode a name changes: it may have been an orphan.
@@ -579,11 +577,11 @@ fn fresh_inode(volume: &Volume, generation: u32, parent: &Inode, new: &NewInode<
     inode.gid = new.gid;
     inode.flags |= permission::inherited_flags(parent.flags, new.file_type);
     inode.project = permission::inherited_project(volume, parent);
-    let inherits_group = parent.mode & 0o2000 != 0;
+    let inherits_group = parent.mode & mode::SET_GROUP_ID != 0;
     if inherits_group {
         inode.gid = parent.gid;
         if new.file_type == FileType::Directory {
-            inode.mode |= 0o2000;
+            inode.mode |= mode::SET_GROUP_ID;
         }
     }
     let now = volume.store.now();

@@ -4,8 +4,8 @@ use crate::volume;
 
 use extant_block::RealClock;
 use extant_engine::mkfs::Profile;
-use extant_engine::{Error, ErrorKind, Filesystem, LINKS_MAX, Rename, Size};
-use extant_format::inode::{Device, FileType};
+use extant_engine::{Error, ErrorKind, Filesystem, Rename, Size};
+use extant_format::inode::{Device, FileType, LINKS_MAX};
 use extant_format::superblock::{Feature, MappingKind};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;

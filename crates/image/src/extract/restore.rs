@@ -6,11 +6,11 @@
 //! all that changes them. Flags come last of all, when everything has its other names: what is
 //! immutable takes no link.
 use super::losses::{LossKind, Losses};
-use extant_archive::access::{AccessList, Tag};
 use extant_archive::{printable, reason};
 use extant_engine::survey::Facts;
+use extant_format::acl::{ACCESS, AccessList, DEFAULT, Tag};
 use extant_format::attribute::Attribute;
-use extant_format::inode::{FileType, Time};
+use extant_format::inode::{FileType, Time, mode};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::{
     AtFlags, Gid, IFlags, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fgetxattr,
@@ -22,10 +22,8 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, fchown};
 
-const ACCESS: &[u8] = b"system.posix_acl_access";
-const DEFAULT: &[u8] = b"system.posix_acl_default";
-/// Set-user-ID and set-group-ID.
-const SET_ID: u16 = 0o6000;
+/// The rights of others that a program runs with.
+const SET_ID: u16 = mode::SET_USER_ID | mode::SET_GROUP_ID;
 
 /// Whether new files get the access list that the target has for them, which is to be taken away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,11 +150,8 @@ impl Wanted<'_> {
 /// Permissions of a file that does not get its access list: with a list those of the group are the
 /// most that any entry gives; without it the owning group would get them all.
 fn without_list(permissions: u16, list: &[u8]) -> u16 {
-    let list = AccessList::from_bytes(list);
-    let of = |tag: Tag| {
-        let found = list.iter().flat_map(|list| &list.entries).find(|entry| entry.tag == tag);
-        found.map_or(0, |entry| entry.permissions & 7)
-    };
+    let list = AccessList::from_attribute(list).unwrap_or_default();
+    let of = |tag: Tag| list.of(tag).unwrap_or(0) & 7;
     permissions & !0o070 | (of(Tag::OwningGroup) & of(Tag::Mask)) << 3
 }
 

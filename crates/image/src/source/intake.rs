@@ -6,8 +6,8 @@ use crate::error::{Error, Scope};
 use crate::notice::{NoticeKind, Notices};
 use crate::progress::Progress;
 use crate::tree::{Growing, Layers, MapId, NodeContent, NodeFacts, NodeId, Segment, packed};
-use extant_archive::access::{AccessList, Tag};
 use extant_archive::printable;
+use extant_format::acl::{ACCESS, AccessList, Tag, is_access_list};
 use extant_format::attribute::{Attribute, check_name};
 use extant_format::inode::{Device, FileType, Time};
 use std::fs::File;
@@ -328,8 +328,8 @@ impl<'a> Intake<'a> {
             self.adjust_attributes(&mut facts.attributes, path);
             // Some archives give the permissions of the owning group in the mode, where a file with
             // a list has its mask.
-            let list = facts.attributes.iter().find(|it| it.name == b"system.posix_acl_access");
-            let list = list.and_then(|list| AccessList::from_bytes(&list.value));
+            let list = facts.attributes.iter().find(|it| it.name == ACCESS);
+            let list = list.and_then(|list| AccessList::from_attribute(&list.value));
             if let Some(permissions) = list.and_then(|list| list.permissions()) {
                 facts.permissions = facts.permissions & !0o777 | permissions;
             }
@@ -352,17 +352,14 @@ impl<'a> Intake<'a> {
         if users.is_empty() && groups.is_empty() {
             return;
         }
-        for attribute in attributes
-            .iter_mut()
-            .filter(|attribute| attribute.name.starts_with(b"system.posix_acl_"))
-        {
-            let Some(mut list) = AccessList::from_bytes(&attribute.value) else { continue };
-            list.map_ids(|tag, id| match tag {
-                Tag::User => IdMap::apply(users, id),
-                Tag::Group => IdMap::apply(groups, id),
-                Tag::Owner | Tag::OwningGroup | Tag::Mask | Tag::Other => id,
+        for attribute in attributes.iter_mut().filter(|it| is_access_list(&it.name)) {
+            let Some(mut list) = AccessList::from_attribute(&attribute.value) else { continue };
+            list.map_ids(|tag| match tag {
+                Tag::User(id) => Tag::User(IdMap::apply(users, id)),
+                Tag::Group(id) => Tag::Group(IdMap::apply(groups, id)),
+                Tag::Owner | Tag::OwningGroup | Tag::Mask | Tag::Other => tag,
             });
-            attribute.value = list.to_bytes();
+            attribute.value = list.to_attribute();
         }
     }
 }

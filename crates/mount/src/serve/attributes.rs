@@ -5,6 +5,7 @@ use super::server::{Answer, Answering, Failure, Masks, Server, node_of};
 use crate::protocol::numbers::set;
 use crate::protocol::{Errno, Request, wire};
 use extant_engine::{ErrorKind, Inode, Metadata, MetadataChange, RunRights, SetTime};
+use extant_format::inode::mode::{GROUP_EXECUTE, SET_GROUP_ID, SET_USER_ID};
 use extant_format::inode::{Device, FileType, Time, flags};
 
 /// The kernel keeps names and attributes for this many seconds: for ever, since nothing but it
@@ -243,9 +244,6 @@ impl Server {
         arguments: &wire::SetAttributes,
         request: &Request<'_>,
     ) -> Answer<MetadataChange> {
-        const SET_USER_ID: u16 = 0o4000;
-        const SET_GROUP_ID: u16 = 0o2000;
-        const GROUP_EXECUTE: u16 = 0o0010;
         let metadata = self.inodes().metadata(inode)?;
         if metadata.file_type != FileType::Regular {
             return Ok(MetadataChange::default());

@@ -2,21 +2,19 @@
 use super::server::{Answer, Answering, Server};
 use crate::protocol::{Errno, Request, wire};
 use extant_engine::{Inode, MetadataChange, SetAttribute};
+use extant_format::acl::is_access_list;
+use extant_format::inode::mode::SET_GROUP_ID;
 
 /// Flags of setxattr(2).
 const CREATE: u32 = 1;
 const REPLACE: u32 = 2;
-
-fn is_list(name: &[u8]) -> bool {
-    matches!(name, b"system.posix_acl_access" | b"system.posix_acl_default")
-}
 
 /// Fails as Linux does for names that belong to nothing: the kernel hands all of them on.
 fn check_name(name: &[u8]) -> Answer<()> {
     let spaces: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
     match spaces.iter().find_map(|space| name.strip_prefix(*space)) {
         Some(b"") => Err(Errno::INVALID.into()),
-        None if !is_list(name) => Err(Errno::NOT_SUPPORTED.into()),
+        None if !is_access_list(name) => Err(Errno::NOT_SUPPORTED.into()),
         _ => Ok(()),
     }
 }
@@ -45,7 +43,7 @@ impl Server {
         check_name(name)?;
         let mut value = self.inodes().attribute(&self.inode(node)?, name)?;
         let identities = &self.settings.identities;
-        if is_list(name) && !identities.is_same() {
+        if is_access_list(name) && !identities.is_same() {
             value = identities.list_outside(&value);
         }
         answer(&value, size, to)
@@ -84,7 +82,7 @@ impl Server {
         check_name(name)?;
         let identities = &self.settings.identities;
         let inode = self.inode(request.node)?;
-        if !is_list(name) {
+        if !is_access_list(name) {
             return Ok(self.inodes().set_attribute(&inode, name, value, how)?);
         }
         let mut value = value.to_vec();
@@ -100,7 +98,6 @@ impl Server {
 
     /// Set-group-ID ends when a process that is not in the group sets a list, as with chmod(2).
     fn end_group_id(&self, inode: &Inode, request: &Request<'_>) -> Answer<()> {
-        const SET_GROUP_ID: u16 = 0o2000;
         if request.uid == 0 {
             return Ok(());
         }
@@ -117,7 +114,7 @@ impl Server {
     pub(super) fn remove_xattr(&self, node: u64, name: &[u8]) -> Answer<()> {
         check_name(name)?;
         self.inodes().remove_attribute(&self.inode(node)?, name)?;
-        if is_list(name) {
+        if is_access_list(name) {
             self.notices.forget_attributes(node);
         }
         Ok(())

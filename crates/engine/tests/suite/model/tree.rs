@@ -2,8 +2,8 @@
 //! errors.
 
 use extant_engine::preset::AccessTimes;
-use extant_engine::{LINKS_MAX, Rename, SetAttribute, Size};
-use extant_format::inode::{Device, FileType, Time};
+use extant_engine::{Rename, SetAttribute, Size};
+use extant_format::inode::{Device, FileType, LINKS_MAX, Time};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -44,7 +44,7 @@ fn judge(facts: &Facts, ino: Ino, known: InodeFacts) {
         facts.report(Problem::new(Code::InodeUnattached).ino(ino));
         return;
     }
-    let expected = if known.is_directory() && counted > LINKS_MAX { 1 } else { counted };
+    let expected = if known.is_directory() && counted > LINKS_MAX.into() { 1 } else { counted };
     if u32::from(known.links()) != expected {
         let problem = Problem::new(Code::LinkCount).ino(ino);
         facts.report(problem.found(known.links()).expected(expected));
