@@ -1,7 +1,7 @@
 //! What an archive says of a file.
 use crate::path::PathError;
-use extant_format::attribute::Attribute;
-use extant_format::inode::{Device, Time};
+use extant_format::inode::{Device, FileType};
+use extant_tree::Described;
 use std::ops::Range;
 
 /// An entry that was read.
@@ -12,7 +12,7 @@ pub struct Entry {
     /// What the entry is.
     pub content: Content,
     /// What is known of it besides; `None` for a hard link, which has what its target has.
-    pub facts: Option<Facts>,
+    pub described: Option<Described>,
     /// What the archive says of it that is in none of the other fields.
     pub unkept: Unkept,
 }
@@ -44,24 +44,37 @@ pub enum Content {
     Socket,
 }
 
-/// Owner, mode, times and attributes of an entry.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Facts {
-    /// The lower twelve bits of the mode.
-    pub permissions: u16,
-    /// The owner.
-    pub uid: u32,
-    /// The group.
-    pub gid: u32,
-    /// When the content changed.
-    pub modify_time: Time,
-    /// When it was read; `None` where the archive does not say.
-    pub access_time: Option<Time>,
-    /// When the inode changed; `None` where the archive does not say.
-    pub change_time: Option<Time>,
-    /// Extended attributes under their full names, access lists among them in the form that
-    /// `getxattr` gives. No name is there twice; the order is the archive's.
-    pub attributes: Vec<Attribute>,
+impl Entry {
+    /// An entry, whose type, size and numbers of a device are those of its content.
+    pub(crate) fn new(
+        path: Result<Vec<u8>, PathError>,
+        content: Content,
+        mut described: Option<Described>,
+        unkept: Unkept,
+    ) -> Entry {
+        if let Some(facts) = described.as_deref_mut() {
+            (facts.file_type, facts.size) = content.type_and_size();
+            if let Content::CharacterDevice(device) | Content::BlockDevice(device) = content {
+                facts.device = device;
+            }
+        }
+        Entry { path, content, described, unkept }
+    }
+}
+
+impl Content {
+    fn type_and_size(&self) -> (FileType, u64) {
+        match self {
+            Content::File(body) => (FileType::Regular, body.size),
+            Content::Symlink { target } => (FileType::Symlink, target.len() as u64),
+            Content::HardLink { .. } => (FileType::Regular, 0),
+            Content::Directory => (FileType::Directory, 0),
+            Content::CharacterDevice(_) => (FileType::CharacterDevice, 0),
+            Content::BlockDevice(_) => (FileType::BlockDevice, 0),
+            Content::Fifo => (FileType::Fifo, 0),
+            Content::Socket => (FileType::Socket, 0),
+        }
+    }
 }
 
 /// What an archive may say of a file that ext has no place for.

@@ -8,14 +8,16 @@
 //! and says where each body is, so that bodies can be read later and in any order.
 //!
 //! ```
-//! use extant_archive::{Bodies, Content, Facts, NewContent, NewEntry, Reader, Writer};
+//! use extant_archive::{Bodies, Content, NewContent, NewEntry, Reader, Writer};
+//! use extant_tree::{Described, Facts};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // An archive of one file ...
 //! let facts = Facts { permissions: 0o644, uid: 1000, gid: 1000, ..Facts::default() };
+//! let described = Described::from(facts);
 //! let text = b"hello\n";
 //! let entry =
-//!     NewEntry { path: b"etc/motd", facts: &facts, content: NewContent::File { size: 6 } };
+//!     NewEntry { path: b"etc/motd", described: &described, content: NewContent::File { size: 6 } };
 //! let mut writer = Writer::new(Vec::new());
 //! writer.append(&entry, &mut &text[..])?;
 //! let archive: Vec<u8> = writer.finish()?;
@@ -67,7 +69,7 @@ mod write;
 mod zeros;
 
 pub use block::{BLOCK_BYTES, padding};
-pub use entry::{Body, Content, Entry, Facts, Keeper, NfsAccessList, Unkept};
+pub use entry::{Body, Content, Entry, Keeper, NfsAccessList, Unkept};
 pub use error::{Corruption, ErrorKind, LastWhole, MapFault, ReadError};
 pub use path::{PathError, PathFault, clean_path};
 pub use read::{

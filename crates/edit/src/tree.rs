@@ -6,14 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What is asked of a path that ends in a symbolic link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Links {
-    /// What it leads to.
-    Follow,
-    /// The link itself.
-    Stay,
-}
+pub use extant_tree::Links;
 
 /// Whether a call is for one object, or for all below it too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -3,7 +3,7 @@ use crate::error::Result;
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device as DeviceNumbers, FileType, Time};
 use extant_image::source::{Made, MadeContent};
-use extant_image::tree::NodeFacts;
+use extant_tree::{Described, Facts};
 use std::fmt;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ pub struct Files {
 /// unless something else is said.
 #[must_use = "it is in no image before it is added"]
 pub struct NewFile {
-    facts: NodeFacts,
+    facts: Described,
     content: Content,
 }
 
@@ -62,17 +62,8 @@ impl Files {
 
 impl NewFile {
     fn new(file_type: FileType, permissions: u16, content: Content) -> NewFile {
-        let facts = NodeFacts {
-            file_type,
-            permissions,
-            uid: 0,
-            gid: 0,
-            modify_time: Time::default(),
-            access_time: None,
-            change_time: None,
-            attributes: Vec::new(),
-        };
-        NewFile { facts, content }
+        let facts = Facts { file_type, permissions, ..Facts::default() };
+        NewFile { facts: facts.into(), content }
     }
 
     /// A regular file with this content.

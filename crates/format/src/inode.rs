@@ -95,13 +95,14 @@ pub mod mode {
 }
 
 /// What kind of object an inode is: the high bits of `i_mode`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, Default)]
 #[allow(missing_docs)]
 pub enum FileType {
     Fifo,
     CharacterDevice,
     Directory,
     BlockDevice,
+    #[default]
     Regular,
     Symlink,
     Socket,
@@ -120,6 +121,11 @@ impl FileType {
             0o140_000 => Some(FileType::Socket),
             _ => None,
         }
+    }
+
+    /// Whether it has the numbers of a device.
+    pub fn is_device(self) -> bool {
+        matches!(self, FileType::CharacterDevice | FileType::BlockDevice)
     }
 
     /// The bits for `i_mode` (0o100000 and so on).

@@ -1,8 +1,15 @@
 //! What a file is like, whatever keeps it: an image, an archive, a folder of the host.
 //!
 //! ```text
+//! facts     type, owner, mode, times, size; extended attributes
 //! access    access lists as text
+//! host      files and folders of the host: what they are like, and making them
 //! ```
-//! The list itself, its rules and its two forms in bytes are [`extant_format::acl`], since images
-//! keep one of them.
+//! The access list itself, its rules and its two forms in bytes are [`extant_format::acl`], since
+//! images keep one of them.
 pub mod access;
+mod facts;
+pub mod host;
+
+pub use facts::{Described, Facts};
+pub use host::Links;

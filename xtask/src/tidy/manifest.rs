@@ -19,6 +19,7 @@ struct Arrow {
 /// it.
 const ARROWS: &[Arrow] = &[
     Arrow { name: "extant-format", links: &[], tests: &["extant-testkit"] },
+    Arrow { name: "extant-tree", links: &["extant-format"], tests: &["extant-format"] },
     Arrow { name: "extant-block", links: &[], tests: &["extant-testkit"] },
     Arrow {
         name: "extant-journal",
@@ -35,6 +36,7 @@ const ARROWS: &[Arrow] = &[
         name: "extant-engine",
         links: &[
             "extant-format",
+            "extant-tree",
             "extant-block",
             "extant-journal",
             "extant-policy",
@@ -54,7 +56,11 @@ const ARROWS: &[Arrow] = &[
         links: &["extant-format", "extant-block"],
         tests: &["extant-format", "extant-block", "extant-testkit"],
     },
-    Arrow { name: "extant-archive", links: &["extant-format"], tests: &["extant-format"] },
+    Arrow {
+        name: "extant-archive",
+        links: &["extant-format", "extant-tree"],
+        tests: &["extant-format", "extant-tree"],
+    },
     Arrow {
         name: "extant-disk",
         links: &["extant-block", "extant-archive"],
@@ -62,18 +68,19 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         name: "extant-image",
-        links: &["extant-format", "extant-block", "extant-engine", "extant-archive"],
-        tests: &["extant-format", "extant-inspect", "extant-testkit"],
+        links: &["extant-format", "extant-tree", "extant-block", "extant-engine", "extant-archive"],
+        tests: &["extant-format", "extant-tree", "extant-inspect", "extant-testkit"],
     },
     Arrow {
         name: "extant-edit",
-        links: &["extant-format", "extant-block", "extant-journal", "extant-engine"],
+        links: &["extant-format", "extant-tree", "extant-block", "extant-journal", "extant-engine"],
         tests: &["extant-format", "extant-block", "extant-engine", "extant-testkit"],
     },
     Arrow {
         name: "extant",
         links: &[
             "extant-format",
+            "extant-tree",
             "extant-block",
             "extant-journal",
             "extant-engine",

@@ -13,10 +13,11 @@
 use super::end::{self, End, after_trailer};
 use super::stream::Keep;
 use super::{Reader, Step};
-use crate::entry::{Body, Content, Entry, Facts, Unkept};
+use crate::entry::{Body, Content, Entry, Unkept};
 use crate::error::{Corruption, ErrorKind};
 use crate::path::{PathError, clean_path};
 use extant_format::inode::{Device, Time};
+use extant_tree::{Described, Facts};
 use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,7 +61,7 @@ enum First {
 /// A name of a file.
 struct Named {
     path: Result<Vec<u8>, PathError>,
-    facts: Facts,
+    described: Described,
 }
 
 /// The numbers of a header that mean something here.
@@ -121,14 +122,14 @@ impl Header {
         })
     }
 
-    fn facts(&self) -> Facts {
-        Facts {
+    fn described(&self) -> Described {
+        Described::from(Facts {
             permissions: (self.mode & 0o7777) as u16,
             uid: self.uid,
             gid: self.gid,
             modify_time: Time { seconds: self.seconds.into(), nanoseconds: 0 },
             ..Facts::default()
-        }
+        })
     }
 }
 
@@ -142,7 +143,7 @@ impl Cpio {
     /// file that was there; or one that waits.
     fn file(&mut self, header: &Header, named: Named, body: Body) {
         if header.links < 2 {
-            self.ready.push_back(entry(named.path, Content::File(body), Some(named.facts)));
+            self.ready.push_back(entry(named.path, Content::File(body), Some(named.described)));
             return;
         }
         let body = match self.firsts.remove(&header.identity) {
@@ -169,9 +170,9 @@ impl Cpio {
     /// Numbers that two of them share by chance, because they have room for 32 bits, make no
     /// link between what is not the same.
     fn special(&mut self, header: &Header, named: Named, content: Content) {
-        let Named { path, facts } = named;
+        let Named { path, described } = named;
         let Some(own) = path.as_ref().ok().filter(|_| header.links > 1) else {
-            self.ready.push_back(entry(path, content, Some(facts)));
+            self.ready.push_back(entry(path, content, Some(described)));
             return;
         };
         match self.inodes.entry((header.identity, header.mode)) {
@@ -179,10 +180,10 @@ impl Cpio {
                 let target = first.get().0.clone();
                 self.ready.push_back(entry(path, Content::HardLink { target }, None));
             }
-            Place::Occupied(_) => self.ready.push_back(entry(path, content, Some(facts))),
+            Place::Occupied(_) => self.ready.push_back(entry(path, content, Some(described))),
             Place::Vacant(place) => {
                 place.insert((own.clone(), content.clone()));
-                self.ready.push_back(entry(path, content, Some(facts)));
+                self.ready.push_back(entry(path, content, Some(described)));
             }
         }
     }
@@ -190,21 +191,25 @@ impl Cpio {
     /// Gives all names of a file: the first that can be had has the content. Its path.
     fn give(&mut self, mut names: Vec<Named>, body: Body) -> Option<Vec<u8>> {
         let first = names.iter().position(|named| named.path.is_ok()).unwrap_or(0);
-        let Named { path, facts } = names.swap_remove(first);
+        let Named { path, described } = names.swap_remove(first);
         let target = path.clone().ok();
-        self.ready.push_back(entry(path, Content::File(body), Some(facts)));
-        for Named { path, facts } in names {
+        self.ready.push_back(entry(path, Content::File(body), Some(described)));
+        for Named { path, described } in names {
             self.ready.push_back(match target.clone() {
                 Some(target) => entry(path, Content::HardLink { target }, None),
-                None => entry(path, Content::File(Body::default()), Some(facts)),
+                None => entry(path, Content::File(Body::default()), Some(described)),
             });
         }
         target
     }
 }
 
-fn entry(path: Result<Vec<u8>, PathError>, content: Content, facts: Option<Facts>) -> Entry {
-    Entry { path, content, facts, unkept: Unkept::default() }
+fn entry(
+    path: Result<Vec<u8>, PathError>,
+    content: Content,
+    described: Option<Described>,
+) -> Entry {
+    Entry::new(path, content, described, Unkept::default())
 }
 
 impl Reader {
@@ -257,7 +262,7 @@ impl Reader {
         header: &Header,
         path: Result<Vec<u8>, PathError>,
     ) -> Result<(), ErrorKind> {
-        let facts = header.facts();
+        let described = header.described();
         let content = match header.mode & 0o170_000 {
             0o100_000 => {
                 // Of several names it may be another that can be had.
@@ -265,7 +270,7 @@ impl Reader {
                 let keep = if is_kept { Keep::Sink } else { Keep::Nothing };
                 let body = self.input.keep(header.size, None, keep, self.zeros)?;
                 self.align()?;
-                cpio.file(header, Named { path, facts }, body);
+                cpio.file(header, Named { path, described }, body);
                 return Ok(());
             }
             0o120_000 => {
@@ -274,7 +279,7 @@ impl Reader {
                 }
                 let target = self.input.take(header.size)?;
                 self.align()?;
-                cpio.special(header, Named { path, facts }, Content::Symlink { target });
+                cpio.special(header, Named { path, described }, Content::Symlink { target });
                 return Ok(());
             }
             0o040_000 => Content::Directory,
@@ -287,8 +292,8 @@ impl Reader {
         self.input.pass(header.size, Keep::Nothing)?;
         self.align()?;
         match content {
-            Content::Directory => cpio.ready.push_back(entry(path, content, Some(facts))),
-            _ => cpio.special(header, Named { path, facts }, content),
+            Content::Directory => cpio.ready.push_back(entry(path, content, Some(described))),
+            _ => cpio.special(header, Named { path, described }, content),
         }
         Ok(())
     }

@@ -46,13 +46,14 @@ pub use end::End;
 pub use stream::{BodySink, Observer, StreamOptions};
 
 use crate::block::{BLOCK_BYTES, Block, padding};
-use crate::entry::{Body, Content, Entry, Facts, Unkept};
+use crate::entry::{Body, Content, Entry, Unkept};
 use crate::error::{Corruption, ErrorKind, MapFault, ReadError};
 use crate::path::{PathError, clean_path};
 use crate::zeros::Zeros;
 use compression::{Compression, MAGIC_BYTES, compression};
 use cpio::Cpio;
 use extant_format::inode::{Device, Time};
+use extant_tree::{Described, Facts};
 use header::{Header, More};
 use input::Input;
 use parallel::Blocks;
@@ -594,11 +595,11 @@ impl Reader {
             self.path.extend_from_slice(path);
         }
         let entry_type = entry_type.unwrap_or(EntryType::File);
-        let (content, facts) = self.content(header, &extended, entry_type, link, &path)?;
+        let (content, described) = self.content(header, &extended, entry_type, link, &path)?;
         if path.is_ok() {
             std::mem::swap(&mut self.last_whole, &mut self.path);
         }
-        Ok(Entry { path, content, facts, unkept })
+        Ok(Entry::new(path, content, described, unkept))
     }
 
     /// What an entry is; the archive is passed over to its end.
@@ -609,7 +610,7 @@ impl Reader {
         entry_type: EntryType,
         link: Vec<u8>,
         path: &Result<Vec<u8>, PathError>,
-    ) -> Result<(Content, Option<Facts>), ErrorKind> {
+    ) -> Result<(Content, Option<Described>), ErrorKind> {
         if entry_type == EntryType::HardLink {
             // By the standard one with an extended header for its size has content.
             match extended.size {
@@ -620,10 +621,13 @@ impl Reader {
         }
         let claims = Claims::of(header, extended)?;
         let size = claims.size;
-        let facts = facts(header, extended)?;
+        let described = described(header, extended)?;
         if entry_type == EntryType::File {
             let keep = if path.is_ok() { Keep::Sink } else { Keep::Nothing };
-            return Ok((Content::File(self.body(header, extended, claims, keep)?), Some(facts)));
+            return Ok((
+                Content::File(self.body(header, extended, claims, keep)?),
+                Some(described),
+            ));
         }
         match header.type_letter() {
             b'2'..=b'6' => self.pass_claimed(size)?,
@@ -638,7 +642,7 @@ impl Reader {
             EntryType::Fifo => Content::Fifo,
             EntryType::Directory | EntryType::File | EntryType::HardLink => Content::Directory,
         };
-        Ok((content, Some(facts)))
+        Ok((content, Some(described)))
     }
 
     /// The body of a regular file, with the holes that it may have.
@@ -730,18 +734,19 @@ fn device(header: &Header<'_>, extended: &Extended) -> Result<Device, Corruption
     Ok(Device { major: extended.major.unwrap_or(major), minor: extended.minor.unwrap_or(minor) })
 }
 
-fn facts(header: &Header<'_>, extended: &Extended) -> Result<Facts, Corruption> {
+fn described(header: &Header<'_>, extended: &Extended) -> Result<Described, Corruption> {
     let whole = |seconds: i64| Time { seconds, nanoseconds: 0 };
     let [access_time, change_time] = header.other_times().map(|time| time.map(whole));
-    Ok(Facts {
+    let facts = Facts {
         permissions: header.mode()?,
         uid: extended.uid.map_or_else(|| header.uid(), Ok)?,
         gid: extended.gid.map_or_else(|| header.gid(), Ok)?,
         modify_time: extended.modify_time.map_or_else(|| header.modify_time().map(whole), Ok)?,
         access_time: extended.access_time.or(access_time),
         change_time: extended.change_time.or(change_time),
-        attributes: extended.attributes.clone(),
-    })
+        ..Facts::default()
+    };
+    Ok(Described { facts, attributes: extended.attributes.clone() })
 }
 
 /// A long name up to the first NUL: some writers fill blocks with them.

@@ -3,25 +3,27 @@ mod packed;
 
 use crate::*;
 use extant_format::attribute::Attribute;
-use extant_format::inode::{Device, Time};
+use extant_format::inode::{Device, FileType, Time};
+use extant_tree::{Described, Facts};
 use std::io::{self, Cursor, Seek, Write};
 
 const KEEP: Bodies = Bodies::Keep { spool_folder: None };
 
-fn facts() -> Facts {
-    Facts {
+fn described() -> Described {
+    let facts = Facts {
         permissions: 0o4755,
         uid: 70_000,
         gid: 1 << 30,
         modify_time: Time { seconds: -5, nanoseconds: 25 },
         access_time: Some(Time { seconds: 1 << 34, nanoseconds: 0 }),
-        change_time: None,
-        attributes: vec![Attribute { name: b"user.a=%b".to_vec(), value: vec![0, 10, 255] }],
-    }
+        ..Facts::default()
+    };
+    let attribute = Attribute { name: b"user.a=%b".to_vec(), value: vec![0, 10, 255] };
+    Described { facts, attributes: vec![attribute] }
 }
 
 fn archive() -> Vec<u8> {
-    let (facts, long) = (facts(), [b'n'; 300]);
+    let (described, long) = (described(), [b'n'; 300]);
     let mut writer = Writer::new(Vec::new());
     let device = Device { major: 8, minor: 70_000 };
     for (path, content) in [
@@ -32,11 +34,13 @@ fn archive() -> Vec<u8> {
         (b"hard", NewContent::HardLink { target: b"a/file" }),
         (b"block", NewContent::BlockDevice(device)),
     ] {
-        let entry = NewEntry { path, facts: &facts, content };
+        let entry = NewEntry { path, described: &described, content };
         writer.append(&entry, &mut Cursor::new([b'x'; 700])).unwrap();
     }
     let pieces = [4096..4100, 9000..9001];
-    writer.append_sparse(b"holes", &facts, 10_000, &pieces, &mut Cursor::new(b"abcde")).unwrap();
+    writer
+        .append_sparse(b"holes", &described, 10_000, &pieces, &mut Cursor::new(b"abcde"))
+        .unwrap();
     writer.finish().unwrap()
 }
 
@@ -56,7 +60,18 @@ fn check(mut reader: Reader, entries: &[Entry]) {
     assert_eq!(paths, [&b""[..], b"a/file", &long, b"link", b"hard", b"block", b"holes"]);
     assert!(entries.iter().all(|entry| entry.unkept == Unkept::default()));
     for entry in entries.iter().filter(|entry| entry.path.as_deref() != Ok(b"hard")) {
-        assert_eq!(entry.facts.as_ref(), Some(&facts()));
+        let mut described = described();
+        (described.file_type, described.size) = match &entry.content {
+            Content::File(body) => (FileType::Regular, body.size),
+            Content::Directory => (FileType::Directory, 0),
+            Content::Fifo => (FileType::Fifo, 0),
+            Content::Symlink { target } => (FileType::Symlink, target.len() as u64),
+            _ => (FileType::BlockDevice, 0),
+        };
+        if described.file_type == FileType::BlockDevice {
+            described.device = Device { major: 8, minor: 70_000 };
+        }
+        assert_eq!(entry.described.as_ref(), Some(&described));
     }
     assert_eq!(entries[4].content, Content::HardLink { target: b"a/file".to_vec() });
     assert_eq!(entries[5].content, Content::BlockDevice(Device { major: 8, minor: 70_000 }));
@@ -113,10 +128,10 @@ fn an_error_has_its_entry_and_its_byte() {
 
 #[test]
 fn a_path_that_leads_out_is_an_error_in_place_of_the_path() {
-    let facts = Facts::default();
+    let described = Described::default();
     let mut writer = Writer::new(Vec::new());
     let content = NewContent::File { size: 0 };
-    let entry = NewEntry { path: b"../etc/passwd", facts: &facts, content };
+    let entry = NewEntry { path: b"../etc/passwd", described: &described, content };
     writer.append(&entry, &mut io::empty()).unwrap();
     let (_, entries) = read(writer.finish().unwrap(), &KEEP).unwrap();
     assert_eq!(entries[0].path.as_ref().unwrap_err().reason, PathFault::LeadsOut);

@@ -8,11 +8,10 @@ use crate::block::{
     BLOCK_BYTES, Block, CHECKSUM, GID, LINK, MAGIC, MAJOR, MINOR, MODE, MODIFY_TIME, NAME, PREFIX,
     SIZE, TYPE, UID, padding,
 };
-use crate::entry::Facts;
 use extant_format::acl::{ACCESS, AccessList, DEFAULT};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, Time};
-use extant_tree::access;
+use extant_tree::{Described, Facts, access};
 use std::io::Write;
 use std::ops::Range;
 
@@ -26,7 +25,7 @@ pub struct NewEntry<'a> {
     /// The path without a leading slash; the root's is empty.
     pub path: &'a [u8],
     /// Owner, mode, times and attributes. Of a hard link neither times nor attributes are written.
-    pub facts: &'a Facts,
+    pub described: &'a Described,
     /// What it is.
     pub content: NewContent<'a>,
 }
@@ -84,8 +83,8 @@ impl Headers {
         self.link(&mut block, entry);
         self.facts(&mut block, entry);
         if !matches!(entry.content, NewContent::HardLink { .. }) {
-            self.times(entry.facts);
-            self.attributes(&entry.facts.attributes);
+            self.times(entry.described);
+            self.attributes(&entry.described.attributes);
         }
         if !self.records.is_empty() {
             self.append_records(to);
@@ -151,7 +150,7 @@ impl Headers {
 
     /// Owner, mode, size, device. What does not fit is 0 in the block, and in a record.
     fn facts(&mut self, block: &mut Block, entry: &NewEntry<'_>) {
-        let facts = entry.facts;
+        let facts = entry.described;
         let is_link = matches!(entry.content, NewContent::HardLink { .. });
         let size = match entry.content {
             NewContent::File { size } | NewContent::Sparse { stored: size, .. } => size,
@@ -352,22 +351,21 @@ pub fn append_map(pieces: &[Range<u64>], size: u64, to: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn facts() -> Facts {
+    fn described() -> Described {
         let time = Time { seconds: 1_700_000_000, nanoseconds: 0 };
-        Facts {
+        Described::from(Facts {
             permissions: 0o644,
             uid: 1000,
             gid: 1000,
             modify_time: time,
             access_time: Some(time),
-            change_time: None,
-            attributes: Vec::new(),
-        }
+            ..Facts::default()
+        })
     }
 
-    fn made(path: &[u8], facts: &Facts, content: NewContent<'_>) -> Vec<u8> {
+    fn made(path: &[u8], described: &Described, content: NewContent<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        Headers::default().append(&NewEntry { path, facts, content }, &mut bytes);
+        Headers::default().append(&NewEntry { path, described, content }, &mut bytes);
         bytes
     }
 
@@ -383,7 +381,7 @@ mod tests {
 
     #[test]
     fn what_ustar_can_say_needs_one_block() {
-        let bytes = made(b"a/b", &facts(), NewContent::File { size: 3 });
+        let bytes = made(b"a/b", &described(), NewContent::File { size: 3 });
         assert_eq!(bytes.len(), BLOCK_BYTES);
         assert_eq!(&bytes[UID], b"0001750\0");
         assert_eq!(&bytes[MODIFY_TIME], b"14524770400\0");
@@ -403,23 +401,23 @@ mod tests {
     #[test]
     fn long_names_are_cut_or_told_in_a_record() {
         let prefix = [&[b'p'; 120][..], b"/", &[b'n'; 100]].concat();
-        let bytes = made(&prefix, &facts(), NewContent::File { size: 3 });
+        let bytes = made(&prefix, &described(), NewContent::File { size: 3 });
         assert_eq!(
             (bytes.len(), bytes[PREFIX.start], bytes[NAME.end - 1]),
             (BLOCK_BYTES, b'p', b'n')
         );
         let directory = [&[b'p'; 120][..], b"/", &[b'n'; 100]].concat();
-        assert_eq!(made(&directory, &facts(), NewContent::Directory).len(), 3 * BLOCK_BYTES);
+        assert_eq!(made(&directory, &described(), NewContent::Directory).len(), 3 * BLOCK_BYTES);
         let long = [b'x'; 200];
         assert_eq!(
-            records(&made(&long, &facts(), NewContent::File { size: 3 })),
+            records(&made(&long, &described(), NewContent::File { size: 3 })),
             format!("210 path={}\n", "x".repeat(200))
         );
     }
 
     #[test]
     fn times_and_ids_beyond_the_fields() {
-        let mut facts = facts();
+        let mut facts = described();
         facts.uid = 0o1000_0000;
         facts.modify_time = Time { seconds: -2, nanoseconds: 750_000_000 };
         facts.access_time = Some(facts.modify_time);

@@ -12,7 +12,7 @@ mod header;
 pub use header::{Headers, NewContent, NewEntry, append_map};
 
 use crate::block::{BLOCK_BYTES, padding};
-use crate::entry::Facts;
+use extant_tree::Described;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ impl<W: Write> Writer<W> {
     pub fn append_sparse(
         &mut self,
         path: &[u8],
-        facts: &Facts,
+        described: &Described,
         size: u64,
         pieces: &[Range<u64>],
         body: &mut impl Read,
@@ -86,7 +86,7 @@ impl<W: Write> Writer<W> {
         let mut map = Vec::new();
         append_map(pieces, size, &mut map);
         let content = NewContent::Sparse { size, stored: map.len() as u64 + data };
-        self.write_entry(&NewEntry { path, facts, content }, &map, data, body)
+        self.write_entry(&NewEntry { path, described, content }, &map, data, body)
     }
 
     fn write_entry(
@@ -138,8 +138,8 @@ mod tests {
     fn pieces_that_cannot_be_are_refused() {
         let mut writer = Writer::new(Vec::new());
         for pieces in [[0..0, 4..6], [0..8, 4..12], [0..1, 4..200]] {
-            let facts = Facts::default();
-            let refusal = writer.append_sparse(b"a", &facts, 100, &pieces, &mut io::empty());
+            let described = Described::default();
+            let refusal = writer.append_sparse(b"a", &described, 100, &pieces, &mut io::empty());
             assert_eq!(refusal.unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
     }

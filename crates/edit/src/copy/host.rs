@@ -8,20 +8,17 @@ use super::sink::{Original, Sink, Target};
 use super::source::{Body, Source};
 use crate::error::{Error, Result};
 use crate::tree::Links;
-use crate::walk::{Facts, HostTree, Spot, Way, host_facts, open_folder};
+use crate::walk::{Found, HostTree, Spot, found_on_host};
 use extant_format::attribute::Attribute;
-use extant_format::inode::{Device, FileType, Time};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType as HostType, Gid, Mode, OFlags, SeekFrom};
-use rustix::fs::{Timespec, Timestamps, Uid, XattrFlags, openat};
+use extant_format::inode::{Device, FileType};
+use extant_tree::host::{self, Attributes, FOLDER, Way};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags, openat};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-
-/// The longest list of names of attributes, and the longest value, that Linux gives.
-const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
 
 impl Source for HostTree {
     fn target(&self, spot: Spot<'_>) -> Result<Vec<u8>> {
@@ -29,10 +26,10 @@ impl Source for HostTree {
         Ok(target.map_err(|error| Error::host(spot.path, error))?.into_bytes())
     }
     fn attributes(&self, spot: Spot<'_>, links: Links) -> Result<Vec<Attribute>> {
-        let read = self.within(|here| Ok(attributes(here, spot, links)));
-        read.map_err(|error| Error::host(spot.path, error))?
+        let read = self.within(|here| host::attributes(here, spot.name, links));
+        readable(read.map_err(|error| Error::host(spot.path, error))?, spot.path)
     }
-    fn open(&self, spot: Spot<'_>, facts: &Facts) -> Result<Box<dyn Body>> {
+    fn open(&self, spot: Spot<'_>, facts: &Found) -> Result<Box<dyn Body>> {
         let failed = |error: Errno| Error::host(spot.path, error);
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let open = |flags| self.within(|here| openat(here, spot.name, flags, Mode::empty()));
@@ -42,10 +39,10 @@ impl Source for HostTree {
         };
         let file = opened.map_err(failed)?;
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
-        let (path, facts) = (spot.path.to_owned(), facts.clone());
+        let (path, facts) = (spot.path.to_owned(), *facts);
         let is_dense = stat.st_blocks.max(0).cast_unsigned().saturating_mul(512) >= facts.size;
         let body = HostBody { file, path, facts, is_dense };
-        match host_facts(&stat).identity == body.facts.identity {
+        match found_on_host(&stat).identity == body.facts.identity {
             true => Ok(Box::new(body)),
             false => Err(body.changed()),
         }
@@ -55,68 +52,20 @@ impl Source for HostTree {
     }
 }
 
-/// The attributes of a name in a folder. One that is listed and has no value is an error with its
-/// name, unless it was taken away meanwhile.
-fn attributes(folder: BorrowedFd<'_>, spot: Spot<'_>, links: Links) -> Result<Vec<Attribute>> {
-    // There is no such call that takes a folder and a name.
-    let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
-    path.extend_from_slice(spot.name);
-    let path = path.as_slice();
-    let names = || attribute_names(path, links).map_err(|error| Error::host(spot.path, error));
-    let mut attributes = Vec::new();
-    for name in names()? {
-        let value = grown(|buffer| match links {
-            Links::Follow => rustix::fs::getxattr(path, name.as_slice(), buffer),
-            Links::Stay => rustix::fs::lgetxattr(path, name.as_slice(), buffer),
-        });
-        match value {
-            Ok(value) => attributes.push(Attribute { name, value }),
-            Err(_) if !names()?.contains(&name) => {}
-            Err(error) => {
-                let error = std::io::Error::from(error);
-                let said = format!("its attribute {} cannot be read: {error}", name.escape_ascii());
-                return Err(Error::host(spot.path, std::io::Error::new(error.kind(), said)));
-            }
-        }
-    }
-    Ok(attributes)
-}
-
-fn attribute_names(path: &[u8], links: Links) -> std::result::Result<Vec<Vec<u8>>, Errno> {
-    let list = grown(|buffer| match links {
-        Links::Follow => rustix::fs::listxattr(path, buffer),
-        Links::Stay => rustix::fs::llistxattr(path, buffer),
-    });
-    let list = match list {
-        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
-        list => list?,
+/// All attributes. One that is listed and has no value is an error with its name.
+fn readable(found: Attributes, path: &Path) -> Result<Vec<Attribute>> {
+    let Some((name, error)) = found.unreadable.into_iter().next() else {
+        return Ok(found.readable);
     };
-    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(<[u8]>::to_vec).collect())
-}
-
-/// What a call puts into a buffer: a small one first, since most lists are empty and most values
-/// short.
-fn grown(
-    call: impl Fn(&mut [u8]) -> std::result::Result<usize, Errno>,
-) -> std::result::Result<Vec<u8>, Errno> {
-    let mut small = [0; 256];
-    match call(&mut small) {
-        Ok(length) => Ok(small[..length].to_vec()),
-        Err(Errno::RANGE) => {
-            let mut large = vec![0; ATTRIBUTE_BYTES_MAX];
-            let length = call(&mut large)?;
-            large.truncate(length);
-            Ok(large)
-        }
-        Err(error) => Err(error),
-    }
+    let error = std::io::Error::from(error);
+    let said = format!("its attribute {} cannot be read: {error}", name.escape_ascii());
+    Err(Error::host(path, std::io::Error::new(error.kind(), said)))
 }
 
 struct HostBody {
     file: OwnedFd,
     path: PathBuf,
-    facts: Facts,
+    facts: Found,
     /// It has no holes.
     is_dense: bool,
 }
@@ -133,16 +82,8 @@ impl Body for HostBody {
         if self.is_dense {
             return Ok(Some(at..size));
         }
-        let failed = |error: Errno| Error::host(&self.path, error);
-        let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
-            Ok(start) => start.max(at),
-            Err(Errno::NXIO) => return Ok(None),
-            // A file system that knows no holes.
-            Err(Errno::INVAL) => return Ok(Some(at..size)),
-            Err(error) => return Err(failed(error)),
-        };
-        let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start)).map_err(failed)?.min(size);
-        Ok((start < end).then_some(start..end))
+        let data = host::next_data(self.file.as_fd(), at, size);
+        data.map_err(|error| Error::host(&self.path, error))
     }
     fn read(&mut self, at: u64, bytes: &mut [u8]) -> Result<usize> {
         loop {
@@ -154,7 +95,7 @@ impl Body for HostBody {
     }
     fn end(&mut self) -> Result<()> {
         let stat = rustix::fs::fstat(&self.file).map_err(|error| Error::host(&self.path, error))?;
-        let now = host_facts(&stat);
+        let now = found_on_host(&stat);
         let same = (now.size, now.modify_time) == (self.facts.size, self.facts.modify_time);
         // What the kernel makes up has any time.
         let same = same || now.size == 0 && self.facts.size == 0;
@@ -191,12 +132,12 @@ impl HostSink {
     /// The host's.
     pub fn new(folder: &Path) -> Result<HostSink> {
         let failed = |error: Errno| Error::host(folder, error);
-        let root = open_folder(folder.as_os_str().as_bytes()).map_err(failed)?;
+        let root = host::open_path(folder.as_os_str().as_bytes()).map_err(failed)?;
         let copy = root.try_clone().map_err(|error| Error::host(folder, error))?;
         Ok(HostSink {
             root,
             shown: folder.to_owned(),
-            way: RefCell::new(Way::new(copy)),
+            way: RefCell::new(Way::new(copy, FOLDER)),
             folders: RefCell::new(vec![(0, Vec::new())]),
             places: RefCell::new(vec![0]),
             last: RefCell::default(),
@@ -251,13 +192,7 @@ impl HostSink {
             names.push(name.as_slice());
             at = *above;
         }
-        let mut folder: Option<OwnedFd> = None;
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::PATH | OFlags::CLOEXEC;
-        for name in names.into_iter().rev().chain([&b"."[..]]) {
-            let from = folder.as_ref().unwrap_or(&self.root).as_fd();
-            folder = Some(openat(from, name, flags, Mode::empty())?);
-        }
-        folder.ok_or(Errno::NOENT)
+        host::open_below(self.root.as_fd(), names.into_iter().rev(), FOLDER | OFlags::NOFOLLOW)
     }
 
     fn open(&self, spot: Spot<'_>, flags: OFlags, mode: u16) -> Result<Box<dyn Target>> {
@@ -271,7 +206,7 @@ impl HostSink {
 impl Sink for HostSink {
     fn begin(&self, path: &Path) -> Result<Vec<u8>> {
         let root = self.root.try_clone().map_err(|error| Error::host(&self.shown, error))?;
-        *self.way.borrow_mut() = Way::new(root);
+        *self.way.borrow_mut() = Way::new(root, FOLDER);
         *self.places.borrow_mut() = vec![0];
         let mut parts = path.components();
         match (parts.next(), parts.next()) {
@@ -291,13 +226,13 @@ impl Sink for HostSink {
     }
     fn leave(&self, path: &Path) -> Result<()> {
         self.places.borrow_mut().pop();
-        self.way.borrow_mut().leave().map_err(self.failed(path))
+        self.way.borrow_mut().leave().map(drop).map_err(self.failed(path))
     }
-    fn found(&self, spot: Spot<'_>, _links: Links) -> Result<Option<Facts>> {
+    fn found(&self, spot: Spot<'_>, _links: Links) -> Result<Option<Found>> {
         let stat =
             |here: BorrowedFd<'_>| rustix::fs::statat(here, spot.name, AtFlags::SYMLINK_NOFOLLOW);
         match stat(self.way.borrow().here()) {
-            Ok(stat) => Ok(Some(host_facts(&stat))),
+            Ok(stat) => Ok(Some(found_on_host(&stat))),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(self.failed(spot.path)(error)),
         }
@@ -322,15 +257,7 @@ impl Sink for HostSink {
         permissions: u16,
         device: Device,
     ) -> Result<()> {
-        let kind = match kind {
-            FileType::CharacterDevice => HostType::CharacterDevice,
-            FileType::BlockDevice => HostType::BlockDevice,
-            FileType::Socket => HostType::Socket,
-            _ => HostType::Fifo,
-        };
-        let mode = Mode::from_raw_mode(permissions.into());
-        let device = rustix::fs::makedev(device.major, device.minor);
-        self.call(spot.path, |here| rustix::fs::mknodat(here, spot.name, kind, mode, device))
+        self.call(spot.path, |here| host::make_node((here, spot.name), kind, permissions, device))
     }
     fn original(&self, spot: Spot<'_>) -> Result<Original> {
         Ok(Original { number: self.place() as u64, name: spot.name.to_vec() })
@@ -352,40 +279,30 @@ impl Sink for HostSink {
     }
     fn describe(&self, spot: Spot<'_>, _links: Links, description: &Description) -> Result<()> {
         let way = self.way.borrow();
-        let (folder, name, path) = (way.here(), spot.name, spot.path);
+        let (place, path) = ((way.here(), spot.name), spot.path);
         let failed = self.failed(path);
         let Description { permissions, owner, times, attributes } = description;
         let mut permissions = *permissions;
         if owner.uid.is_some() || owner.gid.is_some() {
-            let (uid, gid) = (owner.uid.map(Uid::from_raw), owner.gid.map(Gid::from_raw));
-            let flags = AtFlags::SYMLINK_NOFOLLOW;
-            let owned = rustix::fs::chownat(folder, name, uid, gid, flags);
+            let owned = host::set_owner(place, owner.uid, owner.gid);
             if self.unless_root(path, owned)? == Given::LeftOut {
                 // Nobody is to run it with the rights of somebody else.
                 permissions = permissions.map(|permissions| permissions & 0o1777);
             }
         }
-        // By the open object: a name may have become another's meanwhile.
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let object = openat(folder, name, flags, Mode::empty()).map_err(&failed)?;
+        let object = host::open_object(place).map_err(&failed)?;
         let stat = rustix::fs::fstat(&object).map_err(&failed)?;
-        let is_symlink = host_facts(&stat).file_type == FileType::Symlink;
-        let by_number = format!("/proc/self/fd/{}", object.as_fd().as_raw_fd());
+        let is_symlink = found_on_host(&stat).file_type == FileType::Symlink;
         if let Some(permissions) = permissions.filter(|_| !is_symlink) {
-            let mode = Mode::from_raw_mode(permissions.into());
-            rustix::fs::chmod(&by_number, mode).map_err(&failed)?;
+            host::set_permissions(object.as_fd(), permissions).map_err(&failed)?;
         }
-        for Attribute { name: attribute, value } in attributes.iter().filter(|_| !is_symlink) {
-            let set =
-                rustix::fs::setxattr(&by_number, attribute.as_slice(), value, XattrFlags::empty());
+        let by_number = host::path_of(object.as_fd());
+        for Attribute { name, value } in attributes.iter().filter(|_| !is_symlink) {
+            let set = rustix::fs::setxattr(&by_number, name.as_slice(), value, XattrFlags::empty());
             self.unless_root(path, set)?;
         }
         if let Some((access, modify)) = times {
-            let spec =
-                |time: &Time| Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() };
-            let times = Timestamps { last_access: spec(access), last_modification: spec(modify) };
-            let set = rustix::fs::utimensat(folder, name, &times, AtFlags::SYMLINK_NOFOLLOW);
-            set.map_err(&failed)?;
+            host::set_times(place, &host::times(*access, *modify)).map_err(&failed)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::source::{Body, Source};
 use crate::create;
 use crate::error::{Error, Result};
 use crate::tree::Links;
-use crate::walk::{Facts, ImageTree, Spot, Tree};
+use crate::walk::{Found, ImageTree, Spot, Tree};
 use extant_engine::{
     File, Filesystem, Inode, MetadataChange, New, NewKind, Rights, SetAttribute, SetTime,
 };
@@ -33,7 +33,7 @@ impl Source for ImageTree<'_> {
         let attributes = self.filesystem().inodes().attributes(&inode);
         Ok(attributes.map_err(|error| error.at(spot.path))?)
     }
-    fn open(&self, spot: Spot<'_>, facts: &Facts) -> Result<Box<dyn Body>> {
+    fn open(&self, spot: Spot<'_>, facts: &Found) -> Result<Box<dyn Body>> {
         let inodes = self.filesystem().inodes();
         let number = Ino(u32::try_from(facts.identity.1).unwrap_or(0));
         let opened = inodes.by_number(number).and_then(|inode| inodes.open(&inode, Rights::READ));
@@ -118,7 +118,7 @@ impl Sink for ImageSink<'_> {
     fn leave(&self, path: &Path) -> Result<()> {
         self.0.leave(path)
     }
-    fn found(&self, spot: Spot<'_>, links: Links) -> Result<Option<Facts>> {
+    fn found(&self, spot: Spot<'_>, links: Links) -> Result<Option<Found>> {
         match self.0.facts(spot, links) {
             Ok(facts) => Ok(Some(facts)),
             Err(error) if error.is_not_found() => Ok(None),

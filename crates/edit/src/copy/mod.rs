@@ -25,7 +25,7 @@ use crate::error::{Error, Result, What};
 use crate::mode::{Mode, UMASK};
 use crate::owner::Owner;
 use crate::tree::{self, Links};
-use crate::walk::{self, Below, Event, Facts, Illegal, Manner, Spot, Visited};
+use crate::walk::{self, Below, Event, Found, Illegal, Manner, Spot, Visited};
 use extant_engine::ErrorKind;
 use extant_format::acl::is_access_list;
 use extant_format::inode::FileType;
@@ -255,7 +255,7 @@ impl<'a> Copy<'a> {
         sink.is_some_and(|identity| self.source.tree_identity() == Some(identity))
     }
 
-    fn description(&self, from: Spot<'_>, facts: &Facts, links: Links) -> Result<Description> {
+    fn description(&self, from: Spot<'_>, facts: &Found, links: Links) -> Result<Description> {
         let Options { keep, owner, mode, .. } = self.options;
         let mut owner = *owner;
         if keep.owner {
@@ -275,11 +275,11 @@ impl<'a> Copy<'a> {
                 false => keep.attributes,
             });
         }
-        let times = keep.times.then_some((facts.access_time, facts.modify_time));
+        let times = keep.times.then_some((facts.last_read(), facts.modify_time));
         Ok(Description { permissions, owner, times, attributes })
     }
 
-    fn directory(&mut self, To { from, to }: To<'_>, facts: &Facts) -> Result<Description> {
+    fn directory(&mut self, To { from, to }: To<'_>, facts: &Found) -> Result<Description> {
         if self.options.reach == tree::Reach::One {
             let error = self.source.error(from.path, "is a directory");
             return Err(error.hint("cp -r or cp -a copies it with its content"));
@@ -316,7 +316,7 @@ impl<'a> Copy<'a> {
         Ok(description)
     }
 
-    fn object(&mut self, place: To<'_>, facts: &Facts, links: Links) -> Result<()> {
+    fn object(&mut self, place: To<'_>, facts: &Found, links: Links) -> Result<()> {
         let To { from, to } = place;
         let is_regular = facts.file_type == FileType::Regular;
         let follows = if is_regular { Links::Follow } else { Links::Stay };
@@ -370,7 +370,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    fn special(&self, To { from, to }: To<'_>, facts: &Facts) -> Result<()> {
+    fn special(&self, To { from, to }: To<'_>, facts: &Found) -> Result<()> {
         match facts.file_type {
             FileType::Symlink => self.sink.make_symlink(to, &self.source.target(from)?),
             kind => self.sink.make_node(to, kind, facts.permissions & !UMASK, facts.device),
@@ -380,8 +380,8 @@ impl<'a> Copy<'a> {
     fn file(
         &mut self,
         To { from, to }: To<'_>,
-        facts: &Facts,
-        there: Option<&Facts>,
+        facts: &Found,
+        there: Option<&Found>,
     ) -> Result<()> {
         // Opened first: what cannot be read replaces nothing.
         let mut body = self.source.open(from, facts)?;

@@ -7,7 +7,7 @@ use super::source::Source;
 use super::{Dereference, Options, Sparse};
 use crate::error::Result;
 use crate::tree::Links;
-use crate::walk::{self, Below, Event, Facts, Illegal, Manner, Visited};
+use crate::walk::{self, Below, Event, Found, Illegal, Manner, Visited};
 use extant_format::inode::FileType;
 use extant_format::superblock::{Feature, Superblock};
 use rustc_hash::FxHashSet;
@@ -125,7 +125,7 @@ impl Need {
     }
 
     /// Blocks of the map of a file.
-    fn map(&self, facts: &Facts, data: u64, runs: u64) -> u64 {
+    fn map(&self, facts: &Found, data: u64, runs: u64) -> u64 {
         let extents = runs.saturating_add(data / EXTENT_BLOCKS);
         match self.has_extents {
             true if extents <= INODE_EXTENTS => 0,

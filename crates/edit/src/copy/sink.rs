@@ -2,7 +2,7 @@
 use super::Description;
 use crate::error::{Error, Result};
 use crate::tree::Links;
-use crate::walk::{Facts, Spot};
+use crate::walk::{Found, Spot};
 use extant_format::inode::{Device, FileType};
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// Those of the tree.
-    fn found(&self, spot: Spot<'_>, links: Links) -> Result<Option<Facts>>;
+    fn found(&self, spot: Spot<'_>, links: Links) -> Result<Option<Found>>;
     /// Makes a directory.
     ///
     /// # Errors

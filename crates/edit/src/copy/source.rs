@@ -1,7 +1,7 @@
 //! What a copy is made of.
 use crate::error::Result;
 use crate::tree::Links;
-use crate::walk::{Facts, Spot, Tree};
+use crate::walk::{Found, Spot, Tree};
 use extant_format::attribute::Attribute;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub trait Source: Tree {
     ///
     /// # Errors
     /// Those of the tree; it is another file by now.
-    fn open(&self, spot: Spot<'_>, facts: &Facts) -> Result<Box<dyn Body>>;
+    fn open(&self, spot: Spot<'_>, facts: &Found) -> Result<Box<dyn Body>>;
     /// What tells this tree from others; `None` if it is none that a copy could go to.
     fn tree_identity(&self) -> Option<usize>;
 }

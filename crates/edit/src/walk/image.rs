@@ -1,10 +1,11 @@
 //! The tree in an image: each object by the number of its inode.
-use super::{DirectoryNames, Facts, Name, Spot, Tree};
+use super::{DirectoryNames, Found, Name, Spot, Tree};
 use crate::error::{Error, Result};
 use crate::tree::Links;
 use extant_engine::{Filesystem, Follow, Inode, Metadata};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_tree::Facts;
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,20 +19,20 @@ pub struct ImageTree<'a> {
 }
 
 /// What an object of an image is like.
-pub(crate) fn facts(metadata: &Metadata) -> Facts {
-    Facts {
+fn found(metadata: &Metadata) -> Found {
+    let facts = Facts {
         file_type: metadata.file_type,
         permissions: metadata.mode & 0o7777,
         uid: metadata.uid,
         gid: metadata.gid,
         size: metadata.size,
-        links: metadata.links.into(),
-        access_time: metadata.access_time,
         modify_time: metadata.modify_time,
-        change_time: metadata.change_time,
+        access_time: Some(metadata.access_time),
+        change_time: Some(metadata.change_time),
         device: metadata.device.unwrap_or_default(),
-        identity: (0, metadata.ino.0.into()),
-    }
+        flags: Some((metadata.flags & 0xff) as u8),
+    };
+    Found { facts, links: metadata.links.into(), identity: (0, metadata.ino.0.into()) }
 }
 
 /// A path as the folder that its last name is in, and that name with the slashes after it.
@@ -117,10 +118,10 @@ impl Tree for ImageTree<'_> {
         *self.way.borrow_mut() = vec![folder.number()];
         Ok(name.to_vec())
     }
-    fn facts(&self, spot: Spot<'_>, links: Links) -> Result<Facts> {
+    fn facts(&self, spot: Spot<'_>, links: Links) -> Result<Found> {
         let inode = self.inode(spot, links)?;
         let metadata = self.filesystem.inodes().metadata(&inode);
-        Ok(facts(&metadata.map_err(|error| error.at(spot.path))?))
+        Ok(found(&metadata.map_err(|error| error.at(spot.path))?))
     }
     fn enter(&self, spot: Spot<'_>, links: Links) -> Result<()> {
         let number = self.inode(spot, links)?.number();

@@ -16,44 +16,38 @@ mod image;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use host::found as found_on_host;
 pub use host::{HostTree, is_host_folder, open_host_parent};
-pub(crate) use host::{Way, facts as host_facts, open_folder};
 pub use image::ImageTree;
 
 use crate::error::{Error, Result};
 use crate::tree::Links;
 use extant_format::Ino;
-use extant_format::inode::{Device, FileType, Time};
+use extant_format::inode::FileType;
+use extant_tree::Facts;
 use rustc_hash::FxHashSet;
 use std::ffi::OsStr;
+use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What an object is like.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Facts {
-    /// Its type.
-    pub file_type: FileType,
-    /// The twelve bits.
-    pub permissions: u16,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-    /// Bytes.
-    pub size: u64,
-    /// Names.
+/// What is at a place of a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// What it is like.
+    pub facts: Facts,
+    /// How many names it has.
     pub links: u64,
-    /// Last read.
-    pub access_time: Time,
-    /// Last modified.
-    pub modify_time: Time,
-    /// Inode last changed.
-    pub change_time: Time,
-    /// Numbers of a device.
-    pub device: Device,
     /// What tells it from all others of its tree: device and inode number.
     pub identity: (u64, u64),
+}
+
+impl Deref for Found {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
 }
 
 /// A name in a folder.
@@ -101,7 +95,7 @@ pub trait Tree {
     ///
     /// # Errors
     /// Those of the tree; nothing is there.
-    fn facts(&self, spot: Spot<'_>, links: Links) -> Result<Facts>;
+    fn facts(&self, spot: Spot<'_>, links: Links) -> Result<Found>;
     /// Opens a directory in place of the folder that is open.
     ///
     /// # Errors
@@ -165,7 +159,7 @@ pub struct Visited<'a> {
     /// Where it is: its folder is the one that the tree has open.
     pub spot: Spot<'a>,
     /// What it is.
-    pub facts: &'a Facts,
+    pub facts: &'a Found,
     /// How many directories were entered on the way.
     pub depth: usize,
     /// Whether a symbolic link there was followed.
@@ -196,7 +190,7 @@ pub type Visit<'a> = dyn FnMut(Event<'_>) -> Result<Below> + 'a;
 /// A directory that is walked.
 struct Level {
     name: Name,
-    facts: Facts,
+    facts: Found,
     links: Links,
     /// The names in it that are still to come.
     rest: std::vec::IntoIter<Name>,

@@ -94,7 +94,7 @@ impl Metadata {
             )
         };
         let file_type = inode.file_type().ok_or_else(mode)?;
-        let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
+        let is_device = file_type.is_device();
         let promised = state.delayed.len() + state.placed.new_blocks();
         Ok(Metadata {
             ino,

@@ -261,7 +261,7 @@ impl Import {
         device: Device,
     ) -> Result<Ino> {
         let mut state = self.inode(file_type, new)?;
-        if matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice) {
+        if file_type.is_device() {
             state.inode.set_device(device);
         }
         self.store(&mut state)?;

@@ -138,7 +138,7 @@ pub(crate) fn check_may_unlink(
 
 /// Fails if the caller must not make an inode of this type.
 pub(crate) fn check_may_make(file_type: FileType, caller: Option<&Caller>) -> Result<()> {
-    let is_device = matches!(file_type, FileType::CharacterDevice | FileType::BlockDevice);
+    let is_device = file_type.is_device();
     if is_device && caller.is_some_and(|caller| !caller.has(Privileges::MAKE_DEVICE)) {
         return Err(ErrorKind::NotPermitted("making devices takes a privilege").into());
     }

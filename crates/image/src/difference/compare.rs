@@ -4,11 +4,12 @@
 //! do. Findings come in the order of their paths, as bytes name by name.
 use super::Side;
 use super::finding::{Change, Finding, Here, Which};
-use super::side::{Body, Facts, Name, Number, Reason, View};
+use super::side::{Body, Name, Number, Reason, View};
 use crate::progress::Progress;
 use crate::source::Exclude;
 use extant_format::attribute::Attribute;
 use extant_format::inode::FileType;
+use extant_tree::Facts;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;

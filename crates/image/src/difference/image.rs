@@ -1,7 +1,7 @@
 //! What is in a volume, as a side.
 //!
 //! *Invariants*: a directory is entered once, whatever names lead to it, so a walk ends.
-use super::side::{Body, Facts, Name, Number, Reason, View};
+use super::side::{Body, Name, Number, Reason, View};
 use crate::error::{Error, ErrorKind};
 use crate::export::plan::is_plain_lost_and_found;
 use extant_archive::printable;
@@ -10,6 +10,7 @@ use extant_engine::survey::{Data, ObjectId, Pieces, Survey};
 use extant_format::Ino;
 use extant_format::attribute::Attribute;
 use extant_format::inode::FileType;
+use extant_tree::Facts;
 use std::ops::Range;
 
 /// A volume, at and below one of its directories.
@@ -99,20 +100,7 @@ impl View for ImageSide {
             Some(FileType::Directory) => ObjectId(file),
             _ => self.sound(file)?,
         };
-        let facts = self.survey.facts(object).ok_or("its type is not known")?;
-        Ok(Some(Facts {
-            file_type: facts.file_type,
-            permissions: facts.permissions,
-            uid: facts.uid,
-            gid: facts.gid,
-            modify_time: facts.modify_time,
-            size: match facts.file_type {
-                FileType::Regular => facts.size,
-                _ => 0,
-            },
-            device: facts.device,
-            flags: Some(facts.flags),
-        }))
+        Ok(Some(self.survey.facts(object).ok_or("its type is not known")?))
     }
 
     fn may_have_links(&self, file: Number) -> bool {

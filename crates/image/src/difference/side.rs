@@ -1,6 +1,6 @@
 //! What a comparison asks of each of the two trees, whatever it is kept in.
 use extant_format::attribute::Attribute;
-use extant_format::inode::{Device, FileType, Time};
+use extant_tree::Facts;
 use std::ops::Range;
 
 /// Why something cannot be read: words for the user.
@@ -8,21 +8,6 @@ pub(super) type Reason = String;
 
 /// A file of a side. Hard links are names of one file.
 pub(super) type Number = u32;
-
-/// What is compared of a file.
-#[derive(Clone, Debug)]
-pub(super) struct Facts {
-    pub(super) file_type: FileType,
-    pub(super) permissions: u16,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-    pub(super) modify_time: Time,
-    /// Of a regular file.
-    pub(super) size: u64,
-    pub(super) device: Device,
-    /// Flags as chattr sets them, the lowest eight; `None` where the tree does not tell.
-    pub(super) flags: Option<u8>,
-}
 
 /// A name in a directory.
 #[derive(Debug)]

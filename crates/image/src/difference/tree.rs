@@ -1,8 +1,9 @@
 //! What folders and archives hold, as a side.
-use super::side::{Body, Facts, Name, Number, Reason, View};
+use super::side::{Body, Name, Number, Reason, View};
 use crate::source::{BodyReader, Collected};
 use crate::tree::NodeId;
 use extant_format::attribute::Attribute;
+use extant_tree::Facts;
 use std::ops::Range;
 
 /// A tree of sources.
@@ -41,7 +42,7 @@ impl View for TreeSide {
             modify_time: tree.modify_time(node),
             size: tree.length(node),
             device: tree.device(node),
-            flags: None,
+            ..Facts::default()
         }))
     }
 

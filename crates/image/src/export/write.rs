@@ -10,10 +10,10 @@ use super::parts::{BodyParts, Taken};
 use super::plan::{ExportPlan, Item, PATH_BYTES_MAX, Step};
 use crate::error::{Error, ErrorKind};
 use crate::progress::Progress;
-use extant_archive::{Facts, Headers, NewContent, NewEntry, append_map, ending, padding, reason};
-use extant_engine::survey::{self, ObjectId};
-use extant_format::attribute::Attribute;
+use extant_archive::{Headers, NewContent, NewEntry, append_map, ending, padding, reason};
+use extant_engine::survey::ObjectId;
 use extant_format::inode::FileType;
+use extant_tree::{Described, Facts};
 use std::io::{self, IoSlice, Write};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -214,24 +214,18 @@ impl Archive<'_, '_> {
         }
     }
 
-    fn link(&mut self, item: &Item, facts: &survey::Facts, path: &[u8]) -> Result<(), Error> {
+    fn link(&mut self, item: &Item, facts: &Facts, path: &[u8]) -> Result<(), Error> {
         let mut target = Vec::new();
         self.plan.path(self.plan.first_name(item.object), &mut target);
         if target.len() > PATH_BYTES_MAX {
             return self.leave_out(LeftOut::new(path, "a link to a path that is too long"));
         }
         self.summary.hard_links += 1;
-        let facts = archive_facts(facts, Vec::new());
         let content = NewContent::HardLink { target: &target };
-        self.append(&NewEntry { path, facts: &facts, content })
+        self.append(&NewEntry { path, described: &(*facts).into(), content })
     }
 
-    fn symlink(
-        &mut self,
-        object: ObjectId,
-        facts: &survey::Facts,
-        path: &[u8],
-    ) -> Result<(), Error> {
+    fn symlink(&mut self, object: ObjectId, facts: &Facts, path: &[u8]) -> Result<(), Error> {
         match self.plan.survey.target(object) {
             Err(error) => self.leave_out(LeftOut::new(path, error)),
             Ok(target) => {
@@ -244,7 +238,7 @@ impl Archive<'_, '_> {
     fn sparse(
         &mut self,
         object: ObjectId,
-        facts: &survey::Facts,
+        facts: &Facts,
         path: &[u8],
         ranges: &[Range<u64>],
     ) -> Result<(), Error> {
@@ -262,7 +256,7 @@ impl Archive<'_, '_> {
     fn header(
         &mut self,
         object: ObjectId,
-        facts: &survey::Facts,
+        facts: &Facts,
         path: &[u8],
         content: NewContent<'_>,
     ) -> Result<(), Error> {
@@ -276,8 +270,8 @@ impl Archive<'_, '_> {
                 Vec::new()
             }
         };
-        let facts = archive_facts(facts, attributes);
-        self.append(&NewEntry { path, facts: &facts, content })
+        let described = Described { facts: *facts, attributes };
+        self.append(&NewEntry { path, described: &described, content })
     }
 
     fn append(&mut self, entry: &NewEntry<'_>) -> Result<(), Error> {
@@ -442,19 +436,6 @@ fn write_all(output: &mut dyn Write, mut pieces: &mut [IoSlice<'_>]) -> Result<(
         }
     }
     Ok(())
-}
-
-/// What the image knows of a file, in the words of an archive.
-fn archive_facts(facts: &survey::Facts, attributes: Vec<Attribute>) -> Facts {
-    Facts {
-        permissions: facts.permissions,
-        uid: facts.uid,
-        gid: facts.gid,
-        modify_time: facts.modify_time,
-        access_time: Some(facts.access_time),
-        change_time: Some(facts.change_time),
-        attributes,
-    }
 }
 
 /// Whether there is no hole.

@@ -1,35 +1,22 @@
-//! Where in the target we are: the directories from its root to the one that is being filled, with
-//! a descriptor for the last of them.
+//! Where in the target we are: the directories from its root to the one that is being filled.
 //!
-//! *Invariants*: the last directory that is not left out has a descriptor. Of the others all but
-//! the root may have been closed; they are opened again through `..` from below, and it is made
-//! sure that this is the same directory. So neither the depth of a tree nor what others rename
-//! meanwhile leads anywhere else.
+//! *Invariants*: of the directories of the image those that are not left out are those of the way
+//! in the target, and all below one that is left out is left out.
 use extant_engine::survey::ObjectId;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, unlinkat};
+use extant_tree::Links;
+use extant_tree::host::Way;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
-use std::fs::File;
-
-/// Descriptors that are kept open.
-const OPEN_MAX: usize = 48;
 
 /// How directories are opened.
-const FOLDER: OFlags =
+pub(super) const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// A directory on the way down.
-pub(super) struct Level {
-    pub(super) object: ObjectId,
-    pub(super) state: LevelState,
-    /// What it is when it is opened again; known when it was closed.
-    identity: Option<(u64, u64)>,
-}
-
-/// What there is of a directory.
-pub(super) enum LevelState {
-    Open(File),
-    Closed,
+/// Whether a directory of the target can be filled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    Here,
     /// It could not be made: all below it is left out.
     LeftOut,
 }
@@ -44,83 +31,72 @@ pub(super) enum Origin {
 
 /// The way down.
 pub(super) struct Folders {
-    levels: Vec<Level>,
+    way: Way,
+    /// The object that the root stands for.
+    root: ObjectId,
+    /// Those below the root.
+    levels: Vec<(ObjectId, Reached)>,
 }
 
 impl Folders {
     /// At the root of the target, which stands for an object of the image.
-    pub(super) fn new(root: File, object: ObjectId) -> Folders {
-        Folders { levels: vec![Level { object, state: LevelState::Open(root), identity: None }] }
+    pub(super) fn new(root: OwnedFd, object: ObjectId) -> Folders {
+        Folders { way: Way::new(root, FOLDER), root: object, levels: Vec::new() }
     }
 
     /// The root of the target.
-    pub(super) fn root(&self) -> Option<&File> {
-        match &self.levels.first()?.state {
-            LevelState::Open(file) => Some(file),
-            LevelState::Closed | LevelState::LeftOut => None,
-        }
+    pub(super) fn root(&self) -> BorrowedFd<'_> {
+        self.way.base()
     }
 
     /// The object that the root stands for.
-    pub(super) fn root_object(&self) -> Option<ObjectId> {
-        self.levels.first().map(|level| level.object)
+    pub(super) fn root_object(&self) -> ObjectId {
+        self.root
     }
 
     /// The object of the last directory.
-    pub(super) fn here(&self) -> Option<ObjectId> {
-        self.levels.last().map(|level| level.object)
+    pub(super) fn here(&self) -> ObjectId {
+        self.levels.last().map_or(self.root, |(object, _)| *object)
     }
 
     /// The last directory; `None` if it is left out.
-    pub(super) fn folder(&self) -> Option<&File> {
-        match &self.levels.last()?.state {
-            LevelState::Open(file) => Some(file),
-            LevelState::Closed | LevelState::LeftOut => None,
+    pub(super) fn folder(&self) -> Option<BorrowedFd<'_>> {
+        match self.levels.last() {
+            Some((_, Reached::LeftOut)) => None,
+            _ => Some(self.way.here()),
         }
     }
 
-    /// Whether we are at the root.
-    pub(super) fn is_at_root(&self) -> bool {
-        self.levels.len() == 1
-    }
-
-    /// Goes down into a directory that is open, or that is left out.
+    /// Goes down into a directory that is open.
     ///
     /// # Errors
     /// Those of the host.
-    pub(super) fn push(&mut self, object: ObjectId, state: LevelState) -> Result<(), Errno> {
-        if let (LevelState::Open(_), Some(at)) = (&state, self.levels.len().checked_sub(OPEN_MAX))
-            && at > 0
-            && let LevelState::Open(file) = &self.levels[at].state
-        {
-            let found = fstat(file)?;
-            self.levels[at].identity = Some((found.st_dev, found.st_ino));
-            self.levels[at].state = LevelState::Closed;
-        }
-        self.levels.push(Level { object, state, identity: None });
+    pub(super) fn push(
+        &mut self,
+        object: ObjectId,
+        folder: OwnedFd,
+        name: &[u8],
+    ) -> Result<(), Errno> {
+        self.way.push(folder, name, Links::Stay)?;
+        self.levels.push((object, Reached::Here));
         Ok(())
     }
 
-    /// Goes up; gives the directory that was left. The root is never left.
+    /// Goes down into a directory that is left out.
+    pub(super) fn push_left_out(&mut self, object: ObjectId) {
+        self.levels.push((object, Reached::LeftOut));
+    }
+
+    /// Goes up; gives the directory that was left, and its object, `None` at the root.
     ///
     /// # Errors
     /// The directory above cannot be opened, or is another one by now.
-    pub(super) fn pop(&mut self) -> Result<Option<Level>, Errno> {
-        if self.is_at_root() {
-            return Ok(None);
-        }
-        let Some(left) = self.levels.pop() else { return Ok(None) };
-        if let (LevelState::Open(below), Some(above)) = (&left.state, self.levels.last_mut())
-            && matches!(above.state, LevelState::Closed)
-        {
-            let opened = openat(below, c"..", FOLDER, Mode::empty())?;
-            let found = fstat(&opened)?;
-            if above.identity != Some((found.st_dev, found.st_ino)) {
-                return Err(Errno::STALE);
-            }
-            above.state = LevelState::Open(opened.into());
-        }
-        Ok(Some(left))
+    pub(super) fn pop(&mut self) -> Result<Option<(ObjectId, Option<OwnedFd>)>, Errno> {
+        Ok(match self.levels.pop() {
+            Some((object, Reached::Here)) => Some((object, self.way.leave()?)),
+            Some((object, Reached::LeftOut)) => Some((object, None)),
+            None => None,
+        })
     }
 }
 
@@ -128,27 +104,19 @@ impl Folders {
 ///
 /// # Errors
 /// `NOTDIR` or `LOOP` if something else is there; others of the host.
-pub(super) fn make(folder: &File, name: &[u8]) -> Result<(File, Origin), Errno> {
+pub(super) fn make(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(OwnedFd, Origin), Errno> {
     let origin = match mkdirat(folder, name, Mode::RWXU) {
         Ok(()) => Origin::New,
         Err(Errno::EXIST) => Origin::Found,
         Err(error) => return Err(error),
     };
-    Ok((open(folder.as_fd(), name)?.into(), origin))
-}
-
-/// Opens a directory, and nothing else.
-///
-/// # Errors
-/// As [`make`].
-pub(super) fn open(folder: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
-    openat(folder, name, FOLDER, Mode::empty())
+    Ok((openat(folder, name, FOLDER, Mode::empty())?, origin))
 }
 
 /// Takes away what is no directory.
 ///
 /// # Errors
 /// `ISDIR` for a directory; others of the host.
-pub(super) fn remove(folder: &File, name: &[u8]) -> Result<(), Errno> {
+pub(super) fn remove(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
     unlinkat(folder, name, AtFlags::empty())
 }

@@ -7,15 +7,15 @@
 //! immutable takes no link.
 use super::losses::{LossKind, Losses};
 use extant_archive::{printable, reason};
-use extant_engine::survey::Facts;
 use extant_format::acl::{ACCESS, AccessList, DEFAULT, Tag};
 use extant_format::attribute::Attribute;
-use extant_format::inode::{FileType, Time, mode};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use extant_format::inode::{FileType, mode};
+use extant_tree::Facts;
+use extant_tree::host;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{
-    AtFlags, Gid, IFlags, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, chownat, fgetxattr,
-    fremovexattr, fsetxattr, futimens, ioctl_getflags, ioctl_setflags, lsetxattr, openat,
-    utimensat,
+    IFlags, Timestamps, XattrFlags, fgetxattr, fremovexattr, fsetxattr, futimens, ioctl_getflags,
+    ioctl_setflags, lsetxattr,
 };
 use rustix::io::Errno;
 use std::fs::{File, Permissions};
@@ -34,7 +34,7 @@ pub(super) enum Inheritance {
 
 impl Inheritance {
     /// That of files that are made in a directory which was there before.
-    pub(super) fn of(folder: &File) -> Inheritance {
+    pub(super) fn of(folder: impl AsFd) -> Inheritance {
         match fgetxattr(folder, DEFAULT, &mut [0_u8; 0][..]) {
             Ok(length) if length > 0 => Inheritance::Lists,
             _ => Inheritance::None,
@@ -106,12 +106,15 @@ impl Wanted<'_> {
     }
 
     /// Of a symlink, device or fifo, which cannot be opened, by its name in an open directory.
-    pub(super) fn restore_by_name(&self, folder: &File, name: &[u8], losses: &mut Losses) {
-        let (owner, group) = (Uid::from_raw(self.facts.uid), Gid::from_raw(self.facts.gid));
-        let owned = chownat(folder, name, Some(owner), Some(group), AtFlags::SYMLINK_NOFOLLOW);
+    pub(super) fn restore_by_name(
+        &self,
+        place @ (folder, name): (BorrowedFd<'_>, &[u8]),
+        losses: &mut Losses,
+    ) {
+        let owned = host::set_owner(place, Some(self.facts.uid), Some(self.facts.gid));
         let permissions = self.permissions(owned.map_err(io::Error::from), losses);
         for attribute in self.attributes {
-            let path = [below(folder.as_fd()).as_bytes(), b"/", name].concat();
+            let path = [host::path_of(folder).as_bytes(), b"/", name].concat();
             let attribute_name = attribute.name.as_slice();
             let set = lsetxattr(path, attribute_name, &attribute.value, XattrFlags::empty());
             if let Err(error) = set {
@@ -119,22 +122,15 @@ impl Wanted<'_> {
             }
         }
         if self.facts.file_type != FileType::Symlink
-            && let Err(error) = self.set_permissions(folder, name, permissions)
+            // By a descriptor of the file itself: a name may be another file by now.
+            && let Err(error) = host::open_object(place)
+                .and_then(|object| host::set_permissions(object.as_fd(), permissions))
         {
-            self.lost(losses, LossKind::Permissions, &mode(permissions), &error);
+            self.lost(losses, LossKind::Permissions, &mode(permissions), &error.into());
         }
-        let set = utimensat(folder, name, &times(self.facts), AtFlags::SYMLINK_NOFOLLOW);
-        if let Err(error) = set {
+        if let Err(error) = host::set_times(place, &times(self.facts)) {
             self.lost(losses, LossKind::Times, "its times", &error.into());
         }
-    }
-
-    /// By a descriptor of the file itself: a name may be another file by now.
-    fn set_permissions(&self, folder: &File, name: &[u8], permissions: u16) -> io::Result<()> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(folder, name, flags, Mode::empty())?;
-        let permissions = Permissions::from_mode(permissions.into());
-        std::fs::set_permissions(below(file.as_fd()), permissions)
     }
 
     /// The flags of an open file or directory, added to those that it has.
@@ -158,12 +154,7 @@ fn without_list(permissions: u16, list: &[u8]) -> u16 {
 /// Flags that can be given to a file of the host.
 pub(super) fn flags(facts: &Facts) -> IFlags {
     let kept = IFlags::SYNC | IFlags::IMMUTABLE | IFlags::APPEND | IFlags::NODUMP | IFlags::NOATIME;
-    IFlags::from_bits_retain(facts.flags.into()) & kept
-}
-
-/// The path by which the kernel leads to an open file.
-fn below(file: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
+    IFlags::from_bits_retain(facts.flags.unwrap_or(0).into()) & kept
 }
 
 fn mode(permissions: u16) -> String {
@@ -171,9 +162,5 @@ fn mode(permissions: u16) -> String {
 }
 
 fn times(facts: &Facts) -> Timestamps {
-    let timespec = |time: Time| Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() };
-    Timestamps {
-        last_access: timespec(facts.access_time),
-        last_modification: timespec(facts.modify_time),
-    }
+    host::times(facts.last_read(), facts.modify_time)
 }

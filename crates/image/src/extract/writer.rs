@@ -3,7 +3,7 @@
 //! *Invariants*: what the threads read for a file is taken, whether the file is made or not. A hard
 //! link is made only to what this extraction made. A directory gets its own facts when all that is
 //! in it is there; flags are given last of all.
-use super::folders::{self, Folders, LevelState, Origin};
+use super::folders::{self, FOLDER, Folders, Origin, Reached};
 use super::losses::{LossKind, Losses};
 use super::restore::{self, Inheritance, Wanted};
 use crate::error::{Error, ErrorKind};
@@ -13,14 +13,12 @@ use crate::export::plan::{Item, Step};
 use crate::export::{Blame, ExportPlan, LeftOut};
 use crate::progress::Progress;
 use extant_archive::{printable, reason};
-use extant_engine::survey::{Facts, NameId, ObjectId};
+use extant_engine::survey::{NameId, ObjectId};
 use extant_format::attribute::Attribute;
 use extant_format::inode::FileType;
-use rustix::fd::AsFd;
-use rustix::fs::{
-    AtFlags, FileType as HostFileType, Mode, OFlags, copy_file_range, linkat, makedev, mknodat,
-    openat, symlinkat,
-};
+use extant_tree::{Facts, host};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags, copy_file_range, linkat, openat, symlinkat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -99,7 +97,7 @@ pub fn extract(
         progress,
         left_out,
         inheritance: Inheritance::of(&folder),
-        folders: Folders::new(folder, root),
+        folders: Folders::new(folder.into(), root),
         parts: BodyParts::start(plan, long),
         made: vec![false; plan.survey.object_count() as usize],
         flagged: Vec::new(),
@@ -171,7 +169,7 @@ impl Writer<'_> {
             Shape::Whole(_) => Ok(Vec::from([Range { start: 0, end: facts.size }])),
             Shape::Mapped => self.parts.map()?,
         };
-        let Some(name) = item.name.filter(|_| Some(item.object) != self.root()) else {
+        let Some(name) = item.name.filter(|_| item.object != self.root()) else {
             self.root_facts = RootFacts::Wanted;
             return Ok(());
         };
@@ -181,7 +179,7 @@ impl Writer<'_> {
             .map_or(0, |ranges| ranges.iter().map(|range| range.end - range.start).sum());
         if at == Reached::LeftOut {
             if facts.file_type == FileType::Directory && item.step == Step::Whole {
-                self.push(item.object, LevelState::LeftOut)?;
+                self.folders.push_left_out(item.object);
             }
             return self.skip(bytes);
         }
@@ -197,7 +195,7 @@ impl Writer<'_> {
         }
     }
 
-    fn root(&self) -> Option<ObjectId> {
+    fn root(&self) -> ObjectId {
         // The levels begin with it, whatever is above them.
         self.folders.root_object()
     }
@@ -260,8 +258,9 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn push(&mut self, object: ObjectId, state: LevelState) -> Result<(), Error> {
-        self.folders.push(object, state).map_err(|error| {
+    fn push(&mut self, object: ObjectId, folder: OwnedFd, name: NameId) -> Result<(), Error> {
+        let name = self.plan.survey.name(name);
+        self.folders.push(object, folder, name).map_err(|error| {
             let error = io::Error::from(error);
             Error::new(format!("the target: {}", reason(&error))).of(ErrorKind::Output(error))
         })
@@ -270,8 +269,8 @@ impl Writer<'_> {
     /// Goes to a directory: up, with all that is left complete; or down, from the root, where only
     /// some paths are wanted.
     fn go_to(&mut self, directory: ObjectId) -> Result<Reached, Error> {
-        while self.folders.here() != Some(directory) && self.leave()? {}
-        if self.folders.here() != Some(directory) {
+        while self.folders.here() != directory && self.leave()? {}
+        if self.folders.here() != directory {
             self.go_down(directory)?;
         }
         Ok(match self.folders.folder() {
@@ -287,11 +286,9 @@ impl Writer<'_> {
             let text = format!("a directory of the target was moved meanwhile: {}", reason(&error));
             Error::new(text).of(ErrorKind::Output(error))
         })?;
-        let Some(level) = left else { return Ok(false) };
-        if let LevelState::Open(folder) = &level.state
-            && !self.passed.contains(&level.object)
-        {
-            self.restore(level.object, self.plan.first_name(level.object), folder)?;
+        let Some((object, folder)) = left else { return Ok(false) };
+        if let Some(folder) = folder.filter(|_| !self.passed.contains(&object)) {
+            self.restore(object, self.plan.first_name(object), &folder.into())?;
         }
         Ok(true)
     }
@@ -300,7 +297,7 @@ impl Writer<'_> {
     fn go_down(&mut self, directory: ObjectId) -> Result<(), Error> {
         for (object, name) in self.way_to(directory) {
             let Some(folder) = self.folders.folder() else {
-                self.push(object, LevelState::LeftOut)?;
+                self.folders.push_left_out(object);
                 continue;
             };
             match self.make_folder(folder, name) {
@@ -309,11 +306,11 @@ impl Writer<'_> {
                         self.passed.push(object);
                     }
                     self.found(&folder, origin);
-                    self.push(object, LevelState::Open(folder))?;
+                    self.push(object, folder, name)?;
                 }
                 Err(error) => {
                     self.failed(Some(name), error.into())?;
-                    self.push(object, LevelState::LeftOut)?;
+                    self.folders.push_left_out(object);
                 }
             }
         }
@@ -323,7 +320,7 @@ impl Writer<'_> {
     /// The directories below the root down to this one, each with its name.
     fn way_to(&self, directory: ObjectId) -> Vec<(ObjectId, NameId)> {
         let (mut way, mut here) = (Vec::new(), directory);
-        while Some(here) != self.root()
+        while here != self.root()
             && let Some(name) = self.plan.first_name(here)
         {
             way.push((here, name));
@@ -333,7 +330,11 @@ impl Writer<'_> {
         way
     }
 
-    fn make_folder(&self, folder: &File, name: NameId) -> Result<(File, Origin), Errno> {
+    fn make_folder(
+        &self,
+        folder: BorrowedFd<'_>,
+        name: NameId,
+    ) -> Result<(OwnedFd, Origin), Errno> {
         let name = self.plan.survey.name(name);
         match folders::make(folder, name) {
             Err(Errno::NOTDIR | Errno::LOOP) if self.existing == Existing::Replace => {
@@ -344,7 +345,7 @@ impl Writer<'_> {
         }
     }
 
-    fn found(&mut self, folder: &File, origin: Origin) {
+    fn found(&mut self, folder: &OwnedFd, origin: Origin) {
         if origin == Origin::Found && Inheritance::of(folder) == Inheritance::Lists {
             self.inheritance = Inheritance::Lists;
         }
@@ -357,11 +358,12 @@ impl Writer<'_> {
                 self.summary.directories += 1;
                 self.passed.retain(|passed| *passed != object);
                 self.found(&made, origin);
-                self.push(object, LevelState::Open(made))
+                self.push(object, made, name)
             }
             Err(error) => {
                 self.failed(Some(name), error.into())?;
-                self.push(object, LevelState::LeftOut)
+                self.folders.push_left_out(object);
+                Ok(())
             }
         }
     }
@@ -370,7 +372,7 @@ impl Writer<'_> {
     fn make_new<T>(
         &self,
         name: NameId,
-        make: impl Fn(&File, &[u8]) -> Result<T, Errno>,
+        make: impl Fn(BorrowedFd<'_>, &[u8]) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let folder = self.folders.folder().ok_or(Errno::NOENT)?;
         let name = self.plan.survey.name(name);
@@ -435,7 +437,7 @@ impl Writer<'_> {
         let wanted = Wanted { facts: &facts, attributes: &attributes, path: &path };
         if let Some(folder) = self.folders.folder() {
             let name = plan.survey.name(name);
-            wanted.restore_by_name(folder, name, &mut self.summary.losses);
+            wanted.restore_by_name((folder, name), &mut self.summary.losses);
         }
         self.made[object.0 as usize] = true;
         Ok(())
@@ -578,19 +580,12 @@ impl Writer<'_> {
     }
 
     fn special(&mut self, object: ObjectId, name: NameId, facts: &Facts) -> Result<(), Error> {
-        let kind = match facts.file_type {
-            FileType::CharacterDevice => HostFileType::CharacterDevice,
-            FileType::BlockDevice => HostFileType::BlockDevice,
-            _ => HostFileType::Fifo,
-        };
-        let device = match kind {
-            HostFileType::Fifo => 0,
-            _ => makedev(facts.device.major, facts.device.minor),
-        };
-        let mode = Mode::RUSR | Mode::WUSR;
-        match self.make_new(name, |folder, name| mknodat(folder, name, kind, mode, device)) {
+        let made = self.make_new(name, |folder, name| {
+            host::make_node((folder, name), facts.file_type, 0o600, facts.device)
+        });
+        match made {
             Ok(()) => {}
-            Err(error @ Errno::PERM) if kind != HostFileType::Fifo => {
+            Err(error @ Errno::PERM) if facts.file_type.is_device() => {
                 let path = self.path(Some(name));
                 self.summary.losses.add(LossKind::Device, || {
                     let reason = reason(&error.into());
@@ -651,12 +646,9 @@ impl Writer<'_> {
 
     /// Opens a directory of the target, name by name from its root.
     fn open(&self, directory: ObjectId) -> Result<File, Errno> {
-        let root = self.folders.root().ok_or(Errno::NOENT)?;
-        let mut folder = folders::open(root.as_fd(), b".")?;
-        for (_, name) in self.way_to(directory) {
-            folder = folders::open(folder.as_fd(), self.plan.survey.name(name))?;
-        }
-        Ok(folder.into())
+        let way = self.way_to(directory);
+        let names = way.iter().map(|(_, name)| self.plan.survey.name(*name));
+        Ok(host::open_below(self.folders.root(), names, FOLDER)?.into())
     }
 
     /// What is left when all files are there.
@@ -673,8 +665,9 @@ impl Writer<'_> {
             }
         }
         if self.root_facts == RootFacts::Wanted
-            && let (Some(root), Ok(folder)) = (self.root(), self.open_root())
+            && let Ok(folder) = self.open_root()
         {
+            let root = self.root();
             self.restore(root, self.plan.first_name(root), &folder)?;
         }
         for object in std::mem::take(&mut self.flagged) {
@@ -684,8 +677,7 @@ impl Writer<'_> {
     }
 
     fn open_root(&self) -> io::Result<File> {
-        let root = self.folders.root().ok_or(io::ErrorKind::NotFound)?;
-        root.try_clone()
+        Ok(self.folders.root().try_clone_to_owned()?.into())
     }
 
     fn restore_flags(&mut self, object: ObjectId) -> Result<(), Error> {
@@ -693,7 +685,7 @@ impl Writer<'_> {
         else {
             return Ok(());
         };
-        let opened = match (Some(object) == self.root(), name) {
+        let opened = match (object == self.root(), name) {
             (true, _) => self.open_root(),
             (false, None) => return Ok(()),
             (false, Some(name)) => {
@@ -729,13 +721,6 @@ impl Writer<'_> {
         wanted.restore_flags(&file, &mut self.summary.losses);
         Ok(())
     }
-}
-
-/// Whether a directory of the target can be filled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reached {
-    Here,
-    LeftOut,
 }
 
 /// A file that is being written.

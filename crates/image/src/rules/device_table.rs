@@ -23,9 +23,10 @@ use super::grant::Grant;
 use super::line::Line;
 use super::{Subject, Used};
 use crate::error::Error;
-use crate::tree::{Growing, NodeContent, NodeFacts};
+use crate::tree::{Growing, NodeContent};
 use extant_archive::{clean_path, printable};
-use extant_format::inode::{Device, FileType, Time};
+use extant_format::inode::{Device, FileType};
+use extant_tree::Facts;
 use rustc_hash::FxHashMap;
 
 /// Devices of one line; more is an attack.
@@ -163,24 +164,14 @@ impl DeviceTable {
                 }
                 _ => {}
             }
-            let facts = NodeFacts {
+            let facts = Facts {
                 file_type: made.file_type,
                 permissions: made.permissions,
-                uid: 0,
-                gid: 0,
-                modify_time: Time::default(),
-                access_time: None,
-                change_time: None,
-                attributes: Vec::new(),
-            };
-            let content = match made.file_type {
-                FileType::CharacterDevice | FileType::BlockDevice => {
-                    NodeContent::Device(made.device)
-                }
-                _ => NodeContent::None,
+                device: made.device,
+                ..Facts::default()
             };
             let (directory, name) = tree.walk(&made.path)?;
-            tree.insert(directory, name, &facts, content)?;
+            tree.insert(directory, name, &facts.into(), NodeContent::None)?;
         }
         Ok(())
     }

@@ -1,16 +1,13 @@
 //! Reads the bytes of files when the image is written: straight into the caller's buffer, nothing
 //! kept in between.
-use super::opening::Opening;
 use super::{Origin, Sources};
 use crate::error::Error;
 use crate::tree::{NodeBody, NodeId, Segment, SourceId, Tree};
 use extant_archive::printable;
+use extant_tree::host::{Opening, open_below};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, SeekFrom, openat, seek};
 use rustix::io::{Errno, pread};
-
-/// A path that is opened in one call stays below PATH_MAX.
-const PATH_PIECE_BYTES: usize = 3_500;
 
 /// How a folder is opened that is only passed through: nothing in it is listed.
 const FOLDER: OFlags =
@@ -180,38 +177,14 @@ impl<'a> BodyReader<'a> {
         let above = self.tree.parent(folder);
         match &self.folder {
             Some((from, open, held)) if (*from, *open) == (source, above) && folder != base => {
-                open_folder(held.as_fd(), &[self.tree.first_name(folder)], FOLDER)
+                open_below(held.as_fd(), [self.tree.first_name(folder)], FOLDER)
             }
             _ => {
                 let steps = self.tree.steps(folder);
                 let from = self.tree.steps(base).len();
-                open_folder(root, steps.get(from..).unwrap_or_default(), FOLDER)
+                open_below(root, steps.into_iter().skip(from), FOLDER)
             }
         }
-    }
-}
-
-/// Opens a folder below another, in pieces when the path is longer than the host takes.
-pub(super) fn open_folder(
-    root: BorrowedFd<'_>,
-    steps: &[&[u8]],
-    flags: OFlags,
-) -> Result<OwnedFd, Errno> {
-    let mut folder = openat(root, c".", flags, Mode::empty())?;
-    let mut piece: Vec<u8> = Vec::new();
-    for step in steps {
-        if piece.len() + step.len() > PATH_PIECE_BYTES {
-            folder = openat(&folder, piece.as_slice(), flags, Mode::empty())?;
-            piece.clear();
-        }
-        if !piece.is_empty() {
-            piece.push(b'/');
-        }
-        piece.extend_from_slice(step);
-    }
-    match piece.is_empty() {
-        true => Ok(folder),
-        false => openat(&folder, piece.as_slice(), flags, Mode::empty()),
     }
 }
 

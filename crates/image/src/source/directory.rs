@@ -9,24 +9,23 @@
 //! Every question to the host goes through the C library, and through calls that fakeroot and
 //! pseudo replace (`fstatat`, `fstat`, `readlinkat`, `llistxattr`, `lgetxattr`): the image is what
 //! they pretend.
-use super::body::open_folder;
 use super::intake::Intake;
 use super::mounts::kernel_made;
-use super::opening::Opening;
 use super::wrapper::{self, Host};
 use super::{Holes, Mounts, Origin, Sources};
 use crate::error::{Error, ErrorKind};
-use crate::tree::{MapId, NodeBody, NodeContent, NodeFacts, NodeId, SourceId};
+use crate::tree::{MapId, NodeBody, NodeContent, NodeId, SourceId};
 use extant_archive::printable;
 use extant_format::attribute::Attribute;
-use extant_format::inode::{Device, FileType, Time};
+use extant_format::inode::FileType;
+use extant_tree::host::{self, Attributes, Opening, open_below};
+use extant_tree::{Described, Facts, Links};
 use rustc_hash::FxHashMap;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags, SeekFrom, Stat, openat, statat};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::fs::File;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -34,8 +33,6 @@ use std::sync::Arc;
 
 /// Folders kept open for those below them; beyond, a folder is opened by its path from the root.
 const OPEN_MAX: usize = 200;
-/// The longest list of names of attributes, and the longest value, that Linux gives.
-const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
 
 /// A folder that is still to be read.
 struct Pending {
@@ -148,9 +145,10 @@ pub(super) fn read_into(
     if let Some(pretended) = &intake.options.pretended {
         pretended.apply(&mut stat);
     }
-    let found = attributes(root.as_fd(), c".").map_err(failed)?;
-    let attributes = found.readable(&path.display(), intake)?;
-    let mut facts = facts(&stat, FileType::Directory, attributes);
+    let found = host::attributes(root.as_fd(), b".", Links::Stay).map_err(failed)?;
+    let attributes = readable(found, &path.display(), intake)?;
+    let facts = Facts { file_type: FileType::Directory, ..host::facts(&stat) };
+    let mut facts = Described { facts, attributes };
     intake.adjust(&mut facts, b"");
     facts.permissions = place.permissions.unwrap_or(facts.permissions);
     let base = match place.name {
@@ -184,7 +182,7 @@ pub(super) fn read_into(
 
 /// A file of the host that becomes a file of the tree: what is known of it, and its body.
 pub(super) struct Single {
-    pub(super) facts: NodeFacts,
+    pub(super) facts: Described,
     pub(super) body: NodeBody,
 }
 
@@ -199,10 +197,12 @@ pub(super) fn read_single(
     source: SourceId,
 ) -> Result<Single, Error> {
     let failed = |error: Errno| Error::io(path.display(), &error.into());
-    let found = attributes_at(path).map_err(failed)?;
-    let attributes = found.readable(&path.display(), intake)?;
-    let facts = facts(stat, FileType::Regular, attributes);
-    let body = body(rustix::fs::CWD, path.as_os_str().as_bytes(), stat, source, intake)?;
+    let bytes = path.as_os_str().as_bytes();
+    let found = host::attributes_at(bytes, Links::Stay).map_err(failed)?;
+    let attributes = readable(found, &path.display(), intake)?;
+    let facts = Facts { file_type: FileType::Regular, ..host::facts(stat) };
+    let facts = Described { facts, attributes };
+    let body = body(rustix::fs::CWD, bytes, stat, source, intake)?;
     Ok(Single { facts, body: body.map_err(failed)? })
 }
 
@@ -215,9 +215,7 @@ impl Walk<'_, '_> {
     fn descend(&mut self, root: BorrowedFd<'_>, next: Pending) -> Result<(), Error> {
         let open = |flags: OFlags| match &next.parent {
             Some(parent) => openat(&parent.folder, next.name.as_slice(), flags, Mode::empty()),
-            None => {
-                open_folder(root, &next.path.split(|byte| *byte == b'/').collect::<Vec<_>>(), flags)
-            }
+            None => open_below(root, next.path.split(|byte| *byte == b'/'), flags),
         };
         let opened = self.opening.open(open);
         drop(next.parent);
@@ -265,7 +263,9 @@ impl Walk<'_, '_> {
 
     /// Reads one folder; folders in it wait in `pending`.
     fn folder(&mut self, node: NodeId, held: Rc<Held>, path: Vec<u8>) -> Result<(), Error> {
-        let names = match names(&held.folder) {
+        let listed = held.folder.try_clone();
+        let names = listed.map_err(errno).and_then(host::names);
+        let names = match names {
             Ok(names) => names,
             Err(error) => return self.trouble(&path, error),
         };
@@ -314,19 +314,20 @@ impl Walk<'_, '_> {
         {
             return self.intake.link(node, name, *first).map(Ok);
         }
-        let file_type = file_type(&stat);
+        let facts = host::facts(&stat);
+        let file_type = facts.file_type;
         if file_type == FileType::Regular && self.checks_access && stat.st_size > 0 {
             match rustix::fs::accessat(folder, name, Access::READ_OK, AtFlags::EACCESS) {
                 Ok(()) | Err(Errno::NOSYS) => {}
                 Err(error) => return Ok(Err(error)),
             }
         }
-        let attributes = match attributes_of(folder, name) {
-            Ok(found) if found.unreadable.is_empty() => found.attributes,
-            Ok(found) => found.readable(&self.shown(path), self.intake)?,
+        let attributes = match host::attributes(folder, name, Links::Stay) {
+            Ok(found) if found.unreadable.is_empty() => found.readable,
+            Ok(found) => readable(found, &self.shown(path), self.intake)?,
             Err(error) => return Ok(Err(error)),
         };
-        let mut facts = facts(&stat, file_type, attributes);
+        let mut facts = Described { facts, attributes };
         self.intake.adjust(&mut facts, path);
         let made = match self.put(node, folder, name, &facts, &stat)? {
             Ok(made) => made,
@@ -379,16 +380,11 @@ impl Walk<'_, '_> {
         node: NodeId,
         folder: BorrowedFd<'_>,
         name: &[u8],
-        facts: &NodeFacts,
+        facts: &Described,
         stat: &Stat,
     ) -> Result<Result<NodeId, Errno>, Error> {
         let target;
         let content = match facts.file_type {
-            FileType::Directory | FileType::Fifo | FileType::Socket => NodeContent::None,
-            FileType::CharacterDevice | FileType::BlockDevice => NodeContent::Device(Device {
-                major: rustix::fs::major(stat.st_rdev),
-                minor: rustix::fs::minor(stat.st_rdev),
-            }),
             FileType::Symlink => match rustix::fs::readlinkat(folder, name, Vec::new()) {
                 Ok(read) => {
                     target = read;
@@ -400,6 +396,7 @@ impl Walk<'_, '_> {
                 Ok(body) => NodeContent::Body(body),
                 Err(error) => return Ok(Err(error)),
             },
+            _ => NodeContent::None,
         };
         self.intake.insert(node, name, facts, content).map(Ok)
     }
@@ -421,7 +418,9 @@ fn body(
     if is_dense || intake.options.holes == Holes::Never {
         return Ok(Ok(NodeBody::File { source, map: None, length }));
     }
-    let pieces = match pieces(folder, name, length) {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = openat(folder, name, flags, Mode::empty());
+    let pieces = match opened.and_then(|file| host::pieces(file.as_fd(), length)) {
         Ok(pieces) => pieces,
         Err(error) => return Ok(Err(error)),
     };
@@ -430,143 +429,19 @@ fn body(
     Ok(Ok(NodeBody::File { source, map, length }))
 }
 
-/// The names in a folder, sorted: the order in which the host lists them has no effect.
-fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
-    let mut names = Vec::new();
-    // Not `read_from`, which opens the folder once more, and changes its access time.
-    for entry in Dir::new(folder.try_clone().map_err(errno)?)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(name.to_vec());
-        }
-    }
-    names.sort_unstable();
-    Ok(names)
-}
-
 fn errno(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
-fn file_type(stat: &Stat) -> FileType {
-    FileType::from_mode((stat.st_mode & 0xffff) as u16).unwrap_or(FileType::Regular)
-}
-
-fn facts(stat: &Stat, file_type: FileType, attributes: Vec<Attribute>) -> NodeFacts {
-    NodeFacts {
-        file_type,
-        permissions: (stat.st_mode & 0o7777) as u16,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
-        modify_time: time(stat.st_mtime, stat.st_mtime_nsec as u32),
-        access_time: Some(time(stat.st_atime, stat.st_atime_nsec as u32)),
-        change_time: Some(time(stat.st_ctime, stat.st_ctime_nsec as u32)),
-        attributes,
+/// The attributes that could be read; the others are trouble, each with its name.
+fn readable(
+    found: Attributes,
+    path: &dyn std::fmt::Display,
+    intake: &mut Intake<'_>,
+) -> Result<Vec<Attribute>, Error> {
+    for (name, error) in found.unreadable {
+        let what = format!("{path}: its attribute {} cannot be read", printable(&name));
+        intake.trouble(Error::io(what, &error.into()))?;
     }
-}
-
-fn time(seconds: i64, nanoseconds: u32) -> Time {
-    Time { seconds, nanoseconds }
-}
-
-/// The pieces of a file that hold data, as the host knows them.
-fn pieces(folder: BorrowedFd<'_>, name: &[u8], length: u64) -> Result<Vec<Range<u64>>, Errno> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = openat(folder, name, flags, Mode::empty())?;
-    let mut pieces = Vec::new();
-    let mut at = 0;
-    while at < length {
-        let start = match rustix::fs::seek(&file, SeekFrom::Data(at)) {
-            Ok(start) => start.max(at),
-            Err(Errno::NXIO) => break,
-            // A file system that knows no holes.
-            Err(Errno::INVAL) if at == 0 => return Ok(std::iter::once(0..length).collect()),
-            Err(error) => return Err(error),
-        };
-        let end = rustix::fs::seek(&file, SeekFrom::Hole(start))?.min(length);
-        if start >= length || end <= start {
-            break;
-        }
-        pieces.push(start..end);
-        at = end;
-    }
-    Ok(pieces)
-}
-
-/// The attributes of a file.
-#[derive(Default)]
-struct Found {
-    attributes: Vec<Attribute>,
-    /// Names that the host lists and has no value for, and why.
-    unreadable: Vec<(Vec<u8>, Errno)>,
-}
-
-impl Found {
-    /// Those that could be read; the others are trouble, each with its name.
-    fn readable(
-        self,
-        path: &dyn std::fmt::Display,
-        intake: &mut Intake<'_>,
-    ) -> Result<Vec<Attribute>, Error> {
-        for (name, error) in self.unreadable {
-            let what = format!("{path}: its attribute {} cannot be read", printable(&name));
-            intake.trouble(Error::io(what, &error.into()))?;
-        }
-        Ok(self.attributes)
-    }
-}
-
-fn attributes_of(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Found, Errno> {
-    let name = std::ffi::CString::new(name).map_err(|_| Errno::INVAL)?;
-    attributes(folder, &name)
-}
-
-/// The attributes of a name in a folder, not following a symlink.
-fn attributes(folder: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<Found, Errno> {
-    let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
-    path.extend_from_slice(name.to_bytes());
-    attributes_at(Path::new(std::ffi::OsStr::from_bytes(&path)))
-}
-
-/// The attributes of a path, not following a symlink at its end.
-fn attributes_at(path: &Path) -> Result<Found, Errno> {
-    let mut found = Found::default();
-    for name in attribute_names(path)? {
-        match grown(|buffer| rustix::fs::lgetxattr(path, name.as_slice(), buffer)) {
-            Ok(value) => found.attributes.push(Attribute { name, value }),
-            Err(error) => found.unreadable.push((name, error)),
-        }
-    }
-    if !found.unreadable.is_empty() {
-        // One that was taken away meanwhile is none.
-        let names = attribute_names(path)?;
-        found.unreadable.retain(|(name, _)| names.contains(name));
-    }
-    Ok(found)
-}
-
-fn attribute_names(path: &Path) -> Result<Vec<Vec<u8>>, Errno> {
-    let list = match grown(|buffer| rustix::fs::llistxattr(path, buffer)) {
-        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
-        list => list?,
-    };
-    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(<[u8]>::to_vec).collect())
-}
-
-/// What a call puts into a buffer: a small one first, since most lists are empty and most values
-/// short.
-fn grown(call: impl Fn(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
-    let mut small = [0; 256];
-    match call(&mut small) {
-        Ok(length) => Ok(small[..length].to_vec()),
-        Err(Errno::RANGE) => {
-            let mut large = vec![0; ATTRIBUTE_BYTES_MAX];
-            let length = call(&mut large)?;
-            large.truncate(length);
-            Ok(large)
-        }
-        Err(error) => Err(error),
-    }
+    Ok(found.readable)
 }

@@ -3,10 +3,9 @@ use super::intake::{Fate, Intake};
 use crate::error::Error;
 use crate::notice::NoticeKind;
 use crate::tree::{self, NodeBody, NodeId, SourceId};
-use extant_archive::{
-    Body, Content, Entry, Facts, Keeper, NfsAccessList, Unkept, clean_path, printable,
-};
+use extant_archive::{Body, Content, Entry, Keeper, NfsAccessList, Unkept, clean_path, printable};
 use extant_format::inode::{Device, FileType};
+use extant_tree::Described;
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::sync::Arc;
@@ -82,7 +81,7 @@ impl<'a, 'b> Entries<'a, 'b> {
             true => Fate::LeftOut,
             false => self.intake.fate(&path).map_err(Refusal::Fatal)?,
         };
-        match (entry.facts, entry.content) {
+        match (entry.described, entry.content) {
             (Some(facts), content) => self.inode(path, facts, content, &entry.unkept, fate),
             (None, Content::HardLink { target }) => self.hard_link(path, &target, fate),
             (None, _) => Ok(()),
@@ -93,7 +92,7 @@ impl<'a, 'b> Entries<'a, 'b> {
     fn inode(
         &mut self,
         path: Vec<u8>,
-        facts: Facts,
+        mut facts: Described,
         content: Content,
         unkept: &Unkept,
         fate: Fate,
@@ -104,7 +103,10 @@ impl<'a, 'b> Entries<'a, 'b> {
         if fate == Fate::Applied {
             return Ok(());
         }
-        let mut facts = tree_facts(facts, &content);
+        if facts.file_type == FileType::Symlink {
+            // Nobody asks for those of a link, and every kernel shows all of them.
+            facts.permissions = 0o777;
+        }
         self.intake.adjust(&mut facts, &path);
         let is_file = facts.file_type == FileType::Regular;
         if fate == Fate::LeftOut && !is_file {
@@ -119,12 +121,7 @@ impl<'a, 'b> Entries<'a, 'b> {
                 target = link;
                 tree::NodeContent::Target(&target)
             }
-            Content::CharacterDevice(device) | Content::BlockDevice(device) => {
-                tree::NodeContent::Device(device)
-            }
-            Content::Directory | Content::Fifo | Content::Socket | Content::HardLink { .. } => {
-                tree::NodeContent::None
-            }
+            _ => tree::NodeContent::None,
         };
         if fate == Fate::LeftOut {
             let nameless = self.intake.tree.insert_nameless(&facts, content);
@@ -149,7 +146,7 @@ impl<'a, 'b> Entries<'a, 'b> {
     fn put(
         &mut self,
         path: &[u8],
-        facts: &tree::NodeFacts,
+        facts: &Described,
         content: tree::NodeContent<'_>,
     ) -> Result<NodeId, Refusal> {
         if path.is_empty() {
@@ -246,31 +243,4 @@ pub(super) fn check_device(path: &[u8], device: Device) -> Result<(), Error> {
     let path = printable(path);
     let message = format!("{path}: is device {major}:{minor}, larger than an inode can hold");
     Err(Error::new(message))
-}
-
-fn tree_facts(facts: Facts, content: &Content) -> tree::NodeFacts {
-    let file_type = match content {
-        Content::File(_) | Content::HardLink { .. } => FileType::Regular,
-        Content::Directory => FileType::Directory,
-        Content::Symlink { .. } => FileType::Symlink,
-        Content::CharacterDevice(_) => FileType::CharacterDevice,
-        Content::BlockDevice(_) => FileType::BlockDevice,
-        Content::Fifo => FileType::Fifo,
-        Content::Socket => FileType::Socket,
-    };
-    // Nobody asks for those of a link, and every kernel shows all of them.
-    let permissions = match file_type {
-        FileType::Symlink => 0o777,
-        _ => facts.permissions,
-    };
-    tree::NodeFacts {
-        file_type,
-        permissions,
-        uid: facts.uid,
-        gid: facts.gid,
-        modify_time: facts.modify_time,
-        access_time: facts.access_time,
-        change_time: facts.change_time,
-        attributes: facts.attributes,
-    }
 }

@@ -5,11 +5,12 @@ use super::zeros::Search;
 use crate::error::{Error, Scope};
 use crate::notice::{NoticeKind, Notices};
 use crate::progress::Progress;
-use crate::tree::{Growing, Layers, MapId, NodeContent, NodeFacts, NodeId, Segment, packed};
+use crate::tree::{Growing, Layers, MapId, NodeContent, NodeId, Segment, packed};
 use extant_archive::printable;
 use extant_format::acl::{ACCESS, AccessList, Tag, is_access_list};
 use extant_format::attribute::{Attribute, check_name};
 use extant_format::inode::{Device, FileType, Time};
+use extant_tree::Described;
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
@@ -207,14 +208,12 @@ impl<'a> Intake<'a> {
         &mut self,
         directory: NodeId,
         name: &[u8],
-        facts: &NodeFacts,
+        facts: &Described,
         content: NodeContent<'_>,
     ) -> Result<NodeId, Error> {
         self.note_replaced(directory, name, facts.file_type);
         self.note_kept_whiteout(directory, name);
-        if content == NodeContent::Device(Device::default())
-            && facts.file_type == FileType::CharacterDevice
-        {
+        if facts.file_type == FileType::CharacterDevice && facts.device == Device::default() {
             let path = || joined(&self.tree.path(directory), name);
             self.notices.add(NoticeKind::OverlayWhiteoutKept, || {
                 format!(
@@ -305,7 +304,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Owners, times and attributes as the user wants them.
-    pub(super) fn adjust(&mut self, facts: &mut NodeFacts, path: &[u8]) {
+    pub(super) fn adjust(&mut self, facts: &mut Described, path: &[u8]) {
         let options = self.options;
         if let Some(owner) = options.owner {
             (facts.uid, facts.gid) = (owner.uid, owner.gid);

@@ -6,9 +6,10 @@ use super::entries::check_device;
 use super::intake::{Intake, Whiteouts};
 use super::{Origin, Sources};
 use crate::error::{Error, ErrorKind};
-use crate::tree::{NodeBody, NodeContent, NodeFacts, NodeId};
+use crate::tree::{NodeBody, NodeContent, NodeId};
 use extant_archive::{clean_path, printable};
 use extant_format::inode::{Device, FileType};
+use extant_tree::Described;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -34,10 +35,9 @@ struct MadeFile {
 
 #[derive(Debug)]
 enum What {
-    File { facts: NodeFacts, offset: u64, length: u64 },
-    Symlink { facts: NodeFacts, target: Vec<u8> },
-    Device { facts: NodeFacts, device: Device },
-    Other { facts: NodeFacts },
+    File { facts: Described, offset: u64, length: u64 },
+    Symlink { facts: Described, target: Vec<u8> },
+    Other { facts: Described },
     HardLink { original: Vec<u8> },
 }
 
@@ -77,12 +77,10 @@ impl Made {
     pub fn add(
         &mut self,
         path: &[u8],
-        facts: NodeFacts,
+        mut facts: Described,
         content: MadeContent<'_>,
     ) -> Result<(), Error> {
         let path = cleaned(path)?;
-        let is_device =
-            matches!(facts.file_type, FileType::CharacterDevice | FileType::BlockDevice);
         let what = match (facts.file_type, content) {
             (FileType::Regular, MadeContent::Body(body)) => {
                 let (offset, length) = (self.written, self.keep(body, &path)?);
@@ -91,9 +89,10 @@ impl Made {
             (FileType::Symlink, MadeContent::Target(target)) => {
                 What::Symlink { facts, target: target.to_vec() }
             }
-            (_, MadeContent::Device(device)) if is_device => {
+            (_, MadeContent::Device(device)) if facts.file_type.is_device() => {
                 check_device(&path, device)?;
-                What::Device { facts, device }
+                facts.device = device;
+                What::Other { facts }
             }
             (FileType::Directory | FileType::Fifo | FileType::Socket, MadeContent::Nothing) => {
                 What::Other { facts }
@@ -174,9 +173,6 @@ pub(super) fn read(
             What::Symlink { facts, target } => {
                 put(&path, facts, NodeContent::Target(&target), intake)?;
             }
-            What::Device { facts, device } => {
-                put(&path, facts, NodeContent::Device(device), intake)?;
-            }
             What::Other { facts } => {
                 put(&path, facts, NodeContent::None, intake)?;
             }
@@ -189,7 +185,7 @@ pub(super) fn read(
 
 fn put(
     path: &[u8],
-    mut facts: NodeFacts,
+    mut facts: Described,
     content: NodeContent<'_>,
     intake: &mut Intake<'_>,
 ) -> Result<NodeId, Error> {

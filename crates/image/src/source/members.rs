@@ -204,7 +204,7 @@ mod tests {
         Entry {
             path: clean_path(path.as_bytes()),
             content,
-            facts: None,
+            described: None,
             unkept: extant_archive::Unkept::default(),
         }
     }

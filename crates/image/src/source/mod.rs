@@ -29,7 +29,6 @@ mod intake;
 mod made;
 mod members;
 mod mounts;
-mod opening;
 mod options;
 mod platform;
 mod pretended;

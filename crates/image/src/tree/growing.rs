@@ -7,6 +7,7 @@ mod whiteouts;
 use super::*;
 use crate::error::Error;
 use extant_archive::printable;
+use extant_tree::{Described, Facts};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
@@ -36,14 +37,12 @@ pub fn packed(pieces: &[Range<u64>]) -> Vec<Segment> {
 /// What a new file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeContent<'a> {
-    /// Nothing: directories, FIFOs, sockets.
+    /// Nothing: directories, FIFOs, sockets, and devices, whose numbers are among the facts.
     None,
     /// The bytes of a regular file.
     Body(NodeBody),
     /// The target of a symlink.
     Target(&'a [u8]),
-    /// The numbers of a device.
-    Device(Device),
 }
 
 /// Whether names beginning with `.wh.` are whiteouts.
@@ -141,7 +140,7 @@ impl Growing {
     ///
     /// # Errors
     /// More different lists of attributes, or times, than the tree can number.
-    pub fn describe_root(&mut self, facts: &NodeFacts) -> Result<(), Error> {
+    pub fn describe_root(&mut self, facts: &Described) -> Result<(), Error> {
         self.describe(NodeId::ROOT, facts)
     }
 
@@ -149,7 +148,7 @@ impl Growing {
     ///
     /// # Errors
     /// As [`Growing::describe_root`].
-    pub fn describe_directory(&mut self, node: NodeId, facts: &NodeFacts) -> Result<(), Error> {
+    pub fn describe_directory(&mut self, node: NodeId, facts: &Described) -> Result<(), Error> {
         self.describe(node, facts)
     }
 
@@ -163,7 +162,7 @@ impl Growing {
         &mut self,
         directory: NodeId,
         name: &[u8],
-        facts: &NodeFacts,
+        facts: &Described,
         content: NodeContent<'_>,
     ) -> Result<NodeId, Error> {
         let both_directories = |node: &NodeId| {
@@ -188,7 +187,7 @@ impl Growing {
     /// As [`Growing::insert`], without a path.
     pub fn insert_nameless(
         &mut self,
-        facts: &NodeFacts,
+        facts: &Described,
         content: NodeContent<'_>,
     ) -> Result<NodeId, Error> {
         self.new_node(facts, content)
@@ -385,14 +384,14 @@ impl Growing {
         hash(entry.directory, name(&self.tree.names, entry))
     }
 
-    fn describe(&mut self, node: NodeId, facts: &NodeFacts) -> Result<(), Error> {
+    fn describe(&mut self, node: NodeId, facts: &Described) -> Result<(), Error> {
         let described = self.bare_node(facts)?;
         let node = &mut self.tree.nodes[node.index()];
         *node = Node { entry: node.entry, links: node.links, ..described };
         Ok(())
     }
 
-    fn bare_node(&mut self, facts: &NodeFacts) -> Result<Node, Error> {
+    fn bare_node(&mut self, facts: &Described) -> Result<Node, Error> {
         Ok(Node {
             mode: facts.file_type.mode_bits() | (facts.permissions & 0o7777),
             uid: facts.uid,
@@ -405,14 +404,15 @@ impl Growing {
         })
     }
 
-    fn new_node(&mut self, facts: &NodeFacts, content: NodeContent<'_>) -> Result<NodeId, Error> {
+    fn new_node(&mut self, facts: &Described, content: NodeContent<'_>) -> Result<NodeId, Error> {
         let mut node = self.bare_node(facts)?;
         match content {
+            NodeContent::None if facts.file_type.is_device() => {
+                let Device { major, minor } = facts.device;
+                node.offset = u64::from(major) << 32 | u64::from(minor);
+            }
             NodeContent::None => {}
             NodeContent::Body(body) => body::store(&mut node, body),
-            NodeContent::Device(device) => {
-                node.offset = u64::from(device.major) << 32 | u64::from(device.minor)
-            }
             NodeContent::Target(target) => {
                 if target.is_empty() || target.len() > TARGET_MAX || target.contains(&0) {
                     let what = match target.len() {
@@ -444,9 +444,8 @@ impl Growing {
         Ok(start)
     }
 
-    fn keep_times(&mut self, facts: &NodeFacts) -> Result<u32, Error> {
-        let times =
-            [facts.access_time, facts.change_time].map(|time| time.unwrap_or(facts.modify_time));
+    fn keep_times(&mut self, facts: &Facts) -> Result<u32, Error> {
+        let times = [facts.last_read(), facts.change_time.unwrap_or(facts.modify_time)];
         if times == [facts.modify_time; 2] {
             return Ok(NONE);
         }

@@ -51,27 +51,6 @@ impl NodeId {
     }
 }
 
-/// What is known of a file besides its content.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NodeFacts {
-    /// What it is.
-    pub file_type: FileType,
-    /// The lower twelve bits of its mode.
-    pub permissions: u16,
-    /// Its owner.
-    pub uid: u32,
-    /// Its group.
-    pub gid: u32,
-    /// When its content changed.
-    pub modify_time: Time,
-    /// When it was read; where the source does not say, the modify time counts.
-    pub access_time: Option<Time>,
-    /// When its inode changed; where the source does not say, the modify time counts.
-    pub change_time: Option<Time>,
-    /// Extended attributes, access lists in the form of getxattr.
-    pub attributes: Vec<Attribute>,
-}
-
 /// No list of attributes, no map, no times beside the modify time.
 const NONE: u32 = 0;
 /// In `times`: a directory that no source describes.

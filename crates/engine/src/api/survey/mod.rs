@@ -38,6 +38,7 @@ use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Time};
 use extant_format::superblock::Superblock;
 use extant_format::{BlockNo, Ino};
+use extant_tree::Facts;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,32 +55,6 @@ pub struct ObjectId(pub u32);
 /// A name in a directory, other than "." and "..".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NameId(pub u32);
-
-/// The attributes of an inode.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts {
-    /// Type, from the mode.
-    pub file_type: FileType,
-    /// The low twelve bits of its mode.
-    pub permissions: u16,
-    /// Number of the owner.
-    pub uid: u32,
-    /// Number of the group.
-    pub gid: u32,
-    /// Size in bytes.
-    pub size: u64,
-    /// When it was last read.
-    pub access_time: Time,
-    /// When its inode last changed.
-    pub change_time: Time,
-    /// When its content last changed.
-    pub modify_time: Time,
-    /// Device numbers; 0 and 0 for anything but devices.
-    pub device: Device,
-    /// The lowest eight of its flags, as chattr sets them: synchronous, immutable, append-only, not
-    /// dumped, no access times.
-    pub flags: u8,
-}
 
 /// Everything on a volume.
 pub struct Survey {
@@ -270,7 +245,7 @@ impl Survey {
         self.faults.get(at as usize)
     }
 
-    /// The attributes of an object; `None` if not even its type is known.
+    /// What is known of an object; `None` if not even its type is known.
     pub fn facts(&self, id: ObjectId) -> Option<Facts> {
         let object = self.record(id);
         let [access_time, change_time, modify_time] = object.times.map(PackedTime::time);
@@ -280,14 +255,14 @@ impl Survey {
             uid: object.uid,
             gid: object.gid,
             size: object.size,
-            access_time,
-            change_time,
             modify_time,
+            access_time: Some(access_time),
+            change_time: Some(change_time),
             device: match object.content {
                 Content::Device(device) => device,
                 _ => Device::default(),
             },
-            flags: object.flags,
+            flags: Some(object.flags),
         })
     }
 

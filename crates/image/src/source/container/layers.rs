@@ -336,7 +336,7 @@ impl Shared {
 /// About as many bytes as an entry takes besides its fixed part.
 fn weight_of(entry: &Entry) -> usize {
     let path = entry.path.as_ref().map_or(0, Vec::len);
-    let attributes = entry.facts.iter().flat_map(|facts| &facts.attributes);
+    let attributes = entry.described.iter().flat_map(|described| &described.attributes);
     let attributes = attributes.map(|attribute| attribute.name.len() + attribute.value.len());
     let content = match &entry.content {
         Content::File(body) => body.pieces.as_ref().map_or(0, |pieces| pieces.len() * 16),

@@ -212,7 +212,7 @@ fn read_archive(name: &str, file: File) -> Result<Tree, ListingError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use extant_archive::{Facts, NewContent, NewEntry, Writer};
+    use extant_archive::{NewContent, NewEntry, Writer};
 
     fn paths(tree: &Tree) -> Vec<(String, Option<u64>)> {
         let entry = |entry| match entry {
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn an_archive_makes_the_tree_of_its_directories_and_files() {
-        let facts = Facts::default();
+        let described = Default::default();
         let entries = [
             (&b"a"[..], NewContent::Directory),
             (b"a/b c", NewContent::File { size: 3 }),
@@ -260,7 +260,8 @@ mod tests {
         let path = folder.path().join("tree.tar");
         let mut writer = Writer::new(File::create(&path).unwrap());
         for (path, content) in entries {
-            writer.append(&NewEntry { path, facts: &facts, content }, &mut io::repeat(7)).unwrap();
+            let entry = NewEntry { path, described: &described, content };
+            writer.append(&entry, &mut io::repeat(7)).unwrap();
         }
         writer.finish().unwrap();
         let found = paths(&read(&path).unwrap());

@@ -5,20 +5,20 @@ use rustix::io::Errno;
 
 /// How files are opened. Reading them changes no access times, until the host refuses that: only
 /// the owner of a file may ask for it.
-#[derive(Clone, Copy)]
-pub(super) struct Opening {
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
     flags: OFlags,
 }
 
 impl Opening {
     /// For reading, and with these flags.
-    pub(super) fn new(flags: OFlags) -> Opening {
+    pub fn new(flags: OFlags) -> Opening {
         let own = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOATIME;
         Opening { flags: flags | own }
     }
 
     /// The same, with these flags too.
-    pub(super) fn with(self, flags: OFlags) -> Opening {
+    pub fn with(self, flags: OFlags) -> Opening {
         Opening { flags: self.flags | flags }
     }
 
@@ -26,7 +26,7 @@ impl Opening {
     ///
     /// # Errors
     /// What `open` gives.
-    pub(super) fn open(
+    pub fn open(
         &mut self,
         open: impl Fn(OFlags) -> Result<OwnedFd, Errno>,
     ) -> Result<OwnedFd, Errno> {
