@@ -1,7 +1,7 @@
 //! Where an archive goes: a file, which is there only when it is whole; or a pipe or device, which
 //! takes what comes.
-use crate::error::Error;
-use crate::target::{Existing, Target};
+use extant_host::error::Error;
+use extant_host::target::{Existing, Target};
 use extant_image::export::PageOutput;
 use std::fs::File;
 use std::io::{self, IoSlice, IsTerminal, Write};

@@ -1,9 +1,9 @@
 //! What a command that reads a tree could not read: told one by one, while it goes on with the
 //! rest.
-use crate::console::Console;
 use crate::editing::failure;
-use crate::error::{Error, Exit};
-use crate::image::damage_hint;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::damage_hint;
 use std::cell::Cell;
 use std::path::Path;
 

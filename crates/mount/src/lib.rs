@@ -1,5 +1,8 @@
 //! Ext2, ext3 and ext4 under other programs: the engine as a file system of the host, by FUSE.
 //!
+//! This crate answers what the kernel asks of a mount; `extant-daemon` is the process around it,
+//! with its options, image, signals and end.
+//!
 //! ```text
 //! session     one mount, from its beginning to its end
 //! keeper      has the kernel send what it keeps, by a process of its own

@@ -123,6 +123,55 @@ const ARROWS: &[Arrow] = &[
         ],
     },
     Arrow {
+        name: "extant-host",
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-journal",
+            "extant-engine",
+            "extant-archive",
+            "extant-image",
+            "extant-disk",
+            "extant-edit",
+            "extant-chart",
+        ],
+        tests: &[],
+    },
+    Arrow {
+        name: "extant-daemon",
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-journal",
+            "extant-engine",
+            "extant-archive",
+            "extant-image",
+            "extant-disk",
+            "extant-edit",
+            "extant-mount",
+            "extant-sim",
+            "extant-chart",
+            "extant-lab",
+            "extant-host",
+        ],
+        tests: &[],
+    },
+    Arrow {
+        name: "extant-names",
+        links: &[
+            "extant-format",
+            "extant-block",
+            "extant-journal",
+            "extant-engine",
+            "extant-inspect",
+            "extant-archive",
+            "extant-image",
+            "extant-disk",
+            "extant-host",
+        ],
+        tests: &[],
+    },
+    Arrow {
         name: "extant-cli",
         links: &[
             "extant-format",
@@ -134,10 +183,12 @@ const ARROWS: &[Arrow] = &[
             "extant-image",
             "extant-disk",
             "extant-edit",
-            "extant-mount",
             "extant-sim",
             "extant-chart",
             "extant-lab",
+            "extant-host",
+            "extant-daemon",
+            "extant-names",
         ],
         tests: &["extant", "extant-testkit"],
     },
@@ -161,6 +212,9 @@ const ARROWS: &[Arrow] = &[
         tests: &["extant-format", "extant-inspect"],
     },
 ];
+
+/// The crates that read words of the command line.
+const COMMANDS: &[&str] = &["extant-cli", "extant-host", "extant-names"];
 
 /// What only commands need: the rest of the house neither parses words nor archives nor mounts.
 const COMMAND_ONLY: &[&str] = &["clap", "clap_complete", "clap_mangen", "fuser", "tar"];
@@ -228,17 +282,17 @@ pub fn arrows(source: &Source) -> Vec<(usize, String)> {
     wrong
 }
 
-/// Crates for commands, outside of `cli`.
+/// Crates for commands, outside of those that have commands.
 pub fn command_only(source: &Source) -> Vec<(usize, String)> {
     let Some(Ok(manifest)) = manifest(source) else {
         return Vec::new();
     };
-    if crate_name(&manifest) == "extant-cli" {
+    if COMMANDS.contains(&crate_name(&manifest)) {
         return Vec::new();
     }
     let linked = dependencies(&manifest, "dependencies");
     let wrong = COMMAND_ONLY.iter().filter(|name| linked.contains(**name));
-    wrong.map(|name| (1, format!("{name} is for commands, in cli"))).collect()
+    wrong.map(|name| (1, format!("{name} is for commands"))).collect()
 }
 
 /// A crate without the lints of the workspace.

@@ -23,13 +23,20 @@ pub const WRITERS: &[&str] = &[
 ];
 
 /// Where the time is read.
-pub const CLOCKS: &[&str] = &["crates/block/src/clock.rs", "crates/cli/"];
+pub const CLOCKS: &[&str] = &[
+    "crates/block/src/clock.rs",
+    "crates/cli/",
+    "crates/host/src/progress.rs",
+    "crates/names/src/format_options/words.rs",
+];
 
 /// Where threads are made and parked: also in the clock of the laboratory, whose processes are
 /// threads, and where the builder writes bodies while it reads the next ones.
 pub const THREADS: &[&str] = &[
     "crates/block/src/clock.rs",
     "crates/cli/",
+    "crates/daemon/src/background.rs",
+    "crates/host/src/cleanup.rs",
     "crates/image/src/assemble/stream.rs",
     "crates/sim/src/clock.rs",
 ];

@@ -172,7 +172,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "command-only",
-        reason: "parsing words, archives and mounts are the business of cli",
+        reason: "parsing words, archives and mounts are the business of commands",
         check: manifest::command_only,
         bad: &[(
             "crates/engine/Cargo.toml",

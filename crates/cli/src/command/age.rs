@@ -1,14 +1,14 @@
 //! `extant age`: months of use of an image, in place.
-use crate::console::{Chatter, Console};
-use crate::disk::{self, Place};
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments};
-use crate::place;
-use crate::target::{self, Target};
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::preset::Policies;
 use extant_engine::{ErrorKind, read_superblock};
 use extant_format::superblock::state;
+use extant_host::console::{Chatter, Console};
+use extant_host::disk::{self, Place};
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
+use extant_host::place;
+use extant_host::target::{self, Target};
 use extant_lab::ageing::{
     self, AgeingError, DatedClock, ImageAged, ImageOptions, PROFILES, Profile, Tell, age_image,
 };

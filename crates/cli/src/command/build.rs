@@ -1,20 +1,19 @@
 //! `extant build`: directories and archives become an image.
-use crate::advice;
-use crate::console::{Chatter, Console};
-use crate::disk;
-use crate::error::{Error, Exit};
-use crate::format_options::{Format, FormatArguments, Unsaid, seed_words};
-use crate::progress::Unit;
 use crate::shipping::report::ShippedReport;
 use crate::shipping::words::ShippingArguments;
 use crate::shipping::{Shipment, ship};
-use crate::size::{Size, file_system_unit, free_inodes, readable, room};
-use crate::source_options::{SourceArguments, sources};
-use crate::target::{Existing, Target};
 use extant_archive::printable;
 use extant_block::{Clock, RealClock};
 use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::JournalWish;
+use extant_host::advice;
+use extant_host::console::{Chatter, Console};
+use extant_host::disk;
+use extant_host::error::{Error, Exit};
+use extant_host::progress::Unit;
+use extant_host::size::{Size, file_system_unit, free_inodes, readable, room};
+use extant_host::source_options::{SourceArguments, sources};
+use extant_host::target::{Existing, Target};
 use extant_image::ErrorKind;
 use extant_image::assemble::{
     BLOCK_SIZE, BuildOptions, Built, Destination, FlexGroups, FreeInodes, ImageSize, Job,
@@ -24,6 +23,7 @@ use extant_image::notice::{NAMED_MAX, NoticeKind, Notices, Tally};
 use extant_image::source::{
     Arrival, Collected, ContainerImage, Holes, Owner, ReadOptions, collect,
 };
+use extant_names::format_options::{Format, FormatArguments, Unsaid, seed_words};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{Read, Seek, SeekFrom, Write};

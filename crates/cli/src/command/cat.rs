@@ -1,11 +1,11 @@
 //! `extant cat`: the bytes of files in an image.
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, ImagePath, failure};
 use crate::troubles::Troubles;
 use extant_edit::glob;
 use extant_edit::tree::{self, Links};
 use extant_engine::{ErrorKind, File, Filesystem, Rights};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments, ImagePath, failure};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};

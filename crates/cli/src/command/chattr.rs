@@ -1,11 +1,11 @@
 //! `extant chattr`: inode flags in an image are changed.
-use crate::console::Console;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::metadata;
 use extant_edit::tree::Reach;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 
 /// Change inode flags in an image, as chattr(1), all or nothing.

@@ -1,9 +1,9 @@
 //! `extant check`: whether a volume is what its own metadata says it is.
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments};
-use crate::progress::{ProgressLine, Unit};
-use crate::recovery;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
+use extant_host::progress::{ProgressLine, Unit};
+use extant_host::recovery;
 use extant_image::Progress;
 use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, ReadOrder};
 use std::io::{BufWriter, Write};
@@ -155,8 +155,10 @@ fn print_text(image: &Path, report: &CheckReport, console: &Console) -> Result<(
         more => writeln!(out, "... and {more} more"),
     });
     let summed = written.and_then(|()| match console.chatter {
-        crate::console::Chatter::Quiet => Ok(()),
-        crate::console::Chatter::Normal => writeln!(out, "{}: {}", image.display(), sum(report)),
+        extant_host::console::Chatter::Quiet => Ok(()),
+        extant_host::console::Chatter::Normal => {
+            writeln!(out, "{}: {}", image.display(), sum(report))
+        }
     });
     summed.and_then(|()| out.flush()).map_err(|error| Error::stdout(&error))
 }

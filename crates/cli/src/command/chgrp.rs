@@ -1,12 +1,12 @@
 //! `extant chgrp`: groups in an image are changed.
-use crate::console::Console;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::metadata;
 use extant_edit::owner::Owner;
 use extant_edit::tree::{Links, Reach};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 
 /// Change groups in an image, all or nothing; names are those of its /etc/group.

@@ -1,13 +1,13 @@
 //! `extant chmod`: permissions in an image are changed.
-use crate::console::Console;
 use crate::editing::copying::mode;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::metadata;
 use extant_edit::mode::Mode;
 use extant_edit::tree::Reach;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 
 /// Change permissions in an image, all or nothing.

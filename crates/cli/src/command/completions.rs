@@ -1,8 +1,8 @@
 //! `extant completions`: what a shell needs to complete our words.
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use clap::ValueEnum;
 use clap_complete::Shell;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 
 /// Print the completions for a shell.
 #[derive(clap::Args)]

@@ -1,18 +1,18 @@
 //! `extant cp`: files go into an image, out of it, or are copied inside.
 use super::cat;
-use crate::console::Console;
 use crate::editing::copying::{self, CopyArguments};
 use crate::editing::operands::{self, Destination};
 use crate::editing::report;
 use crate::editing::{self, Edit, EditArguments, Input, Job, failure};
-use crate::error::{Error, Exit};
-use crate::image::{self, ImagePath};
 use crate::troubles::Troubles;
 use extant_edit::copy::{self, HostSink, ImageSink, Source};
 use extant_edit::tree;
 use extant_edit::walk::{self, HostTree, ImageTree};
 use extant_edit::{Change, glob};
 use extant_engine::{ErrorKind, Filesystem};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImagePath};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

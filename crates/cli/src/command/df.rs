@@ -1,9 +1,9 @@
 //! `extant df`: how much of an image is used, and how much is free.
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments};
-use crate::size;
 use extant_engine::Filesystem;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
+use extant_host::size;
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -1,14 +1,14 @@
 //! `extant diff`: what differs between two images, folders or archives.
-use crate::console::{Console, Form};
-use crate::disk;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, ImagePath};
-use crate::place::{Part, VolumeName};
-use crate::progress::Unit;
 use clap::ValueEnum;
 use extant_archive::{Decompressed, begins_with_header, printable};
 use extant_disk::read::{LOOK_BYTES, form_of};
 use extant_format::inode::FileType;
+use extant_host::console::{Console, Form};
+use extant_host::disk;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments, ImagePath};
+use extant_host::place::{Part, VolumeName};
+use extant_host::progress::Unit;
 use extant_image::date::{Grain, shown};
 use extant_image::difference::{
     Change, CompareOptions, Compared, Finding, Here, Ignored, Side, Which, compare,
@@ -221,7 +221,8 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn is_quiet(&self) -> bool {
-        self.console.form == Form::Text && self.console.chatter == crate::console::Chatter::Quiet
+        self.console.form == Form::Text
+            && self.console.chatter == extant_host::console::Chatter::Quiet
     }
 
     fn begin(&mut self) {

@@ -1,15 +1,15 @@
 //! `extant du`: what the directories of an image take.
-use crate::console::{Console, with_schema};
 use crate::editing::failure;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, ImagePath};
 use crate::listing::Names;
-use crate::size;
 use crate::troubles::Troubles;
 use extant_edit::tree::Links;
 use extant_edit::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_host::console::{Console, with_schema};
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments, ImagePath};
+use extant_host::size;
 use rustc_hash::FxHashSet;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};

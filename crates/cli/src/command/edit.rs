@@ -1,15 +1,15 @@
 //! `extant edit`: many changes of an image, as one.
 use super::write;
 use super::{chattr, chgrp, chmod, chown, cp, ln, mkdir, mv, rm, rmdir, setfattr, touch, truncate};
-use crate::console::Console;
 use crate::editing::copying::CopyArguments;
 use crate::editing::report;
 use crate::editing::{self, Edit, EditArguments, Input, Job, failure, opening, operands};
-use crate::error::{Error, Exit};
 use crate::troubles::Troubles;
 use clap::{Args, FromArgMatches};
 use extant_edit::walk::HostTree;
 use extant_edit::{Change, script, tree};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;

@@ -1,13 +1,13 @@
 //! `extant extract`: an image becomes a folder of the host.
-use crate::cleanup;
-use crate::console::{Console, Form};
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, ImagePath};
-use crate::progress::Unit;
 use extant_archive::printable;
 use extant_edit::glob;
 use extant_edit::walk::open_host_parent;
 use extant_engine::Filesystem;
+use extant_host::cleanup;
+use extant_host::console::{Console, Form};
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments, ImagePath};
+use extant_host::progress::Unit;
 use extant_image::ErrorKind;
 use extant_image::export::{Blame, ExportPlan, LeftOut, Omission};
 use extant_image::extract::{Base, Existing, Losses, Summary, extract};

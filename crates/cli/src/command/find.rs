@@ -1,12 +1,12 @@
 //! `extant find`: which objects of an image are meant.
-use crate::console::{Console, with_schema};
 use crate::editing::{failure, operands};
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments};
 use crate::listing::Record;
 use crate::troubles::Troubles;
 use extant_edit::find::{self, Ends, Query};
 use extant_edit::walk::Visited;
+use extant_host::console::{Console, with_schema};
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,13 +1,13 @@
 //! `extant getfattr`: extended attributes in an image.
-use crate::console::{Console, with_schema};
 use crate::editing::{failure, operands};
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments};
 use crate::troubles::Troubles;
 use extant_edit::attribute::{self, Encoding};
 use extant_edit::tree::{Links, Reach};
 use extant_edit::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_engine::Filesystem;
+use extant_host::console::{Console, with_schema};
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -1,12 +1,12 @@
 //! `extant info`: what dumpe2fs prints.
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments};
-use crate::recovery;
 use extant_block::BlockDevice;
 use extant_chart::wrapped;
 use extant_format::BlockNo;
 use extant_format::superblock::{Feature, SuperblockError};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
+use extant_host::recovery;
 use extant_inspect::{SuperblockPlace, Volume, VolumeInfo};
 use extant_journal::{Found, MapSource, Recovery, Report};
 use std::io::{BufWriter, Write};

@@ -34,9 +34,9 @@ mod run;
 mod session;
 mod show;
 
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use clap::Subcommand;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 
 /// Run the engine on drives in virtual time: scenarios, the mailing list posts, traces.
 ///

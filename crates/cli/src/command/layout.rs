@@ -1,10 +1,10 @@
 //! `extant layout`: how well the files of a volume are laid out, and what is where.
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments};
-use crate::recovery;
 use extant_chart::wrapped;
 use extant_format::superblock::SuperblockError;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
+use extant_host::recovery;
 use extant_inspect::{
     Cell, LayoutMap, LayoutReport, Paths, SuperblockPlace, SurveyOptions, Volume,
 };

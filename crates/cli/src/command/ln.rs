@@ -1,12 +1,12 @@
 //! `extant ln`: names and symbolic links are made in an image.
-use crate::console::Console;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::create::{self, Existing};
 use extant_edit::tree::{self, Links};
 use extant_format::inode::FileType;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -1,13 +1,13 @@
 //! `extant ls`: names in an image, in the form that GNU ls has made known.
-use crate::console::{Console, with_schema};
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, ImagePath, failure};
 use crate::listing::{Names, Record, mode_letters};
 use crate::troubles::Troubles;
 use extant_archive::printable;
 use extant_engine::{Filesystem, Metadata, Object};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_host::console::{Console, with_schema};
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments, ImagePath, failure};
 use extant_image::date::{self, Grain};
 use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};

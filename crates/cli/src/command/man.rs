@@ -1,7 +1,7 @@
 //! `extant man`: the manual, one page a command.
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use clap_mangen::Man;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;

@@ -1,12 +1,12 @@
 //! `extant mkdir`: directories are made in an image.
-use crate::console::Console;
 use crate::editing::copying::mode;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::create::{self, Parents};
 use extant_edit::mode::Mode;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 
 /// Make directories in an image, all or nothing; they belong to root.

@@ -1,19 +1,20 @@
 //! `extant mkfs`: an empty file system.
-use crate::console::{Chatter, Console};
-use crate::disk;
-use crate::error::{Error, Exit};
-use crate::format_options::{Format, FormatArguments, Unsaid, random_uuid, refusal, seed_words};
-use crate::held::{self, Medium};
-use crate::size::{Size, file_system_unit};
-use crate::target::{self, Existing, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
 use extant_engine::ErrorKind;
 use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish, Placing, Profile};
-use extant_engine::preset::Policies;
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, Superblock};
+use extant_host::advice::no_volume;
+use extant_host::console::{Chatter, Console};
+use extant_host::disk;
+use extant_host::error::{Error, Exit};
+use extant_host::held::{self, Medium};
+use extant_host::image::default_policies;
+use extant_host::size::{Size, file_system_unit};
+use extant_host::target::{self, Existing, Target};
 use extant_image::assemble::digest;
+use extant_names::format_options::{Format, FormatArguments, Unsaid, random_uuid, seed_words};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -112,7 +113,8 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         options.placing = Placing::Mke2fs;
     }
     options.mount_record.seconds = options.wishes.created_seconds;
-    let (layout, journal_blocks) = mkfs::plan(&options).map_err(|error| refusal(error, &shown))?;
+    let (layout, journal_blocks) =
+        mkfs::plan(&options).map_err(|error| no_volume(error, &shown))?;
     warn(console, &options, journal_blocks);
     let superblock = match arguments.dry_run {
         true => layout.superblock,
@@ -311,13 +313,12 @@ fn write(
     let clock = RealClock::pinned(WallTime { seconds, nanoseconds: 0 });
     let device: Arc<dyn BlockDevice> =
         Arc::new(FileDevice::from_file(clock, file, shown.clone(), bytes, offset).map_err(failed)?);
-    let mut policies: Policies =
-        "modern".parse().map_err(|error| Error::new(format!("policies: {error}")))?;
+    let mut policies = default_policies()?;
     policies.map_blocks = map_blocks;
     let superblock =
         mkfs::format(device, options, &policies).map_err(|error| match error.kind {
             ErrorKind::Device(error) => failed(error),
-            _ => refusal(error, &shown),
+            _ => no_volume(error, &shown),
         })?;
     target.finish()?;
     Ok(superblock)

@@ -27,50 +27,51 @@
 //! - `pub struct Arguments`, whose doc comment is the help and whose `after_help` shows examples;
 //! - `pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error>`.
 
-pub mod age;
-pub mod build;
-pub mod cat;
-pub mod chattr;
-pub mod check;
-pub mod chgrp;
-pub mod chmod;
-pub mod chown;
-pub mod completions;
-pub mod cp;
-pub mod df;
-pub mod diff;
-pub mod du;
-pub mod edit;
+mod age;
+mod build;
+mod cat;
+mod chattr;
+mod check;
+mod chgrp;
+mod chmod;
+mod chown;
+mod completions;
+mod cp;
+mod df;
+mod diff;
+mod du;
+mod edit;
 mod elsewhere;
-pub mod extract;
-pub mod find;
-pub mod getfattr;
-pub mod info;
-pub mod lab;
-pub mod layout;
-pub mod ln;
-pub mod ls;
-pub mod man;
-pub mod mkdir;
-pub mod mkfs;
-pub mod mount;
-pub mod mv;
-pub mod names;
-pub mod replay;
-pub mod rm;
-pub mod rmdir;
-pub mod setfattr;
-pub mod stat;
-pub mod tar;
-pub mod touch;
-pub mod truncate;
-pub mod umount;
-pub mod write;
+mod extract;
+mod find;
+mod getfattr;
+mod info;
+mod lab;
+mod layout;
+mod ln;
+mod ls;
+mod man;
+mod mkdir;
+mod mkfs;
+mod mount;
+mod mv;
+mod names;
+mod replay;
+mod rm;
+mod rmdir;
+mod setfattr;
+mod stat;
+mod tar;
+mod touch;
+mod truncate;
+mod umount;
+mod write;
 
-use crate::console::{Chatter, Console, Form};
-use crate::error::{Convention, Error, Exit};
 use clap::{CommandFactory, Parser, Subcommand};
 use extant_block::in_use;
+use extant_daemon::mount_8;
+use extant_host::console::{Chatter, Console, Form};
+use extant_host::error::{Convention, Error, Exit};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -173,6 +174,11 @@ pub fn table() -> clap::Command {
     Extant::command()
 }
 
+/// A command line in our words, where mount(8) or umount(8) wrote it.
+pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
+    mount_8::translate(words, &|word| table().find_subcommand(word).is_some())
+}
+
 /// Runs a parsed command line and prints how it failed, if it did.
 pub fn run(line: Extant) -> ExitCode {
     let console = Console {
@@ -186,7 +192,7 @@ pub fn run(line: Extant) -> ExitCode {
     let watched = match &line.command {
         // A mount is not removed by a signal, but unmounted.
         Command::Mount(_) => Ok(()),
-        _ => crate::cleanup::watch_signals().map_err(|error| Error::io("signals", &error)),
+        _ => extant_host::cleanup::watch_signals().map_err(|error| Error::io("signals", &error)),
     };
     let exit = watched.and_then(|()| line.command.run(&console)).unwrap_or_else(|error| {
         console.fail(&error);

@@ -1,18 +1,15 @@
 //! `extant mount`: an image under other programs.
-use crate::arena;
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::mounting::background::{self, Ready};
-use crate::mounting::checks::Hold;
-use crate::mounting::log::Log;
-use crate::mounting::options::{MountOptions, Unknown};
-use crate::mounting::server::{self, Job};
-use crate::mounting::{checks, mount_8, remount, words};
-use crate::size::Size;
-use crate::source_options::id_map;
+use extant_daemon::background::Ready;
+use extant_daemon::options::{MountOptions, Unknown};
+use extant_daemon::server::Job;
+use extant_daemon::{Manner, mount, remount, words};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::size::Size;
+use extant_host::source_options::id_map;
 use extant_image::source::IdMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Mount an ext2, ext3 or ext4 image or device by FUSE, for any program, without root where FUSE
 /// allows that.
@@ -114,57 +111,24 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         remount::run(&arguments.image, folder, &lists)?;
         return Ok(Exit::Complete);
     }
-    let options = options(&arguments, &lists)?;
-    let is_background = !(arguments.foreground || arguments.announce || arguments.fake)
-        && arguments.command.is_empty();
-    if is_background {
-        if arguments.timeline.as_deref().is_some_and(|path| path.as_os_str() == "-") {
-            return Err(Error::usage("--timeline -: standard output is gone in the background")
-                .hint("name a file, or take --foreground"));
-        }
-        let words = mount_8::translate(std::env::args_os().collect());
-        return match background::launch(words)? {
-            Ok(ready) => {
-                say(&ready, &arguments, console)?;
-                Ok(Exit::Complete)
-            }
-            Err(exit) => Ok(exit),
-        };
-    }
-    checks::note(&options, console)?;
-    if arguments.announce {
-        background::leave_session();
-    }
-    if arguments.fake {
-        let folder = arguments.folder.as_deref();
-        folder.map(|folder| checks::folder(folder, options.over)).transpose()?;
-        checks::open(&arguments.image, &options, Hold::Ours, console)?;
-        return Ok(Exit::Complete);
-    }
-    arena::share();
+    let manner = match () {
+        () if arguments.announce => Manner::Announced,
+        () if arguments.fake => Manner::Checked,
+        () if arguments.foreground || !arguments.command.is_empty() => Manner::Foreground,
+        () => Manner::Background(super::translated(std::env::args_os().collect())),
+    };
+    let tells = arguments.command.is_empty();
+    let tell = |ready: &Ready| if tells { say(ready, &arguments, console) } else { Ok(()) };
     let job = Job {
         image: arguments.image.clone(),
         folder: arguments.folder.clone(),
-        options,
+        options: options(&arguments, &lists)?,
         program: arguments.command.clone(),
         log: arguments.log.clone(),
-        trace: arguments.trace.as_deref().map(absolute).transpose()?,
-        timeline: match arguments.timeline.as_deref() {
-            Some(path) if path.as_os_str() != "-" => Some(absolute(path)?),
-            path => path.map(Path::to_owned),
-        },
+        trace: arguments.trace.clone(),
+        timeline: arguments.timeline.clone(),
     };
-    let tell = |ready: &Ready, log: &Log| match arguments.announce {
-        true => background::announce(ready, log),
-        false if arguments.command.is_empty() => say(ready, &arguments, console),
-        false => Ok(()),
-    };
-    server::run(&job, &tell, console)
-}
-
-/// A path that means the same when the server has left the caller's folder.
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(|error| Error::io(path.display(), &error))
+    mount(job, manner, &tell, console)
 }
 
 fn say(ready: &Ready, arguments: &Arguments, console: &Console) -> Result<(), Error> {

@@ -1,11 +1,11 @@
 //! `extant mv`: names of an image are moved.
-use crate::console::Console;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::renaming::{self, Existing, Moved};
 use extant_edit::tree;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 use std::path::Path;
 

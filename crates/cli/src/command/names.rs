@@ -1,7 +1,7 @@
 //! `extant names`: links by which this program is called as e2fsprogs's are.
-use crate::console::{Chatter, Console};
-use crate::error::{Error, Exit};
-use crate::names::NAMES;
+use extant_host::console::{Chatter, Console};
+use extant_host::error::{Error, Exit};
+use extant_names::NAMES;
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};

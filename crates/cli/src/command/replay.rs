@@ -1,12 +1,12 @@
 //! `extant replay`: what the journal holds is put in its place.
-use crate::console::Console;
-use crate::disk;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments};
-use crate::recovery::{self, Record, counted};
-use crate::target::Target;
 use extant_block::{BlockDevice, FileDevice, RealClock};
 use extant_engine::{OrphanCounts, Orphans, free_orphans, recover, recovered, without_orphans};
+use extant_host::console::Console;
+use extant_host::disk;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
+use extant_host::recovery::{self, Record, counted};
+use extant_host::target::Target;
 use extant_journal::{End, Found, MapSource, Outcome, Recovery, Report};
 use serde::Serialize;
 use std::path::PathBuf;

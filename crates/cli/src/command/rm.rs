@@ -1,11 +1,11 @@
 //! `extant rm`: names are removed from an image.
-use crate::console::Console;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::removal::{self, Depth};
 use extant_edit::tree::{self, Links};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 
 /// Remove files from an image.

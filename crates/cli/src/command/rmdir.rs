@@ -1,10 +1,10 @@
 //! `extant rmdir`: empty directories are removed from an image.
-use crate::console::Console;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::removal;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 
 /// Remove empty directories from an image, all or nothing.

@@ -1,13 +1,13 @@
 //! `extant setfattr`: extended attributes in an image are set.
-use crate::console::Console;
 use crate::editing::Input;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::attribute;
 use extant_edit::metadata::{self, AttributeChange};
 use extant_edit::tree::Links;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;

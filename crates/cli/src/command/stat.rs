@@ -1,13 +1,13 @@
 //! `extant stat`: all that an image says of a file.
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, ImagePath, failure};
 use crate::listing::{Record, kind, mode_letters};
 use extant_archive::printable;
 use extant_engine::{Filesystem, Metadata, Object};
 use extant_format::attribute::Attribute;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, Time, flags};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments, ImagePath, failure};
 use extant_image::date::{self, Grain};
 use serde::Serialize;
 use std::ffi::OsString;

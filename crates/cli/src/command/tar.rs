@@ -1,13 +1,13 @@
 //! `extant tar`: an image becomes an archive.
-use crate::console::{Console, Form};
-use crate::error::{Error, Exit};
-use crate::image::{self, ImageArguments, ImagePath};
 use crate::output::Output;
-use crate::place::{self, VolumeName};
-use crate::progress::Unit;
-use crate::target::Existing;
 use extant_archive::printable;
 use extant_edit::glob;
+use extant_host::console::{Console, Form};
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments, ImagePath};
+use extant_host::place::{self, VolumeName};
+use extant_host::progress::Unit;
+use extant_host::target::Existing;
 use extant_image::ErrorKind;
 use extant_image::export::{ExportPlan, LeftOut, Omission, Summary, write, write_pages};
 use extant_image::source::OnTrouble;

@@ -1,14 +1,14 @@
 //! `extant touch`: times in an image are set.
-use crate::console::Console;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::create::Missing;
 use extant_edit::metadata::{self, Times};
 use extant_edit::tree::Links;
 use extant_engine::SetTime;
 use extant_format::inode::Time;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 
 /// Set times of files in an image, all or nothing; a file that is not there is made.

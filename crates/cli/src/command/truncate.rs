@@ -1,11 +1,11 @@
 //! `extant truncate`: files in an image are cut or made longer.
-use crate::console::Console;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
-use crate::size::Size;
 use extant_edit::Change;
 use extant_edit::create::{self, Missing, NewSize};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::size::Size;
 use std::ffi::OsString;
 
 /// Cut files of an image, or make them longer with a hole, all or nothing.

@@ -1,16 +1,16 @@
 //! `extant write`: standard input becomes a file of an image.
-use crate::console::Console;
 use crate::editing::Input;
 use crate::editing::copying::mode;
 use crate::editing::operands;
 use crate::editing::{self, Edit, EditArguments, Job};
-use crate::error::{Error, Exit};
 use extant_edit::Change;
 use extant_edit::create::{self, Into};
 use extant_edit::metadata;
 use extant_edit::mode::Mode;
 use extant_edit::owner::Owner;
 use extant_edit::tree::{Links, Reach};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 

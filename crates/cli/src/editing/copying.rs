@@ -1,7 +1,6 @@
 //! What cp and put have in common: options, and a copy of several sources.
 use super::Job;
 use super::operands::Destination;
-use crate::progress::{ProgressLine, Unit};
 use extant_edit::copy::{
     self, Copied, Copy, Dereference, Existing, Keep, Sink, Source, Sparse, Troubles,
 };
@@ -9,6 +8,7 @@ use extant_edit::mode::Mode;
 use extant_edit::owner::Owner;
 use extant_edit::tree::Reach;
 use extant_engine::Filesystem;
+use extant_host::progress::{ProgressLine, Unit};
 use extant_image::Progress;
 use std::cell::Cell;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! What is said of a change that failed.
-use crate::error::Error;
-use crate::image;
 use extant_archive::printable;
 use extant_edit::{Place, What};
 use extant_engine::ErrorKind;
+use extant_host::error::Error;
+use extant_host::image;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 

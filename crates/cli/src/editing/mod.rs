@@ -16,11 +16,11 @@ pub mod opening;
 pub mod operands;
 pub mod report;
 
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::image::ImageArguments;
 use crate::troubles::Troubles;
 use extant_edit::Change;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::ImageArguments;
 use report::Done;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -116,7 +116,7 @@ pub fn change(
     let mut job = Job::new(console, Input::Standard);
     work(&opened.change, &mut job).map_err(|error| failure::of(image, error))?;
     let Job { done, loops, .. } = job;
-    let committed = crate::cleanup::undisturbed(|| opened.change.commit());
+    let committed = extant_host::cleanup::undisturbed(|| opened.change.commit());
     let committed = committed.map_err(|error| failure::of(image, error))?;
     opened.target.finish()?;
     let troubles = Troubles::new(console, image);

@@ -1,15 +1,15 @@
 //! An image that is locked and open for a change.
 use super::{EditArguments, failure};
-use crate::console::Console;
-use crate::disk;
-use crate::error::Error;
-use crate::image;
-use crate::recovery;
-use crate::target::{self, Target};
 use extant_block::{BlockDevice, Clock, FileDevice, Overlay, RealClock, WallTime};
 use extant_edit::redo::{self, Identity};
 use extant_edit::{Change, ChangeOptions, OnErrors};
 use extant_engine::{ErrorKind, Orphans, recover, recovered};
+use extant_host::console::Console;
+use extant_host::disk;
+use extant_host::error::Error;
+use extant_host::image;
+use extant_host::recovery;
+use extant_host::target::{self, Target};
 use extant_journal::Report;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Words that name files in an image: `IMAGE:/path`, all of one image.
-use crate::error::Error;
-use crate::image::ImagePath;
 use extant_edit::glob;
+use extant_host::error::Error;
+use extant_host::image::ImagePath;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

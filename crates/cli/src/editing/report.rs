@@ -1,7 +1,7 @@
 //! What a change did, as text and as JSON.
-use crate::console::Console;
-use crate::error::Error;
 use extant_edit::{Committed, Outcome};
+use extant_host::console::Console;
+use extant_host::error::Error;
 use serde::Serialize;
 use std::path::Path;
 

@@ -13,4 +13,3 @@ mod steps;
 pub mod words;
 
 pub use steps::{Shipment, ship};
-pub(crate) use steps::{in_use, nameless};

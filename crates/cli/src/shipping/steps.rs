@@ -1,27 +1,21 @@
 //! From the raw disk with a new volume to the image.
 use super::report::{ShippedReport, VerityReport};
 use super::words::{DiskFormat, ShippingArguments};
-use crate::console::Console;
-use crate::error::Error;
-use crate::image;
-use crate::progress::Unit;
-use crate::target::{Existing, Target};
 use extant_archive::{Compression, compress};
-use extant_block::{FileDevice, RealClock};
 use extant_disk::table::{ALIGNMENT, Places, Table};
 use extant_disk::verity::{self, Tree, hexadecimal};
 use extant_disk::{Content, Seed, block_map, qcow2, sparse};
-use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
-use extant_format::GroupNo;
+use extant_host::console::Console;
+use extant_host::error::Error;
+use extant_host::image;
+use extant_host::progress::Unit;
+use extant_host::target::{Existing, Target, nameless};
 use extant_image::Progress;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
-/// Memory for what is read of a volume to learn which blocks are free.
-const CACHE_BYTES: usize = 16 << 20;
 /// The sectors of a GPT at the beginning of a disk, and at its end, in bytes.
 const TABLE_BYTES: u64 = 34 * 512;
 
@@ -79,16 +73,6 @@ impl<'a> Shipment<'a> {
     pub fn raw<'b>(&'b self, target: &'b Target) -> &'b File {
         self.raw.as_ref().unwrap_or(&target.file)
     }
-}
-
-/// A file without a name in the folder of a path: it is gone when it is closed.
-///
-/// # Errors
-/// The host's.
-pub(crate) fn nameless(beside: &Path) -> Result<File, Error> {
-    let folder = beside.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    tempfile::tempfile_in(folder).map_err(|error| Error::io(folder.display(), &error))
 }
 
 /// Does what is asked for with a volume of `volume_bytes` whose UUID is `seed`. Returns what is
@@ -291,48 +275,10 @@ fn occupied(raw: &File, disk: &Disk) -> Result<Vec<Range<u64>>, Error> {
     if disk.places.is_some() {
         occupied.push(0..if disk.has_gpt { TABLE_BYTES } else { 512 });
     }
-    occupied.extend(in_use(raw, &disk.volume)?);
+    occupied.extend(image::occupied(raw, &disk.volume)?);
     occupied.extend(disk.tree.clone());
     if disk.has_gpt {
         occupied.push(disk.end - TABLE_BYTES..disk.end);
     }
     Ok(occupied)
-}
-
-/// The bytes of a volume whose blocks are in use, and those before its first block.
-///
-/// # Errors
-/// The volume cannot be opened; the host's.
-pub(crate) fn in_use(raw: &File, volume: &Range<u64>) -> Result<Vec<Range<u64>>, Error> {
-    let name = Path::new("the new volume");
-    let file = raw.try_clone().map_err(|error| Error::io(name.display(), &error))?;
-    let bytes = volume.end - volume.start;
-    let shown = name.display().to_string();
-    let device = FileDevice::from_file(RealClock::new(), file, shown, bytes, volume.start);
-    let device = device.map_err(|error| Error::io(name.display(), &error))?;
-    let failed = |error| image::failure(name, error);
-    let policies = "modern".parse().map_err(|error| Error::new(format!("policies: {error}")))?;
-    let options = Options {
-        access: Access::ReadOnly,
-        policies,
-        cache_bytes: cache_for_blocks(CACHE_BYTES),
-        data: DataKeeping::Bytes,
-    };
-    let filesystem = Filesystem::open(Arc::new(device), &options).map_err(failed)?;
-    let block_bytes = u64::from(filesystem.superblock().block_size());
-    let mut used = Vec::new();
-    let mut at = volume.start;
-    for group in (0..filesystem.superblock().group_count()).map(GroupNo) {
-        for (block, count) in filesystem.free_runs(group).map_err(failed)? {
-            let start = volume.start + block.0 * block_bytes;
-            if start > at {
-                used.push(at..start);
-            }
-            at = start + u64::from(count) * block_bytes;
-        }
-    }
-    if volume.end > at {
-        used.push(at..volume.end);
-    }
-    Ok(used)
 }

@@ -1,8 +1,8 @@
 //! The options of shipping, and what they ask for.
-use crate::error::Error;
 use extant_archive::Compression;
 use extant_disk::table::{Boot, GptType, Table};
 use extant_disk::verity;
+use extant_host::error::Error;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,10 @@ use super::data::DataOption;
 use super::failure;
 use super::outputs;
 use super::page::PageOption;
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::size::Amount;
 use extant_chart::{Figure, TEXT_WIDTH, beside};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::size::Amount;
 use extant_lab::ageing::{
     self, AgeOptions, Aged, AgeingError, AgeingReport, EXPERIMENTS, Experiment, Form, Keep,
     PROFILES, Sampling, Subject, Tell,

@@ -1,9 +1,9 @@
 //! `extant lab capsule`: scenarios with all that they refer to and what they gave, in one file; and
 //! the same run again.
 use super::failure;
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use clap::Subcommand;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use extant_lab::capsule::{self, Capsule, Verified};
 use extant_lab::report::MODEL_VERSION;
 use serde::Serialize;

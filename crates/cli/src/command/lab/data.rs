@@ -1,5 +1,5 @@
 //! `--csv FILE` and `--jsonl FILE`: what a command found as a table that other programs read.
-use crate::error::Error;
+use extant_host::error::Error;
 use extant_lab::observations::{DataForm, Observations};
 use std::fs::File;
 use std::io::{BufWriter, Write};

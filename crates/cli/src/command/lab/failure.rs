@@ -1,7 +1,7 @@
 //! What goes wrong in the laboratory, in the console's words. Names that the command line has and
 //! are not known are wrong usage (2); what is wrong inside a file is a failure (1).
-use crate::error::Error;
 use extant_engine::preset::Policies;
+use extant_host::error::Error;
 use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS, Scenario, ScenarioError};
 use extant_sim::drive::file::{self as drive_file, DriveSpec};
 use extant_sim::drive::presets::PRESETS;

@@ -1,9 +1,9 @@
 //! `extant lab fit`: a drive file from a real device.
 use super::page::PageOption;
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use extant_block::{Clock, RealClock};
 use extant_chart::Figure;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use extant_lab::fit::{
     Caching, Found, HostStore, ProbeOptions, ThreadedTarget, probe_and_fit_within,
 };

@@ -1,8 +1,8 @@
 //! `extant lab list`: what is built in, a line each.
 use super::page::PageOption;
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use extant_chart::{Alignment, Figure, Table, beside};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use extant_lab::page;
 use extant_lab::posts::POSTS;
 use extant_lab::scenario::step::KINDS;

@@ -3,9 +3,9 @@
 //! replaced.
 use super::data::DataOption;
 use super::page::PageOption;
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use extant_chart::Figure;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use extant_lab::page;
 use extant_lab::scenario::{Existing, Scenario};
 use extant_lab::spread::Spread;

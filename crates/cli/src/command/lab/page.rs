@@ -1,5 +1,5 @@
 //! `--html FILE`: what a command found as a page to look at.
-use crate::error::Error;
+use extant_host::error::Error;
 use extant_lab::page::BEGINNING;
 use std::fs::File;
 use std::io::Read;

@@ -1,10 +1,10 @@
 //! `extant lab policies`: every column with its choices, and the presets, which are rows of these
 //! columns.
 use super::page::PageOption;
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use extant_chart::{Alignment, Figure, Table, beside, wrapped};
 use extant_engine::preset::{COLUMNS, PRESETS, Policies, source};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use extant_lab::page;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 use super::data::DataOption;
 use super::failure;
 use super::page::PageOption;
-use crate::arena;
-use crate::console::Console;
-use crate::error::{Error, Exit};
-use crate::progress::Status;
+use extant_host::arena;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::progress::Status;
 use extant_lab::posts::ledger::{self, Before};
 use extant_lab::posts::{self, POSTS, PostTable, PostsReport, Scale, Seeds, Verdict, Work, judge};
 use extant_lab::scenario::ScenarioError;

@@ -1,7 +1,7 @@
 //! `extant lab replay`: a trace on a drive, a response time for each of its requests.
 use super::{failure, requests};
-use crate::console::Console;
-use crate::error::{Error, Exit};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use extant_lab::{observations, page};
 use extant_sim::drive::file::DriveSpec;
 use extant_sim::replay::{

@@ -1,10 +1,10 @@
 //! A trace of another system on a drive, request by request: sums and distributions, for traces of
 //! any length.
 use super::replay_options::Arguments;
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use extant_archive::Decompressed;
 use extant_chart::{Alignment, Table, wrapped};
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use extant_lab::observations::ReplayRows;
 use extant_lab::page;
 use extant_lab::report::Distribution;

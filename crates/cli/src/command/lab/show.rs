@@ -1,8 +1,8 @@
 //! `extant lab show`: the file of something that is built in.
 use super::page::PageOption;
-use crate::console::Console;
-use crate::error::{Error, Exit};
 use extant_chart::Figure;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
 use extant_lab::page;
 use extant_lab::scenario::{BUILTINS, POST_SCENARIOS, builtin};
 use extant_sim::drive::presets::PRESETS;

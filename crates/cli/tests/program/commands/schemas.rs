@@ -116,7 +116,7 @@ fn each_command_names_its_schema() {
             schemas.insert(record["schema"].as_str().unwrap().to_owned());
         }
     }
-    let table = extant_cli::command::table();
+    let table = extant_cli::table();
     for command in table.get_subcommands().map(clap::Command::get_name) {
         let is_excused = WITHOUT.iter().any(|(name, _)| *name == command);
         assert!(tried.contains(command) || is_excused, "{command} has no line here");

@@ -1,6 +1,6 @@
 //! Images that are in use, and signals while one is written.
 use crate::commands::command::{extant, printed_text};
-use extant_cli::target::{Existing, Target};
+use extant_host::target::{Existing, Target};
 use extant_testkit::oracle;
 use std::path::Path;
 use std::process::Command;
@@ -134,7 +134,7 @@ fn waits_with_a_partial_image() {
     let Ok(path) = std::env::var("PARTIAL_IMAGE") else {
         return;
     };
-    extant_cli::cleanup::watch_signals().unwrap();
+    extant_host::cleanup::watch_signals().unwrap();
     let _target = Target::create(Path::new(&path), Existing::Refuse).unwrap();
     println!("ready");
     // Until the signal comes; the test's own process ends it otherwise.

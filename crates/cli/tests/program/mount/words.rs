@@ -1,6 +1,6 @@
 //! The words of fstab: each is in the table, those of the manual pages too; and what they do.
 use crate::mount::fixture::{Bench, Mounted, done, errno, extant, has_fuse};
-use extant_cli::mounting::words;
+use extant_daemon::words;
 use extant_testkit::command::{output, program};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,5 +1,5 @@
 //! docs/FEATURES.md holds the table that the code makes.
-use extant_cli::names::features::table;
+use extant_names::features::table;
 
 #[test]
 fn the_document_holds_the_table_of_the_code() {

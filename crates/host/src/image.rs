@@ -1,0 +1,327 @@
+//! An image that is only looked at: `IMAGE` and `IMAGE:/path`, opened without a trace, and what is
+//! said when it cannot be.
+//!
+//! Nothing is ever written to an image that is opened here, not even a mount count.
+use crate::console::Console;
+use crate::disk::{self, Found, Place};
+use crate::error::Error;
+use crate::held;
+pub use crate::place::ImagePath;
+use crate::place::{self, Part, VolumeName};
+use crate::recognise;
+use crate::recovery;
+use crate::size::Size;
+use crate::target;
+use extant_archive::{printable, reason};
+use extant_block::in_use::Mount;
+use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
+use extant_disk::partitions;
+use extant_edit::redo::{self, Identity};
+use extant_engine::error::{Corrupt, Place as DiskPlace};
+use extant_engine::preset::{DEFAULT_PRESET, Policies};
+use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
+use extant_format::{Fault, GroupNo};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Memory for what is read more than once: maps, directories, inode tables.
+const CACHE_BYTES: usize = 32 << 20;
+/// Memory for what is read of a volume to learn which blocks are free.
+const RUNS_BYTES: usize = 16 << 20;
+
+/// Options of every command that reads an image; flatten it into the command's own.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct ImageArguments {
+    /// Where the volume begins in the image: 1M, 2048s (sectors); a number without a unit counts
+    /// bytes. IMAGE@2 and IMAGE@NAME name a partition, IMAGE@@1M is this option in the word itself
+    #[arg(long, value_name = "BYTES")]
+    pub offset: Option<Size>,
+}
+
+impl ImageArguments {
+    /// The byte at which the volume begins.
+    pub fn offset_bytes(self) -> u64 {
+        self.offset.and_then(|size| size.bytes(1)).unwrap_or(0)
+    }
+}
+
+/// The image's bytes, opened for reading: those of the partition that the word names, or of the
+/// only ext volume of a disk; of a compressed image, unpacked without a word.
+///
+/// # Errors
+/// As [`find`].
+pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, Error> {
+    find(image, offset_bytes, None).map(|found| found.device)
+}
+
+/// The same, showing how far the unpacking is.
+///
+/// # Errors
+/// As [`find`].
+pub fn device_shown(
+    image: &Path,
+    offset_bytes: u64,
+    console: &Console,
+) -> Result<Arc<dyn BlockDevice>, Error> {
+    find(image, offset_bytes, Some(console)).map(|found| found.device)
+}
+
+/// The volume, and where it was found; after a change that was interrupted, as it is once that is
+/// ended.
+///
+/// # Errors
+/// As [`disk::open`] and [`after_redo`].
+pub fn find(image: &Path, offset_bytes: u64, console: Option<&Console>) -> Result<Found, Error> {
+    let found = disk::open(image, offset_bytes, console)?;
+    if found.form.is_some() {
+        return Ok(found);
+    }
+    let device = after_redo(image, &found.place(), found.device)?;
+    Ok(Found { device, ..found })
+}
+
+/// The volume as it is once a change of it that was interrupted is ended, if there is one.
+///
+/// # Errors
+/// What the change left belongs to another image; the host's.
+pub fn after_redo(
+    image: &Path,
+    place: &Place,
+    device: Arc<dyn BlockDevice>,
+) -> Result<Arc<dyn BlockDevice>, Error> {
+    // Beside what a link points to, as where it is written.
+    let resolved = place.file.canonicalize().ok();
+    let Some(log) = resolved.as_deref().and_then(redo::path_of).filter(|log| log.exists()) else {
+        return Ok(device);
+    };
+    let metadata = std::fs::metadata(&place.file).map_err(|error| place::missing(image, &error))?;
+    let identity = Identity { offset: place.start(), image_bytes: metadata.len() };
+    Ok(redo::over(&log, &device, &identity)?.unwrap_or(device))
+}
+
+/// Warns of an image that the kernel has mounted and may write: it may change while it is read, and
+/// what it holds may be older than what is seen below the mount point.
+pub fn warn_if_mounted(image: &Path, console: &Console) {
+    let mount = target::mount(image).filter(|mount| mount.access == DeviceAccess::ReadWrite);
+    if let Some(Mount { folder, .. }) = mount {
+        console.warn(&format!(
+            "{}: is mounted on {}: what is read here may be old, or change meanwhile",
+            image.display(),
+            folder.display()
+        ));
+    }
+}
+
+/// The file system in an image. If its journal holds changes, they are replayed in memory, which is
+/// said.
+///
+/// # Errors
+/// As [`device`], and what [`failure`] says of the volume.
+pub fn open(image: &Path, offset_bytes: u64, console: &Console) -> Result<Filesystem, Error> {
+    let device = device_shown(image, offset_bytes, console)?;
+    let failed = |error: extant_engine::Error| match error.kind {
+        ErrorKind::NotExt => not_ext(image, &*device, offset_bytes),
+        _ => failure(image, error),
+    };
+    let recovered = recovery::in_use(image, Arc::clone(&device), console).map_err(failed)?;
+    let filesystem = Filesystem::open(recovered, &options(CACHE_BYTES)?).map_err(failed)?;
+    warn_if_mounted(image, console);
+    Ok(filesystem)
+}
+
+/// The bytes of a new volume whose blocks are in use, and those before its first block.
+///
+/// # Errors
+/// The volume cannot be opened; the host's.
+pub fn occupied(raw: &File, volume: &Range<u64>) -> Result<Vec<Range<u64>>, Error> {
+    const NAME: &str = "the new volume";
+    let failed = |error: io::Error| Error::io(NAME, &error);
+    let file = raw.try_clone().map_err(failed)?;
+    let bytes = volume.end - volume.start;
+    let device =
+        FileDevice::from_file(RealClock::new(), file, NAME.to_owned(), bytes, volume.start);
+    let failed_inside = |error| failure(Path::new(NAME), error);
+    let filesystem = Filesystem::open(Arc::new(device.map_err(failed)?), &options(RUNS_BYTES)?);
+    let filesystem = filesystem.map_err(failed_inside)?;
+    let block_bytes = u64::from(filesystem.superblock().block_size());
+    let mut used = Vec::new();
+    let mut at = volume.start;
+    for group in (0..filesystem.superblock().group_count()).map(GroupNo) {
+        for (block, count) in filesystem.free_runs(group).map_err(failed_inside)? {
+            let start = volume.start + block.0 * block_bytes;
+            if start > at {
+                used.push(at..start);
+            }
+            at = start + u64::from(count) * block_bytes;
+        }
+    }
+    if volume.end > at {
+        used.push(at..volume.end);
+    }
+    Ok(used)
+}
+
+/// How a volume is opened that is only read.
+fn options(cache_bytes: usize) -> Result<Options, Error> {
+    Ok(Options {
+        access: Access::ReadOnly,
+        policies: default_policies()?,
+        cache_bytes: cache_for_blocks(cache_bytes),
+        data: DataKeeping::Bytes,
+    })
+}
+
+/// The policies of a volume where nobody chose any.
+///
+/// # Errors
+/// None: they are one of the presets.
+pub fn default_policies() -> Result<Policies, Error> {
+    DEFAULT_PRESET.parse().map_err(|error| Error::new(format!("policies: {error}")))
+}
+
+/// What is said of bytes that are no ext volume: what they are, where that is known, and what to do
+/// with them; which of the partitions are ext, where there are some.
+pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Error {
+    let name = VolumeName::of(image);
+    let shown = image.display().to_string();
+    let refused =
+        |what: &str| Error::new(format!("{shown}: not an ext2, ext3 or ext4 volume{what}"));
+    let head = recognise::head(device, 0);
+    if let Some(kind) = recognise::kind_of(&head) {
+        let refused = refused(&format!(" but {}", kind.name));
+        return refused.hint(match (&name.part, offset_bytes) {
+            (Part::Unsaid, 0) => kind.advice(&shown),
+            (Part::Partition(_) | Part::Byte(_), _) => format!(
+                "losetup -P -r -f --show {} gives its partitions devices; then {}",
+                name.file.display(),
+                kind.advice("DEVICE")
+            ),
+            _ => format!(
+                "losetup -r -f --show -o {offset_bytes} {shown} gives it a device; then {}",
+                kind.advice("DEVICE")
+            ),
+        });
+    }
+    if offset_bytes == 0
+        && name.part == Part::Unsaid
+        && let Some(table) = partitions(device)
+        && (!table.partitions.is_empty() || table.damage.is_some())
+    {
+        return refused(" but a disk with partitions").hint(place::listed(&shown, device, &table));
+    }
+    if let Some(start) = begins_elsewhere(device, offset_bytes) {
+        return refused(&format!(" at byte {offset_bytes}"))
+            .hint(format!("a superblock is there with --offset {start}"));
+    }
+    if let Some((block, block_size)) = superblock_copy(device) {
+        return refused(": its superblock is lost").hint(format!(
+            "there is a copy in block {block}: extant check {shown} judges by it, and e2fsck -b \
+             {block} -B {block_size} mends a copy of the image"
+        ));
+    }
+    match head.iter().all(|byte| *byte == 0) {
+        true if !head.is_empty() => refused(": it begins with zeros").hint(format!(
+            "if there was one, extant info --superblock 32768 --block-size 4096 {shown} \
+                 looks for a copy of its superblock"
+        )),
+        _ => refused(""),
+    }
+}
+
+/// Where in a superblock the number of its group is (`s_block_group_nr`).
+const GROUP_OF_SUPERBLOCK: usize = 90;
+
+/// Where mke2fs puts the first copy of the superblock, if there is one: its block, and the bytes of
+/// a block.
+fn superblock_copy(device: &dyn BlockDevice) -> Option<(u64, u64)> {
+    (10..=16).find_map(|size_log2| {
+        let block_size = 1_u64 << size_log2;
+        // A group has as many blocks as a block has bits; with blocks of 1 KiB block 0 is in none.
+        let block = block_size * 8 + u64::from(size_log2 == 10);
+        // A head is looked at as if a volume began there, with its superblock after 1,024 bytes.
+        let head = recognise::head(device, block * block_size - 1024);
+        // A volume that begins there says that it is in group 0.
+        let group = head.get(1024 + GROUP_OF_SUPERBLOCK..);
+        let is_of_group_1 = group.is_some_and(|group| group.starts_with(&[1, 0]));
+        (recognise::is_ext(&head) && is_of_group_1).then_some((block, block_size))
+    })
+}
+
+/// The byte of the image at which a volume begins that was looked for at `offset_bytes`, where
+/// `device` begins: the number was one of sectors, or the first partition begins there.
+fn begins_elsewhere(device: &dyn BlockDevice, offset_bytes: u64) -> Option<u64> {
+    const SECTOR: u64 = 512;
+    let places = [offset_bytes.checked_mul(SECTOR), Some(held::FIRST_PARTITION)];
+    places.into_iter().flatten().find(|start| {
+        let within = start.checked_sub(offset_bytes).filter(|within| *within > 0);
+        within.is_some_and(|within| recognise::is_ext(&recognise::head(device, within)))
+    })
+}
+
+/// What the engine says of a volume, or of a path inside, for the user: `IMAGE:/path: reason`, and
+/// what to do.
+pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
+    let shown = image.display();
+    let subject = match &error.path {
+        Some(path) => {
+            let path = printable(path.as_os_str().as_bytes());
+            let slash = if path.starts_with('/') { "" } else { "/" };
+            format!("{shown}:{slash}{path}")
+        }
+        None => shown.to_string(),
+    };
+    let failure = Error::new(format!("{subject}: {}", error.kind));
+    match &error.kind {
+        ErrorKind::NotFound => failure.hint(format!("extant ls -R {shown} lists what is there")),
+        ErrorKind::Unsupported(_) => {
+            failure.hint(format!("extant info {shown} shows the volume nevertheless"))
+        }
+        ErrorKind::NeedsRecovery => match target::mount(image) {
+            Some(Mount { folder, .. }) => {
+                Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))
+                    .hint("unmount it first, or read its files there")
+            }
+            None => failure.hint(format!("replay it: extant replay {shown}")),
+        },
+        ErrorKind::Corrupt(corrupt) if is_cut_short(corrupt) => Error::new(format!(
+            "{subject}: is cut short: it ends before its last block"
+        ))
+        .hint(format!(
+            "copy or download it once more; extant check {shown} says how much is missing, \
+                     and a copy that truncate -s makes as long as it was can be read with \
+                     extract --keep-going"
+        )),
+        ErrorKind::Corrupt(_) => failure.hint(damage_hint(image)),
+        ErrorKind::Device(error) => about(&subject, error),
+        _ => failure,
+    }
+}
+
+/// What lists all that is wrong with an image.
+pub fn damage_hint(image: &Path) -> String {
+    format!("extant check {} lists all that is wrong", image.display())
+}
+
+/// An error of the device of `subject`, which the error may name too.
+fn about(subject: &str, error: &io::Error) -> Error {
+    let reason = reason(error);
+    let head = format!("{subject}: ");
+    match reason.strip_prefix(&head) {
+        Some(rest) => Error { message: format!("{head}{rest}"), ..Error::io(subject, error) },
+        None => Error::io(subject, error),
+    }
+}
+
+fn is_cut_short(corrupt: &Corrupt) -> bool {
+    let is_beyond_device = match corrupt.fault {
+        Fault::Field { field: "number of blocks", reason, .. } => {
+            reason.contains("than the device holds")
+        }
+        _ => false,
+    };
+    corrupt.place == DiskPlace::Superblock && is_beyond_device
+}

@@ -1,0 +1,429 @@
+//! e2fsck and fsck.ext4: a volume is judged, its journal replayed, and its orphans are freed;
+//! nothing else is mended.
+//!
+//! ```text
+//! words        the command line
+//! completion   -C: how far the check is, for the program that started it
+//! lost         a volume whose superblock is lost, and has a copy
+//! ```
+//!
+//! `-n` writes nothing. `-p` and `-y` replay the journal and free orphans where all is well after
+//! that, and note in the superblock that the volume was checked, as e2fsck does. Where anything is
+//! wrong nothing is written, not even the replay, and the exit code is 4 or more.
+//!
+//! Without `-f` a volume that says it is clean is skipped, but not before what e2fsck looks at too:
+//! the superblock, descriptors, the journal, the list of orphans
+//! ([`extant_inspect::check_volume`]).
+mod completion;
+mod lost;
+mod words;
+
+use self::completion::Completion;
+use self::words::{Mode, Request};
+use super::in_place::InPlace;
+use super::{TOOLS_VERSION, complain, console, in_place, one_line, say};
+use extant_block::{BlockDevice, Clock, RealClock};
+use extant_engine::{
+    Access, DataKeeping, ErrorKind, Filesystem, Options, OrphanCounts, Orphans, cache_for_blocks,
+    free_orphans, recover, recovered,
+};
+use extant_format::superblock::{Feature, Superblock, state};
+use extant_host::console::{Chatter, Console};
+use extant_host::error::{Error, Exit};
+use extant_host::recovery::{self, Judged};
+use extant_host::{image, target};
+use extant_inspect::{CheckOptions, CheckReport, ReadOrder, Summary, Trust};
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Memory for the blocks of a volume whose free blocks are given back.
+const CACHE_BYTES: usize = 32 << 20;
+
+const CLEAN: u8 = 0;
+const CORRECTED: u8 = 1;
+const LEFT: u8 = 4;
+const FAILED: u8 = 8;
+const USAGE: u8 = 16;
+
+/// The passes, as e2fsck names them.
+const PASSES: &str = "Pass 1: Checking inodes, blocks, and sizes
+Pass 2: Checking directory structure
+Pass 3: Checking directory connectivity
+Pass 4: Checking reference counts
+Pass 5: Checking group summary information
+";
+
+/// Exit codes are those of fsck.
+pub fn run(name: &'static str, words: &[OsString]) -> u8 {
+    let request = match words::read(words) {
+        Ok(request) => request,
+        Err(what) => {
+            complain(&format!("{name}: {what}"));
+            complain(&format!(
+                "Usage: {name} [-panyrcdfktvDFV] [-b superblock] [-B blocksize] [-C fd]\n\t\t\
+                 [-E extended-options] [-N name] device"
+            ));
+            return USAGE;
+        }
+    };
+    if request.mode != Mode::Preen || request.version {
+        complain(&format!("e2fsck {TOOLS_VERSION} (extant {})", env!("CARGO_PKG_VERSION")));
+    }
+    let (Some(device), false) = (&request.device, request.version) else {
+        return CLEAN;
+    };
+    if request.mode == Mode::Ask {
+        complain(&format!(
+            "{name}: questions are not asked here: say -n to look, -p or -y to replay the journal"
+        ));
+        return FAILED;
+    }
+    if request.bad_blocks && request.mode == Mode::Read {
+        complain(&format!("{name}: The -n and -c options are incompatible."));
+        return FAILED;
+    }
+    if request.bad_blocks {
+        complain(&format!("{name}: -c: bad blocks are not searched for here"));
+    }
+    match check(name, device, &request) {
+        Ok(code) => code,
+        Err(error) => {
+            complain(&one_line(name, &error));
+            if error.exit == Exit::Usage { USAGE } else { FAILED }
+        }
+    }
+}
+
+/// What is known of a volume before it is checked.
+struct Subject<'a> {
+    name: &'static str,
+    path: &'a Path,
+    /// What it is called in what is printed: -N, else the path.
+    shown: String,
+    /// As it is on the disk.
+    superblock: Superblock,
+}
+
+/// The volume after recovery, in memory.
+struct Recovered {
+    /// After replay, orphans as they were: what `-fn` judges.
+    judged: Arc<dyn BlockDevice>,
+    /// Without orphans, unless they cannot be freed.
+    finished: Arc<dyn BlockDevice>,
+    /// Those that wait.
+    orphans: Option<OrphanCounts>,
+    /// Damage cuts the log of the journal.
+    is_cut: bool,
+    superblock: Superblock,
+}
+
+fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error> {
+    let label = request.label.clone();
+    let shown = label.unwrap_or_else(|| path.display().to_string());
+    if request.mode != Mode::Read && target::mount(path).is_some() {
+        complain(&format!("{shown} is mounted."));
+        complain(&format!("{name}: Cannot continue, aborting.\n"));
+        return Ok(FAILED);
+    }
+    if let Some(block) = request.superblock {
+        return Err(Error::usage(format!(
+            "-b {block}: a volume is not mended from a copy yet, and only looked at with its own \
+             superblock"
+        ))
+        .hint("dumpe2fs -o superblock= shows a copy"));
+    }
+    let device = image::device(path, 0)?;
+    let mut completion = Completion::open(request.completion, &shown, &console(name))?;
+    let superblock = match in_place::superblock(&*device, path) {
+        Ok(superblock) => superblock,
+        Err(error) => {
+            return lost::judged(name, &shown, (device, request.mode)).ok_or(error);
+        }
+    };
+    let subject = Subject { name, path, shown: shown.clone(), superblock };
+    let Some(recovered) = recover_in_memory(&subject, request, device)? else { return Ok(LEFT) };
+    let options = options();
+    let first = extant_inspect::check_volume(&recovered.finished, &options)
+        .map_err(|error| Error::new(format!("{shown}: {error}")))?;
+    let after = &recovered.superblock;
+    let is_clean = after.state & (state::CLEAN | state::ERRORS) == state::CLEAN;
+    let is_due = is_due(after);
+    let is_doubtful = !first.report.problems.is_empty()
+        || first.trust == Trust::Lost
+        || request.mode != Mode::Read && is_foreign(after);
+    if !(request.force || is_clean && !is_due) {
+        let why = match (is_clean, after.state & state::ERRORS) {
+            (true, _) => "is due",
+            (false, 0) => "was not cleanly unmounted",
+            (false, _) => "contains a file system with errors",
+        };
+        say(&format!("{shown} {why}, check forced.\n"));
+    }
+    if is_doubtful || !request.journal_only && (request.force || !is_clean || is_due) {
+        let was_valid = after.state & state::CLEAN != 0 && !recovered.is_cut;
+        let before = if was_valid { Before::Clean } else { Before::NotClean };
+        return checked(&subject, request, recovered, (first.report, before, &mut completion));
+    }
+    let usage = usage(after);
+    // An image that is open for reading is not opened for writing.
+    drop((recovered.judged, recovered.finished));
+    if request.mode != Mode::Read {
+        apply(&subject, recovered.orphans)?;
+    }
+    if !request.journal_only {
+        say(&format!("{shown}: clean, {usage}\n"));
+    }
+    Ok(CLEAN)
+}
+
+/// What the superblock said before the check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Clean,
+    NotClean,
+}
+
+/// Replays the journal in memory, and frees orphans there; `None` where the journal cannot be
+/// replayed, and was to be on the disk, which is said.
+///
+/// # Errors
+/// The host's; no superblock after replay.
+fn recover_in_memory(
+    subject: &Subject<'_>,
+    request: &Request,
+    device: Arc<dyn BlockDevice>,
+) -> Result<Option<Recovered>, Error> {
+    let (name, path) = (subject.name, subject.path);
+    let quiet = Console { chatter: Chatter::Quiet, ..console(name) };
+    let needs_recovery = subject.superblock.has(Feature::NEEDS_RECOVERY);
+    let judged = match (needs_recovery, request.mode) {
+        (false, _) => Judged { device, cut_at: None },
+        (true, Mode::Read) => {
+            let message = "its journal is replayed in memory for the check; nothing is written";
+            complain(&format!("{}: {message}", subject.shown));
+            recovery::judged(path, device, &quiet)
+        }
+        (true, _) => match recovered(device, Orphans::Leave) {
+            Ok(recovered) => {
+                let report = recovered.report.map(|report| report.journal);
+                let cut = report.as_ref().and_then(|report| recovery::cut(path, report));
+                cut.iter().for_each(|cut| complain(&format!("{name}: {cut}")));
+                Judged::after(recovered.device, report.as_ref())
+            }
+            Err(error) => {
+                complain(&one_line(name, &image::failure(path, error)));
+                complain(&format!("{}: nothing was changed", subject.shown));
+                return Ok(None);
+            }
+        },
+    };
+    let (device, is_cut) = (Arc::clone(&judged.device), judged.cut_at.is_some());
+    let (finished, orphans) = judged.without_orphans(path, &console(name));
+    let superblock = in_place::superblock(&*finished.device, path)?;
+    Ok(Some(Recovered { judged: device, finished: finished.device, orphans, is_cut, superblock }))
+}
+
+/// Whether the superblock asks for a check after so many mounts, or so much time.
+fn is_due(superblock: &Superblock) -> bool {
+    let now = RealClock::new().wall().seconds.max(0).cast_unsigned();
+    let most = superblock.max_mount_count;
+    let interval = u64::from(superblock.check_interval_seconds);
+    (most > 0 && superblock.mount_count >= most.unsigned_abs())
+        || (interval > 0 && now >= superblock.checked_seconds.saturating_add(interval))
+}
+
+/// Replays the journal, and frees orphans, on the disk.
+fn apply(subject: &Subject<'_>, orphans: Option<OrphanCounts>) -> Result<(), Error> {
+    let (shown, failed) = (&subject.shown, |error| image::failure(subject.path, error));
+    let needs_recovery = subject.superblock.has(Feature::NEEDS_RECOVERY);
+    if !needs_recovery && orphans.is_none() {
+        return Ok(());
+    }
+    let volume = InPlace::open(subject.path)?;
+    if needs_recovery {
+        say(&format!("{shown}: recovering journal\n"));
+        recover(&volume.device).map_err(failed)?;
+    }
+    if let Some(OrphanCounts { freed, truncated }) = free_orphans(&volume.device).map_err(failed)? {
+        let finished = recovery::orphans_finished(OrphanCounts { freed, truncated });
+        say(&format!("{shown}: orphans: {}\n", finished.as_deref().unwrap_or("none left")));
+    }
+    Ok(())
+}
+
+/// -E discard: the blocks that are free go back to the device or the file, which then reads as
+/// zeros there.
+///
+/// # Errors
+/// The host's. A device that can do nothing with it is no failure.
+fn discard(subject: &Subject<'_>) -> Result<(), Error> {
+    let failed = |error| image::failure(subject.path, error);
+    let volume = InPlace::open(subject.path)?;
+    let options = Options {
+        access: Access::ReadWrite,
+        policies: image::default_policies()?,
+        cache_bytes: cache_for_blocks(CACHE_BYTES),
+        data: DataKeeping::Bytes,
+    };
+    let filesystem = match Filesystem::open(Arc::clone(&volume.device), &options) {
+        Ok(filesystem) => filesystem,
+        Err(extant_engine::Error { kind: ErrorKind::Unsupported(_), .. }) => {
+            complain(&format!("{}: free blocks are not given back", subject.shown));
+            return Ok(());
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let trimmed = filesystem.trim(0, u64::MAX, 0);
+    filesystem.close().map_err(failed)?;
+    match trimmed {
+        Err(extant_engine::Error { kind: ErrorKind::OperationUnsupported(_), .. }) => {
+            complain(&format!("{}: the device keeps free blocks", subject.shown));
+            Ok(())
+        }
+        trimmed => trimmed.map(drop).map_err(failed),
+    }
+}
+
+/// "11/2048 files, 1618/8192 blocks".
+fn usage(superblock: &Superblock) -> String {
+    let Superblock { inodes_count, free_inodes, blocks_count, free_blocks, .. } = superblock;
+    format!(
+        "{}/{inodes_count} files, {}/{blocks_count} blocks",
+        inodes_count.saturating_sub(*free_inodes),
+        blocks_count.saturating_sub(*free_blocks)
+    )
+}
+
+fn options() -> CheckOptions {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
+    let threads = u32::try_from(threads).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+    CheckOptions { read_order: ReadOrder::DiskOrder, threads, progress: None }
+}
+
+/// Checks all of it. `first` is what the volume says of itself, and whether it said that it is
+/// clean.
+fn checked(
+    subject: &Subject<'_>,
+    request: &Request,
+    recovered: Recovered,
+    (first, before, completion): (CheckReport, Before, &mut Completion),
+) -> Result<u8, Error> {
+    let Recovered { judged, finished, orphans, superblock, .. } = recovered;
+    // The other is dropped: an image that is open for reading is not opened for writing.
+    let device = match request.mode {
+        Mode::Read => {
+            drop(finished);
+            judged
+        }
+        _ => {
+            drop(judged);
+            finished
+        }
+    };
+    let options = CheckOptions { progress: completion.listener(), ..options() };
+    let report = extant_inspect::check(device, &options)
+        .map_err(|error| Error::new(format!("{}: {error}", subject.shown)))?;
+    completion.end();
+    if request.mode != Mode::Preen {
+        say(PASSES);
+    }
+    say(&list(subject, &report));
+    // What is advice there is mended by e2fsck before it calls the volume clean.
+    let is_foreign = is_foreign(&superblock);
+    if is_foreign {
+        say(&format!("{}: The Hurd does not support the filetype feature.\n", subject.shown));
+    }
+    let is_left = request.mode != Mode::Read && (!first.problems.is_empty() || is_foreign);
+    if !report.is_clean() || is_left {
+        return Ok(left(subject, request, &report));
+    }
+    let mut code = CLEAN;
+    if request.mode != Mode::Read {
+        apply(subject, orphans)?;
+        if request.discard {
+            discard(subject)?;
+        }
+        let counters = note(subject, &report.summary)?;
+        if before == Before::NotClean || orphans.is_some() || counters == Counters::Mended {
+            code = CORRECTED;
+        }
+    }
+    let held = &report.summary;
+    say(&format!(
+        "{}: {}/{} files, {}/{} blocks\n",
+        subject.shown, held.inodes_used, held.inodes, held.blocks_used, held.blocks
+    ));
+    Ok(code)
+}
+
+/// A problem a line.
+fn list(subject: &Subject<'_>, report: &CheckReport) -> String {
+    let shown = &subject.shown;
+    let mut text = String::new();
+    for problem in &report.problems {
+        text.push_str(&format!("{shown}: {problem} [{}]\n", problem.rule().name));
+    }
+    if report.omitted > 0 {
+        text.push_str(&format!("{shown}: ... and {} more\n", report.omitted));
+    }
+    text
+}
+
+/// What is said where something is wrong: nothing was written.
+fn left(subject: &Subject<'_>, request: &Request, report: &CheckReport) -> u8 {
+    let shown = &subject.shown;
+    if request.mode != Mode::Read {
+        complain(&format!(
+            "{}: {shown}: nothing was changed: problems are found here, and not mended yet",
+            subject.name
+        ));
+    }
+    say(&format!("\n{shown}: ********** WARNING: Filesystem still has errors **********\n\n"));
+    // e2fsck does not open a volume to write it whose features forbid that.
+    let mut unknown = subject.superblock.features.iter().filter(|feature| !feature.is_judged());
+    let may_not_write = unknown.any(|feature| matches!(feature, Feature::RoCompat(_)));
+    match report.exit_code() {
+        _ if request.mode != Mode::Read && may_not_write => FAILED,
+        CLEAN => LEFT,
+        code => code,
+    }
+}
+
+/// Whether a volume was made for the Hurd and has what that cannot read: e2fsck asks a person.
+fn is_foreign(superblock: &Superblock) -> bool {
+    const HURD: u32 = 1;
+    superblock.creator_os == HURD && superblock.has(Feature::FILETYPE)
+}
+
+/// What the superblock counted as free.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counters {
+    Right,
+    Mended,
+}
+
+/// The superblock says that the volume is clean, was checked now, and has as much free as was
+/// found.
+fn note(subject: &Subject<'_>, found: &Summary) -> Result<Counters, Error> {
+    let volume = InPlace::open(subject.path)?;
+    let mut superblock = volume.superblock()?;
+    let now = RealClock::new().wall().seconds.max(0).cast_unsigned();
+    superblock.state |= state::CLEAN;
+    superblock.state &= !state::ERRORS;
+    superblock.mount_count = 0;
+    superblock.checked_seconds = now;
+    superblock.written_seconds = now;
+    let (blocks, inodes) = (superblock.free_blocks, superblock.free_inodes);
+    if !superblock.has(Feature::BIGALLOC) {
+        let inodes = found.inodes.saturating_sub(found.inodes_used);
+        superblock.free_blocks = found.blocks.saturating_sub(found.blocks_used);
+        superblock.free_inodes = u32::try_from(inodes).unwrap_or(superblock.free_inodes);
+    }
+    volume.write_primary(&superblock)?;
+    Ok(match (superblock.free_blocks, superblock.free_inodes) == (blocks, inodes) {
+        true => Counters::Right,
+        false => Counters::Mended,
+    })
+}

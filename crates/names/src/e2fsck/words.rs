@@ -1,0 +1,134 @@
+//! The words of e2fsck's command line.
+use crate::dumpe2fs::SIZES;
+use crate::getopt;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What may be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Mode {
+    /// e2fsck would ask.
+    #[default]
+    Ask,
+    /// -n.
+    Read,
+    /// -p or -a.
+    Preen,
+    /// -y.
+    Yes,
+}
+
+/// What the words ask for.
+#[derive(Default)]
+pub(super) struct Request {
+    pub(super) mode: Mode,
+    pub(super) force: bool,
+    pub(super) verbose: bool,
+    pub(super) version: bool,
+    pub(super) journal_only: bool,
+    pub(super) superblock: Option<u64>,
+    pub(super) block_size: Option<u32>,
+    /// -N: what the volume is called in what is printed.
+    pub(super) label: Option<String>,
+    /// -C: the descriptor that is told how far the check is; 0 for a line on the terminal, negative
+    /// for one that waits for a signal.
+    pub(super) completion: Option<i32>,
+    /// -E discard: free blocks are given back where the volume is clean.
+    pub(super) discard: bool,
+    /// -c: bad blocks are to be searched for, which is not done.
+    pub(super) bad_blocks: bool,
+    pub(super) device: Option<PathBuf>,
+}
+
+/// Reads the words of a command line.
+pub(super) fn read(words: &[OsString]) -> Result<Request, String> {
+    let read =
+        getopt::read(words, "panyrcC:B:dE:fvtFVM:b:I:j:P:l:L:N:SsDkz:").map_err(|error| error.0)?;
+    let mut request = Request::default();
+    for (letter, value) in read.options {
+        let text = getopt::text(&value);
+        match letter {
+            'n' | 'p' | 'a' | 'y' => {
+                let mode = match letter {
+                    'n' => Mode::Read,
+                    'y' => Mode::Yes,
+                    _ => Mode::Preen,
+                };
+                if request.mode != Mode::Ask && request.mode != mode {
+                    return Err(
+                        "Only one of the options -p/-a, -n or -y may be specified.".to_owned()
+                    );
+                }
+                request.mode = mode;
+            }
+            'f' => request.force = true,
+            'v' => request.verbose = true,
+            'V' => request.version = true,
+            'b' => {
+                let number = text.parse().map_err(|_| format!("Invalid superblock: {text}"))?;
+                request.superblock = Some(number);
+            }
+            'B' => {
+                let size = text.parse().ok().filter(|size| SIZES.contains(size));
+                request.block_size = Some(size.ok_or_else(|| format!("Bad block size: {text}"))?);
+            }
+            'E' => extended(&text, &mut request)?,
+            'C' => {
+                let wrong = |_| format!("Invalid completion information file descriptor: {text}");
+                request.completion = Some(text.parse().map_err(wrong)?);
+            }
+            // As they print it: a name of one word.
+            'N' => request.label = Some(text.replace(|letter: char| letter.is_whitespace(), "_")),
+            'c' => request.bad_blocks = true,
+            // -t: times; -D: directories are left as they are, which is right; -k: of the list of
+            // bad blocks nothing is lost; -r, -d, -F: nothing here.
+            't' | 'D' | 'r' | 'd' | 'F' | 'k' => {}
+            _ => return Err(format!("-{letter}: {}", refused(letter))),
+        }
+    }
+    let mut operands = read.operands.into_iter();
+    request.device = operands.next().map(PathBuf::from);
+    match operands.next() {
+        Some(_) => Err("one device at a time".to_owned()),
+        None if request.device.is_none() && !request.version => {
+            Err("a device is needed".to_owned())
+        }
+        None => Ok(request),
+    }
+}
+
+/// Why an option of e2fsck is not taken.
+fn refused(letter: char) -> &'static str {
+    match letter {
+        'l' | 'L' => "lists of bad blocks are not read",
+        'j' => "an external journal is not replayed",
+        'z' => "nothing is mended yet, so there is nothing to undo",
+        _ => "not supported",
+    }
+}
+
+fn extended(list: &str, request: &mut Request) -> Result<(), String> {
+    for word in list.split(',') {
+        match word.split_once('=').map_or(word, |(name, _)| name) {
+            "journal_only" => request.journal_only = true,
+            "discard" => request.discard = true,
+            "nodiscard" => request.discard = false,
+            "ea_ver"
+            | "no_optimize_extents"
+            | "readahead_kb"
+            | "inode_count_fullmap"
+            | "no_inode_count_fullmap" => {}
+            name @ ("optimize_extents"
+            | "fragcheck"
+            | "bmap2extent"
+            | "fixes_only"
+            | "unshare_blocks"
+            | "check_encoding"
+            | "clear_all_uninit_bits") => {
+                return Err(format!("-E {name}: not supported: nothing is mended yet"));
+            }
+            name => return Err(format!("Unknown extended option: {name}")),
+        }
+    }
+    Ok(())
+}

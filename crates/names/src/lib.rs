@@ -1,0 +1,150 @@
+//! The names that scripts call: this program under the name of one of e2fsprogs's.
+//!
+//! ```text
+//! getopt      the words of a command line as getopt(3) reads them
+//! mke2fs      mke2fs, mkfs.ext2, mkfs.ext3, mkfs.ext4
+//! e2fsck      e2fsck, fsck.ext2, fsck.ext3, fsck.ext4
+//! dumpe2fs    what a volume is like
+//! e2label     its label
+//! features    what is done with each feature of the format
+//! format_options  what a new file system is to be like, in mke2fs's words: also for commands
+//! in_place    the superblock and its copies, changed where they are
+//! ```
+//! A link with one of these names to the program, or `extant --as NAME`, takes that program's
+//! options, prints in its shape and ends with its exit codes. Where it does less, that is refused
+//! by name.
+mod dumpe2fs;
+mod e2fsck;
+mod e2label;
+pub mod features;
+pub mod format_options;
+mod getopt;
+mod in_place;
+mod mke2fs;
+
+use extant_host::console::{Chatter, Console, Form};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The release of e2fsprogs whose options and output these are.
+pub const TOOLS_VERSION: &str = "1.47.0";
+
+/// A program that this one can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Program {
+    /// mke2fs and its names by type, which the type is of.
+    Mke2fs(Option<&'static str>),
+    /// e2fsck.
+    E2fsck,
+    /// dumpe2fs.
+    Dumpe2fs,
+    /// e2label.
+    E2label,
+}
+
+/// Every name, and what it stands for.
+pub const NAMES: [(&str, Program); 11] = [
+    ("mke2fs", Program::Mke2fs(None)),
+    ("mkfs.ext2", Program::Mke2fs(Some("ext2"))),
+    ("mkfs.ext3", Program::Mke2fs(Some("ext3"))),
+    ("mkfs.ext4", Program::Mke2fs(Some("ext4"))),
+    ("e2fsck", Program::E2fsck),
+    ("fsck.ext2", Program::E2fsck),
+    ("fsck.ext3", Program::E2fsck),
+    ("fsck.ext4", Program::E2fsck),
+    ("dumpe2fs", Program::Dumpe2fs),
+    ("e2label", Program::E2label),
+    ("mkfs.ext4dev", Program::Mke2fs(Some("ext4"))),
+];
+
+/// A program, the name that it was called by, and its words.
+#[derive(Clone, Debug)]
+pub struct Call {
+    program: Program,
+    name: &'static str,
+    words: Vec<OsString>,
+}
+
+fn known(name: &OsStr) -> Option<(&'static str, Program)> {
+    let base = Path::new(name).file_name()?.to_str()?;
+    NAMES.into_iter().find(|(known, _)| *known == base)
+}
+
+/// Whether a command line, first word the program's name, is one of such a program.
+pub fn called(words: &[OsString]) -> Option<Call> {
+    let (first, rest) = words.split_first()?;
+    if let Some((name, program)) = known(first) {
+        return Some(Call { program, name, words: rest.to_vec() });
+    }
+    let (flag, rest) = rest.split_first()?;
+    let (as_name, rest) = match flag.to_str()?.strip_prefix("--as=") {
+        Some(name) => (OsString::from(name), rest),
+        None if flag == "--as" => {
+            let (name, rest) = rest.split_first()?;
+            (name.clone(), rest)
+        }
+        None => return None,
+    };
+    let (name, program) = known(&as_name)?;
+    Some(Call { program, name, words: rest.to_vec() })
+}
+
+/// Runs it.
+pub fn run(call: Call) -> ExitCode {
+    let Call { program, name, words } = call;
+    if extant_host::cleanup::watch_signals().is_err() {
+        complain(&format!("{name}: signals cannot be watched"));
+    }
+    let code = match program {
+        Program::Mke2fs(file_system) => mke2fs::run(name, file_system, &words),
+        Program::E2fsck => e2fsck::run(name, &words),
+        Program::Dumpe2fs => dumpe2fs::run(name, &words),
+        Program::E2label => e2label::run(name, &words),
+    };
+    ExitCode::from(code)
+}
+
+/// A console for what is shared with commands, which says nothing but warnings.
+fn console(name: &'static str) -> Console {
+    Console { command: name, form: Form::Text, chatter: Chatter::Normal }
+}
+
+/// A line on stderr.
+fn complain(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Text on stdout. A reader that went away is no failure.
+fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// What a message and its hint look like here: one line.
+fn one_line(name: &str, error: &extant_host::error::Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{name}: {} ({hint})", error.message),
+        None => format!("{name}: {}", error.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_or_the_option_says_which_program_it_is() {
+        let call = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            called(&words).map(|call| (call.name, call.words.len()))
+        };
+        assert_eq!(call("/sbin/mkfs.ext4 -F x.img"), Some(("mkfs.ext4", 2)));
+        assert_eq!(call("extant --as e2label x.img"), Some(("e2label", 1)));
+        assert_eq!(call("extant --as=fsck.ext3 -p x"), Some(("fsck.ext3", 2)));
+        assert_eq!(call("extant mkfs x.img"), None);
+        assert_eq!(call("extant --as tune2fs x"), None);
+        assert_eq!(call("extant"), None);
+    }
+}
