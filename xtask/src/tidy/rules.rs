@@ -76,7 +76,7 @@ pub const RULES: &[Rule] = &[
             ("crates/inspect/src/volume.rs", "fn f() { self.device.flush()?; }\n"),
         ],
         good: &[
-            ("crates/engine/src/store/mod.rs", "fn f() { self.device.write(0, &bytes)?; }\n"),
+            ("crates/store/src/lib.rs", "fn f() { self.device.write(0, &bytes)?; }\n"),
             ("crates/engine/src/namespace.rs", "fn f() { file.write(0, &bytes)?; }\n"),
             (
                 "crates/engine/src/group/tests.rs",
