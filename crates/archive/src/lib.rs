@@ -12,11 +12,15 @@
 //! use extant_tree::{Described, Facts};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // An archive of one file ... let facts = Facts { permissions: 0o644, uid: 1000, gid: 1000,
-//! ..Facts::default() }; let described = Described::from(facts); let text = b"hello\n"; let entry =
-//! NewEntry { path: b"etc/motd", described: &described, content: NewContent::File { size: 6 } };
-//! let mut writer = Writer::new(Vec::new()); writer.append(&entry, &mut &text[..])?; let archive:
-//! Vec<u8> = writer.finish()?;
+//! // An archive of one file ...
+//! let facts = Facts { permissions: 0o644, uid: 1000, gid: 1000, ..Facts::default() };
+//! let described = Described::from(facts);
+//! let text = b"hello\n";
+//! let content = NewContent::File { size: 6 };
+//! let entry = NewEntry { path: b"etc/motd", described: &described, content };
+//! let mut writer = Writer::new(Vec::new());
+//! writer.append(&entry, &mut &text[..])?;
+//! let archive: Vec<u8> = writer.finish()?;
 //!
 //! // ... and what it says.
 //! let keep = Bodies::Keep { spool_folder: None };

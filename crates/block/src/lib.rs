@@ -18,9 +18,6 @@
 //! gather      blocks at rising places, made into requests
 //! edge        where a clock may let other threads go first, in tests
 //! apart       numbers in a line of the processor's cache of their own
-//! queue       the host's request queue: host, choice, stream, waiting; its elevators are
-//!             noop, linus (three of them), deadline, anticipatory, cfq, c_look and turns (fair:
-//!             slices of time)
 //! ```
 
 pub mod apart;
@@ -39,7 +36,6 @@ pub mod neighbours;
 pub mod order;
 pub mod overlay;
 pub mod paced;
-pub mod queue;
 mod stack;
 pub mod staged;
 pub mod traced;
@@ -61,10 +57,6 @@ pub use neighbours::Neighbours;
 pub use order::Rank;
 pub use overlay::Overlay;
 pub use paced::Paced;
-pub use queue::{
-    Command, ElevatorChoice, HostQueue, Next, Part, QueueSettings, QueueStatistics, Queued, Unplug,
-    WakeUp,
-};
 pub use staged::Staged;
 pub use traced::Traced;
 pub use window::Window;

@@ -5,7 +5,7 @@ use crate::operation::{Held, Operation, Piece};
 use crate::tree::Model;
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, WallTime};
 use extant_engine::mkfs::{FormatOptions, Identity, JournalWish, Profile, default_wishes, format};
-use extant_engine::preset::Policies;
+use extant_engine::preset::{Costs, Policies};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, least_cache_bytes};
 use extant_format::layout::Inodes;
 use extant_testkit::content;
@@ -53,13 +53,17 @@ pub struct Base {
     pub model: Model,
 }
 
+/// A machine of today: calls take time, so that clocks move between them.
+const COSTS: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
+
 impl Setting {
     /// How the engine opens the volume.
     ///
     /// # Errors
     /// Words that are no policies.
     pub fn options(&self, access: Access) -> Result<Options, String> {
-        let policies: Policies = self.policies.parse().map_err(|error| format!("{error}"))?;
+        let mut policies: Policies = self.policies.parse().map_err(|error| format!("{error}"))?;
+        policies.costs = COSTS;
         // Little, so that what is dirty is written before it is asked for.
         let cache_bytes = least_cache_bytes(self.block_bytes);
         Ok(Options { access, policies, cache_bytes, data: DataKeeping::Bytes })

@@ -2,6 +2,7 @@
 use extant_block::Access;
 use extant_engine::preset::{self, Policies, Preset, PresetError};
 use extant_image::source::IdMap;
+use extant_lab::setup::Setup;
 use extant_mount::serve::{Masks, Reserve, Xattrs};
 use extant_mount::workers::Idle;
 
@@ -226,7 +227,7 @@ impl MountOptions {
         let commit = seconds.map(|seconds| format!("{}s+data", seconds.max(1)));
         let commit = commit.as_deref().map(|choice| ("commit", choice));
         let chosen = self.columns.iter().map(|(name, choice)| (name.as_str(), choice.as_str()));
-        Policies::with(self.preset, chosen.chain(commit))
+        Ok(Setup::with(self.preset, chosen.chain(commit))?.policies)
     }
 
     /// After how many seconds the kernel is asked for what it keeps of open files; `None` if it is

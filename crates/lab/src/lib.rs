@@ -12,6 +12,7 @@
 //! capsule    scenarios with all that they refer to, and what they gave, in a file
 //! scenario   TOML files, their steps, and what runs them
 //! results    figures computed from measures
+//! setup      policies and machines by the same words
 //! session    what programs asked of a mount, lived again
 //! ageing     months of use of a volume, and what they do to it
 //! fit        a drive file from a real device: probes, and a search
@@ -35,4 +36,5 @@ pub mod report;
 pub mod results;
 pub mod scenario;
 pub mod session;
+pub mod setup;
 pub mod spread;

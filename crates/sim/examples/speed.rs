@@ -2,11 +2,11 @@
 //!
 //! `cargo run --release -p extant-sim --example speed`
 // tidy: print because a measurement is for a reader
-use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, Clock, Operation, RealClock, Segment};
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
 use extant_sim::drive::{Command, Done, Drive, DriveInfo, Parts, Unflushed};
+use extant_sim::queue::QueueSettings;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

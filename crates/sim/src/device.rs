@@ -29,9 +29,9 @@ mod timeline;
 
 use crate::clock::{Event, VirtualClock, WaitWatch, Waits};
 use crate::drive::{self, Done, Drive, DriveInfo, Unflushed};
+use crate::queue::{Command, HostQueue, Next, QueueSettings, Queued, Unplug, WakeUp};
 use crate::trace::TraceRecord;
 use extant_block::device::read_as_metadata;
-use extant_block::queue::{Command, HostQueue, Next, QueueSettings, Queued, Unplug, WakeUp};
 use extant_block::{
     BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment,
     ShortLock, WaitQueue, Waker,

@@ -9,6 +9,8 @@
 //! device   a simulated block device: host queue + drive + contents
 //!          statistics  what it counted          timeline  what it did, interval by interval
 //!          past  what writes replaced, for a power cut
+//! queue    the host's request queue: host, choice, stream, waiting; its elevators are noop, linus
+//!          (three of them), deadline, anticipatory, cfq, c_look and turns (fair: slices of time)
 //! trace    what a device did, command by command; its formats: blktrace, disksim, iolog
 //!          requests  traces of other systems (columns, iolog, blkparse, objects; lines,
 //!          request)
@@ -31,6 +33,7 @@ pub mod crash_log;
 pub mod device;
 pub mod drive;
 pub mod faulty;
+pub mod queue;
 pub mod random;
 pub mod replay;
 pub mod trace;

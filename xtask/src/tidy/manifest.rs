@@ -16,7 +16,8 @@ struct Arrow {
 /// The arrows as architecture draws them. `inspect` never meets the engine that it judges, not even
 /// in its tests; `testkit` knows none of the crates that it helps to judge; no crate links `xtask`.
 /// `extant`, which programs link, has neither the laboratory nor the mount nor the command behind
-/// it.
+/// it; nor has `mount` the laboratory or its machines, which only tests of what is below put around
+/// devices.
 const ARROWS: &[Arrow] = &[
     Arrow { name: "extant-format", links: &[], tests: &["extant-testkit"] },
     Arrow { name: "extant-tree", links: &["extant-format"], tests: &["extant-format"] },
@@ -24,7 +25,7 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-journal",
         links: &["extant-format", "extant-block"],
-        tests: &["extant-testkit"],
+        tests: &["extant-sim", "extant-testkit"],
     },
     Arrow { name: "extant-policy", links: &["extant-format", "extant-block"], tests: &[] },
     Arrow {
@@ -48,6 +49,7 @@ const ARROWS: &[Arrow] = &[
             "extant-block",
             "extant-journal",
             "extant-inspect",
+            "extant-sim",
             "extant-testkit",
         ],
     },
@@ -74,7 +76,7 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-edit",
         links: &["extant-format", "extant-tree", "extant-block", "extant-journal", "extant-engine"],
-        tests: &["extant-format", "extant-block", "extant-engine", "extant-testkit"],
+        tests: &["extant-format", "extant-block", "extant-engine", "extant-sim", "extant-testkit"],
     },
     Arrow {
         name: "extant",
@@ -95,7 +97,7 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-mount",
         links: &["extant-format", "extant-block", "extant-engine"],
-        tests: &["extant-testkit"],
+        tests: &["extant-sim", "extant-testkit"],
     },
     Arrow {
         name: "extant-sim",
@@ -308,4 +310,33 @@ pub fn lints(source: &Source) -> Vec<(usize, String)> {
         return Vec::new();
     }
     vec![(1, "[lints] workspace = true is missing".into())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ARROWS, BTreeSet};
+
+    /// What a crate links, however far away.
+    fn behind(name: &'static str) -> BTreeSet<&'static str> {
+        let mut found = BTreeSet::new();
+        let mut next = vec![name];
+        while let Some(name) = next.pop() {
+            let arrow = ARROWS.iter().find(|arrow| arrow.name == name);
+            let links = arrow.map_or(&[][..], |arrow| arrow.links);
+            next.extend(links.iter().filter(|link| found.insert(**link)));
+        }
+        found
+    }
+
+    #[test]
+    fn nothing_behind_a_mount_or_a_program_is_the_laboratorys() {
+        for name in ["extant-mount", "extant"] {
+            let behind = behind(name);
+            assert!(behind.contains("extant-block"), "{name}: {behind:?}");
+            for laboratory in ["extant-sim", "extant-lab", "extant-chart"] {
+                assert!(!behind.contains(laboratory), "{name} links {laboratory}");
+            }
+        }
+        assert!(behind("extant-lab").contains("extant-sim"));
+    }
 }

@@ -2,4 +2,3 @@
 mod contract;
 mod locks;
 mod neighbours;
-mod queue;

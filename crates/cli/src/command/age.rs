@@ -12,6 +12,7 @@ use extant_host::target::{self, Target};
 use extant_lab::ageing::{
     self, AgeingError, DatedClock, ImageAged, ImageOptions, PROFILES, Profile, Tell, age_image,
 };
+use extant_lab::setup::Setup;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -171,20 +172,14 @@ fn profile(word: &str) -> Result<Profile, Error> {
 
 /// A flusher would know the host's time, and the image would depend on it.
 fn policies(words: &str) -> Result<Policies, Error> {
-    let parse = |words: &str| words.parse::<Policies>();
-    let said = parse(words).map_err(|error| {
+    let said: Setup = words.parse().map_err(|error| {
         Error::usage(format!("--preset {words}: {error}")).hint(
             "extant lab policies says what \
             each of them does",
         )
     })?;
-    if said.names.get("throttle") == "inline" {
-        return Ok(said);
-    }
-    let kept = said.names.columns().filter(|(column, _)| *column != "throttle");
-    let columns: Vec<String> = kept.map(|(column, choice)| format!("{column}={choice}")).collect();
-    let words = format!("{},{},throttle=inline", said.names.preset, columns.join(","));
-    parse(&words).map_err(|error| Error::new(format!("policies: {error}")))
+    let inline = said.changed(&[("throttle", "inline")]);
+    inline.map(|setup| setup.policies).map_err(|error| Error::new(format!("policies: {error}")))
 }
 
 fn epoch() -> Result<Option<i64>, Error> {

@@ -5,8 +5,9 @@ use super::file::{self, KINDS, VOLUME_BYTES, text};
 
 use super::profile::{Builtin, PROFILES, Profile, builtin};
 use crate::fields;
+use crate::setup::Setup;
 use extant_engine::mkfs::Profile as VolumeKind;
-use extant_engine::preset::{PRESETS, Policies};
+use extant_engine::preset::PRESETS;
 use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use std::path::Path;
 use toml::de::DeTable;
@@ -46,8 +47,8 @@ pub struct Subject {
     pub name: String,
     /// The policies as they were written.
     pub words: String,
-    /// The policies.
-    pub policies: Policies,
+    /// The policies, and the machine on which samples are measured.
+    pub setup: Setup,
     /// ext2, ext3 or ext4; as in the profile when `None`.
     pub volume: Option<VolumeKind>,
 }
@@ -77,14 +78,14 @@ impl Subject {
     /// # Errors
     /// Words that are no policies.
     pub fn new(words: &str) -> Result<Subject, AgeingError> {
-        let parsed: Result<Policies, _> = words.parse();
-        let policies =
+        let parsed: Result<Setup, _> = words.parse();
+        let setup =
             parsed.map_err(|error| AgeingError::Policies(words.to_owned(), error.to_string()))?;
-        let volume = VOLUMES.iter().find(|(name, _)| policies.names.preset.starts_with(name));
+        let volume = VOLUMES.iter().find(|(name, _)| setup.preset().starts_with(name));
         Ok(Subject {
             name: words.to_owned(),
             words: words.to_owned(),
-            policies,
+            setup,
             volume: volume.map(|(_, kind)| *kind),
         })
     }

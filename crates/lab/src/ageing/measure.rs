@@ -5,8 +5,8 @@ use super::colony::{Age, Colony};
 use super::error::{AgeingError, doing};
 use super::report::{Sample, Timing};
 use super::sample::parts;
+use crate::setup::Setup;
 use extant_block::{MemoryDevice, Operation};
-use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
 use extant_format::inode::FileType;
 use extant_inspect::{CheckOptions, check};
@@ -36,7 +36,7 @@ pub(super) struct Bench {
     /// The drive.
     pub(super) drive: DriveSpec,
     /// How the machine reads and writes.
-    pub(super) policies: Policies,
+    pub(super) setup: Setup,
     /// Of the drive.
     pub(super) seed: u64,
 }
@@ -151,7 +151,7 @@ impl Bench {
         trace: TraceKeeping,
     ) -> Result<(Arc<VirtualClock>, Arc<SimDevice>), AgeingError> {
         let clock = VirtualClock::new(Settings::default());
-        let queue = self.policies.queue();
+        let queue = self.setup.machine.queue();
         let settings = DeviceSettings {
             name: "drive".to_owned(),
             queue,
@@ -202,7 +202,7 @@ impl Bench {
         let (clock, device) = self.device(contents, keeping)?;
         let options = Options {
             access,
-            policies: self.policies.clone(),
+            policies: self.setup.policies.clone(),
             cache_bytes: cache_for_blocks(MEMORY_BYTES),
             data: DataKeeping::Phantom,
         };

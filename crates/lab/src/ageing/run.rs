@@ -193,7 +193,7 @@ fn format_options(setting: &Setting, subject: &Subject) -> FormatOptions {
     let identity = identity(setting.seed);
     let mut wishes = default_wishes(kind, bytes, Some(wishes_of.block_bytes), identity);
     wishes.blocks = bytes / u64::from(wishes_of.block_bytes);
-    of_its_time(&mut wishes, kind, subject.policies.names.preset);
+    of_its_time(&mut wishes, kind, subject.setup.preset());
     if let Some(ratio) = wishes_of.bytes_per_inode {
         wishes.inodes = Inodes::AtLeast((bytes / u64::from(ratio)).clamp(16, u32::MAX.into()));
     }
@@ -209,7 +209,7 @@ fn series(setting: &Arc<Setting>, subject: &Subject) -> Outcome {
     let (blocks, block_bytes) = (format.wishes.blocks, format.wishes.block_size);
     let mut stage = Stage { clock, device, setting: Arc::clone(setting), subject: subject.clone() };
     let device = Arc::clone(&stage.device);
-    let policies = subject.policies.clone();
+    let policies = subject.setup.policies.clone();
     stage.on_clock(move || doing("making the volume", mkfs::format(device, &format, &policies)))?;
     let place = VolumePlace {
         blocks,
@@ -262,7 +262,7 @@ impl Stage {
             (Arc::clone(&self.device), Arc::clone(&self.setting), self.subject.clone());
         let options = Options {
             access: Access::ReadWrite,
-            policies: subject.policies.clone(),
+            policies: subject.setup.policies.clone(),
             cache_bytes: cache_for_blocks(MEMORY_BYTES),
             data: DataKeeping::Phantom,
         };
@@ -302,7 +302,7 @@ impl Stage {
             (setting.tell)(&format!("{}: measuring month {}", self.subject.name, sample.month));
             let bench = Bench {
                 drive: setting.drive.clone(),
-                policies: self.subject.policies.clone(),
+                setup: self.subject.setup.clone(),
                 seed: setting.seed,
             };
             let plan = FilesToRead::new(&life.colonies, setting.seed, setting.bytes / LARGEST_PART);

@@ -8,6 +8,7 @@ use crate::report::Report;
 use crate::scenario::{
     self, Changes, Layouts, Left, Outcome, Prepared, RunOptions, Scenario, ScenarioError,
 };
+use crate::setup::Setup;
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment,
 };
@@ -321,11 +322,11 @@ impl Wanted<'_> {
         let mut ran = self.with(report);
         if let (Some(directory), Some(left)) = (&self.spec.directory, filesystems.first()) {
             let wrong = |reason: String| failed(self.scenario_name(), reason);
-            let policies: Policies =
+            let setup: Setup =
                 self.system.policies.parse().map_err(
                     |error: extant_engine::preset::PresetError| wrong(error.to_string()),
                 )?;
-            ran.directory = blocks_of(&left.contents, policies, directory)
+            ran.directory = blocks_of(&left.contents, setup.policies, directory)
                 .map_err(|error| wrong(error.to_string()))?;
         }
         if self.spec.keep.contains(&self.system.name) {

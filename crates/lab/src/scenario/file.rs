@@ -11,7 +11,8 @@ use super::{
 };
 use crate::fields::{self, Result};
 use crate::session;
-use extant_engine::preset::{Policies, preset};
+use crate::setup::Setup;
+use extant_engine::preset::DEFAULT_PRESET;
 use extant_sim::drive::file::{self as drive_file, DriveSpec, FileError, Section, Source};
 use extant_sim::drive::presets::PRESETS;
 use std::collections::BTreeMap;
@@ -285,7 +286,7 @@ fn parse_filesystem(
     if !offset.is_multiple_of(4096) {
         return Err(table.error("offset", "has to be a multiple of 4096"));
     }
-    let policies = parse_policies(table)?;
+    let setup = parse_setup(table)?;
     let memory_bytes =
         fields::size(table, "memory", MEMORY_MIN..=MEMORY_MAX)?.unwrap_or(machine.memory);
     let origin = match table.optional_text("image")? {
@@ -293,7 +294,7 @@ fn parse_filesystem(
         None => Origin::Format(Box::new(parse_format(
             table,
             &name,
-            &policies,
+            setup.preset(),
             drives[drive].spec.build(0).info().bytes.saturating_sub(offset),
             machine.seed,
         )?)),
@@ -304,7 +305,7 @@ fn parse_filesystem(
         Data::Phantom,
     )?;
     let aged = parse_aged(table, machine.folder)?;
-    Ok(FilesystemEntry { name, line, drive, offset, origin, policies, memory_bytes, data, aged })
+    Ok(FilesystemEntry { name, line, drive, offset, origin, setup, memory_bytes, data, aged })
 }
 
 /// `aged`: the life of a profile, or a recorded session.
@@ -328,21 +329,13 @@ fn parse_aged(table: &mut Section<'_>, folder: &Path) -> Result<Option<Aged>> {
 }
 
 /// `preset`, with the columns of `policies` in place of its own.
-fn parse_policies(table: &mut Section<'_>) -> Result<Policies> {
-    let words = table.optional_text("preset")?.unwrap_or(extant_engine::preset::DEFAULT_PRESET);
-    let policies: Policies =
-        words.parse().map_err(|error| table.error("preset", format!("{error}")))?;
+fn parse_setup(table: &mut Section<'_>) -> Result<Setup> {
+    let words = table.optional_text("preset")?.unwrap_or(DEFAULT_PRESET);
+    let setup: Setup = words.parse().map_err(|error| table.error("preset", format!("{error}")))?;
     let chosen = fields::pairs(table, "policies")?;
-    if chosen.is_empty() {
-        return Ok(policies);
-    }
-    let row =
-        preset(policies.names.preset).map_err(|error| table.error("preset", error.to_string()))?;
-    let is_chosen = |column: &str| chosen.iter().any(|(name, _)| name == column);
-    let kept = policies.names.columns().filter(|(column, _)| !is_chosen(column));
-    let mut choices: Vec<(&str, &str)> = kept.collect();
-    choices.extend(chosen.iter().map(|(column, choice)| (column.as_str(), choice.as_str())));
-    Policies::with(row, choices).map_err(|error| table.error("policies", error.to_string()))
+    let columns: Vec<(&str, &str)> =
+        chosen.iter().map(|(column, choice)| (column.as_str(), choice.as_str())).collect();
+    setup.changed(&columns).map_err(|error| table.error("policies", error.to_string()))
 }
 
 fn parse_processes(

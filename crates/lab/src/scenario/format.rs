@@ -7,7 +7,6 @@
 //! comes before that. A preset that a run takes in place of the file's works on the same volume.
 use crate::fields::{self, Result};
 use extant_engine::mkfs::{self, FormatOptions, Identity, JournalWish, Profile, default_wishes};
-use extant_engine::preset::Policies;
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::{Feature, Features, HashVersion};
 use extant_sim::drive::file::Section;
@@ -52,7 +51,7 @@ pub(crate) fn of_its_time(wishes: &mut Wishes, profile: Profile, preset: &str) {
 pub(super) fn parse_format(
     table: &mut Section<'_>,
     name: &str,
-    policies: &Policies,
+    preset: &str,
     room: u64,
     seed: u64,
 ) -> Result<FormatOptions> {
@@ -67,7 +66,7 @@ pub(super) fn parse_format(
     }
     let block_size = fields::size(table, "block_size", 1024..=65536)?.map(|size| size as u32);
     let mut wishes = default_wishes(profile, bytes, block_size, identity(seed, name));
-    of_its_time(&mut wishes, profile, policies.names.preset);
+    of_its_time(&mut wishes, profile, preset);
     parse_wishes(table, &mut wishes)?;
     let journal = parse_journal(table)?;
     if journal == Some(JournalWish::Default) {

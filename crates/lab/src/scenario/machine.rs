@@ -10,13 +10,13 @@ use super::{
     DriveEntry, FilesystemEntry, Origin, ProcessEntry, Scenario, ScenarioError, Workplace,
 };
 use super::{ageing, image};
-use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, FileDevice};
 use extant_engine::Access;
 use extant_engine::mkfs::{self, Contents as Before};
 use extant_engine::throttle::DirtyBudget;
 use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice};
 use extant_sim::drive::file::FileError;
+use extant_sim::queue::QueueSettings;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ use std::sync::Arc;
 pub(super) fn queue(scenario: &Scenario, number: usize) -> QueueSettings {
     let drive = &scenario.drives[number];
     let first = scenario.filesystems.iter().find(|entry| entry.drive == number);
-    let mut settings = first.map_or_else(QueueSettings::default, |entry| entry.policies.queue());
+    let mut settings =
+        first.map_or_else(QueueSettings::default, |entry| entry.setup.machine.queue());
     settings.elevator = drive.elevator.unwrap_or(settings.elevator);
     settings.requests_max = drive.requests.unwrap_or(settings.requests_max);
     settings.merge_bytes_max = drive.merge_bytes.unwrap_or(drive.spec.largest_command_bytes);
@@ -252,7 +253,7 @@ fn mount(
         access,
         memory_bytes: entry.memory_bytes,
         data: entry.data,
-        policies: entry.policies.clone(),
+        policies: entry.setup.policies.clone(),
         budget: budget.clone(),
     })
 }
@@ -272,7 +273,8 @@ pub(super) fn prepare(world: &World, options: &RunOptions) -> Result<(), Scenari
                 if matches!(world.drives[entry.drive], Medium::Host(_)) {
                     format.contents = Before::Unknown;
                 }
-                let made = mkfs::format(Arc::clone(&mount.contents), &format, &entry.policies);
+                let made =
+                    mkfs::format(Arc::clone(&mount.contents), &format, &entry.setup.policies);
                 made.map_err(|error| failed(error.to_string()))?;
             }
             Origin::Image(path) => {

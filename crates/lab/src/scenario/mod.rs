@@ -113,10 +113,10 @@ pub use run::{Left, Outcome, run};
 
 use crate::results::ResultEntry;
 use crate::session::FileRecord;
-use extant_block::ElevatorChoice;
+use crate::setup::Setup;
 use extant_engine::mkfs::FormatOptions;
-use extant_engine::preset::Policies;
 use extant_sim::drive::file::DriveSpec;
+use extant_sim::queue::ElevatorChoice;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -181,8 +181,8 @@ pub struct FilesystemEntry {
     pub offset: u64,
     /// Where its content comes from.
     pub origin: Origin,
-    /// Its policies.
-    pub policies: Policies,
+    /// Its policies, and the machine of its drive if it is the first there.
+    pub setup: Setup,
     /// Memory for its cache, in bytes.
     pub memory_bytes: u64,
     /// Whether file data is kept.

@@ -5,8 +5,9 @@ use super::step::{Action, Among, Deed, Direction, OnImage, PlacedFiles, Step, Ta
 use super::tree::{Tree, TreeSpec};
 use super::world::{Trees, tree_key};
 use super::{Data, DriveEntry, Origin, Scenario, ScenarioError, Workplace};
+use crate::setup::Setup;
 use extant_engine::mkfs::Identity;
-use extant_engine::preset::{Costs, Policies, preset};
+use extant_engine::preset::{Costs, PresetError, Words};
 use extant_format::layout::Inodes;
 use extant_sim::drive::file::FileError;
 use std::fmt::Display;
@@ -39,10 +40,10 @@ pub(super) fn with_options(
         }
     }
     if let Some(words) = &options.policies {
+        let said = Words::split(words).map_err(|error| refused(&file, error))?;
         for entry in &mut scenario.filesystems {
-            entry.policies =
-                changed(&entry.policies, words).map_err(|error| refused(&file, error))?;
-            give_way(&mut scenario.drives[entry.drive], words);
+            entry.setup = changed(&entry.setup, &said).map_err(|error| refused(&file, error))?;
+            give_way(&mut scenario.drives[entry.drive], &said);
         }
     }
     if let Some(image) = &options.image {
@@ -66,11 +67,11 @@ pub(crate) fn charged(
 ) -> Result<Vec<Costs>, ScenarioError> {
     let scenario = with_options(scenario, options)?;
     let mut all: Vec<Costs> =
-        scenario.filesystems.iter().map(|entry| entry.policies.costs).collect();
+        scenario.filesystems.iter().map(|entry| entry.setup.policies.costs).collect();
     for process in &scenario.processes {
         each_step(&process.steps, &mut |step| {
-            if let Action::Remount { policies: Some(policies) } = &step.action {
-                all.push(policies.costs);
+            if let Action::Remount { setup: Some(setup) } = &step.action {
+                all.push(setup.policies.costs);
             }
         });
     }
@@ -80,14 +81,14 @@ pub(crate) fn charged(
 /// One processor for all file systems, also after a remount with another preset.
 fn charge(scenario: &mut Scenario) {
     let Some(costs) = scenario.processor.map(|processor| processor.costs()) else { return };
-    scenario.filesystems.iter_mut().for_each(|entry| entry.policies.costs = costs);
+    scenario.filesystems.iter_mut().for_each(|entry| entry.setup.policies.costs = costs);
     let steps = scenario.processes.iter_mut().flat_map(|process| &mut process.steps);
     steps.for_each(|step| charge_step(step, costs));
 }
 
 fn charge_step(step: &mut Step, costs: Costs) {
     match &mut step.action {
-        Action::Remount { policies: Some(policies) } => policies.costs = costs,
+        Action::Remount { setup: Some(setup) } => setup.policies.costs = costs,
         Action::Repeat { steps, .. } | Action::Until { steps, .. } => {
             steps.iter_mut().for_each(|step| charge_step(step, costs));
         }
@@ -108,42 +109,23 @@ fn reseed(scenario: &mut Scenario, seed: u64) {
 }
 
 /// What the file says of a drive's queue, and the words of a run by its column, goes for these.
-fn give_way(drive: &mut DriveEntry, words: &str) {
-    if mentions(words, "elevator") {
-        drive.elevator = None;
+fn give_way(drive: &mut DriveEntry, said: &Words<'_>) {
+    for (column, _) in &said.columns {
+        match *column {
+            "elevator" => drive.elevator = None,
+            "requests" => drive.requests = None,
+            "plug" => drive.plug_ns = None,
+            _ => {}
+        }
     }
-    if mentions(words, "requests") {
-        drive.requests = None;
-    }
-    if mentions(words, "plug") {
-        drive.plug_ns = None;
-    }
-}
-
-/// Whether policies name that column.
-fn mentions(words: &str, column: &str) -> bool {
-    words.split(',').any(|word| word.split_once('=').is_some_and(|(name, _)| name == column))
 }
 
 /// A preset with columns as they stand; columns alone in place of those that there are.
-fn changed(
-    policies: &Policies,
-    words: &str,
-) -> Result<Policies, extant_engine::preset::PresetError> {
-    let names_preset =
-        words.split(',').any(|word| !word.contains(['=', ')']) || word.starts_with("preset="));
-    if names_preset {
-        return words.parse();
+fn changed(setup: &Setup, said: &Words<'_>) -> Result<Setup, PresetError> {
+    match said.preset {
+        Some(row) => Setup::with(row, said.columns.iter().copied()),
+        None => setup.changed(&said.columns),
     }
-    // What they are is named by its own words; what is to change is parsed alone, for its errors
-    // and its spelling.
-    let base = preset(extant_engine::preset::DEFAULT_PRESET)?;
-    let alone: Policies = words.parse()?;
-    debug_assert_eq!(alone.names.preset, base.name);
-    let kept = policies.names.columns().zip(alone.names.columns());
-    let choices = kept
-        .map(|((column, own), (_, new))| (column, if mentions(words, column) { new } else { own }));
-    Policies::with(preset(policies.names.preset)?, choices.collect::<Vec<_>>())
 }
 
 /// Takes away the steps that make what an image already has.

@@ -406,9 +406,10 @@ impl Worker {
             Action::Diff { at, with, chunk } => self.diff(&self.path(at), &self.path(with), *chunk),
             Action::Remove { at } => self.remove(&self.path(at)),
             Action::Sync => self.sync(),
-            Action::Remount { policies } => {
+            Action::Remount { setup } => {
                 let world = Arc::clone(&self.world);
-                Ok(world.mounts[self.mount()?].reopen(policies.as_ref())?)
+                let policies = setup.as_ref().map(|setup| &setup.policies);
+                Ok(world.mounts[self.mount()?].reopen(policies)?)
             }
             Action::Stream(stream) => self.stream(stream),
             Action::List { at, detail } => self.list(&self.path(at), *detail),

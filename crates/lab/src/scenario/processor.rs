@@ -3,7 +3,8 @@
 //!
 //! A preset has the processor of its time. To compare what systems do, all of them are charged for
 //! one: by `processor` in a scenario, `--processor` of a run, or the file of a post.
-use extant_engine::preset::{Costs, preset};
+use crate::setup;
+use extant_engine::preset::Costs;
 
 /// A processor that is built in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +42,7 @@ pub const PROCESSORS: &[Processor] = &[
 impl Processor {
     /// What it costs.
     pub fn costs(&self) -> Costs {
-        let row = self.preset.and_then(|name| preset(name).ok());
-        row.map_or(Costs { call_ns: 0, name_ns: 0, kib_ns: 0 }, |row| row.costs)
+        self.preset.and_then(setup::costs).unwrap_or(Costs::NONE)
     }
 }
 
@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn every_preset_has_a_processor_that_says_what_it_costs() {
         for row in PRESETS {
-            assert!(PROCESSORS.iter().any(|one| one.costs() == row.costs), "{}", row.name);
+            let costs = setup::costs(row.name);
+            assert!(PROCESSORS.iter().any(|one| Some(one.costs()) == costs), "{}", row.name);
         }
         for one in PROCESSORS.iter().filter(|one| one.preset.is_some()) {
             let Costs { call_ns, name_ns, kib_ns } = one.costs();

@@ -12,7 +12,7 @@ pub(super) use parse::{StepScope, parse_life, parse_steps, parse_tree};
 
 use super::tree::TreeSpec;
 use crate::ageing::Profile;
-use extant_engine::preset::Policies;
+use crate::setup::Setup;
 use extant_inspect::ReadOrder;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -170,7 +170,7 @@ pub enum Action {
     /// Closes and opens the file system: nothing stays in memory. Its policies may change.
     Remount {
         /// The new ones.
-        policies: Option<Policies>,
+        setup: Option<Setup>,
     },
     /// Reads or writes a file or the bare drive in pieces.
     Stream(StreamAction),

@@ -161,9 +161,10 @@ fn filesystem(world: &World, number: usize, entry: &FilesystemEntry) -> Filesyst
     let superblock = superblock.as_ref();
     let features = superblock
         .map(|superblock| superblock.features.iter().map(|feature| feature.name()).collect());
-    let names = &entry.policies.names;
-    let columns = names
+    let setup = &entry.setup;
+    let columns = setup
         .columns()
+        .into_iter()
         .map(|(column, choice)| Column { column: column.to_owned(), choice: choice.to_owned() });
     FilesystemReport {
         name: entry.name.clone(),
@@ -180,8 +181,8 @@ fn filesystem(world: &World, number: usize, entry: &FilesystemEntry) -> Filesyst
         groups: superblock.map_or(0, |superblock| superblock.group_count()),
         inodes: superblock.map_or(0, |superblock| superblock.inodes_count),
         features: features.unwrap_or_default(),
-        policies: names.to_string(),
-        preset: names.preset.to_owned(),
+        policies: setup.to_string(),
+        preset: setup.preset().to_owned(),
         columns: columns.collect(),
         memory_bytes: entry.memory_bytes,
         data: match entry.data {

@@ -5,8 +5,8 @@
 //! after the end of the one before as it came in the session: a closed loop. A call that failed in
 //! the session is made too; one that ends otherwise than it did is counted.
 use super::record::{Call, FileRecord, Name, SessionError};
+use crate::setup::Setup;
 use extant_block::{BlockDevice, Clock, MemoryDevice};
-use extant_engine::preset::Policies;
 use extant_engine::{
     Access, DataKeeping, File, Filesystem, Inode, Inodes, MetadataChange, New, NewKind, Options,
     Rename, Rights, Size, cache_for_blocks,
@@ -80,11 +80,11 @@ pub fn replay(
     records: Vec<FileRecord>,
     contents: &MemoryDevice,
     drive: &DriveSpec,
-    policies: Policies,
+    setup: Setup,
     seed: u64,
 ) -> Result<SessionReport, SessionError> {
     let clock = VirtualClock::new(Settings::default());
-    let queue = policies.queue();
+    let queue = setup.machine.queue();
     let settings = DeviceSettings {
         name: "drive".to_owned(),
         queue,
@@ -96,7 +96,7 @@ pub fn replay(
         .map_err(|error| SessionError::Run(error.to_string()))?;
     let options = Options {
         access: Access::ReadWrite,
-        policies,
+        policies: setup.policies,
         cache_bytes: cache_for_blocks(MEMORY_BYTES),
         data: DataKeeping::Phantom,
     };

@@ -2,9 +2,10 @@
 //! its line says, by what reaches the drive.
 use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, ShortLock, Task, Traced};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
-use extant_engine::preset::{COLUMNS, Policies};
+use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_lab::scenario::{self, RunOptions, Scenario};
+use extant_lab::setup::{self, Setup};
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
 use extant_sim::drive::file::by_name;
@@ -54,19 +55,24 @@ fn parse(text: &str) -> Scenario {
     scenario::parse("columns.toml", text, Path::new("")).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// What the engine is told on the machine of a preset's time.
+fn engine(words: &str) -> Policies {
+    words.parse::<Setup>().unwrap().policies
+}
+
 /// The base itself, and each choice of each column that it has not.
 fn rows(base: &str) -> Vec<String> {
-    let policies: Policies = base.parse().unwrap();
+    let base_setup: Setup = base.parse().unwrap();
     let mut rows = vec![base.to_owned()];
-    for column in COLUMNS {
-        let mut choices: Vec<&str> = column.known().into_iter().map(|(name, _)| name).collect();
+    for (column, (_, own)) in setup::columns().into_iter().zip(base_setup.columns()) {
+        let mut choices: Vec<&str> = column.choices.into_iter().map(|(name, _)| name).collect();
         match column.name {
             "requests" => choices.extend(["4", "1000"]),
             "commit" => choices.extend(["1s", "30s", "5s+data"]),
             "elevator" => choices.push("linus(20,20)"),
             _ => assert!(choices.len() > 1, "{}", column.name),
         }
-        let others = choices.into_iter().filter(|name| *name != policies.names.get(column.name));
+        let others = choices.into_iter().filter(|name| *name != own);
         rows.extend(others.map(|name| format!("{base},{}={name}", column.name)));
     }
     rows
@@ -178,7 +184,7 @@ impl Machine {
             wishes.uuid = *b"a volume to test";
             wishes.created_seconds = 978_000_000;
             wishes.inode_size = 128;
-            let policies = machine.policies.parse().unwrap();
+            let policies = engine(&machine.policies);
             format(machine.traced(), &FormatOptions::new(wishes), &policies).unwrap();
             body(&machine)
         });
@@ -193,7 +199,7 @@ impl Machine {
     fn open(&self) -> Filesystem {
         let options = Options {
             access: Access::ReadWrite,
-            policies: self.policies.parse().unwrap(),
+            policies: engine(&self.policies),
             cache_bytes: cache_for_blocks(self.cache_bytes),
             data: DataKeeping::Phantom,
         };
@@ -645,7 +651,7 @@ fn a_flusher_that_could_not_read_tries_again() {
         let device = Arc::new(Faulty::new(machine.traced()));
         let options = |access| Options {
             access,
-            policies: machine.policies.parse().unwrap(),
+            policies: engine(&machine.policies),
             cache_bytes: 8 << 20,
             data: DataKeeping::Phantom,
         };

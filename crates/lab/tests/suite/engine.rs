@@ -2,8 +2,8 @@
 //! silent.
 use extant_block::{BlockDevice, Clock, Task};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
-use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_lab::setup::Setup;
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::device::{DeviceSettings, PowerCuts, SimDevice, TraceKeeping};
 use extant_sim::drive::file::by_name;
@@ -32,7 +32,7 @@ fn user(volume: &Filesystem, number: usize) {
 
 /// Four users of a new volume at once.
 fn users(policies: &str, data: DataKeeping) -> Arc<SimDevice> {
-    let policies: Policies = policies.parse().unwrap();
+    let policies = policies.parse::<Setup>().unwrap().policies;
     let clock = VirtualClock::new(Settings::default());
     let settings = DeviceSettings {
         name: "disk".to_owned(),

@@ -381,8 +381,7 @@ fn every_column_of_every_preset_is_told() {
     let report = run(&parse(&simple(SMALL, "{ step = \"sync\" }")), &scaled(1)).report;
     let told: Vec<&str> =
         report.filesystems[0].columns.iter().map(|column| column.column.as_str()).collect();
-    let known: Vec<&str> =
-        extant_engine::preset::COLUMNS.iter().map(|column| column.name).collect();
+    let known: Vec<&str> = extant_lab::setup::columns().iter().map(|column| column.name).collect();
     assert_eq!(told, known);
     assert_eq!(report.filesystems[0].preset, preset("modern").unwrap().name);
 }

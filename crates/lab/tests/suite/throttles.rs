@@ -7,6 +7,7 @@ use extant_block::{
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::throttle::{DirtyBudget, Load};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
+use extant_lab::setup::Setup;
 use extant_sim::clock::{Settings, VirtualClock};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ fn sleep(clock: &Arc<dyn Clock>, nanoseconds: u64) {
 fn options(policies: &str) -> Options {
     Options {
         access: Access::ReadWrite,
-        policies: policies.parse().unwrap(),
+        policies: policies.parse::<Setup>().unwrap().policies,
         cache_bytes: cache_for_blocks(MEMORY as usize),
         data: DataKeeping::Phantom,
     }

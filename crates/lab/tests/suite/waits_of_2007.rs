@@ -4,6 +4,7 @@ use extant_block::device::DeviceInfo;
 use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, Request};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::{Access, Change, DataKeeping, Filesystem, Options, cache_for_blocks};
+use extant_lab::setup::Setup;
 use extant_sim::clock::{Settings, VirtualClock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,7 +89,7 @@ fn on_volume<T: Send + 'static>(
         wishes.created_seconds = 978_000_000;
         let options = Options {
             access: Access::ReadWrite,
-            policies: policies.parse().unwrap(),
+            policies: policies.parse::<Setup>().unwrap().policies,
             cache_bytes: cache_for_blocks(MEMORY as usize),
             data: DataKeeping::Phantom,
         };

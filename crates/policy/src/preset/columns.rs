@@ -7,61 +7,58 @@ use super::{Policies, Preset, PresetError};
 use crate::allocation::{self, MapBlocks, MapBlocksError, Metacluster, packed_from};
 use crate::readahead::MapReadAhead;
 use crate::{placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorError, Unplug, WakeUp};
 use extant_format::BlockNo;
 use std::sync::Arc;
 
-/// A choice of a column.
-pub struct Choice {
+/// A choice of a column of settings: of the engine's policies, or of a machine that is kept beside
+/// them.
+pub struct Choice<T: 'static = Policies> {
     /// Its name on command lines and in reports.
     pub name: &'static str,
     /// A description in one line, with its source.
     pub line: &'static str,
     /// Sets it. A policy with a cursor is made for each volume.
-    set: fn(&mut Policies),
+    pub set: fn(&mut T),
 }
 
-/// One property of a system that can be chosen.
-pub struct Column {
+/// One property of a system that can be chosen: rows have names for it, which stand for settings.
+pub struct Column<R: 'static = Preset, T: 'static = Policies> {
     /// Its name on command lines and in reports.
     pub name: &'static str,
     /// A description in one line.
     pub line: &'static str,
     /// The choices with names. Empty if the column takes numbers.
-    pub choices: &'static [Choice],
+    pub choices: &'static [Choice<T>],
     /// The choice of a preset.
-    pub(super) of: fn(&Preset) -> &'static str,
+    pub of: fn(&R) -> &'static str,
     /// Sets a choice, and returns its full name.
-    pub(super) choose: fn(&Column, &str, &mut Policies) -> Result<String, PresetError>,
+    pub choose: fn(&Column<R, T>, &str, &mut T) -> Result<String, PresetError>,
 }
 
-impl Column {
+impl<R, T> Column<R, T> {
     /// The names that can be chosen here, each with its description.
     pub fn known(&self) -> Vec<(&'static str, &'static str)> {
-        match self.name {
-            "elevator" => ELEVATORS.iter().map(|entry| (entry.name, entry.summary)).collect(),
-            _ => self.choices.iter().map(|choice| (choice.name, choice.line)).collect(),
-        }
+        self.choices.iter().map(|choice| (choice.name, choice.line)).collect()
     }
 }
 
-fn by_name(column: &Column, name: &str, policies: &mut Policies) -> Result<String, PresetError> {
+/// Sets the choice of that name: what most columns do.
+///
+/// # Errors
+/// [`PresetError::Unknown`].
+pub fn by_name<R, T>(
+    column: &Column<R, T>,
+    name: &str,
+    settings: &mut T,
+) -> Result<String, PresetError> {
     let found = column.choices.iter().find(|choice| choice.name == name);
     let choice = found.ok_or_else(|| PresetError::Unknown {
         what: column.name,
         name: name.to_owned(),
         known: column.choices.iter().map(|choice| choice.name).collect(),
     })?;
-    (choice.set)(policies);
+    (choice.set)(settings);
     Ok(choice.name.to_owned())
-}
-
-fn elevator(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
-    policies.elevator = words.parse().map_err(|error: ElevatorError| PresetError::Wrong {
-        column: column.name,
-        reason: error.to_string(),
-    })?;
-    Ok(words.to_owned())
 }
 
 fn map_blocks(
@@ -72,15 +69,6 @@ fn map_blocks(
     policies.map_blocks = words.parse().map_err(|error: MapBlocksError| PresetError::Wrong {
         column: column.name,
         reason: error.to_string(),
-    })?;
-    Ok(words.to_owned())
-}
-
-fn requests(column: &Column, words: &str, policies: &mut Policies) -> Result<String, PresetError> {
-    let number: Option<u32> = words.parse().ok().filter(|number| (4..=65536).contains(number));
-    policies.requests = number.ok_or_else(|| PresetError::Wrong {
-        column: column.name,
-        reason: format!("{words:?} is not a number from 4 to 65536"),
     })?;
     Ok(words.to_owned())
 }
@@ -239,74 +227,11 @@ pub static COLUMNS: &[Column] = &[
         choose: by_name,
     },
     Column {
-        name: "elevator",
-        line: "the order of the device's queue, in the laboratory",
-        choices: &[],
-        of: |row| row.elevator,
-        choose: elevator,
-    },
-    Column {
-        name: "requests",
-        line: "requests of each direction that the queue takes, in the laboratory: a number",
-        choices: &[],
-        of: |row| row.requests,
-        choose: requests,
-    },
-    Column {
-        name: "plug",
-        line: "what lets the queue of an idle device go, in the laboratory",
-        choices: PLUGS,
-        of: |row| row.plug,
-        choose: by_name,
-    },
-    Column {
-        name: "wake-up",
-        line: "when those go on who found that queue full, in the laboratory",
-        choices: WAKE_UPS,
-        of: |row| row.wake_up,
-        choose: by_name,
-    },
-    Column {
         name: "congestion",
         line: "what a flusher does that finds that queue nearly full, in the laboratory",
         choices: CONGESTIONS,
         of: |row| row.congestion,
         choose: by_name,
-    },
-];
-
-const PLUGS: &[Choice] = &[
-    Choice {
-        name: "timed",
-        line: "a request that is waited for, when it arrives or later, four requests, or 3 ms \
-            (Linux 2.6)",
-        set: |policies| policies.unplug = Unplug::OnArrival,
-    },
-    Choice {
-        name: "until-wait",
-        line: "a process that starts to wait, a full queue, or the end of kupdate's pass: what is \
-            asked for before that merges (Linux 2.4)",
-        set: |policies| policies.unplug = Unplug::OnWait,
-    },
-];
-
-const WAKE_UPS: &[Choice] = &[
-    Choice {
-        name: "each",
-        line: "when a request is sent, one goes on",
-        set: |policies| policies.wake_up = WakeUp::EachSent,
-    },
-    Choice {
-        name: "quarter",
-        line: "when a quarter of all requests are free, 32 of 128; until then they sleep (Linux \
-            2.4)",
-        set: |policies| policies.wake_up = WakeUp::QuarterFree,
-    },
-    Choice {
-        name: "batches",
-        line: "when a request has ended; whoever waited, or took the last, takes up to 32 more, of \
-            192 (Linux 2.6)",
-        set: |policies| policies.wake_up = WakeUp::Batches,
     },
 ];
 

@@ -17,15 +17,14 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
-pub use columns::{COLUMNS, Choice, Column};
+pub use columns::{COLUMNS, Choice, Column, by_name};
 pub use presets::{PRESETS, Preset};
-pub use sources::{SOURCES, Source, source};
+pub use sources::{SOURCES, Source, row as source_row, source};
 
 use crate::allocation::{Allocation, MapBlocks};
 use crate::placement::Placement;
 use crate::readahead::{MapReadAhead, ReadAhead};
 use crate::throttle::Throttle;
-use extant_block::queue::{ElevatorChoice, QueueSettings, Unplug, WakeUp};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -199,8 +198,8 @@ pub enum Congestion {
     Leaves,
 }
 
-/// What the processor's work costs in virtual time: constants of a preset, for the machines of its
-/// time. Real time ignores them.
+/// What the processor's work costs in virtual time. A laboratory says so, of the machine that it
+/// plays; real time ignores it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// One call, with the look-up of its path, in nanoseconds.
@@ -211,9 +210,10 @@ pub struct Costs {
     pub kib_ns: u64,
 }
 
-/// How long a plug without a timer stays at most, in nanoseconds: the end of the next pass of
-/// kupdate pulls it.
-const UPDATE_NS: u64 = 5_000_000_000;
+impl Costs {
+    /// Work takes no time.
+    pub const NONE: Costs = Costs { call_ns: 0, name_ns: 0, kib_ns: 0 };
+}
 
 /// The policies of one volume. Parsed from `PRESET[,COLUMN=NAME]...`; without a preset from
 /// [`DEFAULT_PRESET`].
@@ -259,18 +259,10 @@ pub struct Policies {
     pub commit_reach: CommitReach,
     /// Which reads change access times.
     pub access_times: AccessTimes,
-    /// The elevator of the device's queue, for programs that simulate one. The engine does not use
-    /// it.
-    pub elevator: ElevatorChoice,
-    /// How many requests of each direction that queue takes. The engine does not use it.
-    pub requests: u32,
-    /// What pulls that queue's plug. The engine does not use it.
-    pub unplug: Unplug,
-    /// When that queue wakes those for whom it had no room. The engine does not use it.
-    pub wake_up: WakeUp,
-    /// What a flusher does that finds that queue nearly full.
+    /// What a flusher does that finds the device's queue nearly full.
     pub congestion: Congestion,
-    /// What the processor's work costs in virtual time.
+    /// What the processor's work costs in virtual time: nothing, unless a laboratory says
+    /// otherwise.
     pub costs: Costs,
     /// The names of these choices.
     pub names: Names,
@@ -343,6 +335,16 @@ impl fmt::Display for PresetError {
 }
 impl std::error::Error for PresetError {}
 
+impl PresetError {
+    /// The column that it is about: "preset" or "column" where it is not about the choice in one.
+    pub fn of(&self) -> &'static str {
+        match self {
+            PresetError::Unknown { what, .. } => what,
+            PresetError::Twice(column) | PresetError::Wrong { column, .. } => column,
+        }
+    }
+}
+
 /// The preset with this name.
 ///
 /// # Errors
@@ -355,12 +357,43 @@ pub fn preset(name: &str) -> Result<&'static Preset, PresetError> {
     })
 }
 
-fn column(name: &str) -> Result<usize, PresetError> {
-    COLUMNS.iter().position(|column| column.name == name).ok_or_else(|| PresetError::Unknown {
-        what: "column",
-        name: name.to_owned(),
-        known: ["preset"].into_iter().chain(COLUMNS.iter().map(|column| column.name)).collect(),
-    })
+/// Looks whether all columns that were chosen are known, and none was chosen twice.
+///
+/// # Errors
+/// [`PresetError::Unknown`], [`PresetError::Twice`].
+pub fn check_columns(known: &[&'static str], chosen: &[(&str, &str)]) -> Result<(), PresetError> {
+    for (at, (name, _)) in chosen.iter().enumerate() {
+        let Some(column) = known.iter().find(|column| *column == name) else {
+            return Err(PresetError::Unknown {
+                what: "column",
+                name: (*name).to_owned(),
+                known: ["preset"].into_iter().chain(known.iter().copied()).collect(),
+            });
+        };
+        if chosen[..at].iter().any(|(before, _)| before == name) {
+            return Err(PresetError::Twice(column));
+        }
+    }
+    Ok(())
+}
+
+/// Sets all columns: as they were chosen, given as (column, choice), and the others as the row has
+/// them. Returns their full names, in the order of the columns.
+///
+/// # Errors
+/// For a choice that a column has not.
+pub fn choose_columns<R, T>(
+    columns: &[Column<R, T>],
+    row: &R,
+    chosen: &[(&str, &str)],
+    settings: &mut T,
+) -> Result<Vec<String>, PresetError> {
+    let choose = |column: &Column<R, T>| {
+        let said = chosen.iter().find(|(name, _)| *name == column.name);
+        let choice = said.map_or_else(|| (column.of)(row), |(_, choice)| choice);
+        (column.choose)(column, choice, settings)
+    };
+    columns.iter().map(choose).collect()
 }
 
 impl Policies {
@@ -372,40 +405,16 @@ impl Policies {
         row: &'static Preset,
         overrides: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Policies, PresetError> {
-        let mut chosen: Vec<Option<String>> = vec![None; COLUMNS.len()];
-        for (name, choice) in overrides {
-            let at = column(name)?;
-            if chosen[at].replace(choice.to_owned()).is_some() {
-                return Err(PresetError::Twice(COLUMNS[at].name));
-            }
-        }
+        let chosen: Vec<(&str, &str)> = overrides.into_iter().collect();
+        let known: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+        check_columns(&known, &chosen)?;
         let mut policies = Policies::blank(row);
-        for (column, chosen) in COLUMNS.iter().zip(chosen) {
-            let choice = chosen.unwrap_or_else(|| (column.of)(row).to_owned());
-            let kept = (column.choose)(column, &choice, &mut policies)?;
-            policies.names.values.push(kept);
-        }
+        policies.names.values = choose_columns(COLUMNS, row, &chosen, &mut policies)?;
         Ok(policies)
     }
 }
 
 impl Policies {
-    /// The queue before a device on which this volume is the first.
-    pub fn queue(&self) -> QueueSettings {
-        let settings = QueueSettings::default();
-        QueueSettings {
-            elevator: self.elevator,
-            requests_max: self.requests,
-            unplug: self.unplug,
-            wake_up: self.wake_up,
-            plug_ns: match self.unplug {
-                Unplug::OnArrival => settings.plug_ns,
-                Unplug::OnWait => UPDATE_NS,
-            },
-            ..settings
-        }
-    }
-
     /// The same, for a volume that is changed in place even if it has a journal: one that is being
     /// made, say. The names stay as they are.
     pub fn without_journal(self) -> Policies {
@@ -413,31 +422,56 @@ impl Policies {
     }
 }
 
-impl FromStr for Policies {
-    type Err = PresetError;
+/// What `PRESET[,COLUMN=NAME]...` says, before it is looked up.
+pub struct Words<'a> {
+    /// The preset that is named.
+    pub preset: Option<&'static Preset>,
+    /// Columns with their choices.
+    pub columns: Vec<(&'a str, &'a str)>,
+}
 
-    fn from_str(words: &str) -> Result<Policies, PresetError> {
-        let mut row = None;
-        let mut overrides = Vec::new();
+impl<'a> Words<'a> {
+    /// Takes them apart.
+    ///
+    /// # Errors
+    /// A preset that is not known, or two.
+    pub fn split(words: &'a str) -> Result<Words<'a>, PresetError> {
+        let mut said = Words { preset: None, columns: Vec::new() };
         for word in split_words(words) {
             let name = match word.split_once('=') {
                 None => word,
                 Some(("preset", name)) => name,
                 Some(pair) => {
-                    overrides.push(pair);
+                    said.columns.push(pair);
                     continue;
                 }
             };
-            if row.replace(preset(name)?).is_some() {
+            if said.preset.replace(preset(name)?).is_some() {
                 return Err(PresetError::Twice("preset"));
             }
         }
-        let row = row.map_or_else(|| preset(DEFAULT_PRESET), Ok)?;
-        Policies::with(row, overrides)
+        Ok(said)
+    }
+
+    /// The preset that is named, or else [`DEFAULT_PRESET`].
+    ///
+    /// # Errors
+    /// That one is not there; never.
+    pub fn row(&self) -> Result<&'static Preset, PresetError> {
+        self.preset.map_or_else(|| preset(DEFAULT_PRESET), Ok)
     }
 }
 
-/// Splits at commas outside brackets: `elevator=linus(20000,20000)` is one word.
+impl FromStr for Policies {
+    type Err = PresetError;
+
+    fn from_str(words: &str) -> Result<Policies, PresetError> {
+        let words = Words::split(words)?;
+        Policies::with(words.row()?, words.columns)
+    }
+}
+
+/// Splits at commas outside brackets: `map-blocks=metacluster(middle,1/64)` is one word.
 fn split_words(words: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0usize;
     words.split(move |letter| {

@@ -5,7 +5,6 @@ use super::{
 };
 use super::{Costs, Growth, Names, Policies};
 use crate::{allocation, placement, readahead, throttle};
-use extant_block::queue::{ELEVATORS, ElevatorChoice, Unplug, WakeUp};
 use std::sync::Arc;
 
 /// One choice of each column, under one name.
@@ -53,26 +52,9 @@ pub struct Preset {
     pub commit: &'static str,
     /// Column `atime`.
     pub access_times: &'static str,
-    /// Column `elevator`.
-    pub elevator: &'static str,
-    /// Column `requests`.
-    pub requests: &'static str,
-    /// Column `plug`.
-    pub plug: &'static str,
-    /// Column `wake-up`.
-    pub wake_up: &'static str,
     /// Column `congestion`.
     pub congestion: &'static str,
-    /// What the processor's work costs.
-    pub costs: Costs,
 }
-
-/// A machine of 2001: a system call with a path walk, and 330 MB/s through a page cache.
-const COSTS_2001: Costs = Costs { call_ns: 5_000, name_ns: 1_000, kib_ns: 3_000 };
-/// A machine of 2007 to 2010 (the post of 2007 has 7 us for a read of 4 KiB).
-const COSTS_2007: Costs = Costs { call_ns: 2_500, name_ns: 400, kib_ns: 1_000 };
-/// A machine of today.
-const COSTS_TODAY: Costs = Costs { call_ns: 1_000, name_ns: 100, kib_ns: 100 };
 
 /// Linux of 2001, the base of two rows.
 const LINUX_2_4: Preset = Preset {
@@ -97,12 +79,7 @@ const LINUX_2_4: Preset = Preset {
     barrier: "flush",
     commit: "5s",
     access_times: "strict",
-    elevator: "linus",
-    requests: "64",
-    plug: "until-wait",
-    wake_up: "quarter",
     congestion: "wait",
-    costs: COSTS_2001,
 };
 
 /// Linux of 2007, the base of three rows.
@@ -119,12 +96,7 @@ const LINUX_2_6: Preset = Preset {
     throttle: "global-2.6.22",
     journal: "ordered-jbd",
     barrier: "none",
-    elevator: "cfq-2.6.23",
-    requests: "128",
-    plug: "timed",
-    wake_up: "batches",
     congestion: "leave",
-    costs: COSTS_2007,
     ..LINUX_2_4
 };
 
@@ -151,12 +123,7 @@ const FREEBSD: Preset = Preset {
     barrier: "flush",
     commit: "5s",
     access_times: "strict",
-    elevator: "disksort",
-    requests: "128",
-    plug: "timed",
-    wake_up: "each",
     congestion: "wait",
-    costs: COSTS_2007,
 };
 
 /// All presets.
@@ -169,7 +136,6 @@ pub static PRESETS: &[Preset] = &[
         inode_write_back: "clustered",
         inode_creation: "preread",
         bitmap_load: "outside",
-        requests: "512",
         ..LINUX_2_4
     },
     LINUX_2_6,
@@ -179,7 +145,6 @@ pub static PRESETS: &[Preset] = &[
             second post of 2007: before)",
         file_read_ahead: "2.6",
         throttle: "global",
-        elevator: "cfq-2.6.20",
         ..LINUX_2_6
     },
     Preset {
@@ -218,12 +183,7 @@ pub static PRESETS: &[Preset] = &[
         barrier: "flush",
         commit: "5s",
         access_times: "relatime",
-        elevator: "turns",
-        requests: "128",
-        plug: "timed",
-        wake_up: "each",
         congestion: "wait",
-        costs: COSTS_TODAY,
     },
     Preset {
         name: "packed",
@@ -247,12 +207,7 @@ pub static PRESETS: &[Preset] = &[
         barrier: "flush",
         commit: "5s",
         access_times: "none",
-        elevator: "noop",
-        requests: "128",
-        plug: "timed",
-        wake_up: "each",
         congestion: "wait",
-        costs: COSTS_TODAY,
     },
 ];
 
@@ -280,12 +235,8 @@ impl Policies {
             commit_seconds: 5,
             commit_reach: CommitReach::Transaction,
             access_times: AccessTimes::None,
-            elevator: ElevatorChoice::of(&ELEVATORS[0]),
-            requests: 0,
-            unplug: Unplug::OnArrival,
-            wake_up: WakeUp::EachSent,
             congestion: Congestion::Waits,
-            costs: row.costs,
+            costs: Costs::NONE,
             names: Names { preset: row.name, values: Vec::new() },
         }
     }

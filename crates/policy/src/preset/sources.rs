@@ -24,7 +24,8 @@ pub fn source(preset: &str, column: &str) -> Option<&'static Source> {
     SOURCES.iter().find(|row| row.column == column && row.presets.contains(&preset))
 }
 
-const fn row(
+/// A row of such a table.
+pub const fn row(
     presets: &'static [&'static str],
     column: &'static str,
     value: &'static str,
@@ -81,17 +82,6 @@ pub static SOURCES: &[Source] = &[
     row(LINUX_2_4, "barrier", "flush", 2001, "assumed; 2.4 flushed no drive's cache"),
     row(LINUX_2_4, "commit", "5s", 2001, "of no meaning without a journal"),
     row(LINUX_2_4, "atime", "strict", 2001, "mount(8): changed but for -o noatime"),
-    row(LINUX_2_4, "elevator", "linus", 2001, "elvtune(8): its defaults, 8192 and 16384"),
-    row(STOCK, "requests", "64", 2001, "2.4: 128 requests, half for each direction"),
-    row(
-        PATCHED,
-        "requests",
-        "512",
-        2002,
-        "his later patch: one for 0.5 MB of memory, 1,024 at most; the post does not say",
-    ),
-    row(LINUX_2_4, "plug", "until-wait", 2001, "2.4: no timer; who waits pulls the plug"),
-    row(LINUX_2_4, "wake-up", "quarter", 2001, "2.4: sleepers go on at 32 of 128 free"),
     row(LINUX_2_4, "congestion", "wait", 2001, "2.4: bdflush and kupdate sleep in the queue"),
     // Linux 2.6, ext3.
     row(
@@ -153,17 +143,6 @@ pub static SOURCES: &[Source] = &[
     row(LINUX_2_6, "commit", "5s", 2007, "mount(8): ext3's default"),
     row(LINUX_2_6, "atime", "strict", 2007, "mount(8): changed but for -o noatime"),
     row(
-        &["linux-2.6.20"],
-        "elevator",
-        "cfq-2.6.20",
-        2007,
-        "2.6.18 and later: CFQ by default, in Ubuntu's desktop flavour too",
-    ),
-    row(LINUX_2_6_23, "elevator", "cfq-2.6.23", 2007, "2.6.22: CFQ, rewritten"),
-    row(LINUX_2_6, "requests", "128", 2007, "2.6: nr_requests, 128 for each direction"),
-    row(LINUX_2_6, "plug", "timed", 2007, "2.6: 3 ms or four requests"),
-    row(LINUX_2_6, "wake-up", "batches", 2007, "2.6: 32 more for who waited, 192 at most"),
-    row(
         LINUX_2_6,
         "congestion",
         "leave",
@@ -222,9 +201,5 @@ pub static SOURCES: &[Source] = &[
     row(FREEBSD, "barrier", "flush", 2010, "assumed; it flushed no drive's cache either"),
     row(FREEBSD, "commit", "5s", 2010, "of no meaning without a journal"),
     row(FREEBSD, "atime", "strict", 2010, "mount(8): changed but for -o noatime"),
-    row(FREEBSD, "elevator", "disksort", 2010, "bioq_disksort(9): one sweep in one direction"),
-    row(FREEBSD, "requests", "128", 2010, "assumed: its queue has no limit"),
-    row(FREEBSD, "plug", "timed", 2010, "not as it was: it has no plug; post 4 runs with 0 ms"),
-    row(FREEBSD, "wake-up", "each", 2010, "of no meaning: its queue has no limit"),
     row(FREEBSD, "congestion", "wait", 2010, "of no meaning: its queue has no limit"),
 ];

@@ -78,11 +78,13 @@ fn every_value_of_a_historical_preset_has_one_source() {
 
 #[test]
 fn numbers_in_brackets_are_one_word() {
-    let policies: Policies = "modern,elevator=linus(20000,20000),requests=512".parse().unwrap();
-    assert_eq!(policies.names.get("elevator"), "linus(20000,20000)");
-    assert_eq!(policies.requests, 512);
-    assert!(told("modern,elevator=lift").starts_with("elevator: "));
-    assert!(told("modern,requests=3").starts_with("requests: \"3\" is not a number"));
+    let words = "modern,map-blocks=metacluster(middle,1/32),commit=30s";
+    let policies: Policies = words.parse().unwrap();
+    assert_eq!(policies.names.get("map-blocks"), "metacluster(middle,1/32)");
+    assert_eq!(policies.commit_seconds, 30);
+    assert!(told("modern,map-blocks=up").starts_with("map-blocks: "));
+    assert!(told("modern,commit=0s").starts_with("commit: \"0s\" is not a time"));
+    assert!(told("modern,elevator=noop").starts_with("unknown column \"elevator\": "));
 }
 
 #[test]

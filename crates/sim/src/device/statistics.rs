@@ -1,7 +1,7 @@
 //! What a simulated device counts: sums and distributions, integers only.
 use crate::drive::{Done, Parts};
+use crate::queue::{Command, QueueStatistics};
 use extant_block::Operation;
-use extant_block::queue::{Command, QueueStatistics};
 
 /// Each power of two is cut into this many.
 const STEPS: u64 = 8;

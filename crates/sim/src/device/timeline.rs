@@ -5,8 +5,8 @@
 //! as long; the same with places. So a recorder never holds more than [`INTERVALS`] × [`ROWS`]
 //! fields, has at least half of each in use on a long run, and depends on nothing but the commands.
 use crate::drive::Done;
+use crate::queue::Command;
 use extant_block::Operation;
-use extant_block::queue::Command;
 
 /// The most intervals of time.
 pub const INTERVALS: usize = 512;

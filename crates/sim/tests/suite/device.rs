@@ -1,12 +1,12 @@
 //! The simulated device: the contract of devices, times, merging, conservation, determinism.
 use crate::checks;
-use extant_block::queue::{ELEVATORS, ElevatorChoice, QueueSettings, Unplug, WakeUp};
 use extant_block::*;
 use extant_sim::clock::{Event, Settings, VirtualClock};
 use extant_sim::device::{
     DeviceSettings, NO_STREAM, PowerCuts, SimDevice, Statistics, TraceKeeping,
 };
 use extant_sim::drive::{Command, Done, Drive, DriveInfo, Parts, Unflushed};
+use extant_sim::queue::{ELEVATORS, ElevatorChoice, QueueSettings, Unplug, WakeUp};
 use extant_sim::trace::TraceRecord;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ mod faulty;
 mod host;
 mod models;
 mod power_cut;
+mod queue;
 mod replay;
 mod requests;
 mod traces;

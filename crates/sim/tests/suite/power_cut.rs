@@ -1,5 +1,4 @@
 //! Power cuts of simulated drives: what may be lost is lost, and nothing else, on every model.
-use extant_block::queue::QueueSettings;
 use extant_block::{BlockDevice, Clock, Operation, Request, Segment, Urgency};
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::device::{
@@ -8,6 +7,7 @@ use extant_sim::device::{
 use extant_sim::drive::file::by_name;
 use extant_sim::drive::presets::PRESETS;
 use extant_sim::drive::{Command, Drive};
+use extant_sim::queue::QueueSettings;
 use extant_sim::random::Random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -155,7 +155,7 @@ fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
     }
     if let Some(processor) = arguments.processor {
         let costs = processor.costs();
-        experiment.subjects.iter_mut().for_each(|subject| subject.policies.costs = costs);
+        experiment.subjects.iter_mut().for_each(|subject| subject.setup.policies.costs = costs);
     }
     Ok(experiment)
 }

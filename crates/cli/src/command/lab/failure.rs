@@ -1,8 +1,8 @@
 //! What goes wrong in the laboratory, in the console's words. Names that the command line has and
 //! are not known are wrong usage (2); what is wrong inside a file is a failure (1).
-use extant_engine::preset::Policies;
 use extant_host::error::Error;
 use extant_lab::scenario::{self, BUILTINS, POST_SCENARIOS, Scenario, ScenarioError};
+use extant_lab::setup::Setup;
 use extant_sim::drive::file::{self as drive_file, DriveSpec};
 use extant_sim::drive::presets::PRESETS;
 use std::fs::File;
@@ -58,7 +58,7 @@ pub fn scenario(word: &str) -> Result<Scenario, Error> {
 
 /// Words that name policies: checked here, so that a wrong one is wrong usage.
 pub fn policies(words: &str) -> Result<(), Error> {
-    let parsed: Result<Policies, _> = words.parse();
+    let parsed: Result<Setup, _> = words.parse();
     parsed.map(|_| ()).map_err(|error| {
         Error::usage(format!("--preset {words}: {error}")).hint(
             "extant lab policies says what \

@@ -2,10 +2,11 @@
 //! columns.
 use super::page::PageOption;
 use extant_chart::{Alignment, Figure, Table, beside, wrapped};
-use extant_engine::preset::{COLUMNS, PRESETS, Policies, source};
+use extant_engine::preset::PRESETS;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_lab::page;
+use extant_lab::setup::{self, Setup};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -74,18 +75,18 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
 
 fn tables() -> Result<Tables, Error> {
     let choice = |(name, line): (&'static str, &'static str)| Choice { name, line };
-    let columns = COLUMNS.iter().map(|column| Column {
+    let known = setup::columns();
+    let columns = known.iter().map(|column| Column {
         name: column.name,
         line: column.line,
-        choices: column.known().into_iter().map(choice).collect(),
+        choices: column.choices.iter().copied().map(choice).collect(),
     });
     let mut presets = Vec::new();
     for row in PRESETS {
-        let policies: Policies =
-            row.name.parse().map_err(|error| Error::new(format!("{error}")))?;
-        let chosen = policies.names.columns();
-        let sources = COLUMNS.iter().filter_map(|column| {
-            let found = source(row.name, column.name)?;
+        let setup: Setup = row.name.parse().map_err(|error| Error::new(format!("{error}")))?;
+        let chosen = setup.columns().into_iter();
+        let sources = known.iter().filter_map(|column| {
+            let found = setup::source(row.name, column.name)?;
             Some((column.name, Source { year: found.year, source: found.source }))
         });
         presets.push(Preset {

@@ -12,6 +12,7 @@ use extant_host::image;
 use extant_lab::page;
 use extant_lab::posts::SEEDS_MAX;
 use extant_lab::session::{self, SessionError, SessionReport};
+use extant_lab::setup::Setup;
 use extant_lab::spread::{self, Spread};
 use extant_sim::drive::presets;
 use serde::Serialize;
@@ -97,7 +98,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.data.check()?;
     let drive = failure::drive(&arguments.drive)?;
     failure::policies(&arguments.preset)?;
-    let policies: extant_engine::preset::Policies =
+    let setup: Setup =
         arguments.preset.parse().map_err(|error| Error::usage(format!("--preset: {error}")))?;
     let trace = &arguments.trace;
     let bytes = failure::contents(trace, TRACE_BYTES_MAX)?;
@@ -110,13 +111,13 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let records = session::read(&String::from_utf8_lossy(&bytes)).map_err(failed)?;
     let contents = contents(&arguments.image)?;
-    let names = policies.names.to_string();
+    let names = setup.to_string();
     let seeds = spread::seeds(arguments.seed, arguments.seeds);
     let mut status = console.status();
     let mut reports = Vec::new();
     for (at, seed) in seeds.iter().enumerate() {
         status.show(&format!("seed {seed}, {} of {}", at + 1, seeds.len()));
-        let report = session::replay(records.clone(), &contents, &drive, policies.clone(), *seed);
+        let report = session::replay(records.clone(), &contents, &drive, setup.clone(), *seed);
         reports.push(report.map_err(failed)?);
     }
     drop(status);

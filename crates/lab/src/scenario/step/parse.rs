@@ -12,7 +12,7 @@ use super::{Action, CutMoment, End, MakeStyle, OnImage, Step, Survival, Task};
 use crate::fields::{self, Result};
 use crate::scenario::Workplace;
 use crate::scenario::tree::TreeSpec;
-use extant_engine::preset::Policies;
+use crate::setup::Setup;
 use extant_sim::drive::file::Section;
 use making::make;
 use std::collections::BTreeMap;
@@ -421,15 +421,13 @@ fn chunk(section: &mut Section<'_>, default: u64) -> Result<u64> {
 }
 
 fn remount(section: &mut Section<'_>, _: &StepScope<'_>) -> Result<Action> {
-    let policies = match section.optional_text("preset")? {
+    let setup = match section.optional_text("preset")? {
         None => None,
         Some(words) => Some(
-            words
-                .parse::<Policies>()
-                .map_err(|error| section.error("preset", error.to_string()))?,
+            words.parse::<Setup>().map_err(|error| section.error("preset", error.to_string()))?,
         ),
     };
-    Ok(Action::Remount { policies })
+    Ok(Action::Remount { setup })
 }
 
 fn wait(section: &mut Section<'_>, surroundings: &StepScope<'_>) -> Result<Action> {

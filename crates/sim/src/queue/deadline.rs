@@ -14,7 +14,7 @@ use super::waiting::Waiting;
 use super::{
     Elevator, ElevatorEntry, ElevatorParameter, FlushOrder, NS_PER_MS, Next, Queued, number_of,
 };
-use crate::device::Operation;
+use extant_block::device::Operation;
 
 const PARAMETERS: &[ElevatorParameter] = &[
     parameter("read_expire_ms", 500, 0, 1_000_000_000),

@@ -1,7 +1,7 @@
 //! Elevators and the queue in a closed loop of clients: what each elevator promises holds, whatever
 //! arrives.
 use super::*;
-use extant_block::{Unplug, WakeUp};
+use extant_sim::queue::{Unplug, WakeUp};
 
 /// A client of a simulated run: it submits its next request some time after one was completed.
 #[derive(Clone, Debug)]
@@ -482,7 +482,7 @@ fn waiting_for_a_stream_saves_seeks() {
     assert!(jumps_percent("turns") < 10);
 }
 
-/// `cargo test --release -p extant-block --test suite queue -- --ignored --nocapture`
+/// `cargo test --release -p extant-sim --test suite queue -- --ignored --nocapture`
 #[test]
 // tidy: unfinished because it is a measurement, run by hand
 #[ignore = "a measurement"]

@@ -1,6 +1,6 @@
 //! Plugs without a timer, and wake-ups in batches, as in Linux 2.4.
 use super::*;
-use extant_block::{Unplug, WakeUp};
+use extant_sim::queue::{Unplug, WakeUp};
 
 fn idles(queue: &mut HostQueue) -> bool {
     matches!(queue.next(0, 0), Next::IdleUntil(_))

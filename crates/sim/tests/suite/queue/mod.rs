@@ -6,10 +6,10 @@ mod limits;
 mod linus;
 mod simulation;
 
-use extant_block::queue::{CongestionBounds, ELEVATORS, Elevator, FlushOrder, WakeUp};
-use extant_block::{
-    Clock, Command, ElevatorChoice, HostQueue, Next, Operation, QueueSettings, QueueStatistics,
-    Queued, RealClock, Urgency,
+use extant_block::{Clock, Operation, RealClock, Urgency};
+use extant_sim::queue::{
+    Command, CongestionBounds, ELEVATORS, Elevator, ElevatorChoice, FlushOrder, HostQueue, Next,
+    QueueSettings, QueueStatistics, Queued, WakeUp,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

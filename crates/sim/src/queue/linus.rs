@@ -27,7 +27,7 @@
 use super::{
     Elevator, ElevatorEntry, ElevatorParameter, End, FlushOrder, Next, Queued, Search, number_of,
 };
-use crate::device::Operation;
+use extant_block::device::Operation;
 use std::collections::VecDeque;
 
 /// Size of what arrives at a time: a block of ext2 on the disks of the time, in bytes.

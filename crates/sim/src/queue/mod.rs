@@ -30,7 +30,7 @@ pub use host::{
     Command, CongestionBounds, HostQueue, Part, QueueSettings, QueueStatistics, Unplug, WakeUp,
 };
 
-use crate::device::{Operation, Urgency};
+use extant_block::device::{Operation, Urgency};
 
 /// A request as queues see it, or a command as elevators see it, without its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

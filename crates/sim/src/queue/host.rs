@@ -18,7 +18,7 @@
 //! moment when as many requests are taken as [`CongestionBounds`] says until fewer than its other
 //! bound are.
 use super::{Elevator, ElevatorChoice, ElevatorEntry, End, FlushOrder, Next, Queued, Search};
-use crate::device::{Operation, Urgency};
+use extant_block::device::{Operation, Urgency};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 

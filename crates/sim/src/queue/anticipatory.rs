@@ -24,7 +24,7 @@ use super::{
     Elevator, ElevatorEntry, ElevatorParameter, FlushOrder, NS_PER_MS, NS_PER_US, Next, Queued,
     number_of,
 };
-use crate::device::Operation;
+use extant_block::device::Operation;
 
 const PARAMETERS: &[ElevatorParameter] = &[
     parameter("wait_us", 6700),

@@ -4,7 +4,7 @@
 //! of them, rising, and not many more; its first is one of them. `metadata` counts those
 //! of that urgency.
 use super::Queued;
-use crate::device::Urgency;
+use extant_block::device::Urgency;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -104,7 +104,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Operation;
+    use extant_block::device::Operation;
 
     #[test]
     fn ages_of_what_is_gone_do_not_pile_up() {

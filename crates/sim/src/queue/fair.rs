@@ -7,7 +7,7 @@
 use super::stream::{FirstSeek, Streams};
 use super::waiting::Waiting;
 use super::{Elevator, Next, Queued};
-use crate::device::{Operation, Urgency};
+use extant_block::device::{Operation, Urgency};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A stream whose seeks are longer than this on average is a seeker.
