@@ -1,6 +1,7 @@
 //! The sparse format of Android: what fastboot and `simg2img` take. A header, and chunks: bytes, a
 //! word that is repeated, or blocks that need not be written.
 use crate::content::{Content, Piece, Run};
+use extant_tree::magic;
 use std::io::{self, Write};
 
 /// Bytes of a block.
@@ -9,7 +10,6 @@ pub const BLOCK_BYTES: u64 = 4096;
 const CHUNK_BLOCKS_MAX: u64 = 16_384;
 const HEADER_BYTES: u16 = 28;
 const CHUNK_HEADER_BYTES: u16 = 12;
-const MAGIC: u32 = 0xed26_ff3a;
 const RAW: u16 = 0xcac1;
 const FILL: u16 = 0xcac2;
 const DO_NOT_CARE: u16 = 0xcac3;
@@ -24,7 +24,7 @@ pub fn write(content: &Content<'_>, to: &mut impl Write) -> io::Result<()> {
     let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
     let blocks = u32::try_from(content.bytes.div_ceil(BLOCK_BYTES)).map_err(too_large)?;
     let mut header = Vec::with_capacity(HEADER_BYTES.into());
-    header.extend_from_slice(&MAGIC.to_le_bytes());
+    header.extend_from_slice(&magic::ANDROID_SPARSE);
     for half in [1, 0, HEADER_BYTES, CHUNK_HEADER_BYTES] {
         header.extend_from_slice(&half.to_le_bytes()); // version 1.0, and how long headers are
     }

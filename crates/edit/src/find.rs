@@ -279,15 +279,10 @@ fn pattern(text: &str, case: Case) -> Result<GlobMatcher> {
 }
 
 fn types(text: &str) -> Result<Vec<FileType>> {
-    let of = |letter: &str| match letter {
-        "f" => Ok(FileType::Regular),
-        "d" => Ok(FileType::Directory),
-        "l" => Ok(FileType::Symlink),
-        "p" => Ok(FileType::Fifo),
-        "s" => Ok(FileType::Socket),
-        "b" => Ok(FileType::BlockDevice),
-        "c" => Ok(FileType::CharacterDevice),
-        _ => Err(Error::usage(letter, "is no type: f, d, l, p, s, b or c")),
+    let of = |word: &str| {
+        let letter = word.bytes().next().filter(|letter| word.len() == 1 && *letter != b'-');
+        let file_type = letter.and_then(FileType::from_letter);
+        file_type.ok_or_else(|| Error::usage(word, "is no type: f, d, l, p, s, b or c"))
     };
     text.split(',').map(of).collect()
 }

@@ -155,6 +155,21 @@ impl FileType {
         }
     }
 
+    /// From the letter that ls and find have for it, `f` too for a regular file; `None` for any
+    /// other.
+    pub fn from_letter(letter: u8) -> Option<FileType> {
+        Some(match letter {
+            b'-' | b'f' => FileType::Regular,
+            b'd' => FileType::Directory,
+            b'l' => FileType::Symlink,
+            b'c' => FileType::CharacterDevice,
+            b'b' => FileType::BlockDevice,
+            b'p' => FileType::Fifo,
+            b's' => FileType::Socket,
+            _ => return None,
+        })
+    }
+
     /// From the byte in a directory entry; `None` for 0 (unknown) and for what is no type.
     pub fn from_entry_code(code: u8) -> Option<FileType> {
         match code {

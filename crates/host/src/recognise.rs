@@ -4,6 +4,7 @@
 //! Rows are in the order in which they are tried: a file system's boot sector ends like a
 //! partition table, so what names itself comes first.
 use extant_block::BlockDevice;
+use extant_tree::magic;
 
 /// Something that is known by its first bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +37,7 @@ const LOOK_BYTES: usize = 0x1_1000;
 
 static KINDS: &[ForeignFormat] = &[
     // Images of disks in other forms.
-    kind("a qcow2 image", 0, b"QFI\xfb", CONVERT),
+    kind("a qcow2 image", 0, &magic::QCOW2, CONVERT),
     kind("a QED image", 0, b"QED\0", CONVERT),
     kind("a VMDK image", 0, b"KDMV", CONVERT),
     kind("a VMDK image", 0, b"COWD", CONVERT),
@@ -49,21 +50,26 @@ static KINDS: &[ForeignFormat] = &[
     kind(
         "an Android sparse image",
         0,
-        b"\x3a\xff\x26\xed",
+        &magic::ANDROID_SPARSE,
         "make a raw image of it: simg2img {} disk.img",
     ),
     // Compressed files.
-    kind("a gzip file", 0, b"\x1f\x8b", "unpack it first: gunzip -c {} > disk.img"),
-    kind("an xz file", 0, b"\xfd7zXZ\0", "unpack it first: xz -dc {} > disk.img"),
-    kind("a zstd file", 0, b"\x28\xb5\x2f\xfd", "unpack it first: zstd -dc {} > disk.img"),
-    kind("a bzip2 file", 0, b"BZh", "unpack it first: bzip2 -dc {} > disk.img"),
-    kind("an lz4 file", 0, b"\x04\x22\x4d\x18", "unpack it first: lz4 -dc {} > disk.img"),
-    kind("a lzip file", 0, b"LZIP", "unpack it first: lzip -dc {} > disk.img"),
+    kind("a gzip file", 0, &magic::GZIP, "unpack it first: gunzip -c {} > disk.img"),
+    kind("an xz file", 0, &magic::XZ, "unpack it first: xz -dc {} > disk.img"),
+    kind("a zstd file", 0, &magic::ZSTANDARD, "unpack it first: zstd -dc {} > disk.img"),
+    kind("a bzip2 file", 0, &magic::BZIP2, "unpack it first: bzip2 -dc {} > disk.img"),
+    kind("an lz4 file", 0, &magic::LZ4, "unpack it first: lz4 -dc {} > disk.img"),
+    kind("a lzip file", 0, &magic::LZIP, "unpack it first: lzip -dc {} > disk.img"),
     kind("a zip file", 0, b"PK\x03\x04", "unpack it first: unzip {}"),
     kind("a 7-Zip file", 0, b"7z\xbc\xaf\x27\x1c", "unpack it first: 7z x {}"),
     // Archives.
-    kind("a tar archive", 257, b"ustar", "make an image of it: extant build {} disk.img"),
-    kind("a cpio archive", 0, b"070701", "make an image of it: extant build {} disk.img"),
+    kind(
+        "a tar archive",
+        magic::TAR_AT,
+        &magic::TAR,
+        "make an image of it: extant build {} disk.img",
+    ),
+    kind("a cpio archive", 0, &magic::CPIO, "make an image of it: extant build {} disk.img"),
     kind(
         "a Debian package",
         0,

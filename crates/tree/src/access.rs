@@ -185,7 +185,7 @@ mod tests {
 
         #[test]
         fn hostile_text_gives_a_well_formed_list_or_none(
-            words in vec("(d:|default:)?(u|user|group|m|mask|other|x)(:[a-z0-9]{0,3}){0,4}", 0..7),
+            words in vec("(d:)?(u|g|m|o|user|group|mask|other|x)(:[rwx0-9a-]{0,3}){0,4}", 0..7),
             bytes in vec(any::<u8>(), 0..60),
         ) {
             for text in [words.join(",").as_bytes(), &bytes] {

@@ -3,6 +3,7 @@
 //! ```text
 //! facts     type, owner, mode, times, size; extended attributes
 //! access    access lists as text
+//! magic     the bytes by which formats of files are known
 //! host      files and folders of the host: what they are like, and making them
 //! ```
 //! The access list itself, its rules and its two forms in bytes are [`extant_format::acl`], since
@@ -10,6 +11,7 @@
 pub mod access;
 mod facts;
 pub mod host;
+pub mod magic;
 
 pub use facts::{Described, Facts};
 pub use host::Links;

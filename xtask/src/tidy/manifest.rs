@@ -65,7 +65,7 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         name: "extant-disk",
-        links: &["extant-block", "extant-archive"],
+        links: &["extant-tree", "extant-block", "extant-archive"],
         tests: &["extant-testkit"],
     },
     Arrow {
@@ -177,6 +177,7 @@ const ARROWS: &[Arrow] = &[
         name: "extant-cli",
         links: &[
             "extant-format",
+            "extant-tree",
             "extant-block",
             "extant-journal",
             "extant-engine",

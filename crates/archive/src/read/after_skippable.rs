@@ -5,6 +5,7 @@ use super::members::Members;
 use super::parallel::{Frames, Parallel};
 use super::peek::Peek;
 use super::skippable;
+use extant_tree::magic;
 use std::io::{self, BufRead, Read};
 use std::num::NonZero;
 
@@ -25,7 +26,7 @@ impl<R: BufRead + Send + 'static> AfterSkippable<R> {
 impl<R: BufRead + Send + 'static> Read for AfterSkippable<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(mut input) = self.input.take() {
-            while skippable::begins(input.peek()?) {
+            while magic::is_skippable(input.peek()?) {
                 skippable::skip(&mut input)?;
             }
             self.content = match lz4::begins(input.peek()?) {

@@ -6,7 +6,8 @@
 use super::after_skippable::AfterSkippable;
 use super::members::{Bzip2, Gzip, Members};
 use super::parallel::{Frames, Parallel};
-use super::{lz4, lzma, skippable};
+use super::{lz4, lzma};
+use extant_tree::magic;
 use std::io::{BufRead, Read};
 use std::num::NonZero;
 
@@ -31,16 +32,18 @@ pub(super) const MAGIC_BYTES: usize = 8;
 
 /// The compression, by the first bytes of a file.
 pub(super) fn compression(start: &[u8]) -> Compression {
+    let is_digit = |byte: &u8| matches!(byte, b'1'..=b'9');
+    let bzip2 = start.strip_prefix(&magic::BZIP2).and_then(<[u8]>::first);
     match start {
-        [0x1f, 0x8b, ..] => Compression::Gzip,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstandard,
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
-        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
-        _ if skippable::begins(start) => Compression::Skippable,
+        _ if start.starts_with(&magic::GZIP) => Compression::Gzip,
+        _ if start.starts_with(&magic::ZSTANDARD) => Compression::Zstandard,
+        _ if start.starts_with(&magic::XZ) => Compression::Xz,
+        _ if bzip2.is_some_and(is_digit) => Compression::Bzip2,
+        _ if magic::is_skippable(start) => Compression::Skippable,
         _ if lz4::begins(start) => Compression::Lz4,
         _ if lzma::begins(start) => Compression::Lzma,
-        [b'L', b'Z', b'I', b'P', ..] => Compression::Foreign("lzip"),
-        [0x1f, 0x9d, ..] => Compression::Foreign("compress"),
+        _ if start.starts_with(&magic::LZIP) => Compression::Foreign("lzip"),
+        _ if start.starts_with(&magic::COMPRESS) => Compression::Foreign("compress"),
         _ => Compression::None,
     }
 }

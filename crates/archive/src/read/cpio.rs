@@ -22,7 +22,7 @@ use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a header begins with.
-pub(super) const MAGIC: &[u8; 6] = b"070701";
+pub(super) const MAGIC: [u8; 6] = extant_tree::magic::CPIO;
 /// Bytes of a header, its mark with them.
 const HEADER_BYTES: usize = 110;
 /// The name of what ends an archive.
@@ -229,7 +229,7 @@ impl Reader {
         bytes[..from].copy_from_slice(&MAGIC[..from]);
         self.offset = self.input.position().saturating_sub(from as u64);
         self.input.read_all(&mut bytes[from..])?;
-        if !bytes.starts_with(MAGIC) {
+        if !bytes.starts_with(&MAGIC) {
             return Err(Corruption::Field("mark of a header").into());
         }
         let header = Header::parse(&bytes)?;

@@ -5,12 +5,9 @@
 //! "`\n") and its content up to a multiple of two bytes
 //! ```
 use crate::error::{Corruption, ErrorKind};
+use extant_tree::magic;
 use std::io::{self, Read};
 
-/// What an archive of `ar` begins with.
-pub(super) const MAGIC: &[u8; 8] = b"!<arch>\n";
-/// The first member of a package.
-pub(super) const FIRST: &[u8] = b"debian-binary";
 /// What the name of the member with the files begins with.
 const FILES: &[u8] = b"data.tar";
 const HEADER_BYTES: usize = 60;
@@ -57,7 +54,7 @@ pub(super) fn files<R: Read>(mut source: R) -> Result<Files<R>, ErrorKind> {
         }
         let name = header[..16].trim_ascii_end();
         let name = name.strip_suffix(b"/").unwrap_or(name);
-        if number == 0 && name != FIRST {
+        if number == 0 && name != magic::DEBIAN {
             return Err(ErrorKind::ForeignArchive("an ar archive and no Debian package"));
         }
         let size = std::str::from_utf8(header[48..58].trim_ascii_end()).ok();

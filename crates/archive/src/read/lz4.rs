@@ -6,20 +6,18 @@
 use super::members::Member;
 use super::peek::Peek;
 use super::skippable;
+use extant_tree::magic;
 use lz4_flex::block::decompress_into;
 use lz4_flex::frame::FrameDecoder;
 use std::io::{self, BufRead, Read};
 
-/// What a frame of the present form begins with, and one of the old form.
-const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
-const OLD_MAGIC: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
 /// What a block of the old form becomes at most, and has at most.
 const OLD_BLOCK_BYTES: usize = 8 << 20;
 const OLD_PACKED_BYTES_MAX: u32 = (OLD_BLOCK_BYTES + OLD_BLOCK_BYTES / 255 + 16) as u32;
 
 /// Whether these are the first bytes of a frame that holds something.
 pub(super) fn begins(first: &[u8]) -> bool {
-    first.starts_with(&MAGIC) || first.starts_with(&OLD_MAGIC)
+    first.starts_with(&magic::LZ4) || first.starts_with(&magic::LZ4_OLD)
 }
 
 /// A frame that is being decompressed.
@@ -62,12 +60,12 @@ impl<R: BufRead> Frame<R> {
     fn recognise(&mut self) -> io::Result<Form> {
         let input = self.input();
         let first = input.peek()?;
-        if skippable::begins(first) {
+        if magic::is_skippable(first) {
             skippable::skip(input)?;
             return Ok(Form::Ended);
         }
-        if first.starts_with(&OLD_MAGIC) {
-            input.consume(OLD_MAGIC.len());
+        if first.starts_with(&magic::LZ4_OLD) {
+            input.consume(magic::LZ4_OLD.len());
             return Ok(Form::Old);
         }
         Ok(Form::Present)

@@ -5,6 +5,7 @@
 //! `UnexpectedEof`.
 use super::peek::Peek;
 use bzip2::bufread::BzDecoder;
+use extant_tree::magic;
 use flate2::bufread::GzDecoder;
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -53,7 +54,7 @@ impl<R: BufRead> Member for GzDecoder<Peek<R>> {
     type Source = R;
 
     fn begins(first: &[u8]) -> bool {
-        matches!(first, [0x1f] | [0x1f, 0x8b, ..])
+        first.starts_with(&magic::GZIP) || first == &magic::GZIP[..1]
     }
     fn garbage() -> io::Error {
         TrailingBytes::error("invalid gzip header")

@@ -52,8 +52,7 @@ use crate::path::{PathError, clean_path};
 use crate::zeros::Zeros;
 use compression::{Compression, MAGIC_BYTES, compression};
 use cpio::Cpio;
-use extant_format::inode::{Device, Time};
-use extant_tree::{Described, Facts};
+use extant_tree::{Described, magic};
 use header::{Header, More};
 use input::Input;
 use parallel::Blocks;
@@ -87,8 +86,9 @@ pub enum Bodies {
 /// ones are not recognised.
 pub fn begins_with_header(first: &[u8]) -> bool {
     let block = first.first_chunk::<BLOCK_BYTES>();
-    let package = first.strip_prefix(deb::MAGIC).is_some_and(|rest| rest.starts_with(deb::FIRST));
-    first.starts_with(cpio::MAGIC)
+    let member = first.strip_prefix(&magic::AR);
+    let package = member.is_some_and(|rest| rest.starts_with(&magic::DEBIAN));
+    first.starts_with(&magic::CPIO)
         || package
         || block.is_some_and(|block| Header::parse(block).is_some())
 }
@@ -272,7 +272,7 @@ impl Reader {
         let first = read_start(&mut file)?;
         check_zeros(&file, &metadata, start, &first)?;
         let more = StreamOptions::default();
-        if first == deb::MAGIC {
+        if first == magic::AR {
             let mut files = deb::files(file)?;
             let first = read_start(&mut files)?;
             check_start(&first)?;
@@ -450,10 +450,10 @@ impl Reader {
     /// Whether the archive is one of cpio, by its first bytes; else they are the first of a block.
     fn recognise(&mut self) -> Result<(), ErrorKind> {
         let mut block = [0; BLOCK_BYTES];
-        let (mark, rest) = block.split_at_mut(cpio::MAGIC.len());
+        let (mark, rest) = block.split_at_mut(magic::CPIO.len());
         let mut length = self.input.read(mark)?;
         match &*mark {
-            mark if mark == cpio::MAGIC => {
+            mark if mark == magic::CPIO => {
                 self.cpio = Some(Box::new(Cpio::after_mark()));
                 return Ok(());
             }
@@ -621,7 +621,7 @@ impl Reader {
         }
         let claims = Claims::of(header, extended)?;
         let size = claims.size;
-        let described = described(header, extended)?;
+        let described = extended.described(header)?;
         if entry_type == EntryType::File {
             let keep = if path.is_ok() { Keep::Sink } else { Keep::Nothing };
             return Ok((
@@ -637,8 +637,8 @@ impl Reader {
         }
         let content = match entry_type {
             EntryType::Symlink => Content::Symlink { target: link },
-            EntryType::CharacterDevice => Content::CharacterDevice(device(header, extended)?),
-            EntryType::BlockDevice => Content::BlockDevice(device(header, extended)?),
+            EntryType::CharacterDevice => Content::CharacterDevice(extended.device(header)?),
+            EntryType::BlockDevice => Content::BlockDevice(extended.device(header)?),
             EntryType::Fifo => Content::Fifo,
             EntryType::Directory | EntryType::File | EntryType::HardLink => Content::Directory,
         };
@@ -727,26 +727,6 @@ fn entry_type(letter: u8, path: &[u8]) -> Option<EntryType> {
         b'6' => EntryType::Fifo,
         _ => return None,
     })
-}
-
-fn device(header: &Header<'_>, extended: &Extended) -> Result<Device, Corruption> {
-    let (major, minor) = header.device()?;
-    Ok(Device { major: extended.major.unwrap_or(major), minor: extended.minor.unwrap_or(minor) })
-}
-
-fn described(header: &Header<'_>, extended: &Extended) -> Result<Described, Corruption> {
-    let whole = |seconds: i64| Time { seconds, nanoseconds: 0 };
-    let [access_time, change_time] = header.other_times().map(|time| time.map(whole));
-    let facts = Facts {
-        permissions: header.mode()?,
-        uid: extended.uid.map_or_else(|| header.uid(), Ok)?,
-        gid: extended.gid.map_or_else(|| header.gid(), Ok)?,
-        modify_time: extended.modify_time.map_or_else(|| header.modify_time().map(whole), Ok)?,
-        access_time: extended.access_time.or(access_time),
-        change_time: extended.change_time.or(change_time),
-        ..Facts::default()
-    };
-    Ok(Described { facts, attributes: extended.attributes.clone() })
 }
 
 /// A long name up to the first NUL: some writers fill blocks with them.

@@ -1,13 +1,14 @@
 //! Extended headers: records `LENGTH KEY=VALUE` that override what a header says, for one file or
 //! for all that follow.
+use super::header::Header;
 use super::pieces::{PIECES_MAX, Piece};
 use crate::entry::NfsAccessList;
 use crate::error::{Corruption, MapFault};
 use crate::text::printable;
 use extant_format::acl::{ACCESS, DEFAULT};
 use extant_format::attribute::Attribute;
-use extant_format::inode::Time;
-use extant_tree::access;
+use extant_format::inode::{Device, Time};
+use extant_tree::{Described, Facts, access};
 
 /// The longest extended header. A value of an attribute has at most 64 KiB, so that this is
 /// generous.
@@ -56,6 +57,28 @@ pub(super) struct Sparse {
 }
 
 impl Extended {
+    /// What these records and a header say of a file.
+    pub(super) fn described(&self, header: &Header<'_>) -> Result<Described, Corruption> {
+        let whole = |seconds: i64| Time { seconds, nanoseconds: 0 };
+        let [access_time, change_time] = header.other_times().map(|time| time.map(whole));
+        let facts = Facts {
+            permissions: header.mode()?,
+            uid: self.uid.map_or_else(|| header.uid(), Ok)?,
+            gid: self.gid.map_or_else(|| header.gid(), Ok)?,
+            modify_time: self.modify_time.map_or_else(|| header.modify_time().map(whole), Ok)?,
+            access_time: self.access_time.or(access_time),
+            change_time: self.change_time.or(change_time),
+            ..Facts::default()
+        };
+        Ok(Described { facts, attributes: self.attributes.clone() })
+    }
+
+    /// The numbers of a device by these records and a header.
+    pub(super) fn device(&self, header: &Header<'_>) -> Result<Device, Corruption> {
+        let (major, minor) = header.device()?;
+        Ok(Device { major: self.major.unwrap_or(major), minor: self.minor.unwrap_or(minor) })
+    }
+
     /// Takes over the records of one header.
     pub(super) fn apply(&mut self, mut records: &[u8]) -> Result<(), Corruption> {
         while let Some(first) = records.first() {

@@ -1,11 +1,6 @@
 //! Frames that are passed over: zstd and lz4 have the same.
 use std::io::{self, Read};
 
-/// Whether these are the first bytes of a frame that is passed over.
-pub(super) fn begins(first: &[u8]) -> bool {
-    matches!(first, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
-}
-
 /// Passes over such a frame: its mark, its length in four bytes, and its content.
 ///
 /// # Errors

@@ -1,7 +1,12 @@
 //! What a file is, by its first bytes.
 
+use extant_tree::magic;
+
 /// Bytes that [`form_of`] looks at.
 pub const LOOK_BYTES: usize = 10;
+/// The mark of bzip2's first block, and that of its end.
+const BZIP2_BLOCKS: [[u8; 6]; 2] =
+    [[0x31, 0x41, 0x59, 0x26, 0x53, 0x59], [0x17, 0x72, 0x45, 0x38, 0x50, 0x90]];
 
 /// A container of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,22 +64,27 @@ impl Form {
 /// The form of a file that begins with these bytes; `None` for a plain image, and for what is not
 /// known.
 pub fn form_of(head: &[u8]) -> Option<Form> {
-    match head {
-        [b'Q', b'F', b'I', 0xfb, ..] => Some(Form::Qcow2),
-        [0x3a, 0xff, 0x26, 0xed, ..] => Some(Form::AndroidSparse),
+    let blocks = head.strip_prefix(&magic::BZIP2).and_then(|rest| rest.get(1..));
+    Some(match head {
+        _ if head.starts_with(&magic::QCOW2) => Form::Qcow2,
+        _ if head.starts_with(&magic::ANDROID_SPARSE) => Form::AndroidSparse,
         // Deflate is the only method; the upper flags are reserved. A boot sector may begin with
         // any two bytes.
-        [0x1f, 0x8b, 8, flags, ..] if flags & 0xe0 == 0 => Some(Form::Compressed(Compressor::Gzip)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Some(Form::Compressed(Compressor::Zstandard))
+        [_, _, 8, flags, ..] if head.starts_with(&magic::GZIP) && flags & 0xe0 == 0 => {
+            Form::Compressed(Compressor::Gzip)
         }
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Form::Compressed(Compressor::Xz)),
-        // With the mark of its first block, or that of the end.
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, ..]
-        | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => {
-            Some(Form::Compressed(Compressor::Bzip2))
+        _ if head.starts_with(&magic::ZSTANDARD) || magic::is_skippable(head) => {
+            Form::Compressed(Compressor::Zstandard)
         }
-        [0x04, 0x22, 0x4d, 0x18, ..] => Some(Form::Compressed(Compressor::Lz4)),
-        _ => None,
-    }
+        _ if head.starts_with(&magic::XZ) => Form::Compressed(Compressor::Xz),
+        [_, _, _, b'1'..=b'9', ..]
+            if blocks.is_some_and(|blocks| {
+                BZIP2_BLOCKS.into_iter().any(|mark| blocks.starts_with(&mark))
+            }) =>
+        {
+            Form::Compressed(Compressor::Bzip2)
+        }
+        _ if head.starts_with(&magic::LZ4) => Form::Compressed(Compressor::Lz4),
+        _ => return None,
+    })
 }

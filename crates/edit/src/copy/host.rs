@@ -16,8 +16,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags, openat};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
 impl Source for HostTree {
@@ -199,7 +201,7 @@ impl HostSink {
         let flags = flags | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(mode.into());
         let file = self.call(spot.path, |here| openat(here, spot.name, flags, mode))?;
-        Ok(Box::new(HostTarget { file, path: self.shown.join(spot.path) }))
+        Ok(Box::new(HostTarget { file: file.into(), path: self.shown.join(spot.path) }))
     }
 }
 
@@ -315,24 +317,15 @@ impl Sink for HostSink {
 }
 
 struct HostTarget {
-    file: OwnedFd,
+    file: File,
     path: PathBuf,
 }
 
 impl Target for HostTarget {
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        let mut done = 0;
-        while done < bytes.len() {
-            match rustix::io::pwrite(&self.file, &bytes[done..], at + done as u64) {
-                Err(Errno::INTR) => {}
-                written => {
-                    done += written.map_err(|error| Error::host(&self.path, error))?;
-                }
-            }
-        }
-        Ok(())
+        self.file.write_all_at(bytes, at).map_err(|error| Error::host(&self.path, error))
     }
     fn end(&mut self, size: u64) -> Result<()> {
-        rustix::fs::ftruncate(&self.file, size).map_err(|error| Error::host(&self.path, error))
+        self.file.set_len(size).map_err(|error| Error::host(&self.path, error))
     }
 }

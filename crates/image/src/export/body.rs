@@ -18,7 +18,7 @@
 //! loader n mod 2, so that chunks arrive in order. *Locking*: none but that of the channels.
 use super::handover::HANDED_BYTES_MIN;
 use super::plan::{ExportPlan, Item, Step};
-use extant_block::{Clock, RealClock, Task};
+use extant_block::{BlockDevice, Clock, RealClock, Task};
 use extant_engine::survey::{Data, ObjectId, Survey};
 use extant_format::inode::FileType;
 use std::ops::Range;
@@ -161,6 +161,23 @@ fn load(survey: &Survey, take: &Receiver<BodyChunk>, give: &SyncSender<BodyChunk
     }
 }
 
+/// What is lost at once where it cannot be read.
+const SECTOR_BYTES: usize = 4096;
+
+/// Reads a stretch of a device. Sectors that cannot be read are zeros; the first reason, if some
+/// are.
+pub(crate) fn read_or_zeros(device: &dyn BlockDevice, at: u64, bytes: &mut [u8]) -> Option<String> {
+    device.read(at, bytes).err()?;
+    let mut lost = None;
+    for (number, sector) in bytes.chunks_mut(SECTOR_BYTES).enumerate() {
+        if let Err(error) = device.read(at + (number * SECTOR_BYTES) as u64, sector) {
+            sector.fill(0);
+            lost.get_or_insert_with(|| error.to_string());
+        }
+    }
+    lost
+}
+
 impl BodyChunk {
     fn read(&mut self, survey: &Survey) {
         let length = self.spans.iter().map(|span| span.start + span.length).max().unwrap_or(0);
@@ -179,7 +196,6 @@ impl BodyChunk {
     /// A span that cannot be read at once: its sectors one by one, and what cannot be read even so
     /// is lost.
     fn read_in_parts(&mut self, survey: &Survey, span: &Span) {
-        const SECTOR: usize = 4096;
         for part in std::mem::take(&mut self.parts) {
             let range = match &part {
                 Part::Bytes(range)
@@ -196,7 +212,7 @@ impl BodyChunk {
             while start < range.end {
                 let offset = span.volume_offset + (start - span.start) as u64;
                 // To the end of the sector, wherever in it this begins.
-                let length = (SECTOR - offset as usize % SECTOR).min(range.end - start);
+                let length = (SECTOR_BYTES - offset as usize % SECTOR_BYTES).min(range.end - start);
                 let part =
                     match survey.device().read(offset, &mut self.bytes[start..start + length]) {
                         Ok(()) => Part::Bytes(start..start + length),

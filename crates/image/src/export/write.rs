@@ -3,7 +3,7 @@
 //!
 //! *Invariants*: a body is as long as its header says, also when it cannot be read; nothing waits
 //! in `pieces` when a chunk goes back to its reader.
-use super::body::{Long, Shape, shape};
+use super::body::{Long, Shape, read_or_zeros, shape};
 use super::handover::PageOutput;
 use super::left_out::LeftOut;
 use super::parts::{BodyParts, Taken};
@@ -22,8 +22,6 @@ use std::sync::Arc;
 const HEADER_BYTES_MAX: usize = 256 << 10;
 /// What is copied at once where pages cannot be handed over.
 const COPY_BYTES: usize = 64 << 10;
-/// What is lost at once where it cannot be read.
-const SECTOR_BYTES: usize = 4096;
 /// Pieces that one call writes.
 const PIECES_MAX: usize = 1000;
 
@@ -387,15 +385,7 @@ impl Archive<'_, '_> {
         while at < range.end {
             let count = (range.end - at).min(COPY_BYTES as u64) as usize;
             buffer.resize(count, 0);
-            if device.read(at, &mut buffer).is_err() {
-                for (number, sector) in buffer.chunks_mut(SECTOR_BYTES).enumerate() {
-                    let offset = at + (number * SECTOR_BYTES) as u64;
-                    if let Err(error) = device.read(offset, sector) {
-                        sector.fill(0);
-                        lost.get_or_insert(error.to_string());
-                    }
-                }
-            }
+            lost = lost.or(read_or_zeros(device, at, &mut buffer));
             write_all(self.output.writer(), &mut [IoSlice::new(&buffer)])?;
             at += count as u64;
         }

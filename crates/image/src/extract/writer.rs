@@ -7,7 +7,7 @@ use super::folders::{self, FOLDER, Folders, Origin, Reached};
 use super::losses::{LossKind, Losses};
 use super::restore::{self, Inheritance, Wanted};
 use crate::error::{Error, ErrorKind};
-use crate::export::body::{Long, Shape, shape};
+use crate::export::body::{Long, Shape, read_or_zeros, shape};
 use crate::export::parts::{BodyParts, Taken};
 use crate::export::plan::{Item, Step};
 use crate::export::{Blame, ExportPlan, LeftOut};
@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 /// What is copied at once where the host does not copy from file to file.
 const COPY_BYTES: usize = 1 << 20;
-/// What is lost at once where it cannot be read.
-const SECTOR_BYTES: usize = 4096;
+/// What is copied to see whether the host does.
+const PROBE_BYTES: usize = 4096;
 /// Directories of first names of hard links that are kept open.
 const LINK_FOLDERS_MAX: usize = 16;
 
@@ -125,13 +125,19 @@ fn root_of(plan: &ExportPlan, base: Base, first: &Item) -> ObjectId {
     way.get(base.names).or(way.first()).copied().unwrap_or(first.object)
 }
 
+fn path_of(plan: &ExportPlan, name: Option<NameId>) -> Vec<u8> {
+    let mut path = Vec::new();
+    plan.path(name, &mut path);
+    path
+}
+
 /// Whether the host copies from the image to a file in the folder by itself.
 fn can_copy(plan: &ExportPlan, folder: &File) -> bool {
     let Some((image, origin)) = plan.survey.device().host_file() else { return false };
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let Ok(probe) = openat(folder, c".", flags, Mode::RUSR | Mode::WUSR) else { return false };
     let mut from = origin;
-    copy_file_range(image, Some(&mut from), &probe, None, SECTOR_BYTES).is_ok_and(|count| count > 0)
+    copy_file_range(image, Some(&mut from), &probe, None, PROBE_BYTES).is_ok_and(|count| count > 0)
 }
 
 /// Whether the root of the image is among what is extracted.
@@ -201,9 +207,7 @@ impl Writer<'_> {
     }
 
     fn path(&self, name: Option<NameId>) -> Vec<u8> {
-        let mut path = Vec::new();
-        self.plan.path(name, &mut path);
-        path
+        path_of(self.plan, name)
     }
 
     /// Something is left out: goes on without it, or ends the extraction.
@@ -411,12 +415,7 @@ impl Writer<'_> {
     ) -> Result<(), Error> {
         let Some(facts) = self.plan.survey.facts(object) else { return Ok(()) };
         let attributes = self.attributes(object, name)?;
-        let plan = self.plan;
-        let path = || {
-            let mut path = Vec::new();
-            plan.path(name, &mut path);
-            path
-        };
+        let path = || path_of(self.plan, name);
         let wanted = Wanted { facts: &facts, attributes: &attributes, path: &path };
         wanted.restore(file, self.inheritance, &mut self.summary.losses);
         if !restore::flags(&facts).is_empty() {
@@ -428,15 +427,10 @@ impl Writer<'_> {
     fn restore_by_name(&mut self, object: ObjectId, name: NameId) -> Result<(), Error> {
         let Some(facts) = self.plan.survey.facts(object) else { return Ok(()) };
         let attributes = self.attributes(object, Some(name))?;
-        let plan = self.plan;
-        let path = || {
-            let mut path = Vec::new();
-            plan.path(Some(name), &mut path);
-            path
-        };
+        let path = || path_of(self.plan, Some(name));
         let wanted = Wanted { facts: &facts, attributes: &attributes, path: &path };
         if let Some(folder) = self.folders.folder() {
-            let name = plan.survey.name(name);
+            let name = self.plan.survey.name(name);
             wanted.restore_by_name((folder, name), &mut self.summary.losses);
         }
         self.made[object.0 as usize] = true;
@@ -550,15 +544,8 @@ impl Writer<'_> {
         while from < range.end {
             let count = (range.end - from).min(COPY_BYTES as u64) as usize;
             buffer.resize(count, 0);
-            if device.read(from, &mut buffer).is_err() {
-                for (number, sector) in buffer.chunks_mut(SECTOR_BYTES).enumerate() {
-                    let offset = from + (number * SECTOR_BYTES) as u64;
-                    if let Err(error) = device.read(offset, sector) {
-                        sector.fill(0);
-                        copy.lost.get_or_insert(error.to_string());
-                    }
-                }
-            }
+            let lost = read_or_zeros(device, from, &mut buffer);
+            copy.lost = copy.lost.take().or(lost);
             copy.file.write_all_at(&buffer, to)?;
             (from, to) = (from + count as u64, to + count as u64);
         }
@@ -711,12 +698,7 @@ impl Writer<'_> {
                 return Ok(());
             }
         };
-        let plan = self.plan;
-        let path = || {
-            let mut path = Vec::new();
-            plan.path(name, &mut path);
-            path
-        };
+        let path = || path_of(self.plan, name);
         let wanted = Wanted { facts: &facts, attributes: &[], path: &path };
         wanted.restore_flags(&file, &mut self.summary.losses);
         Ok(())

@@ -100,16 +100,13 @@ fn spec(line: &Line<'_>) -> Result<Spec, Error> {
         [expression, kind, label] => (expression, Some(kind), label),
         _ => return Err(line.wrong("is not an expression, a type perhaps, and a label")),
     };
+    let wrong = || line.wrong("the type is none of --, -d, -l, -c, -b, -p and -s");
     let file_type = match kind {
         None => None,
-        Some(b"--") => Some(FileType::Regular),
-        Some(b"-d") => Some(FileType::Directory),
-        Some(b"-l") => Some(FileType::Symlink),
-        Some(b"-c") => Some(FileType::CharacterDevice),
-        Some(b"-b") => Some(FileType::BlockDevice),
-        Some(b"-p") => Some(FileType::Fifo),
-        Some(b"-s") => Some(FileType::Socket),
-        Some(_) => return Err(line.wrong("the type is none of --, -d, -l, -c, -b, -p and -s")),
+        Some([b'-', letter]) if *letter != b'f' => {
+            Some(FileType::from_letter(*letter).ok_or_else(wrong)?)
+        }
+        Some(_) => return Err(wrong()),
     };
     let text = std::str::from_utf8(expression);
     let text = text.map_err(|_| line.wrong("the expression is not UTF-8"))?;

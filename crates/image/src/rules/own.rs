@@ -169,14 +169,10 @@ fn read_flags(line: &Line<'_>, letters: &[u8]) -> Result<u32, Error> {
 }
 
 fn read_type(line: &Line<'_>, letter: &[u8]) -> Result<FileType, Error> {
-    Ok(match letter {
-        b"f" => FileType::Regular,
-        b"d" => FileType::Directory,
-        b"l" => FileType::Symlink,
-        b"b" => FileType::BlockDevice,
-        b"c" => FileType::CharacterDevice,
-        b"p" => FileType::Fifo,
-        b"s" => FileType::Socket,
-        _ => return Err(line.wrong("a type is one of f, d, l, b, c, p and s")),
-    })
+    let file_type = match letter {
+        b"-" => None,
+        [letter] => FileType::from_letter(*letter),
+        _ => None,
+    };
+    file_type.ok_or_else(|| line.wrong("a type is one of f, d, l, b, c, p and s"))
 }

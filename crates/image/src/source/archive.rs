@@ -10,14 +10,14 @@ use crate::notice::NoticeKind;
 use extant_archive::{
     Bodies, End, Entry, ErrorKind as ReadErrorKind, LastWhole, ReadError, Reader, reason,
 };
+use extant_format::superblock::has_magic;
 use std::fs::{File, Metadata};
 use std::io::{Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// Where the magic number of an ext volume is, and the number.
-const MAGIC_OFFSET: u64 = 1080;
-const MAGIC: [u8; 2] = [0x53, 0xef];
+/// Bytes of an ext volume up to the end of its magic number.
+const HEAD_BYTES: usize = 1082;
 
 /// What an archive turned out to be.
 pub(super) enum Outcome {
@@ -198,12 +198,11 @@ pub(super) fn note_end(
 
 /// An image begins with zeros, as an empty archive does.
 fn refuse_image(file: &File, name: &str, metadata: &Metadata) -> Result<(), Error> {
-    let mut magic = [0; 2];
-    let mut first = [0; 1];
+    let mut head = [0; HEAD_BYTES];
     let is_image = metadata.is_file()
-        && file.read_exact_at(&mut first, 0).is_ok()
-        && file.read_exact_at(&mut magic, MAGIC_OFFSET).is_ok()
-        && (first, magic) == ([0], MAGIC);
+        && file.read_exact_at(&mut head, 0).is_ok()
+        && head.first() == Some(&0)
+        && has_magic(&head);
     match is_image {
         false => Ok(()),
         true => Err(Error::new(format!("{name}: is an ext image, not an archive"))

@@ -4,7 +4,7 @@ use super::{Origin, Sources};
 use crate::error::Error;
 use crate::tree::{NodeBody, NodeId, Segment, SourceId, Tree};
 use extant_archive::printable;
-use extant_tree::host::{Opening, open_below};
+use extant_tree::host::{Opening, open_path_from};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, SeekFrom, openat, seek};
 use rustix::io::{Errno, pread};
@@ -177,12 +177,12 @@ impl<'a> BodyReader<'a> {
         let above = self.tree.parent(folder);
         match &self.folder {
             Some((from, open, held)) if (*from, *open) == (source, above) && folder != base => {
-                open_below(held.as_fd(), [self.tree.first_name(folder)], FOLDER)
+                open_path_from(held.as_fd(), self.tree.first_name(folder), FOLDER)
             }
             _ => {
                 let steps = self.tree.steps(folder);
                 let from = self.tree.steps(base).len();
-                open_below(root, steps.into_iter().skip(from), FOLDER)
+                open_path_from(root, &steps.get(from..).unwrap_or_default().join(&b'/'), FOLDER)
             }
         }
     }

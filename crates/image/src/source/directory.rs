@@ -18,7 +18,7 @@ use crate::tree::{MapId, NodeBody, NodeContent, NodeId, SourceId};
 use extant_archive::printable;
 use extant_format::attribute::Attribute;
 use extant_format::inode::FileType;
-use extant_tree::host::{self, Attributes, Opening, open_below};
+use extant_tree::host::{self, Attributes, Opening, open_path_from};
 use extant_tree::{Described, Facts, Links};
 use rustc_hash::FxHashMap;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -215,7 +215,7 @@ impl Walk<'_, '_> {
     fn descend(&mut self, root: BorrowedFd<'_>, next: Pending) -> Result<(), Error> {
         let open = |flags: OFlags| match &next.parent {
             Some(parent) => openat(&parent.folder, next.name.as_slice(), flags, Mode::empty()),
-            None => open_below(root, next.path.split(|byte| *byte == b'/'), flags),
+            None => open_path_from(root, &next.path, flags),
         };
         let opened = self.opening.open(open);
         drop(next.parent);

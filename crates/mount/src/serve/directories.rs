@@ -6,18 +6,10 @@ use extant_format::inode::FileType;
 use std::ops::ControlFlow;
 use zerocopy::IntoBytes;
 
-/// The type of an entry as readdir(3) shows it; 0 where the volume keeps none.
+/// The type of an entry as readdir(3) shows it, the upper bits of a mode; 0 where the volume keeps
+/// none.
 fn shown_type(file_type: Option<FileType>) -> u32 {
-    match file_type {
-        None => 0,
-        Some(FileType::Fifo) => 1,
-        Some(FileType::CharacterDevice) => 2,
-        Some(FileType::Directory) => 4,
-        Some(FileType::BlockDevice) => 6,
-        Some(FileType::Regular) => 8,
-        Some(FileType::Symlink) => 10,
-        Some(FileType::Socket) => 12,
-    }
+    file_type.map_or(0, |file_type| u32::from(file_type.mode_bits() >> 12))
 }
 
 /// Directories of which it is told that they have names that no file may have, and such names of

@@ -16,6 +16,15 @@ const PATH_PIECE: usize = 4000;
 /// # Errors
 /// The host's.
 pub fn open_path(path: &[u8]) -> Result<OwnedFd, Errno> {
+    open_path_from(CWD, path, FOLDER)
+}
+
+/// Opens a folder by a path of any length from another folder, which an empty path is. Symbolic
+/// links on the way are followed: see [`open_below`] where a stranger may have made them.
+///
+/// # Errors
+/// The host's.
+pub fn open_path_from(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut rest = if path.is_empty() { b"." } else { path };
     let mut folder: Option<OwnedFd> = None;
     loop {
@@ -27,8 +36,8 @@ pub fn open_path(path: &[u8]) -> Result<OwnedFd, Errno> {
                 rest.get(..=slash).unwrap_or(rest)
             }
         };
-        let from = folder.as_ref().map_or(CWD, AsFd::as_fd);
-        folder = Some(openat(from, piece, FOLDER, Mode::empty())?);
+        let from = folder.as_ref().map_or(root, AsFd::as_fd);
+        folder = Some(openat(from, piece, flags, Mode::empty())?);
         rest = rest.get(piece.len()..).unwrap_or_default();
         while let Some(tail) = rest.strip_prefix(b"/") {
             rest = tail;

@@ -10,14 +10,13 @@
 //! whole file. What is not such a file (several streams, padding, no index where it should be) is
 //! read by one thread.
 use super::{Decoder, Next, PART_BYTES_MAX, Part, Split};
+use extant_tree::magic;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
 const HEADER_BYTES: usize = 12;
-const MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
-const END_MAGIC: [u8; 2] = *b"YZ";
 /// A longer index is not kept: some 100,000 blocks, 12 MiB of memory.
 const INDEX_BYTES_MAX: u64 = 1 << 20;
 /// Fewer blocks are not worth threads.
@@ -47,11 +46,11 @@ impl Blocks {
             read_at(file, start, HEADER_BYTES as u64)?.try_into().ok()?;
         let footer = read_at(file, end.checked_sub(HEADER_BYTES as u64)?, HEADER_BYTES as u64)?;
         let flags = &header[6..8];
-        if header[..6] != MAGIC
+        if header[..6] != magic::XZ
             || crc32(flags).to_le_bytes() != header[8..]
             || crc32(&footer[4..10]).to_le_bytes() != footer[..4]
             || footer[8..10] != *flags
-            || footer[10..] != END_MAGIC
+            || footer[10..] != magic::XZ_END
         {
             return None;
         }
@@ -129,7 +128,7 @@ impl BlockPlace {
         let tail = [&backward.to_le_bytes()[..], &header[6..8]].concat();
         bytes.extend_from_slice(&crc32(&tail).to_le_bytes());
         bytes.extend_from_slice(&tail);
-        bytes.extend_from_slice(&END_MAGIC);
+        bytes.extend_from_slice(&magic::XZ_END);
         Ok(bytes)
     }
 }

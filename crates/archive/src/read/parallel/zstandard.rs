@@ -1,9 +1,10 @@
 //! Zstandard's frames (RFC 8878). A frame is found without being decompressed: each of its blocks
 //! begins with its length, and becomes at most 128 KiB.
 use super::{Decoder, Next, PART_BYTES_MAX, Part, Split};
+use extant_tree::magic;
 use std::io::{self, Cursor, Read};
 
-const MAGIC: u32 = 0xfd2f_b528;
+const MAGIC: u32 = u32::from_le_bytes(magic::ZSTANDARD);
 /// Frames whose content is not the stream's, with four bits of their own.
 const SKIPPABLE: u32 = 0x184d_2a50;
 const SKIPPABLE_MASK: u32 = 0xffff_fff0;
