@@ -1,10 +1,13 @@
 //! Fast commits that nobody has written: each is one line, and nothing is changed.
-use crate::recovery::kernel::{Left, Shutdown, Wish, is_possible, leave};
+use crate::recovery::kernel::{Left, Shutdown, Wish, is_possible, judge, leave, tree_at};
+use crate::recovery::recover_by_writing;
 use crate::volume::SetClock;
 use extant_block::{BlockDevice, MemoryDevice};
 use extant_engine::{Orphans, recover, recovered};
 use extant_format::checksum::crc32c;
 use extant_journal::{Journal, MapSource};
+use extant_testkit::oracle::{Access, mount_loop};
+use extant_testkit::walk::Entry;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
@@ -174,6 +177,45 @@ fn tags_that_cannot_be_are_one_line_and_change_nothing() {
     let device: Arc<dyn BlockDevice> = Arc::new(with(&left, &[add(OTHER, 1, start as u32)]));
     let line = recover(&device).expect_err("it is refused").to_string();
     assert!(line.contains("belong to something else"), "{line}");
+}
+
+/// Linux 6.18 writes such: a directory and its names went in a full commit, and the names are in the
+/// next fast one again.
+#[test]
+fn names_that_go_from_no_directory_are_gone() {
+    if !is_possible() {
+        return;
+    }
+    let wish = Wish { features: "fast_commit", block_size: 1024 };
+    let made = (0..10).map(|_| leave(wish, Shutdown::AtOnce, load)).find(Left::is_fast);
+    let left = made.expect("there are fast commits");
+    let tags = [
+        name(UNLINK, FREE, FILE, b"file"),
+        name(UNLINK, FREE, FREE + 1, b"gone"),
+        name(UNLINK, OTHER, FILE, b"file"),
+        name(UNLINK, DIRECTORY, FREE, b"nothing"),
+        name(LINK, DIRECTORY, FILE, b"linked"),
+    ];
+    let image = left.beside("crafted.img");
+    fs::write(&image, bytes_of(&with(&left, &tags))).unwrap();
+    let ours = left.beside("ours.img");
+    fs::copy(&image, &ours).unwrap();
+    recover_by_writing(&ours).unwrap();
+    judge(&ours, "after ours");
+    mount_loop(&image, Access::ReadWrite, "").expect("the kernel replays it").unmount().unwrap();
+    let tree = |image: &Path| {
+        let mounted = mount_loop(image, Access::ReadOnly, "noload").unwrap();
+        let found = tree_at(mounted.path());
+        mounted.unmount().unwrap();
+        found
+    };
+    let (ours, kernels) = (tree(&ours), tree(&image));
+    let names = |tree: &[Entry]| {
+        let link = |entry: &Entry| (entry.path.clone(), entry.ino, entry.links);
+        tree.iter().map(link).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&ours), names(&kernels));
+    assert!(ours.iter().any(|entry| entry.path.as_os_str() == "directory/linked"));
 }
 
 #[test]

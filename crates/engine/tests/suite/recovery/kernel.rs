@@ -100,7 +100,7 @@ impl Left {
     }
 }
 
-fn tree_at(root: &Path) -> Vec<Entry> {
+pub fn tree_at(root: &Path) -> Vec<Entry> {
     let depth = Depth { digest: true, ..Depth::default() };
     let mut entries = walk(root, depth, &BTreeSet::new()).expect("the tree is read");
     for entry in entries.iter_mut().filter(|entry| entry.kind == Kind::Directory) {
