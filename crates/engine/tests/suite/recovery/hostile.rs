@@ -150,6 +150,7 @@ fn tags_that_cannot_be_are_one_line_and_change_nothing() {
         (vec![name(LINK, 2, 9, b"new")], "not one that a file or directory can have"),
         (vec![name(LINK, OTHER, FILE, b"new")], "not a directory"),
         (vec![name(LINK, FREE, FILE, b"new")], "not in use"),
+        (vec![name(UNLINK, OTHER, FILE, b"file")], "not a directory"),
         (vec![name(LINK, 2, FILE, b"a/b")], "not one that a file can have"),
         (vec![name(LINK, 2, FILE, b"a\0b")], "not one that a file can have"),
         (vec![name(LINK, 2, FILE, b"..")], "not one that a file can have"),
@@ -192,7 +193,6 @@ fn names_that_go_from_no_directory_are_gone() {
     let tags = [
         name(UNLINK, FREE, FILE, b"file"),
         name(UNLINK, FREE, FREE + 1, b"gone"),
-        name(UNLINK, OTHER, FILE, b"file"),
         name(UNLINK, DIRECTORY, FREE, b"nothing"),
         name(LINK, DIRECTORY, FILE, b"linked"),
     ];
