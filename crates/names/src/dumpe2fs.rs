@@ -1,5 +1,5 @@
 //! dumpe2fs: what a volume is like, in its words.
-use super::{TOOLS_VERSION, complain, getopt, say};
+use super::{complain, getopt, say, say_version, version};
 use extant_block::BlockDevice;
 use extant_format::BlockNo;
 use extant_format::superblock::Feature;
@@ -35,10 +35,11 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
             return 1;
         }
     };
-    complain(&format!("dumpe2fs {TOOLS_VERSION} (extant {})", env!("CARGO_PKG_VERSION")));
-    let (Some(device), false) = (&request.device, request.version) else {
+    let Some(device) = request.device.as_ref().filter(|_| !request.version) else {
+        say_version("dumpe2fs");
         return 0;
     };
+    complain(&version("dumpe2fs"));
     match show(device, &request) {
         Ok(()) => 0,
         Err(error) => {

@@ -23,13 +23,15 @@ mod in_place;
 mod mke2fs;
 
 use extant_host::console::{Chatter, Console, Form};
+use extant_host::error::{Error, Exit};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// The release of e2fsprogs whose options and output these are.
-pub const TOOLS_VERSION: &str = "1.47.0";
+const TOOLS_VERSION: &str = "1.47.0";
 
 /// A program that this one can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,7 +105,7 @@ pub fn run(call: Call) -> ExitCode {
         Program::Dumpe2fs => dumpe2fs::run(name, &words),
         Program::E2label => e2label::run(name, &words),
     };
-    ExitCode::from(code)
+    ExitCode::from(code_after_output(name, program, code))
 }
 
 /// A console for what is shared with commands, which says nothing but warnings.
@@ -116,14 +118,48 @@ fn complain(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Text on stdout. A reader that went away is no failure.
+/// Why what a program said was not taken, the first time that it was not.
+static UNSAID: OnceLock<Error> = OnceLock::new();
+
+/// Text on stdout. What it does not take is known in the end, when the work is done.
 fn say(text: &str) {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The first one says why.
+        let _ = UNSAID.set(Error::stdout(&error));
+    }
+}
+
+/// What `-V` says, which these programs have on stderr, in place of work.
+fn say_version(program: &str) {
+    if let Err(error) = writeln!(io::stderr().lock(), "{}", version(program)) {
+        let _ = UNSAID.set(Error::io("standard error", &error));
+    }
+}
+
+/// How a program names itself.
+fn version(program: &str) -> String {
+    format!("{program} {TOOLS_VERSION} (extant {})", env!("CARGO_PKG_VERSION"))
+}
+
+/// The exit code of a program that ends with `code`, after what it said was not all taken. A reader
+/// that went away is no failure.
+fn code_after_output(name: &str, program: Program, code: u8) -> u8 {
+    match UNSAID.get() {
+        Some(error) if error.exit != Exit::PipeClosed => {
+            complain(&one_line(name, error));
+            match program {
+                // e2fsck's is a sum.
+                Program::E2fsck => code | e2fsck::FAILED,
+                _ => code.max(1),
+            }
+        }
+        _ => code,
+    }
 }
 
 /// What a message and its hint look like here: one line.
-fn one_line(name: &str, error: &extant_host::error::Error) -> String {
+fn one_line(name: &str, error: &Error) -> String {
     match &error.hint {
         Some(hint) => format!("{name}: {} ({hint})", error.message),
         None => format!("{name}: {}", error.message),

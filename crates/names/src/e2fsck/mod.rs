@@ -21,7 +21,7 @@ mod words;
 use self::completion::Completion;
 use self::words::{Mode, Request};
 use super::in_place::InPlace;
-use super::{TOOLS_VERSION, complain, console, in_place, one_line, say};
+use super::{complain, console, in_place, one_line, say, say_version, version};
 use extant_block::{BlockDevice, Clock, RealClock};
 use extant_engine::{
     Access, DataKeeping, ErrorKind, Filesystem, Options, OrphanCounts, Orphans, cache_for_blocks,
@@ -44,7 +44,7 @@ const CACHE_BYTES: usize = 32 << 20;
 const CLEAN: u8 = 0;
 const CORRECTED: u8 = 1;
 const LEFT: u8 = 4;
-const FAILED: u8 = 8;
+pub(super) const FAILED: u8 = 8;
 const USAGE: u8 = 16;
 
 /// The passes, as e2fsck names them.
@@ -68,12 +68,13 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
             return USAGE;
         }
     };
-    if request.mode != Mode::Preen || request.version {
-        complain(&format!("e2fsck {TOOLS_VERSION} (extant {})", env!("CARGO_PKG_VERSION")));
-    }
-    let (Some(device), false) = (&request.device, request.version) else {
+    let Some(device) = request.device.as_ref().filter(|_| !request.version) else {
+        say_version("e2fsck");
         return CLEAN;
     };
+    if request.mode != Mode::Preen {
+        complain(&version("e2fsck"));
+    }
     if request.mode == Mode::Ask {
         complain(&format!(
             "{name}: questions are not asked here: say -n to look, -p or -y to replay the journal"

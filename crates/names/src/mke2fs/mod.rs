@@ -18,7 +18,7 @@ pub mod words;
 mod write;
 
 use super::features::reason;
-use super::{complain, one_line, say};
+use super::{complain, one_line, say, say_version, version};
 use configuration::Configuration;
 use decide::{Decision, Surroundings};
 use extant_block::{Clock, RealClock};
@@ -59,11 +59,11 @@ pub fn run(name: &'static str, file_system: Option<&'static str>, words: &[OsStr
         Err(refusal) => return refused(name, &refusal),
     };
     if request.version {
-        complain(&text::version());
+        say_version("mke2fs");
         return 0;
     }
     if !request.quiet {
-        complain(&text::version());
+        complain(&version("mke2fs"));
     }
     match make(name, file_system, &request) {
         Ok(()) => 0,

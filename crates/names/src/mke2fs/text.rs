@@ -1,14 +1,8 @@
 //! What mke2fs prints, and what it prints it of.
-use crate::TOOLS_VERSION;
 use extant_engine::mkfs::FormatOptions;
 use extant_format::GroupNo;
 use extant_format::superblock::{CREATOR_NAMES, Superblock};
 use std::fmt::Write;
-
-/// The first line of every run that is not quiet.
-pub fn version() -> String {
-    format!("mke2fs {TOOLS_VERSION} (extant {})", env!("CARGO_PKG_VERSION"))
-}
 
 /// What is said of a volume that begins at an offset and ends with its file or device.
 pub fn unsized_offset(blocks: u64) -> String {

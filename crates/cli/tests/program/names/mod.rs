@@ -14,6 +14,7 @@
 //! sparse           volumes in the sparse form of Android
 //! around           what is around a volume at an offset stays
 //! words            words that are refused, files that are not touched
+//! unsaid           what standard output does not take is no success
 //! descriptors      volumes for which mke2fs takes meta_bg by itself
 //! features         docs/FEATURES.md is what the code says
 //! ```
@@ -30,6 +31,7 @@ mod made;
 mod option_strings;
 mod recovered;
 mod sparse;
+mod unsaid;
 mod words;
 
 use std::process::{Command, Output};
