@@ -55,7 +55,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// What ps shows of a process that this program made of itself: it was started as `/proc/self/exe`,
 /// whose last word Linux took for its name. Threads have names of their own.
 fn name_process(words: &[OsString]) {
-    let is_ours = words.iter().any(|word| word == extant_daemon::background::ANNOUNCE);
+    let is_ours = words.iter().any(|word| word == extant_daemon::ANNOUNCE);
     if is_ours || extant_daemon::errand::called(words).is_some() {
         // A name is a courtesy.
         let _ = rustix::thread::set_name(c"extant");

@@ -21,32 +21,35 @@
 //! points      our mounts in the host's table, and who uses one
 //! unmount     the end of a mount that another process serves
 //! ```
-pub mod abort;
-pub mod background;
-pub mod checks;
-pub mod connection;
-pub mod ending;
+mod abort;
+mod background;
+mod checks;
+mod connection;
+mod ending;
 pub mod errand;
-pub mod farewell;
-pub mod log;
+mod farewell;
+mod log;
 pub mod mount_8;
-pub mod name_of_image;
-pub mod observer;
-pub mod options;
-pub mod points;
-pub mod recording;
+mod name_of_image;
+mod observer;
+mod options;
+mod points;
+mod recording;
 pub mod remount;
-pub mod server;
-pub mod unmount;
+mod server;
+mod unmount;
 pub mod words;
 
-use background::Ready;
+pub use background::{ANNOUNCE, Ready};
+pub use options::{MountOptions, Unknown};
+pub use server::Job;
+pub use unmount::{Unmounted, Wish, unmount};
+
 use checks::Hold;
 use extant_host::arena;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use log::Log;
-use server::Job;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,10 @@
 //! What can be done about a failure to build or export an image, or about a notice, in the words
 //! of the command line.
-use crate::error::{Error, Exit};
+use crate::error::{Error, Exit, HOST_IS_FULL, is_full};
 use extant_archive::{ErrorKind as ArchiveErrorKind, printable};
 use extant_engine::ErrorKind as EngineErrorKind;
 use extant_image::notice::NoticeKind;
 use extant_image::{ContainerFault, ErrorKind, Linkage, Scope};
-use std::io;
 
 impl From<extant_image::Error> for Error {
     fn from(error: extant_image::Error) -> Error {
@@ -24,9 +23,7 @@ impl From<extant_image::Error> for Error {
 
 fn hint(kind: &ErrorKind) -> Option<String> {
     Some(match kind {
-        ErrorKind::Host(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-            "the host file system is full, not the image".to_owned()
-        }
+        ErrorKind::Host(kind) if is_full(*kind) => HOST_IS_FULL.to_owned(),
         ErrorKind::Archive { name, error } => return archive_hint(name, &error.kind),
         ErrorKind::Container(fault) => return container_hint(*fault).map(str::to_owned),
         ErrorKind::ArchiveEnd => {

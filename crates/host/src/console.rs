@@ -4,6 +4,7 @@ use crate::progress::{ProgressLine, Status, Unit, Visibility, clear_line};
 use extant_chart::TEXT_WIDTH;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex};
 
 /// Text is not folded to fewer columns, however narrow a terminal says that it is.
 const NARROWEST: usize = 60;
@@ -73,6 +74,15 @@ impl Console {
     /// A moving line that says what is being done.
     pub fn status(&self) -> Status {
         Status::new(self.visibility())
+    }
+    /// The same for work that tells each line, on whatever thread.
+    pub fn teller(&self) -> Arc<dyn Fn(&str) + Send + Sync> {
+        let status = Mutex::new(self.status());
+        Arc::new(move |line: &str| {
+            if let Ok(mut status) = status.lock() {
+                status.show(line);
+            }
+        })
     }
     /// Columns of a line of text on stdout: the terminal's, or 100 where it is none.
     pub fn width(&self) -> usize {

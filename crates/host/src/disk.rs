@@ -1,7 +1,7 @@
 //! The disk that a word names, opened for reading: a plain file, a compressed one that is unpacked
 //! first, qcow2, Android sparse; and the part of it that is the volume.
 use crate::console::Console;
-use crate::error::Error;
+use crate::error::{Error, is_full};
 use crate::place::{self, Part, VolumeName};
 use crate::progress::{ProgressLine, Unit};
 use crate::target;
@@ -63,10 +63,7 @@ impl Place {
 /// A folder, an empty file, something that is neither file nor block device; no such partition;
 /// what is wrong with a container; the host's.
 pub fn open(image: &Path, offset_bytes: u64, console: Option<&Console>) -> Result<Found, Error> {
-    let name = VolumeName::of(image);
-    check(&name.file, image, offset_bytes)?;
-    let opened = FileDevice::open(RealClock::new(), &name.file, DeviceAccess::ReadOnly, 0);
-    let opened = opened.map_err(|error| unopened(&name.file, &error))?;
+    let (name, opened) = looked_at(image, offset_bytes)?;
     let form = form(&opened);
     let disk = match form {
         None => Arc::new(opened),
@@ -82,10 +79,7 @@ pub fn open(image: &Path, offset_bytes: u64, console: Option<&Console>) -> Resul
 /// # Errors
 /// As [`open`]; a container, which is only read.
 pub fn writable(image: &Path, offset_bytes: u64) -> Result<Place, Error> {
-    let name = VolumeName::of(image);
-    check(&name.file, image, offset_bytes)?;
-    let opened = FileDevice::open(RealClock::new(), &name.file, DeviceAccess::ReadOnly, 0);
-    let opened = opened.map_err(|error| unopened(&name.file, &error))?;
+    let (name, opened) = looked_at(image, offset_bytes)?;
     if let Some(form) = form(&opened) {
         let shown = name.file.display().to_string();
         return Err(Error::new(format!("{shown}: is {}, which is only read here", form.name()))
@@ -93,6 +87,15 @@ pub fn writable(image: &Path, offset_bytes: u64) -> Result<Place, Error> {
     }
     let range = place::find(&name, &opened, offset_bytes)?;
     Ok(Place { file: name.file, range })
+}
+
+/// The file that a word names, open for reading.
+fn looked_at(image: &Path, offset_bytes: u64) -> Result<(VolumeName, FileDevice), Error> {
+    let name = VolumeName::of(image);
+    check(&name.file, image, offset_bytes)?;
+    let opened = FileDevice::open(RealClock::new(), &name.file, DeviceAccess::ReadOnly, 0);
+    let opened = opened.map_err(|error| unopened(&name.file, &error))?;
+    Ok((name, opened))
 }
 
 /// Whether a hash tree of dm-verity follows a volume of `volume_bytes`, or is in another partition
@@ -261,8 +264,7 @@ fn disk_in(
 /// Where an unpacked image is kept: `TMPDIR`, or beside the image, or the system's folder.
 fn spool_folder(path: &Path) -> PathBuf {
     let beside = || {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = place::folder_of(path);
         tempfile::tempfile_in(folder).is_ok().then(|| folder.to_owned())
     };
     let said = std::env::var_os("TMPDIR").map(PathBuf::from);
@@ -272,9 +274,7 @@ fn spool_folder(path: &Path) -> PathBuf {
 fn failure(shown: &str, folder: &Path, error: extant_disk::read::Error) -> Error {
     match error {
         extant_disk::read::Error::Spool(error) => {
-            let full =
-                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-            let what = match full || raw_os_error(&error) == Some(27) {
+            let what = match is_full(error.kind()) || raw_os_error(&error) == Some(27) {
                 true => "has no room for the unpacked image".to_owned(),
                 false => reason(&error),
             };

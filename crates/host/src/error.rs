@@ -106,11 +106,9 @@ impl Error {
     /// image, is full.
     pub fn io(subject: impl fmt::Display, error: &io::Error) -> Error {
         let failure = Error::new(format!("{subject}: {}", reason(error)));
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                failure.hint("the host file system is full, not the image")
-            }
-            _ => failure,
+        match is_full(error.kind()) {
+            true => failure.hint(HOST_IS_FULL),
+            false => failure,
         }
     }
     /// A folder of the host that is not there.
@@ -127,6 +125,14 @@ impl Error {
             _ => Error::io("standard output", error),
         }
     }
+}
+
+/// What is said where the image has room.
+pub(crate) const HOST_IS_FULL: &str = "the host file system is full, not the image";
+
+/// Whether an error of the host says that there is no room.
+pub(crate) fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// As it says itself, where no image is known that its paths are in.

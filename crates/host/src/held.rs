@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Where partition tools begin the first partition.
-pub const FIRST_PARTITION: u64 = 1 << 20;
+pub(crate) const FIRST_PARTITION: u64 = 1 << 20;
 /// Bytes that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;
 /// Bytes of data of a file that are read, from its first data on.

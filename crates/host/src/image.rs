@@ -33,8 +33,10 @@ const CACHE_BYTES: usize = 32 << 20;
 /// Memory for what is read of a volume to learn which blocks are free.
 const RUNS_BYTES: usize = 16 << 20;
 
-/// Options of every command that reads an image; flatten it into the command's own.
+// Options of every command that reads an image; flatten it into the command's own. No doc comment:
+// clap would take it for the help of a command that has none itself.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
 pub struct ImageArguments {
     /// Where the volume begins in the image: 1M, 2048s (sectors); a number without a unit counts
     /// bytes. IMAGE@2 and IMAGE@NAME name a partition, IMAGE@@1M is this option in the word itself

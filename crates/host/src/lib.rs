@@ -29,7 +29,7 @@ pub mod image;
 mod leftover;
 pub mod place;
 pub mod progress;
-pub mod recognise;
+mod recognise;
 pub mod recovery;
 pub mod size;
 pub mod source_options;

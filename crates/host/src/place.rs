@@ -117,7 +117,7 @@ impl ImagePath {
 
 /// Whether a word is the address of something that other programs fetch, and no image with a path:
 /// `docker://alpine`, `oci:folder:tag`.
-pub fn is_address(word: &[u8]) -> bool {
+fn is_address(word: &[u8]) -> bool {
     const TRANSPORTS: [&[u8]; 5] =
         [b"oci:", b"oci-archive:", b"docker-archive:", b"docker-daemon:", b"containers-storage:"];
     let scheme = word.iter().position(|byte| *byte == b':').map(|colon| word.split_at(colon));
@@ -151,6 +151,14 @@ pub fn missing(image: &Path, error: &io::Error) -> Error {
             failure.hint(format!("this command takes the image alone: {}", place.image.display()))
         }
         false => failure,
+    }
+}
+
+/// The folder that a file is in, or would be.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 

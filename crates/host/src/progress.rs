@@ -37,7 +37,7 @@ pub struct ProgressLine {
 
 /// Whether a moving line may be shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Visibility {
+pub(crate) enum Visibility {
     /// It is drawn.
     Shown,
     /// Everything is counted, nothing is drawn.
@@ -55,7 +55,7 @@ pub enum Unit {
 
 impl ProgressLine {
     /// Starts a phase; `total` is 0 where it is not known.
-    pub fn new(
+    pub(crate) fn new(
         label: &'static str,
         unit: Unit,
         total: u64,
@@ -134,7 +134,7 @@ pub struct Status {
 
 impl Status {
     /// A line without text.
-    pub fn new(visibility: Visibility) -> Status {
+    pub(crate) fn new(visibility: Visibility) -> Status {
         Status { visibility }
     }
     /// In place of the line before, cut to what fits on most terminals.
@@ -158,7 +158,7 @@ impl Drop for Status {
 }
 
 /// Wipes the moving line, if one is shown, so that something else can be said.
-pub fn clear_line() {
+pub(crate) fn clear_line() {
     if SHOWN.swap(false, Ordering::Relaxed) {
         let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
     }

@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::str::FromStr;
 
 /// The options of every command that reads sources; flatten it into the command's own.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -171,6 +172,17 @@ fn epoch(text: &str) -> Result<i64, Error> {
         Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number"))
             .hint("seconds since 1970, as date +%s")
     })
+}
+
+/// Seconds since 1970 by the variable SOURCE_DATE_EPOCH, if it is set.
+///
+/// # Errors
+/// It is no such number.
+pub fn source_date_epoch<T: FromStr>() -> Result<Option<T>, Error> {
+    let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
+    let seconds = text.to_str().and_then(|text| text.parse().ok());
+    let wrong = || Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number of seconds"));
+    seconds.map(Some).ok_or_else(|| wrong().hint("as date +%s prints it"))
 }
 
 /// What `--owner` says.

@@ -14,17 +14,18 @@
 
 use crate::cleanup::{PartialFile, Replace};
 use crate::console::note;
-use crate::error::Error;
+use crate::error::{Error, is_full};
 use crate::leftover;
 use crate::place;
 use extant_block::in_use::{self, Claim, Lasting, Mount};
-use extant_block::{Access, RealClock};
+use extant_block::{Access, Clock, FileDevice, RealClock};
 use extant_edit::redo::{self, Finished};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What to do with an image that is already there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,8 +153,7 @@ impl Target {
         let name = path
             .file_name()
             .ok_or_else(|| Error::new(format!("{}: names no file", path.display())))?;
-        let folder =
-            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = place::folder_of(&path);
         let (file, partial) =
             temporary(folder, name.as_bytes()).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => Error::no_folder(folder.display()),
@@ -185,16 +185,10 @@ impl Target {
     /// A failed write to the image: a full disk is named as the host's.
     pub fn write_error(&self, error: &io::Error) -> Error {
         let failure = Error::io(self.path.display(), error);
-        let full =
-            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        let (true, Some(_)) = (full, &self.partial) else {
+        let (true, Some(_)) = (is_full(error.kind()), &self.partial) else {
             return failure;
         };
-        let folder = self
-            .path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let folder = place::folder_of(&self.path);
         let system = mount_of(folder)
             .map_or_else(|| folder.display().to_string(), |mount| mount.display().to_string());
         let also = match self.replace {
@@ -206,6 +200,21 @@ impl Target {
             self.path.display()
         ))
         .hint(format!("make room on {system}{also}, or write the image elsewhere"))
+    }
+
+    /// All of the file or device, to be written where it is.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn whole(&self, clock: Arc<dyn Clock>) -> Result<FileDevice, Error> {
+        let shown = self.path.display().to_string();
+        let failed = |error: io::Error| Error::io(&shown, &error);
+        let bytes = match self.device_bytes {
+            Some(bytes) => bytes,
+            None => self.file.metadata().map_err(failed)?.len(),
+        };
+        let file = self.file.try_clone().map_err(failed)?;
+        FileDevice::from_file(clock, file, shown.clone(), bytes, 0).map_err(failed)
     }
 
     /// Device and inode number of the file that is being written: a source must not contain it.
@@ -318,8 +327,7 @@ fn temporary(folder: &Path, name: &[u8]) -> io::Result<(File, PartialFile)> {
 /// # Errors
 /// The host's.
 pub fn nameless(beside: &Path) -> Result<File, Error> {
-    let folder = beside.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = place::folder_of(beside);
     tempfile::tempfile_in(folder).map_err(|error| Error::io(folder.display(), &error))
 }
 

@@ -5,6 +5,7 @@
 //! what holds where the user said nothing.
 mod words;
 
+pub(crate) use words::uuid_bytes;
 pub use words::{Extended, FeatureWord, JournalWord, ReservedPercent, UsageType, UuidWord};
 
 use extant_engine::allocation::{MapBlocks, Metacluster};

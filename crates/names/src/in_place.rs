@@ -3,7 +3,7 @@
 //! *Invariants*: the copies are written before the primary superblock, so that a cut leaves a
 //! primary that agrees with itself.
 // tidy: writers because the superblock alone is changed, of a volume that no one has open
-use extant_block::{BlockDevice, FileDevice, RealClock};
+use extant_block::{BlockDevice, RealClock};
 use extant_format::GroupNo;
 use extant_format::superblock::{
     Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, StoredSuperblock, Superblock,
@@ -27,15 +27,7 @@ impl InPlace {
     /// It is in use; the host's.
     pub fn open(path: &Path) -> Result<InPlace, Error> {
         let target = Target::in_place(path)?;
-        let shown = target.path.display().to_string();
-        let failed = |error: std::io::Error| Error::io(&shown, &error);
-        let length = match target.device_bytes {
-            Some(bytes) => bytes,
-            None => target.file.metadata().map_err(failed)?.len(),
-        };
-        let file = target.file.try_clone().map_err(failed)?;
-        let device = FileDevice::from_file(RealClock::new(), file, shown.clone(), length, 0);
-        Ok(InPlace { device: Arc::new(device.map_err(failed)?), target })
+        Ok(InPlace { device: Arc::new(target.whole(RealClock::new())?), target })
     }
 
     /// The primary superblock.

@@ -1,5 +1,6 @@
 //! `extant age`: months of use of an image, in place.
-use extant_block::{BlockDevice, FileDevice};
+use super::lab::failure;
+use extant_block::BlockDevice;
 use extant_engine::preset::Policies;
 use extant_engine::{ErrorKind, read_superblock};
 use extant_format::superblock::state;
@@ -8,14 +9,14 @@ use extant_host::disk::{self, Place};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
 use extant_host::place;
+use extant_host::source_options::source_date_epoch;
 use extant_host::target::{self, Target};
 use extant_lab::ageing::{
     self, AgeingError, DatedClock, ImageAged, ImageOptions, PROFILES, Profile, Tell, age_image,
 };
-use extant_lab::setup::Setup;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Use an image for months, in place: files are made, deleted, cut, appended to, overwritten and
 /// renamed as a profile says.
@@ -60,7 +61,6 @@ pub struct Arguments {
     /// changes before it returns: the throttle is always `inline`
     #[arg(long, value_name = "POLICIES", default_value = "modern", visible_alias = "policies")]
     pub preset: String,
-    #[allow(missing_docs)]
     #[command(flatten)]
     pub place: ImageArguments,
 }
@@ -99,7 +99,7 @@ struct Report<'a> {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let profile = profile(&arguments.profile)?;
     let policies = policies(&arguments.preset)?;
-    let epoch = epoch()?;
+    let epoch: Option<i64> = source_date_epoch()?;
     let offset = arguments.place.offset_bytes();
     // Looked at before it is opened for writing: a refusal is of an image that nothing has
     // touched.
@@ -119,12 +119,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         cache_bytes: CACHE_BYTES,
         end_seconds: epoch.unwrap_or(i64::try_from(written_seconds).unwrap_or(i64::MAX)),
     };
-    let status = Mutex::new(console.status());
-    let tell: Tell = Arc::new(move |line: &str| {
-        if let Ok(mut status) = status.lock() {
-            status.show(line);
-        }
-    });
+    let tell: Tell = console.teller();
     let aged = age_image(device, &clock, &options, &tell);
     drop(tell);
     let aged = aged.map_err(|error| failure(&arguments.image, error))?;
@@ -172,23 +167,9 @@ fn profile(word: &str) -> Result<Profile, Error> {
 
 /// A flusher would know the host's time, and the image would depend on it.
 fn policies(words: &str) -> Result<Policies, Error> {
-    let said: Setup = words.parse().map_err(|error| {
-        Error::usage(format!("--preset {words}: {error}")).hint(
-            "extant lab policies says what \
-            each of them does",
-        )
-    })?;
+    let said = failure::setup(words)?;
     let inline = said.changed(&[("throttle", "inline")]);
     inline.map(|setup| setup.policies).map_err(|error| Error::new(format!("policies: {error}")))
-}
-
-fn epoch() -> Result<Option<i64>, Error> {
-    let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else {
-        return Ok(None);
-    };
-    let seconds = text.to_str().and_then(|text| text.parse().ok());
-    let wrong = || Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number of seconds"));
-    seconds.map(Some).ok_or_else(|| wrong().hint("as date +%s prints it"))
 }
 
 /// A directory of the image; "" for the root.
@@ -229,15 +210,7 @@ fn device(
     place: &Place,
     image: &Path,
 ) -> Result<Arc<dyn BlockDevice>, Error> {
-    let shown = target.path.display().to_string();
-    let failed = |error: std::io::Error| Error::io(&shown, &error);
-    let length = match target.device_bytes {
-        Some(bytes) => bytes,
-        None => target.file.metadata().map_err(failed)?.len(),
-    };
-    let file = target.file.try_clone().map_err(failed)?;
-    let device = FileDevice::from_file(Arc::clone(clock) as _, file, shown.clone(), length, 0);
-    Ok(place.on(Arc::new(device.map_err(failed)?), image))
+    Ok(place.on(Arc::new(target.whole(Arc::clone(clock) as _)?), image))
 }
 
 fn failure(path: &Path, error: AgeingError) -> Error {

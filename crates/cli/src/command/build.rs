@@ -99,13 +99,10 @@ pub struct Arguments {
     #[arg(long, short = 'F')]
     pub force: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub format: FormatArguments,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub sources: SourceArguments,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub shipping: ShippingArguments,
 }
 

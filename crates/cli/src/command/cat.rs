@@ -26,7 +26,6 @@ pub struct Arguments {
     #[arg(value_name = "IMAGE:/PATH", required = true)]
     pub places: Vec<OsString>,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub image: ImageArguments,
 }
 

@@ -1,32 +1,24 @@
 //! `extant chattr`: inode flags in an image are changed.
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job};
 use extant_edit::Change;
 use extant_edit::metadata;
 use extant_edit::tree::Reach;
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
+
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words>;
 
 /// Change inode flags in an image, as chattr(1), all or nothing.
 ///
 /// Letters: a append only, A no access times, d no dump, D directory synchronous, i immutable,
 /// P project hierarchy, s secure deletion, S synchronous, T top of a hierarchy, u undeletable.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   extant chattr +i disk.img:/etc/resolv.conf
   extant chattr -R -- -ia disk.img:/srv")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
 pub struct Words {
     /// Directories with all that is in them
     #[arg(short = 'R', long)]
@@ -47,16 +39,10 @@ impl Edit for Words {
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let wanted = metadata::parse_flags(&self.flags)?;
         let reach = if self.recursive { Reach::Tree } else { Reach::One };
-        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
-            let path = operands::path(word)?;
+        for path in &operands::expanded(change, &self.paths, &job.patterns)? {
             let loops = &mut job.loops;
             job.done.objects += metadata::inode_flags(change, path, wanted, reach, loops)?;
         }
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }

@@ -52,7 +52,6 @@ pub struct Arguments {
     #[arg(short = 'n', hide = true)]
     pub no_change: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
 }
 

@@ -1,35 +1,27 @@
 //! `extant chmod`: permissions in an image are changed.
 use crate::editing::copying::mode;
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job};
 use extant_edit::Change;
 use extant_edit::metadata;
 use extant_edit::mode::Mode;
 use extant_edit::tree::Reach;
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
+
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words>;
 
 /// Change permissions in an image, all or nothing.
 ///
 /// As chmod(1), with the umask 022 where nobody is named (+w). Access lists follow. Symbolic links
 /// have no permissions: one that is named stands for what it leads to, with -R others are left out.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   extant chmod 600 disk.img:/etc/shadow
   extant chmod -R u=rwX,go=rX disk.img:/srv/www
   extant chmod 600 'disk.img:/etc/ssh/*_key'")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
 pub struct Words {
     /// Directories with all that is in them
     #[arg(short = 'R', long)]
@@ -49,16 +41,10 @@ impl Edit for Words {
     }
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let reach = if self.recursive { Reach::Tree } else { Reach::One };
-        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
-            let path = operands::path(word)?;
+        for path in &operands::expanded(change, &self.paths, &job.patterns)? {
             let loops = &mut job.loops;
             job.done.objects += metadata::permissions(change, path, &self.mode, reach, loops)?;
         }
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }

@@ -18,7 +18,6 @@ pub struct Arguments {
 
 /// The shells that we make completions for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-#[allow(missing_docs)]
 pub enum Supported {
     Bash,
     Zsh,

@@ -44,10 +44,8 @@ use std::path::{Path, PathBuf};
 )]
 pub struct Arguments {
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub words: Words,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub editing: EditArguments,
     /// Print help
     #[arg(short = 'h', long, action = clap::ArgAction::Help)]
@@ -58,7 +56,6 @@ pub struct Arguments {
 #[derive(clap::Args, Clone, Debug)]
 pub struct Words {
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub copying: CopyArguments,
     /// The directory into which all is copied
     #[arg(short = 't', long, value_name = "DIR", conflicts_with = "no_target_directory")]

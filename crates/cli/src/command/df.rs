@@ -32,7 +32,6 @@ pub struct Arguments {
     #[arg(long, short)]
     pub inodes: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]

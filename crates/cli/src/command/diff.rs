@@ -1,4 +1,5 @@
 //! `extant diff`: what differs between two images, folders or archives.
+use crate::listing::kind;
 use clap::ValueEnum;
 use extant_archive::{Decompressed, begins_with_header, printable};
 use extant_disk::read::{LOOK_BYTES, form_of};
@@ -61,7 +62,6 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     pub limit: Option<u64>,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
 }
 
@@ -302,16 +302,8 @@ fn path(path: &[u8]) -> String {
     }
 }
 
-fn type_word(file_type: FileType) -> &'static str {
-    match file_type {
-        FileType::Regular => "file",
-        FileType::Directory => "directory",
-        FileType::Symlink => "symlink",
-        FileType::CharacterDevice => "character device",
-        FileType::BlockDevice => "block device",
-        FileType::Fifo => "fifo",
-        FileType::Socket => "socket",
-    }
+fn type_word(file_type: FileType) -> String {
+    kind(file_type).replace('-', " ")
 }
 
 /// Both values as people read them.
@@ -327,7 +319,7 @@ fn line(finding: &Finding) -> String {
             let slash = if *file_type == FileType::Directory { "/" } else { "" };
             return format!("{sign} {path}{slash}");
         }
-        Change::Type(types) => format!("type {}", both(types, |it| type_word(*it).into())),
+        Change::Type(types) => format!("type {}", both(types, |it| type_word(*it))),
         Change::Mode(modes) => format!("mode {}", both(modes, |it| format!("{it:04o}"))),
         Change::Owner(owners) => {
             format!("owner {}", both(owners, |(user, group)| format!("{user}:{group}")))

@@ -51,7 +51,6 @@ pub struct Arguments {
     #[arg(long)]
     pub apparent_size: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]

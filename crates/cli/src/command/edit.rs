@@ -43,7 +43,6 @@ pub struct Arguments {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub editing: EditArguments,
 }
 

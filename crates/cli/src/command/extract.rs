@@ -58,7 +58,6 @@ pub struct Arguments {
     #[arg(long)]
     pub strict: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
 }
 

@@ -31,7 +31,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
   extant --json find disk.img:/etc ! -user root | jq .path")]
 pub struct Arguments {
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
     /// Where to begin, and the tests
     #[arg(value_name = "IMAGE:/PATH", required = true, trailing_var_arg = true)]

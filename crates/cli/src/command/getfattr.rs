@@ -51,7 +51,6 @@ pub struct Arguments {
     #[arg(value_name = "IMAGE:/PATH", required = true)]
     pub paths: Vec<OsString>,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
     /// Print help
     #[arg(long, action = clap::ArgAction::Help)]

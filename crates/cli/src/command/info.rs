@@ -46,7 +46,6 @@ pub struct Arguments {
     #[arg(long, action = clap::ArgAction::Help)]
     pub help: Option<bool>,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
 }
 

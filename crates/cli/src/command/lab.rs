@@ -20,7 +20,7 @@
 mod age;
 mod capsule;
 mod data;
-mod failure;
+pub mod failure;
 mod fit;
 mod list;
 mod outputs;
@@ -59,25 +59,15 @@ pub struct Arguments {
 /// What the laboratory does.
 #[derive(Subcommand)]
 pub enum Action {
-    #[allow(missing_docs)]
     Posts(posts::Arguments),
-    #[allow(missing_docs)]
     Run(run::Arguments),
-    #[allow(missing_docs)]
     Age(age::Arguments),
-    #[allow(missing_docs)]
     Capsule(capsule::Arguments),
-    #[allow(missing_docs)]
     List(list::Arguments),
-    #[allow(missing_docs)]
     Show(show::Arguments),
-    #[allow(missing_docs)]
     Replay(replay::Arguments),
-    #[allow(missing_docs)]
     Session(session::Arguments),
-    #[allow(missing_docs)]
     Fit(fit::Arguments),
-    #[allow(missing_docs)]
     Policies(policies::Arguments),
 }
 

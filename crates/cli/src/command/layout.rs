@@ -51,7 +51,6 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub width: u32,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
 }
 

@@ -1,36 +1,28 @@
 //! `extant ln`: names and symbolic links are made in an image.
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job};
 use extant_edit::Change;
 use extant_edit::create::{self, Existing};
 use extant_edit::tree::{self, Links};
 use extant_format::inode::FileType;
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words>;
 
 /// Make links in an image, all or nothing.
 ///
 /// As ln(1): another name for a file, or with -s a symbolic link, whose target is text and taken
 /// as it is.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   extant ln -s /usr/lib/systemd/systemd disk.img:/sbin/init
   extant ln -sf ../run/resolv.conf disk.img:/etc/resolv.conf
   extant ln disk.img:/bin/busybox disk.img:/bin/sh")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
 pub struct Words {
     /// Symbolic links
     #[arg(short = 's', long)]
@@ -87,9 +79,4 @@ impl Edit for Words {
         }
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }

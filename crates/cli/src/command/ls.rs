@@ -63,7 +63,6 @@ pub struct Arguments {
     #[arg(long, requires = "json")]
     pub sha256: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub image: ImageArguments,
 }
 

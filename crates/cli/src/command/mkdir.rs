@@ -1,32 +1,24 @@
 //! `extant mkdir`: directories are made in an image.
 use crate::editing::copying::mode;
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job};
 use extant_edit::Change;
 use extant_edit::create::{self, Parents};
 use extant_edit::mode::Mode;
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
+
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words>;
 
 /// Make directories in an image, all or nothing; they belong to root.
 ///
 /// As mkdir(1) with the umask 022, whatever that of the shell is.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   extant mkdir -p disk.img:/srv/www/html
   extant mkdir -m 1777 disk.img:/scratch")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
 pub struct Words {
     /// Make the directories above too; one that is there is no error
     #[arg(short = 'p', long)]
@@ -52,9 +44,4 @@ impl Edit for Words {
         }
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }

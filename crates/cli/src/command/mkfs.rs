@@ -12,6 +12,7 @@ use extant_host::error::{Error, Exit};
 use extant_host::held::{self, Medium};
 use extant_host::image::default_policies;
 use extant_host::size::{Size, file_system_unit};
+use extant_host::source_options::source_date_epoch;
 use extant_host::target::{self, Existing, Target};
 use extant_image::assemble::digest;
 use extant_names::format_options::{Format, FormatArguments, Unsaid, random_uuid, seed_words};
@@ -60,7 +61,6 @@ pub struct Arguments {
     #[arg(short = 'v', long)]
     pub verbose: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub format: FormatArguments,
 }
 
@@ -211,19 +211,6 @@ fn volume_bytes(arguments: &Arguments, format: &Format, place: &Spot) -> Result<
         }
         (None, _) => Ok(present),
     }
-}
-
-/// Seconds since 1970 from the environment, if they are given.
-fn source_date_epoch() -> Result<Option<u64>, Error> {
-    let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else {
-        return Ok(None);
-    };
-    let seconds = text.to_str().and_then(|text| text.parse().ok());
-    let wrong = || {
-        Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number of seconds"))
-            .hint("as date +%s prints it")
-    };
-    seconds.map(Some).ok_or_else(wrong)
 }
 
 /// The options with identity and time: from SOURCE_DATE_EPOCH and themselves, or from the host.

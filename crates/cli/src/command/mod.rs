@@ -32,7 +32,6 @@ mod build;
 mod cat;
 mod chattr;
 mod check;
-mod chgrp;
 mod chmod;
 mod chown;
 mod completions;
@@ -67,6 +66,7 @@ mod truncate;
 mod umount;
 mod write;
 
+use chown::chgrp;
 use clap::{CommandFactory, Parser, Subcommand};
 use extant_block::in_use;
 use extant_daemon::mount_8;

@@ -1,8 +1,5 @@
 //! `extant mount`: an image under other programs.
-use extant_daemon::background::Ready;
-use extant_daemon::options::{MountOptions, Unknown};
-use extant_daemon::server::Job;
-use extant_daemon::{Manner, mount, remount, words};
+use extant_daemon::{Job, Manner, MountOptions, Ready, Unknown, mount, remount, words};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::size::Size;

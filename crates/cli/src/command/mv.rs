@@ -1,33 +1,25 @@
 //! `extant mv`: names of an image are moved.
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job};
 use extant_edit::Change;
 use extant_edit::renaming::{self, Existing, Moved};
 use extant_edit::tree;
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 use std::path::Path;
+
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words>;
 
 /// Move files inside an image, all or nothing.
 ///
 /// As mv(1): into a directory that is there, or to a new name. From one image to another, or
 /// between host and image: extant cp -a, then rm.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   extant mv disk.img:/etc/app.conf.new disk.img:/etc/app.conf
   extant mv -t disk.img:/srv disk.img:/home/a disk.img:/home/b")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
 pub struct Words {
     /// Replace what is there without a question, which is never asked
     #[arg(short = 'f', long)]
@@ -66,9 +58,4 @@ impl Edit for Words {
         }
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }

@@ -1,5 +1,5 @@
 //! `extant replay`: what the journal holds is put in its place.
-use extant_block::{BlockDevice, FileDevice, RealClock};
+use extant_block::{BlockDevice, RealClock};
 use extant_engine::{OrphanCounts, Orphans, free_orphans, recover, recovered, without_orphans};
 use extant_host::console::Console;
 use extant_host::disk;
@@ -45,7 +45,6 @@ pub struct Arguments {
     #[arg(long)]
     pub journal_only: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
 }
 
@@ -75,7 +74,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         false => {
             let place = disk::writable(image, offset)?;
             let target = Target::in_place(&place.file)?;
-            (place.on(device(&target)?, image), Some(target))
+            (place.on(Arc::new(target.whole(RealClock::new())?), image), Some(target))
         }
     };
     let failed = |error: extant_engine::Error| match error.kind {
@@ -145,19 +144,6 @@ fn print(
         let sentence = sentence(arguments, report);
         console.print(&format!("{}: {sentence}{orphans}\n", image.display()))
     }
-}
-
-/// The image, to be written where it is.
-fn device(target: &Target) -> Result<Arc<dyn BlockDevice>, Error> {
-    let shown = target.path.display().to_string();
-    let failed = |error: std::io::Error| Error::io(&shown, &error);
-    let length = match target.device_bytes {
-        Some(bytes) => bytes,
-        None => target.file.metadata().map_err(failed)?.len(),
-    };
-    let file = target.file.try_clone().map_err(failed)?;
-    let device = FileDevice::from_file(RealClock::new(), file, shown.clone(), length, 0);
-    Ok(Arc::new(device.map_err(failed)?))
 }
 
 /// Why nothing is to be recovered.

@@ -1,44 +1,35 @@
 //! `extant setfattr`: extended attributes in an image are set.
 use crate::editing::Input;
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job, LongHelp};
 use extant_edit::Change;
 use extant_edit::attribute;
 use extant_edit::metadata::{self, AttributeChange};
 use extant_edit::tree::Links;
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words, LongHelp>;
+
 /// Set or remove extended attributes in an image, all or nothing.
 ///
 /// As setfattr(1). Values are text, 0x and hexadecimal digits, or 0s and base64; text in double
 /// quotes may have \OOO for a byte. --restore reads what getfattr -d printed.
-#[derive(clap::Args)]
-#[command(disable_help_flag = true)]
-#[command(after_help = "Examples:
+#[derive(clap::Args, Clone, Debug)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Examples:
   extant setfattr -n user.origin -v build-7 disk.img:/etc/issue
   extant setfattr -n security.capability -v 0x0100000200200000000000000000000000000000 \\
       disk.img:/usr/bin/ping
   extant setfattr -x user.origin disk.img:/etc/issue
-  extant setfattr --restore dump.txt disk.img:/")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-    /// Print help
-    #[arg(long, action = clap::ArgAction::Help)]
-    pub help: Option<bool>,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
+  extant setfattr --restore dump.txt disk.img:/"
+)]
 pub struct Words {
     /// The attribute that is set
     #[arg(short = 'n', long, value_name = "NAME")]
@@ -82,18 +73,12 @@ impl Edit for Words {
                 return Err(extant_edit::Error::usage("setfattr", "-n, -x or --restore is needed"));
             }
         };
-        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
-            let path = operands::path(word)?;
+        for path in &operands::expanded(change, &self.paths, &job.patterns)? {
             metadata::attribute(change, path, (name.as_bytes(), &wanted), links)?;
             job.done.objects += 1;
         }
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }
 
 /// A dump may be this long, in bytes.

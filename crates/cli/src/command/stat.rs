@@ -31,7 +31,6 @@ pub struct Arguments {
     #[arg(long, short)]
     pub extents: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub image: ImageArguments,
 }
 

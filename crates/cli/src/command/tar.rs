@@ -52,7 +52,6 @@ pub struct Arguments {
     #[arg(long, short = 'k')]
     pub keep_going: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
 }
 

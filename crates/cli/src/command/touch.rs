@@ -1,39 +1,30 @@
 //! `extant touch`: times in an image are set.
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job, LongHelp};
 use extant_edit::Change;
 use extant_edit::create::Missing;
 use extant_edit::metadata::{self, Times};
 use extant_edit::tree::Links;
 use extant_engine::SetTime;
 use extant_format::inode::Time;
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
+
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words, LongHelp>;
 
 /// Set times of files in an image, all or nothing; a file that is not there is made.
 ///
 /// As touch(1). Times without a zone are UTC.
-#[derive(clap::Args)]
-#[command(disable_help_flag = true)]
-#[command(after_help = "Examples:
+#[derive(clap::Args, Clone, Debug)]
+#[command(
+    disable_help_flag = true,
+    after_help = "Examples:
   extant touch disk.img:/etc/machine-id
   extant touch -d 2026-01-31T12:00:00Z disk.img:/etc/issue
-  extant touch -hd @0 disk.img:/etc/localtime")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-    /// Print help
-    #[arg(long, action = clap::ArgAction::Help)]
-    pub help: Option<bool>,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
+  extant touch -hd @0 disk.img:/etc/localtime"
+)]
 pub struct Words {
     /// The access time only
     #[arg(short = 'a')]
@@ -80,17 +71,12 @@ impl Edit for Words {
         let makes = !self.no_create && !self.no_dereference;
         let missing = if makes { Missing::Make } else { Missing::Leave };
         let links = if self.no_dereference { Links::Stay } else { Links::Follow };
-        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
-            metadata::times(change, operands::path(word)?, times, (missing, links))?;
+        for path in &operands::expanded(change, &self.paths, &job.patterns)? {
+            metadata::times(change, path, times, (missing, links))?;
             job.done.objects += 1;
         }
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }
 
 fn time(word: &str) -> Result<Time, String> {

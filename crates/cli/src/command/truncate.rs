@@ -1,31 +1,23 @@
 //! `extant truncate`: files in an image are cut or made longer.
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job};
 use extant_edit::Change;
 use extant_edit::create::{self, Missing, NewSize};
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use extant_host::size::Size;
 use std::ffi::OsString;
+
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words>;
 
 /// Cut files of an image, or make them longer with a hole, all or nothing.
 ///
 /// As truncate(1): a file that is not there is made.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   extant truncate -s 0 disk.img:/var/log/syslog
   extant truncate -s +1M disk.img:/swap")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
 pub struct Words {
     /// The size: 4096, 512K, 1M; with + or - in front that much more or less, with < or > at most
     /// or at least that much, with / or % rounded down or up to a multiple
@@ -46,17 +38,12 @@ impl Edit for Words {
     }
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()> {
         let missing = if self.no_create { Missing::Leave } else { Missing::Make };
-        for word in &operands::expanded(change, &self.paths, &job.patterns)? {
-            create::truncate(change, operands::path(word)?, self.size, missing)?;
+        for path in &operands::expanded(change, &self.paths, &job.patterns)? {
+            create::truncate(change, path, self.size, missing)?;
             job.done.objects += 1;
         }
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }
 
 /// What a number after a sign means.

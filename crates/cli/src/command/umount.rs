@@ -1,5 +1,5 @@
 //! `extant umount`: the end of a mount, waited for.
-use extant_daemon::unmount::{Unmounted, Wish, unmount};
+use extant_daemon::{Unmounted, Wish, unmount};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use std::path::PathBuf;

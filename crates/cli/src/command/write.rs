@@ -2,38 +2,30 @@
 use crate::editing::Input;
 use crate::editing::copying::mode;
 use crate::editing::operands;
-use crate::editing::{self, Edit, EditArguments, Job};
+use crate::editing::{Edit, EditCommand, Job};
 use extant_edit::Change;
 use extant_edit::create::{self, Into};
 use extant_edit::metadata;
 use extant_edit::mode::Mode;
 use extant_edit::owner::Owner;
 use extant_edit::tree::{Links, Reach};
-use extant_host::console::Console;
-use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+
+pub use crate::editing::run;
+
+/// The command.
+pub type Arguments = EditCommand<Words>;
 
 /// Write standard input into a file of an image, all or nothing.
 ///
 /// A file that is not there is made, with the permissions 0644 and owned by root; one that is there
 /// keeps what it is.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   echo builder | extant write disk.img:/etc/hostname
   extant write --text 'nameserver 9.9.9.9\\n' disk.img:/etc/resolv.conf
   extant write --append disk.img:/etc/fstab < more-lines")]
-pub struct Arguments {
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub words: Words,
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub editing: EditArguments,
-}
-
-/// The words of the command, also in a script.
-#[derive(clap::Args, Clone, Debug)]
 pub struct Words {
     /// Write after what is there
     #[arg(short = 'a', long)]
@@ -85,11 +77,6 @@ impl Edit for Words {
         job.done.objects += 1;
         Ok(())
     }
-}
-
-/// Changes the image, and says what was done with `--json`: {"schema": "extant-edit/1", ...}.
-pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    editing::run(arguments.words, &arguments.editing, console)
 }
 
 /// A text with its `\n`, `\t` and `\\\\`; other backslashes are themselves.

@@ -25,11 +25,10 @@ use report::Done;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Options of every command that changes an image; flatten it into the command's own.
+// Options of every command that changes an image; flatten it into the command's own.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct EditArguments {
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub place: ImageArguments,
     /// Change a volume although it is marked as having errors
     #[arg(long)]
@@ -38,6 +37,31 @@ pub struct EditArguments {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 }
+
+// A command of the command line that changes an image: its own words, which a script has too, and
+// the options of all such commands. Without a doc comment, which clap would take for the help: that
+// is the one of the words.
+#[derive(clap::Args)]
+pub struct EditCommand<E: clap::Args, H: clap::Args = NoWords> {
+    #[command(flatten)]
+    words: E,
+    #[command(flatten)]
+    editing: EditArguments,
+    #[command(flatten)]
+    help: H,
+}
+
+// The help of a command whose `-h` is another option.
+#[derive(clap::Args)]
+pub struct LongHelp {
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+// Nothing: the help is clap's.
+#[derive(clap::Args)]
+pub struct NoWords {}
 
 /// Where a command's standard input comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,17 +112,18 @@ pub trait Edit {
     fn apply(&self, change: &Change, job: &mut Job<'_>) -> extant_edit::Result<()>;
 }
 
-/// Runs a command of the command line.
+/// Runs a command of the command line, and says what was done with `--json`:
+/// {"schema": "extant-edit/1", ...}.
 ///
 /// # Errors
 /// Words that name no image or several; what cannot be done.
-pub fn run<E: Edit>(
-    mut words: E,
-    arguments: &EditArguments,
+pub fn run<E: Edit + clap::Args, H: clap::Args>(
+    command: EditCommand<E, H>,
     console: &Console,
 ) -> Result<Exit, Error> {
+    let EditCommand { mut words, editing, .. } = command;
     let image = operands::resolve(words.inside())?;
-    change(&image, arguments, console, |change, job| words.apply(change, job))
+    change(&image, &editing, console, |change, job| words.apply(change, job))
 }
 
 /// Changes an image, all or nothing, and says what was done. A directory that is its own ancestor

@@ -9,6 +9,7 @@ use extant_host::disk;
 use extant_host::error::Error;
 use extant_host::image;
 use extant_host::recovery;
+use extant_host::source_options::source_date_epoch;
 use extant_host::target::{self, Target};
 use extant_journal::Report;
 use std::path::Path;
@@ -124,9 +125,8 @@ fn on_errors(arguments: &EditArguments) -> OnErrors {
 
 /// The host's clock; at the time of SOURCE_DATE_EPOCH, if that is set.
 fn clock() -> Result<Arc<dyn Clock>, Error> {
-    let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(RealClock::new()) };
-    let seconds = text.to_str().and_then(|text| text.parse().ok());
-    let wrong = || Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number of seconds"));
-    let seconds = seconds.ok_or_else(|| wrong().hint("as date +%s prints it"))?;
-    Ok(RealClock::pinned(WallTime { seconds, nanoseconds: 0 }))
+    Ok(match source_date_epoch()? {
+        Some(seconds) => RealClock::pinned(WallTime { seconds, nanoseconds: 0 }),
+        None => RealClock::new(),
+    })
 }

@@ -65,15 +65,14 @@ pub fn expanded(
     filesystem: &extant_engine::Filesystem,
     words: &[OsString],
     patterns: &Patterns,
-) -> extant_edit::Result<Vec<OsString>> {
+) -> extant_edit::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for word in words {
         let path = path(word)?;
-        let paths = match patterns.get(word) {
+        all.extend(match patterns.get(word) {
             Some(pattern) => glob::matching(filesystem, pattern, path),
             None => glob::expand(filesystem, path),
-        };
-        all.extend(paths.into_iter().map(PathBuf::into_os_string));
+        });
     }
     Ok(all)
 }
@@ -92,9 +91,8 @@ pub fn expanded_sources(
         (None, Some((last, sources))) => (sources, Some(last)),
         _ => (words, None),
     };
-    let mut all = expanded(filesystem, sources, patterns)?;
-    all.extend(last.cloned());
-    Ok(all)
+    let all = expanded(filesystem, sources, patterns)?;
+    Ok(all.into_iter().map(PathBuf::into_os_string).chain(last.cloned()).collect())
 }
 
 /// Where the sources of `mv`, `ln` and `cp` go.

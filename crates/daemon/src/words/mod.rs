@@ -20,6 +20,7 @@ use extant_chart::beside;
 use extant_engine::preset::PresetError;
 use extant_host::error::Error;
 use others::{NOTED, REFUSED, SILENT, found};
+use strsim::osa_distance;
 use table::WORDS;
 
 /// Reads comma lists, in their order: of words that contradict each other the last one counts.
@@ -145,34 +146,13 @@ fn refused(word: &str, reason: &str) -> Error {
 
 fn not_known(said: &str, name: &str) -> Error {
     let error = Error::usage(format!("-o {said}: there is no such option"));
-    let near = WORDS.iter().map(|known| (distance(known.name, name), known));
+    let near = WORDS.iter().map(|known| (osa_distance(known.name, name), known));
     match near.min_by_key(|(distance, _)| *distance) {
         Some((distance, known)) if distance <= 1 + name.len() / 4 => {
             error.hint(format!("did you mean {}? extant mount --help lists them", known.shape()))
         }
         _ => error.hint("extant mount --help lists them"),
     }
-}
-
-/// How many letters have to be added, removed, replaced or exchanged with the next one to make one
-/// word of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, letter) in one.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, against) in other.iter().enumerate() {
-            let replaced = row[j] + usize::from(letter != against);
-            let mut least = replaced.min(row[j + 1] + 1).min(next[j] + 1);
-            if i > 0 && j > 0 && one[i - 1] == *against && other[j - 1] == *letter {
-                least = least.min(before[j - 1] + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 /// Columns of the help before the lines that explain.
@@ -360,14 +340,5 @@ mod tests {
         assert_eq!(names.len(), count);
         let help = help();
         assert!(WORDS.iter().all(|word| help.contains(&word.shape())));
-    }
-
-    #[test]
-    fn distances() {
-        for (one, other, expected) in
-            [("", "abc", 3), ("ro", "rw", 1), ("cahce", "cache", 1), ("abc", "abc", 0)]
-        {
-            assert_eq!(distance(one, other), expected, "{one} {other}");
-        }
     }
 }

@@ -186,7 +186,7 @@ pub(super) fn uuid(text: &str) -> Result<UuidWord, String> {
         "clear" | "null" => Ok(UuidWord::Clear),
         "random" => Ok(UuidWord::Random),
         "time" => Ok(UuidWord::Time),
-        _ => parse_uuid(text).map(UuidWord::Given).ok_or_else(|| {
+        _ => uuid_bytes(text).map(UuidWord::Given).ok_or_else(|| {
             "it must be a UUID (8-4-4-4-12 hexadecimal digits), random, time or clear".to_owned()
         }),
     }
@@ -199,7 +199,8 @@ pub(super) fn metacluster(text: &str) -> Result<Metacluster, String> {
     text.parse().map_err(|_| wrong.to_owned())
 }
 
-fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+/// Sixteen bytes of a UUID; `None` for a text that is none.
+pub(crate) fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
     let mut lengths = [8, 4, 4, 4, 12].into_iter();
     let shaped = text.split('-').count() == 5
         && text.split('-').all(|part| Some(part.len()) == lengths.next());

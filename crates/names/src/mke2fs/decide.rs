@@ -1,6 +1,7 @@
 //! From words, configuration and size to what the engine is asked for.
 use super::configuration::Configuration;
-use super::words::{Extended, FeatureWord, JournalWords, Refusal, Request, features, scaled};
+use super::words::{Extended, JournalWords, Refusal, Request, features, scaled};
+use crate::format_options::FeatureWord;
 use extant_engine::mkfs::Profile;
 use extant_engine::mkfs::{
     FormatOptions, Identity, JournalWish, MountRecord, Placing, QuotaKind, default_wishes,
@@ -222,18 +223,6 @@ fn check(set: &Features, request: &Request) -> Result<(), Refusal> {
         return line("specifying a cluster size requires the bigalloc feature");
     }
     Ok(())
-}
-
-/// Sixteen bytes of a UUID; `None` for a text that is none.
-pub fn uuid(text: &str) -> Option<[u8; 16]> {
-    let mut lengths = [8, 4, 4, 4, 12].into_iter();
-    let shaped = text.split('-').count() == 5
-        && text.split('-').all(|part| Some(part.len()) == lengths.next());
-    let digits = text.replace('-', "");
-    if !shaped || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
 /// The superblock's mount options, of a list in the configuration.

@@ -1,4 +1,5 @@
 //! The options of mke2fs, each by itself.
+use crate::format_options::FeatureWord;
 use crate::getopt::{self, Words};
 use extant_format::superblock::Feature;
 use extant_image::source::Holes;
@@ -254,17 +255,6 @@ pub fn scaled(text: &str, unit: u64) -> Option<u64> {
         _ => return None,
     };
     number.checked_mul(unit)
-}
-
-/// A word of -O.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FeatureWord {
-    /// Begin with none.
-    None,
-    /// Add this one.
-    Add(Feature),
-    /// Take this one away.
-    Remove(Feature),
 }
 
 /// The words of -O, or of a list in the configuration.

@@ -1,10 +1,10 @@
 //! The file or device that a volume is written to: what it holds, how it is opened and filled.
 use super::Failure;
-use super::decide::{self, Decision};
+use super::decide::Decision;
 use super::discard::{discards, prepare};
 use super::fill;
 use super::words::{Refusal, Request, scaled};
-use crate::format_options::{random_uuid, seed_words};
+use crate::format_options::{random_uuid, seed_words, uuid_bytes};
 use crate::say;
 use extant_block::{BlockDevice, FileDevice, RealClock, WallTime};
 use extant_disk::{Content, sparse};
@@ -127,7 +127,7 @@ pub(super) fn identify(request: &Request, decision: &mut Decision) -> Result<(),
         Some("random") => random_uuid()?,
         Some("time") => crate::format_options::UuidWord::Time.draw()?,
         Some("clear" | "null") => [0; 16],
-        Some(text) => match decide::uuid(text) {
+        Some(text) => match uuid_bytes(text) {
             Some(uuid) => uuid,
             None => return Err(Refusal::Line(format!("could not parse UUID: {text}")).into()),
         },
@@ -140,7 +140,7 @@ pub(super) fn identify(request: &Request, decision: &mut Decision) -> Result<(),
             }
             None => random_uuid()?,
         },
-        Some(text) => match decide::uuid(text) {
+        Some(text) => match uuid_bytes(text) {
             Some(seed) => seed,
             None => return Err(Refusal::Line(format!("Invalid hash seed: {text}")).into()),
         },

@@ -16,7 +16,6 @@ use extant_lab::scenario::{self, Processor};
 use extant_lab::spread::{self, Spread};
 use extant_lab::{observations, page};
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
 
 /// Let a volume live for months, and see what becomes of its layout and its speed.
 ///
@@ -74,10 +73,8 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "drive")]
     pub layout_only: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub data: DataOption,
 }
 
@@ -95,12 +92,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let experiment = experiment(arguments, what)?;
     let options = options(arguments)?;
-    let status = Mutex::new(console.status());
-    let tell: Tell = Arc::new(move |line: &str| {
-        if let Ok(mut status) = status.lock() {
-            status.show(line);
-        }
-    });
+    let tell: Tell = console.teller();
     let seeds = spread::seeds(arguments.seed, arguments.seeds);
     let mut reports = Vec::new();
     for seed in &seeds {
@@ -145,7 +137,7 @@ fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
     })?;
     if !arguments.preset.is_empty() {
         let subjects = arguments.preset.iter().map(|words| {
-            failure::policies(words)?;
+            failure::setup(words)?;
             Subject::new(words).map_err(|error| Error::usage(format!("--preset {error}")))
         });
         experiment.subjects = subjects.collect::<Result<Vec<Subject>, Error>>()?;

@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
   extant lab capsule read-cold untar --seed 7 > both.capsule
   extant lab capsule verify mine.capsule")]
 pub struct Arguments {
-    #[allow(missing_docs)]
     #[command(subcommand)]
     pub action: Option<Action>,
     /// Built-in scenarios, or files
@@ -74,7 +73,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
 }
 
 fn pack(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
-    arguments.preset.as_deref().map_or(Ok(()), failure::policies)?;
+    arguments.preset.as_deref().map(failure::setup).transpose()?;
     for word in &arguments.scenarios {
         failure::scenario(word)?;
     }

@@ -1,5 +1,6 @@
 //! `--csv FILE` and `--jsonl FILE`: what a command found as a table that other programs read.
 use extant_host::error::Error;
+use extant_host::place::folder_of;
 use extant_lab::observations::{DataForm, Observations};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -79,8 +80,7 @@ impl DataOption {
 fn check(option: &str, path: &Path) -> Result<(), Error> {
     let name = format!("{option} {}", path.display());
     let Ok(found) = std::fs::metadata(path) else {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        return match folder.is_none_or(Path::is_dir) {
+        return match folder_of(path).is_dir() {
             true => Ok(()),
             false => Err(Error::no_folder(name)),
         };

@@ -56,14 +56,11 @@ pub fn scenario(word: &str) -> Result<Scenario, Error> {
     scenario::find(word).map_err(|error| Error::new(error.to_string()))
 }
 
-/// Words that name policies: checked here, so that a wrong one is wrong usage.
-pub fn policies(words: &str) -> Result<(), Error> {
-    let parsed: Result<Setup, _> = words.parse();
-    parsed.map(|_| ()).map_err(|error| {
-        Error::usage(format!("--preset {words}: {error}")).hint(
-            "extant lab policies says what \
-            each of them does",
-        )
+/// The policies and the machine that words name.
+pub fn setup(words: &str) -> Result<Setup, Error> {
+    words.parse().map_err(|error| {
+        Error::usage(format!("--preset {words}: {error}"))
+            .hint("extant lab policies says what each of them does")
     })
 }
 

@@ -47,7 +47,6 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     pub seed: u64,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
 }
 

@@ -17,7 +17,6 @@ use serde::Serialize;
   extant lab list --json | jq -r '.drives[].name'")]
 pub struct Arguments {
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
 }
 

@@ -6,6 +6,7 @@ use super::page::PageOption;
 use extant_chart::Figure;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
+use extant_host::place::folder_of;
 use extant_lab::page;
 use extant_lab::scenario::{Existing, Scenario};
 use extant_lab::spread::Spread;
@@ -146,13 +147,6 @@ pub fn are_one_file(one: &Path, other: &Path) -> bool {
     match (std::fs::metadata(one), std::fs::metadata(other)) {
         (Ok(one), Ok(other)) => same(&one, &other),
         _ => false,
-    }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `--html FILE`: what a command found as a page to look at.
 use extant_host::error::Error;
+use extant_host::place::folder_of;
 use extant_lab::page::BEGINNING;
 use std::fs::File;
 use std::io::Read;
@@ -41,8 +42,7 @@ fn name(path: &Path) -> String {
 
 fn check(path: &Path) -> Result<(), Error> {
     let Ok(found) = std::fs::metadata(path) else {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        return match folder.is_none_or(Path::is_dir) {
+        return match folder_of(path).is_dir() {
             true => Ok(()),
             false => Err(Error::no_folder(name(path))),
         };

@@ -22,7 +22,6 @@ use std::collections::BTreeMap;
   extant lab run read-cold --preset linux-2.4,placement=orlov")]
 pub struct Arguments {
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
 }
 

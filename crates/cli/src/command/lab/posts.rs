@@ -69,10 +69,8 @@ pub struct Arguments {
     #[arg(long, value_name = "COLUMN")]
     pub only: Vec<String>,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub data: DataOption,
 }
 

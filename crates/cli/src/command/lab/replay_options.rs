@@ -66,10 +66,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     pub seed: u64,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub data: DataOption,
 }
 

@@ -89,10 +89,8 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     pub save: Option<PathBuf>,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub data: DataOption,
 }
 
@@ -209,7 +207,7 @@ fn inputs(arguments: &Arguments, scenario: &Scenario) -> Vec<PathBuf> {
 
 fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
     if let Some(words) = &arguments.preset {
-        failure::policies(words)?;
+        failure::setup(words)?;
     }
     let existing = if arguments.overwrite { Existing::Overwrite } else { Existing::Keep };
     let real = |path: &PathBuf| Target::Real { path: path.clone(), existing };

@@ -12,7 +12,6 @@ use extant_host::image;
 use extant_lab::page;
 use extant_lab::posts::SEEDS_MAX;
 use extant_lab::session::{self, SessionError, SessionReport};
-use extant_lab::setup::Setup;
 use extant_lab::spread::{self, Spread};
 use extant_sim::drive::presets;
 use serde::Serialize;
@@ -61,10 +60,8 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(SEEDS_MAX)))]
     pub seeds: u32,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub data: DataOption,
 }
 
@@ -97,9 +94,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
     arguments.data.check()?;
     let drive = failure::drive(&arguments.drive)?;
-    failure::policies(&arguments.preset)?;
-    let setup: Setup =
-        arguments.preset.parse().map_err(|error| Error::usage(format!("--preset: {error}")))?;
+    let setup = failure::setup(&arguments.preset)?;
     let trace = &arguments.trace;
     let bytes = failure::contents(trace, TRACE_BYTES_MAX)?;
     let failed = |error: SessionError| match error {

@@ -18,7 +18,6 @@ pub struct Arguments {
     #[arg(value_name = "NAME")]
     pub name: String,
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub page: PageOption,
 }
 
