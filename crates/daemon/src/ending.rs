@@ -14,7 +14,7 @@ use super::observer::Observer;
 use super::points;
 use extant_block::{Clock, ShortLock};
 use extant_host::console::Form;
-use extant_host::error::{Error, Exit};
+use extant_host::error::{Convention, Error, Exit};
 use extant_mount::transport::{Detach, DetachError};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -23,8 +23,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The exit code of a process that was interrupted before it had mounted anything: mount(8)'s.
-const INTERRUPTED: i32 = 8;
 /// Nanoseconds between two looks at what a connection has still to do.
 const PAUSE_NS: u64 = 100_000_000;
 
@@ -74,7 +72,10 @@ impl Ending {
                 let stage = seen.lock().clone();
                 match stage {
                     Stage::Opening if signal == SIGQUIT => {}
-                    Stage::Opening => std::process::exit(INTERRUPTED),
+                    // Before anything is mounted.
+                    Stage::Opening => {
+                        std::process::exit(Convention::Mount.code(Exit::Interrupted).into())
+                    }
                     Stage::Beside(Some(program)) if signal == SIGTERM => {
                         // It may have ended by itself.
                         let _ = kill_process(program, Signal::TERM);

@@ -22,17 +22,17 @@ pub struct SourceArguments {
     /// Everything belongs to this user and group (numbers).
     #[arg(long, value_name = "UID:GID", value_parser = owner,
         conflicts_with_all = ["map_users", "map_groups"])]
-    pub owner: Option<Owner>,
+    owner: Option<Owner>,
     /// Shift users: FROM becomes TO, for COUNT users; others stay. Also in access lists.
     #[arg(long, value_name = "FROM:TO:COUNT", value_parser = id_map)]
-    pub map_users: Vec<IdMap>,
+    map_users: Vec<IdMap>,
     /// Shift groups, likewise.
     #[arg(long, value_name = "FROM:TO:COUNT", value_parser = id_map)]
-    pub map_groups: Vec<IdMap>,
+    map_groups: Vec<IdMap>,
     /// Apply whiteouts: with "oci", .wh.NAME of any type removes NAME of the sources before,
     /// .wh..wh..opq empties its directory, and other .wh..wh.* are left out.
     #[arg(long, value_name = "FORM")]
-    pub whiteouts: Option<WhiteoutForm>,
+    whiteouts: Option<WhiteoutForm>,
     /// Of a container image for several platforms, take the one for this: linux/arm64,
     /// linux/arm/v6. Otherwise it is that of this machine.
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
@@ -40,50 +40,50 @@ pub struct SourceArguments {
     /// What a directory or an archive becomes that shows by itself to be a container image:
     /// "image", its layers are laid over each other; "files", an image of its blobs.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
-    pub containers: ContainerWord,
+    containers: ContainerWord,
     /// Put a file or a directory of the host to one place of the image, after all sources:
     /// src=FILE,dst=/PATH[,mode=0755][,owner=UID:GID]. A file replaces a file, a directory is laid
     /// over a directory, which keeps its owner and mode; what is missing on the way is made. With a
     /// "/" at the end of PATH a file goes into that directory. Without mode and owner, they are
     /// those of FILE
     #[arg(long, value_name = "src=FILE,dst=PATH[,..]")]
-    pub inject: Vec<OsString>,
+    inject: Vec<OsString>,
     /// Owners, modes, labels, capabilities and flags from a file, in place of those of the
     /// sources: lines of our own ("/srv/** type=d mode=2775 group=33"; see docs/RULES.md), or with
     /// a word in front file_contexts:FILE (SELinux), fs_config:FILE (Android),
     /// device-table:FILE (genext2fs), makedevs:FILE (Buildroot), fakeroot:FILE (what fakeroot -s
     /// saved)
     #[arg(long, value_name = "[LANGUAGE:]FILE")]
-    pub rules: Vec<OsString>,
+    rules: Vec<OsString>,
     /// Where the image will be mounted: file_contexts and fs_config name files as they are then
     #[arg(long, value_name = "PATH", requires = "rules")]
-    pub mount_point: Option<OsString>,
+    mount_point: Option<OsString>,
     /// Leave out files that cannot be read, name them, and exit with 1.
     #[arg(long)]
-    pub keep_going: bool,
+    keep_going: bool,
     /// Leave out what is mounted below a source directory: mount points become empty directories.
     #[arg(long)]
-    pub one_file_system: bool,
+    one_file_system: bool,
     /// Keep access and change times where a source has them; else both are the modify time.
     #[arg(long)]
-    pub keep_atime: bool,
+    keep_atime: bool,
     /// Refuse archives that do not end with two blocks of zeros, as one does that was cut off
     /// between two files, and those with anything but zeros after them. Otherwise a warning says
     /// so.
     #[arg(long)]
-    pub strict_archive: bool,
+    strict_archive: bool,
 }
 
 /// How whiteouts are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum WhiteoutForm {
+enum WhiteoutForm {
     /// As in layers of OCI images.
     Oci,
 }
 
 /// What becomes of container images.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
-pub enum ContainerWord {
+enum ContainerWord {
     /// The root file system that they hold.
     #[default]
     Image,

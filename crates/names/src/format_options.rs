@@ -5,8 +5,8 @@
 //! what holds where the user said nothing.
 mod words;
 
-pub(crate) use words::uuid_bytes;
-pub use words::{Extended, FeatureWord, JournalWord, ReservedPercent, UsageType, UuidWord};
+use words::{Extended, JournalWord, ReservedPercent, UsageType};
+pub(crate) use words::{FeatureWord, UuidWord, uuid_bytes};
 
 use extant_engine::allocation::{MapBlocks, Metacluster};
 use extant_engine::mkfs::{FormatOptions, Identity, JournalWish, Profile, default_wishes};
@@ -36,52 +36,52 @@ pub struct FormatArguments {
     /// policies say
     #[arg(long, value_name = "POSITION[,SIZE]", num_args = 0..=1, require_equals = true,
         default_missing_value = "middle", value_parser = words::metacluster)]
-    pub metacluster: Option<Metacluster>,
+    metacluster: Option<Metacluster>,
     /// Bytes of a block: 1024, 2048, 4096 and so on to 65536
     #[arg(short = 'b', value_name = "BYTES", value_parser = words::block_size)]
     pub block_size: Option<u32>,
     /// Bytes of an inode: 128, 256, 512 or 1024 [default: 256]
     #[arg(short = 'I', value_name = "BYTES", value_parser = words::inode_size)]
-    pub inode_size: Option<u16>,
+    inode_size: Option<u16>,
     /// One inode for this many bytes of the volume: 16384, or 16K
     #[arg(short = 'i', value_name = "BYTES", value_parser = words::bytes_per_inode)]
-    pub bytes_per_inode: Option<u64>,
+    bytes_per_inode: Option<u64>,
     /// At least this many inodes, whatever -i says
     #[arg(short = 'N', value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
-    pub inodes: Option<u32>,
+    inodes: Option<u32>,
     /// Volume label, at most 16 bytes
     #[arg(short = 'L', value_name = "LABEL", value_parser = words::label)]
-    pub label: Option<words::Label>,
+    label: Option<words::Label>,
     /// UUID of the volume, or "random", "time", "clear"
     #[arg(short = 'U', value_name = "UUID", value_parser = words::uuid)]
-    pub uuid: Option<UuidWord>,
+    uuid: Option<UuidWord>,
     /// Share of the blocks that only root may take, in percent: 0 to 50
     #[arg(short = 'm', value_name = "PERCENT", value_parser = words::reserved_percent)]
-    pub reserved_percent: Option<ReservedPercent>,
+    reserved_percent: Option<ReservedPercent>,
     /// Features to add, or to take away with "^"; "none" takes all away first
     #[arg(short = 'O', value_name = "FEATURE,^FEATURE..", value_delimiter = ',',
         value_parser = words::feature)]
-    pub features: Vec<FeatureWord>,
+    features: Vec<FeatureWord>,
     /// Extended options: hash_seed=UUID, offset=BYTES, stride=BLOCKS, stripe_width=BLOCKS,
     /// resize=BLOCKS, root_owner=UID:GID. lazy_itable_init, lazy_journal_init, discard, nodiscard
     /// and assume_storage_prezeroed are accepted, and change nothing: what has to be zero is, when
     /// the command ends.
     #[arg(short = 'E', value_name = "NAME=VALUE,..", value_delimiter = ',',
         value_parser = words::extended)]
-    pub extended: Vec<Extended>,
+    extended: Vec<Extended>,
     /// A journal of this size, in MiB without a unit: size=MEGABYTES
     #[arg(short = 'J', value_name = "size=MEGABYTES", value_delimiter = ',',
         value_parser = words::journal)]
-    pub journal: Vec<JournalWord>,
+    journal: Vec<JournalWord>,
     /// Make a journal, as -O has_journal
     #[arg(short = 'j')]
-    pub with_journal: bool,
+    with_journal: bool,
     /// Groups of a flex group, a power of two [default: 16]
     #[arg(short = 'G', value_name = "NUMBER", value_parser = words::flex_groups)]
-    pub flex_groups: Option<u32>,
+    flex_groups: Option<u32>,
     /// Blocks of a group, a multiple of 8 [default: 8 times the bytes of a block]
     #[arg(short = 'g', value_name = "NUMBER", value_parser = words::blocks_per_group)]
-    pub blocks_per_group: Option<u32>,
+    blocks_per_group: Option<u32>,
 }
 
 /// What the options say, judged together, not yet against a size.
@@ -362,7 +362,7 @@ pub fn random_uuid() -> Result<[u8; 16], Error> {
 }
 
 /// Sixteen bytes in the shape of a UUID of this version, RFC 9562's variant.
-pub fn shaped(mut bytes: [u8; 16], version: u8) -> [u8; 16] {
+fn shaped(mut bytes: [u8; 16], version: u8) -> [u8; 16] {
     bytes[6] = bytes[6] & 0x0f | version << 4;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     bytes

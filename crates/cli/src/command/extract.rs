@@ -1,5 +1,5 @@
 //! `extant extract`: an image becomes a folder of the host.
-use extant_archive::printable;
+use crate::troubles::LeaveOut;
 use extant_edit::glob;
 use extant_edit::walk::open_host_parent;
 use extant_engine::Filesystem;
@@ -9,7 +9,7 @@ use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments, ImagePath};
 use extant_host::progress::Unit;
 use extant_image::ErrorKind;
-use extant_image::export::{Blame, ExportPlan, LeftOut, Omission};
+use extant_image::export::{ExportPlan, LeftOut};
 use extant_image::extract::{Base, Existing, Losses, Summary, extract};
 use extant_image::source::{OnTrouble, host};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
@@ -17,7 +17,6 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -105,14 +104,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let base = base(&filesystem, &place, &paths)?;
     let mut plan = ExportPlan::new(Arc::new(survey), &paths).map_err(in_image)?;
     let on_trouble = if arguments.keep_going { OnTrouble::Skip } else { OnTrouble::Stop };
-    let mut trouble = Trouble {
-        console,
-        image: &place.image,
-        on_trouble,
-        left_out: Vec::new(),
-        is_damaged: false,
-    };
-    let sockets = trouble.sort(std::mem::take(&mut plan.omissions))?;
+    let mut trouble = LeaveOut::new(console, &place.image, on_trouble);
+    let of_socket = |left_out: &LeftOut| format!("{}: is a socket, and left out", left_out.path);
+    let sockets = trouble.sort(std::mem::take(&mut plan.omissions), &of_socket)?;
     let target = open_folder(folder)?;
     let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
     let progress = console.progress("extract", Unit::Bytes, plan.bytes);
@@ -251,52 +245,5 @@ fn report(
         not_restored: losses.collect(),
         sockets,
         left_out,
-    }
-}
-
-/// What is done about what cannot be read or made.
-struct Trouble<'a> {
-    console: &'a Console,
-    image: &'a Path,
-    on_trouble: OnTrouble,
-    left_out: Vec<String>,
-    is_damaged: bool,
-}
-
-impl Trouble<'_> {
-    /// Goes through what is known before anything is made. Gives the sockets.
-    fn sort(&mut self, omissions: Vec<Omission>) -> Result<Vec<String>, Error> {
-        let mut sockets = Vec::new();
-        for omission in omissions {
-            match omission {
-                Omission::Socket(left_out) => {
-                    self.console.warn(&format!("{}: is a socket, and left out", left_out.path));
-                    sockets.push(left_out.path);
-                }
-                Omission::Damaged(left_out) => {
-                    let message = self.message(&left_out);
-                    if self.leave_out(left_out).is_break() {
-                        let hint = "--keep-going leaves it out and goes on";
-                        return Err(Error::new(message).hint(hint));
-                    }
-                }
-            }
-        }
-        Ok(sockets)
-    }
-
-    /// Names what is left out, or ends the command for it.
-    fn leave_out(&mut self, left_out: LeftOut) -> ControlFlow<()> {
-        if self.on_trouble == OnTrouble::Stop {
-            return ControlFlow::Break(());
-        }
-        self.console.skipped(&self.message(&left_out));
-        self.is_damaged |= left_out.blame == Blame::Image;
-        self.left_out.push(left_out.path);
-        ControlFlow::Continue(())
-    }
-
-    fn message(&self, left_out: &LeftOut) -> String {
-        format!("{}: {left_out}", printable(self.image.as_os_str().as_bytes()))
     }
 }

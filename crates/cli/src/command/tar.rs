@@ -1,5 +1,6 @@
 //! `extant tar`: an image becomes an archive.
 use crate::output::Output;
+use crate::troubles::LeaveOut;
 use extant_archive::printable;
 use extant_edit::glob;
 use extant_host::console::{Console, Form};
@@ -9,11 +10,10 @@ use extant_host::place::{self, VolumeName};
 use extant_host::progress::Unit;
 use extant_host::target::Existing;
 use extant_image::ErrorKind;
-use extant_image::export::{ExportPlan, LeftOut, Omission, Summary, write, write_pages};
+use extant_image::export::{ExportPlan, LeftOut, Summary, write, write_pages};
 use extant_image::source::OnTrouble;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -91,8 +91,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let mut plan = ExportPlan::new(Arc::new(survey), &paths).map_err(in_image)?;
     let on_damage = if arguments.keep_going { OnTrouble::Skip } else { OnTrouble::Stop };
-    let mut damage = Damage { console, image, on_damage, left_out: Vec::new() };
-    let sockets = damage.sort(std::mem::take(&mut plan.omissions))?;
+    let mut damage = LeaveOut::new(console, image, on_damage);
+    let sockets = damage.sort(std::mem::take(&mut plan.omissions), &LeftOut::to_string)?;
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let mut output = match output_path(&arguments) {
         None => Output::stdout()?,
@@ -181,50 +181,5 @@ fn check_output(arguments: &Arguments) -> Result<(), Error> {
             Err(Error::usage(format!("{}: is the image itself", path.display())))
         }
         _ => Ok(()),
-    }
-}
-
-/// What is done about what cannot be read.
-struct Damage<'a> {
-    console: &'a Console,
-    image: &'a Path,
-    on_damage: OnTrouble,
-    left_out: Vec<String>,
-}
-
-impl Damage<'_> {
-    /// Goes through what is known before anything is written. Gives the sockets.
-    fn sort(&mut self, omissions: Vec<Omission>) -> Result<Vec<String>, Error> {
-        let mut sockets = Vec::new();
-        for omission in omissions {
-            match omission {
-                Omission::Socket(left_out) => {
-                    self.console.warn(&left_out.to_string());
-                    sockets.push(left_out.path);
-                }
-                Omission::Damaged(left_out) => {
-                    let message = self.message(&left_out);
-                    if self.leave_out(left_out).is_break() {
-                        let hint = "--keep-going leaves it out and goes on";
-                        return Err(Error::new(message).hint(hint));
-                    }
-                }
-            }
-        }
-        Ok(sockets)
-    }
-
-    /// Names what is left out, or ends the command for it.
-    fn leave_out(&mut self, left_out: LeftOut) -> ControlFlow<()> {
-        if self.on_damage == OnTrouble::Stop {
-            return ControlFlow::Break(());
-        }
-        self.console.skipped(&self.message(&left_out));
-        self.left_out.push(left_out.path);
-        ControlFlow::Continue(())
-    }
-
-    fn message(&self, left_out: &LeftOut) -> String {
-        format!("{}: {left_out}", printable(self.image.as_os_str().as_bytes()))
     }
 }
