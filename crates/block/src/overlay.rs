@@ -1,4 +1,5 @@
-//! A device whose changes stay in memory: the device below is only read.
+//! A device whose changes stay beside it, in memory and then in a spool: the device below is only
+//! read.
 //!
 //! ```text
 //! read    changed? ---- written ------> memory
@@ -7,7 +8,8 @@
 //! write   ----------------> memory, up to a limit; then a spool, where there is one
 //! ```
 //!
-//! *Invariants*: a block is in memory whole or not at all. The device below gets reads alone.
+//! *Invariants*: a block is in memory or in the spool whole, or not at all. The device below gets
+//! no writes and no flushes.
 //!
 //! *Locking*: the changed blocks are under one short lock, not held while the device below works.
 //! It is held while a block goes into the spool, a file of the host that is written through the
@@ -115,8 +117,9 @@ impl Overlay {
         self.block_bytes
     }
 
-    /// The blocks that were written, by rising number, with their bytes: whole blocks, also where
-    /// the device ends within its last one. Those that are only redirected are not among them.
+    /// The blocks that were written and are in memory, by rising number, with their bytes: whole
+    /// blocks, also where the device ends within its last one. Those that are redirected, and those
+    /// in the spool, are not among them.
     pub fn changed(&self) -> Vec<(u64, Arc<Vec<u8>>)> {
         let changed = self.changed.lock();
         let blocks = changed.blocks.iter();

@@ -23,8 +23,9 @@
 //! date, error   the calendar; why a volume cannot be read
 //! ```
 //!
-//! Modules use those below them only. What bytes mean is said in `extant_format`; nothing here
-//! reads one by its number.
+//! Modules use those below them only. What bytes mean is said in `extant_format`, but for two
+//! things that are read as they lie: the pointers of an indirect block, and the parent of a
+//! directory inside its inode.
 //!
 //! ```no_run
 //! use extant_block::{FileDevice, RealClock, file::Access};

@@ -128,6 +128,7 @@ const ARROWS: &[Arrow] = &[
         name: "extant-host",
         links: &[
             "extant-format",
+            "extant-tree",
             "extant-block",
             "extant-journal",
             "extant-engine",

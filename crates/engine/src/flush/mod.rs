@@ -7,7 +7,7 @@
 //! ```
 //!
 //! *Invariants*: after every call memory is within its bounds (`balance`). Nothing is written after
-//! a failed write.
+//! a failed write, but the note of it in journal and superblock.
 //! *Locking*: `backlog` is a short lock under which no other is taken.
 pub(crate) mod admission;
 mod changes;
@@ -36,7 +36,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// An open file system.
+/// An open file system with its threads: what opens, syncs and closes it. Five words say how much
+/// of an open volume is meant, each with all of the one before: [`Store`](crate::store::Store), up
+/// to the device; [`Volume`], with its space and what inodes share; [`Inodes`], with the inodes and
+/// names in memory; this; and [`Filesystem`](crate::Filesystem), for programs, by paths.
 pub(crate) struct Core {
     pub(crate) inodes: Inodes,
     /// `s_state` as it was found; closing restores it.

@@ -7,7 +7,7 @@
 //! | operation | blocks, or blocks of one step |
 //! | --- | --- |
 //! | change of mode, owner, times, attributes, access lists | [`CHANGE`] |
-//! | new inode with its name | `MAKE`: [`NEW_INODE`] + [`ATTRIBUTES`] + [`NAME`] + 1 |
+//! | new inode with its name | `MAKE`: [`NEW_INODE`] + [`ATTRIBUTES`] + [`NAME`] + 2 |
 //! | name for an inode that is there | [`NAME`] + 2 + [`ORPHAN`] |
 //! | removal of a name | `UNLINK`: 4, then as freeing |
 //! | rename | `RENAME`: [`NAME`] + 17, then as freeing |

@@ -219,7 +219,8 @@ impl Server {
         }
     }
 
-    /// What becomes of a file's rights with a change whose request does not say: root keeps them.
+    /// What becomes of a file's rights with a change whose request does not say: root keeps
+    /// set-user-ID and set-group-ID, and ends a capability.
     fn rights_of_writer(&self, request: &Request<'_>, inode: &Inode) -> Answer<RunRights> {
         match request.uid {
             0 => Ok(RunRights::CapabilityEnds),

@@ -2,8 +2,10 @@
 //! a program may have one as its working directory, or hold it open in a way of which a server is
 //! not told (a named pipe, O_PATH), and asks for its attributes.
 //!
-//! *Invariants*: an inode is here from the removal of its last name until the kernel forgets its
-//! number, or the number is used again. So there are at most as many as the kernel has in memory.
+//! *Invariants*: an inode is here from the removal of its last name (as its links were just before:
+//! of two names that go at the same time both may have been taken for the last) until the kernel
+//! forgets its number, or the number is used again. So there are at most as many as the kernel has
+//! in memory.
 //! *Locking*: one short lock, under which no other is taken.
 use extant_block::ShortLock;
 use extant_engine::Metadata;

@@ -12,18 +12,23 @@
 //!   +-- create: zeros --------------------------+
 //! ```
 //!
+//! With a journal a frame that a commit froze is `Logged` when the commit has ended (`end_freeze`):
+//! newer than its block, and `Clean` once a checkpoint has written it (`in_place`). `modify` makes
+//! it dirty again, and `forget` ends it, as from `Writing`.
+//!
 //! `transit` says where the bytes are that a sweep took: `Frozen` until they are given to the
 //! device, `UnderWay` until it has completed the write. A change in the meantime copies the bytes
 //! and makes the frame dirty again; under `journal=ordered-jbd` it first waits while a copy of them
 //! is being written to the log (`Logging`). A write that fails leaves its frames in `Writing`: the
 //! latch is closed, and nothing is written any more.
 //!
-//! *Invariants*: a frame's bytes are changed only through `modify`. Bytes returned by `bytes()`
-//! never change, because a change copies what is shared. A checksum is verified once, when a frame
-//! is filled or gets its kind, and stored once, when it is written. A sweep that starts after a
-//! frame was forgotten does not write it. An unclaimed frame may be older than its block while that
-//! is data, which are written past the frames; it is never read then: a block becomes metadata only
-//! through `create`, and one that is freed is forgotten.
+//! *Invariants*: a frame's bytes are changed by `modify`, `rewrite` and `create` alone, which only
+//! a handle calls, and sealed by `prepare`, which stores their checksum. Bytes returned by
+//! `bytes()` never change, because a change copies what is shared. A checksum is verified once,
+//! when a frame is filled or gets its kind, and stored once, when it is written. A sweep that
+//! starts after a frame was forgotten does not write it. An unclaimed frame may be older than its
+//! block while that is data, which are written past the frames; it is never read then: a block
+//! becomes metadata only through `create`, and one that is freed is forgotten.
 //!
 //! *Locking*: the map of a shard is under a short lock, then the state of a frame under another;
 //! the list of dirty frames is also locked before frames. A thread that waits for a frame waits on

@@ -1,8 +1,9 @@
 //! A file's bytes: read, write, truncate, allocate, punch, find holes and data.
 //!
-//! *Invariants*: room for every dirty block is promised before its bytes are accepted, so
-//! write-back never finds the volume full. In the last block of a file, the bytes after its end are
-//! zero on disk.
+//! *Invariants*: room for every dirty block, and for the map blocks that a map as it is needs, is
+//! promised before its bytes are accepted. So write-back finds the volume full only where others
+//! have made the map need more since (`keep_promises`): the file then keeps its dirty blocks. In
+//! the last block of a file, the bytes after its end are zero on disk.
 //! *Locking*: the inode is locked shared to read and exclusively to change.
 pub(crate) mod range;
 mod read;

@@ -143,8 +143,8 @@ impl Replay<'_> {
     }
 
     fn unlink(&mut self, name: &Entry) -> Result<()> {
-        // Linux notes names that go from a directory until the next full commit. Where that took the
-        // directory away too and the notes were written after it, the names are gone already.
+        // Linux notes names that go from a directory until the next full commit. Where that took
+        // the directory away too and the notes were written after it, the names are gone already.
         if !self.names.is_on_volume(name.parent)? && !self.files.has(name.parent)? {
             return Ok(());
         }

@@ -180,8 +180,8 @@ fn tags_that_cannot_be_are_one_line_and_change_nothing() {
     assert!(line.contains("belong to something else"), "{line}");
 }
 
-/// Linux 6.18 writes such: a directory and its names went in a full commit, and the names are in the
-/// next fast one again.
+/// Linux 6.18 writes such: a directory and its names went in a full commit, and the names are in
+/// the next fast one again.
 #[test]
 fn names_that_go_from_no_directory_are_gone() {
     if !is_possible() {
