@@ -5,6 +5,7 @@
 //!   manifest   which crate may know which                 circles    modules that need each other
 //!   booleans   parameters that are true or false          maps       the drawing in each lib.rs
 //!   width      lines that are too wide                    documents  what guides say of the tree
+//!                                                         leaf       how large block is
 //! places     the files that rules make exceptions for     modules    where a path ends in a crate
 //! source     one file, its words, its tests               scan       what a file declares, names
 //! ```
@@ -17,6 +18,7 @@ mod booleans;
 mod circles;
 mod documents;
 mod house;
+mod leaf;
 mod manifest;
 mod maps;
 mod modules;

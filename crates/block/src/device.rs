@@ -1,8 +1,29 @@
-//! What a device is: requests go in, completions come out.
-use crate::buffer::Buffer;
+//! What a device is: requests go in, completions come out; and what it may have beside them.
+//!
+//! ```text
+//!  info, clock, submit          required: what it is, on which clock one waits, a request
+//!     |  transfer               a request and a wait        | provided, and overridden where that
+//!     |  read, write_vectored, write, flush                 | is faster: the way of all file data
+//!     |
+//!  capabilities                 required: which of these it has
+//!     +- durable     one write forced through its cache      else write, then flush
+//!     +- remembers   bytes that are in memory                else none are
+//!     +- congestion  a queue that fills                      else it never does
+//!     +- holes       where nothing is                        else all may be data
+//!     +- discard     bytes that are not needed               else `Unsupported`
+//!     +- metadata    reads of metadata told apart            else a read
+//!     +- host_file   the host's file with its bytes          else none
+//! ```
+//!
+//! Callers have the right column by the methods of `dyn BlockDevice`, which no device can override.
+use crate::capability::Capabilities;
 use crate::clock::{Clock, Waker};
 use crate::edge::{self, Edge};
 use crate::lock::ShortLock;
+pub use crate::request::{
+    Completed, Completion, Operation, Request, Segment, Urgency, pieces_bytes, segments_bytes,
+};
+pub(crate) use crate::request::{check_range, read_into_shared};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -20,163 +41,6 @@ pub struct DeviceInfo {
     /// Whether writes are refused.
     pub read_only: bool,
 }
-
-/// What a request asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
-    /// Fill the segments.
-    Read,
-    /// Store the segments.
-    Write,
-    /// Make all completed writes durable.
-    Flush,
-}
-
-/// A part of a request's memory. Parts are stored end to end on the device.
-#[derive(Debug)]
-pub enum Segment {
-    /// Bytes that the request owns: the target of reads, or the source of writes.
-    Owned(Vec<u8>),
-    /// Bytes shared with a cache frame, which copies them before a change. For writes only.
-    Shared(Arc<Vec<u8>>),
-    /// Pooled memory that the request owns: the target of reads, or the source of writes. It may
-    /// have any content before a read.
-    Pooled(Buffer),
-    /// A part of memory shared with pages of a file, which copy it before a change. For writes
-    /// only.
-    Part(Arc<Buffer>, Range<usize>),
-    /// This many bytes that are not kept: file data in the laboratory. Reads return nothing, writes
-    /// store nothing.
-    Phantom(usize),
-}
-
-impl Segment {
-    /// How many bytes of the device it covers.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Segment::Owned(bytes) => bytes.len(),
-            Segment::Shared(bytes) => bytes.len(),
-            Segment::Pooled(buffer) => buffer.len(),
-            Segment::Part(_, range) => range.len(),
-            Segment::Phantom(bytes) => *bytes,
-        }
-    }
-
-    /// The bytes that a write stores; `None` for phantoms.
-    pub fn content(&self) -> Option<&[u8]> {
-        match self {
-            Segment::Owned(bytes) => Some(bytes),
-            Segment::Shared(bytes) => Some(bytes),
-            Segment::Pooled(buffer) => Some(buffer),
-            Segment::Part(buffer, range) => Some(buffer.get(range.clone()).unwrap_or_default()),
-            Segment::Phantom(_) => None,
-        }
-    }
-
-    /// The bytes that a read fills, all of them; `None` for phantoms, and for shared memory.
-    pub fn target(&mut self) -> Option<&mut [u8]> {
-        match self {
-            Segment::Owned(bytes) => Some(bytes),
-            Segment::Pooled(buffer) => Some(buffer),
-            Segment::Shared(_) | Segment::Part(..) | Segment::Phantom(_) => None,
-        }
-    }
-
-    /// Whether it is memory that others use too, which no read may fill.
-    pub fn is_shared(&self) -> bool {
-        matches!(self, Segment::Shared(_) | Segment::Part(..))
-    }
-
-    /// Whether it has no bytes.
-    pub fn is_phantom(&self) -> bool {
-        matches!(self, Segment::Phantom(_))
-    }
-}
-
-/// How many bytes of the device the segments cover.
-pub fn segments_bytes(segments: &[Segment]) -> u64 {
-    segments.iter().fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes() as u64))
-}
-
-/// One request. It owns its memory, and ends by calling its completion exactly once, even on
-/// failure.
-pub struct Request {
-    /// What to do.
-    pub operation: Operation,
-    /// First byte on the device. File and memory devices do not require alignment to sectors.
-    pub offset: u64,
-    /// The memory. Empty for `Flush`.
-    pub segments: Vec<Segment>,
-    /// Whether a thread waits for it. If not (read-ahead, write-back), an elevator may put it after
-    /// others.
-    pub urgency: Urgency,
-    /// Called once when it is done, from any thread, with no lock of the device held. It must not
-    /// block.
-    pub completion: Completion,
-}
-
-impl Request {
-    /// How many bytes of the device it covers.
-    pub fn bytes(&self) -> u64 {
-        segments_bytes(&self.segments)
-    }
-    /// The bytes of the device that it covers.
-    pub(crate) fn place(&self) -> Range<u64> {
-        self.offset..self.offset.saturating_add(self.bytes())
-    }
-    /// Ends it: returns its memory and the result to the completion.
-    pub fn complete(self, result: io::Result<()>) {
-        (self.completion)(Completed { segments: self.segments, result });
-    }
-}
-
-/// Whether a thread waits for a request, and what for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Urgency {
-    /// A thread waits for a directory or an inode: what it wants to read comes after. Some
-    /// elevators prefer these (`READ_META` of Linux 2.6.19 and later).
-    Metadata,
-    /// A thread waits for it.
-    Awaited,
-    /// Read-ahead or write-back.
-    Background,
-}
-
-impl Urgency {
-    /// Whether a thread waits.
-    pub fn is_awaited(self) -> bool {
-        self != Urgency::Background
-    }
-}
-
-/// What a completion gets: the memory of the request, and its result.
-#[derive(Debug)]
-pub struct Completed {
-    /// The request's segments.
-    pub segments: Vec<Segment>,
-    /// Whether it succeeded. A read past the end is `UnexpectedEof`.
-    pub result: io::Result<()>,
-}
-
-impl Completed {
-    /// Copies what a read into one owned segment brought.
-    ///
-    /// # Errors
-    /// The read's own; that the device with this name gave other memory back.
-    fn copy_to(self, bytes: &mut [u8], name: &str) -> io::Result<()> {
-        self.result?;
-        match self.segments.first() {
-            Some(Segment::Owned(read)) if read.len() == bytes.len() => {
-                bytes.copy_from_slice(read);
-                Ok(())
-            }
-            _ => Err(io::Error::other(format!("{name}: gave other memory back"))),
-        }
-    }
-}
-
-/// What is called when a request is done.
-pub type Completion = Box<dyn FnOnce(Completed) + Send>;
 
 /// A device. Shared by reference between threads; its methods may be called at the same time.
 ///
@@ -197,25 +61,8 @@ pub trait BlockDevice: Send + Sync {
     /// Starts a request; never blocks on the device. The completion may be called before this
     /// returns, so the caller holds no lock that the completion takes.
     fn submit(&self, request: Request);
-    /// Waits until the host's queue has room for what was submitted in this direction, where a
-    /// process that finds it full sleeps (Linux 2.4). Called with no short lock held. By default,
-    /// and for devices without such a queue, it does not wait.
-    fn wait_for_room(&self, operation: Operation) {
-        let _ = operation;
-    }
-    /// Whether the host's queue is nearly full in this direction, so that a thread that has other
-    /// work leaves it alone (Linux 2.6). By default, and for devices without such a queue, it never
-    /// is.
-    fn is_congested(&self, operation: Operation) -> bool {
-        let _ = operation;
-        false
-    }
-    /// Waits until a request of this direction has ended and the queue is not congested, or until
-    /// `deadline`, in nanoseconds of the clock. Called with no short lock held. By default it does
-    /// not wait.
-    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
-        let _ = (operation, deadline);
-    }
+    /// What it can do beside requests. A device that is made of another one writes all of them out.
+    fn capabilities(&self) -> Capabilities<'_>;
     /// Does one operation with the caller's memory, waits for it, and returns the memory.
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         wait_for(self.clock(), |request| self.submit(request), operation, offset, segments)
@@ -225,18 +72,6 @@ pub trait BlockDevice: Send + Sync {
         let segments = vec![Segment::Owned(vec![0; bytes.len()])];
         let completed = self.transfer(Operation::Read, offset, segments);
         completed.copy_to(bytes, &self.info().name)
-    }
-    /// Reads a directory or an inode, and waits until that is done ([`Urgency::Metadata`]). By
-    /// default a read as any other.
-    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.read(offset, bytes)
-    }
-    /// Reads what the host holds in memory of these bytes, without waiting for any device. Returns
-    /// how many bytes from the start on were read: fewer than asked for, or none, if the rest is
-    /// not in memory, cannot be read, or the device does not know.
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        let _ = (offset, bytes);
-        0
     }
     /// Writes, and waits until that is done.
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -251,38 +86,83 @@ pub trait BlockDevice: Send + Sync {
     fn flush(&self) -> io::Result<()> {
         self.transfer(Operation::Flush, 0, Vec::new()).result
     }
-    /// Writes, and returns when this write is durable. Nothing is guaranteed about others. A device
-    /// that can force one write through its cache overrides it.
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+}
+
+/// What callers ask of any device: what it has, or what is done without.
+impl dyn BlockDevice + '_ {
+    /// Waits until the host's queue has room in this direction ([`Congests::wait_for_room`](crate::Congests::wait_for_room));
+    /// without such a queue it does not wait.
+    pub fn wait_for_room(&self, operation: Operation) {
+        if let Some(queue) = self.capabilities().congestion {
+            queue.wait_for_room(operation);
+        }
+    }
+    /// Whether the host's queue is nearly full in this direction ([`Congests::is_congested`](crate::Congests::is_congested)); one
+    /// that is not there never is.
+    pub fn is_congested(&self, operation: Operation) -> bool {
+        self.capabilities().congestion.is_some_and(|queue| queue.is_congested(operation))
+    }
+    /// Waits until the queue is not congested, or until `deadline`
+    /// ([`Congests::wait_for_relief`](crate::Congests::wait_for_relief)); without a queue it does not wait.
+    pub fn wait_for_relief(&self, operation: Operation, deadline: u64) {
+        if let Some(queue) = self.capabilities().congestion {
+            queue.wait_for_relief(operation, deadline);
+        }
+    }
+    /// Reads a directory or an inode ([`ReadsMetadata::read_metadata`](crate::ReadsMetadata::read_metadata)); as any other bytes where
+    /// they are not told apart.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        match self.capabilities().metadata {
+            Some(queue) => queue.read_metadata(offset, bytes),
+            None => self.read(offset, bytes),
+        }
+    }
+    /// Reads what is in memory, and returns how many bytes that is
+    /// ([`Remembers::read_remembered`](crate::Remembers::read_remembered)): none where nothing is.
+    pub fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        let memory = self.capabilities().remembers;
+        memory.map_or(0, |memory| memory.read_remembered(offset, bytes))
+    }
+    /// Writes, and returns when this write is durable ([`WritesDurably::write_durable`](crate::WritesDurably::write_durable)): by a flush
+    /// after it where one write cannot be forced.
+    ///
+    /// # Errors
+    /// Those of a write and of a flush.
+    pub fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Some(cache) = self.capabilities().durable {
+            return cache.write_durable(offset, bytes);
+        }
         self.write(offset, bytes)?;
         self.flush()
     }
-    /// Tells the device that bytes are not needed any more, so that it may give back what keeps
-    /// them, and waits until that is done. They may read as anything until they are written again.
-    /// As for a write, it is not known before the next flush whether a power cut undoes it.
+    /// Tells the device that bytes are not needed any more ([`Discards::discard`](crate::Discards::discard)).
     ///
     /// # Errors
-    /// `Unsupported` for a device that can do nothing with that, as by default; those of a write.
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        let _ = (offset, bytes);
-        Err(io::ErrorKind::Unsupported.into())
+    /// `Unsupported` for a device that can do nothing with that; those of a write.
+    pub fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        match self.capabilities().discard {
+            Some(holder) => holder.discard(offset, bytes),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
     /// The host's file in which this device's bytes are as it gives them, and the byte of that file
-    /// at which the device begins: for calls that move bytes without a copy. `None` for a device
-    /// that is no such file, or changes what it reads.
-    fn host_file(&self) -> Option<(&File, u64)> {
-        None
+    /// at which the device begins. `None` for a device that is no such file, or changes what it
+    /// reads.
+    pub fn host_file(&self) -> Option<(&File, u64)> {
+        self.capabilities().host_file
     }
-    /// The first stretch of bytes at or after `offset` that may hold anything but zeros; `None` if
-    /// only zeros are left.
-    ///
-    /// Bytes outside such stretches are known to be zeros without reading them. A stretch may hold
-    /// zeros too, and end before the next one begins. By default a device knows of no holes:
-    /// everything up to its end may be data.
+    /// The first stretch of bytes at or after `offset` that may hold anything but zeros
+    /// ([`KnowsHoles::next_data`](crate::KnowsHoles::next_data)); where no holes are known, everything up to the end may be data.
     ///
     /// # Errors
     /// Those of the host.
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+    pub fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        if let Some(holes) = self.capabilities().holes {
+            return holes.next_data(offset);
+        }
         let end = self.info().bytes;
         Ok((offset < end).then_some(offset..end))
     }
@@ -299,26 +179,14 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     fn submit(&self, request: Request) {
         (**self).submit(request)
     }
-    fn wait_for_room(&self, operation: Operation) {
-        (**self).wait_for_room(operation)
-    }
-    fn is_congested(&self, operation: Operation) -> bool {
-        (**self).is_congested(operation)
-    }
-    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
-        (**self).wait_for_relief(operation, deadline)
+    fn capabilities(&self) -> Capabilities<'_> {
+        (**self).capabilities()
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         (**self).transfer(operation, offset, segments)
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         (**self).read(offset, bytes)
-    }
-    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        (**self).read_metadata(offset, bytes)
-    }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        (**self).read_remembered(offset, bytes)
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         (**self).write(offset, bytes)
@@ -328,18 +196,6 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn flush(&self) -> io::Result<()> {
         (**self).flush()
-    }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        (**self).write_durable(offset, bytes)
-    }
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        (**self).discard(offset, bytes)
-    }
-    fn host_file(&self) -> Option<(&File, u64)> {
-        (**self).host_file()
-    }
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        (**self).next_data(offset)
     }
 }
 
@@ -354,7 +210,7 @@ pub(crate) fn wait_for(
     Pending::start(clock, submit, operation, offset, segments, Urgency::Awaited).wait()
 }
 
-/// What [`BlockDevice::read_metadata`] does on a device with a queue that tells metadata apart.
+/// What [`ReadsMetadata::read_metadata`](crate::ReadsMetadata::read_metadata) does on a device with a queue that tells metadata apart.
 pub fn read_as_metadata(device: &dyn BlockDevice, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
     let segments = vec![Segment::Owned(vec![0; bytes.len()])];
     let submit = |request| device.submit(request);
@@ -454,36 +310,4 @@ impl Drop for Answer {
             waker.wake();
         }
     }
-}
-
-/// Refuses a range that is not within a device of `device_bytes`.
-pub(crate) fn check_range(
-    device_bytes: u64,
-    operation: Operation,
-    offset: u64,
-    bytes: u64,
-) -> io::Result<()> {
-    if operation == Operation::Flush
-        || offset.checked_add(bytes).is_some_and(|end| end <= device_bytes)
-    {
-        return Ok(());
-    }
-    let kind = match operation {
-        Operation::Write => io::ErrorKind::InvalidInput,
-        Operation::Read | Operation::Flush => io::ErrorKind::UnexpectedEof,
-    };
-    Err(io::Error::new(
-        kind,
-        format!("{bytes} bytes reach past the end of the device at byte {device_bytes}"),
-    ))
-}
-
-/// How many bytes pieces hold.
-pub fn pieces_bytes(pieces: &[io::IoSlice<'_>]) -> u64 {
-    pieces.iter().map(|piece| piece.len() as u64).sum()
-}
-
-/// The error for a read into shared memory.
-pub(crate) fn read_into_shared() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "a read into shared memory")
 }

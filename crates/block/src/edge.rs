@@ -2,6 +2,8 @@
 //! order of threads by a seed may let others go first. Debug builds only: elsewhere nothing is
 //! called.
 //!
+//! It is here because locks and devices are; who watches is in `sim`.
+//!
 //! *Invariants*: the watcher of a thread is called with no short lock held, never from within
 //! itself and never while the thread panics.
 //!

@@ -16,6 +16,7 @@
 //!
 //! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor
 //! across I/O or a completion.
+use crate::capability::{Capabilities, Discards, KnowsHoles, Remembers};
 use crate::clock::{Clock, Task};
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
@@ -253,6 +254,17 @@ impl BlockDevice for FileDevice {
             self.shared.arrived.wake_one();
         }
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: Some(self),
+            congestion: None,
+            holes: Some(self),
+            discard: Some(self),
+            metadata: None,
+            host_file: Some((&self.shared.file, self.shared.origin)),
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {
         let result = self.shared.perform(operation, offset, &mut segments);
         Completed { segments, result }
@@ -263,9 +275,6 @@ impl BlockDevice for FileDevice {
             let position = shared.check(Operation::Read, offset, bytes.len() as u64)?;
             shared.load(position, &mut [IoSliceMut::new(bytes)])
         })
-    }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        self.shared.remembered(offset, &mut [IoSliceMut::new(bytes)])
     }
     fn write_vectored(&self, offset: u64, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         let shared = &self.shared;
@@ -281,6 +290,22 @@ impl BlockDevice for FileDevice {
     fn flush(&self) -> io::Result<()> {
         self.shared.named(Operation::Flush, 0, || self.shared.file.sync_data())
     }
+}
+
+impl Remembers for FileDevice {
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.shared.remembered(offset, &mut [IoSliceMut::new(bytes)])
+    }
+}
+
+impl KnowsHoles for FileDevice {
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let shared = &self.shared;
+        shared.named(Operation::Read, offset, || shared.next_data(offset))
+    }
+}
+
+impl Discards for FileDevice {
     /// A file gets a hole. A block special file is asked for the same: drives that give back what
     /// they erase do.
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
@@ -298,13 +323,6 @@ impl BlockDevice for FileDevice {
                 }
             }
         })
-    }
-    fn host_file(&self) -> Option<(&File, u64)> {
-        Some((&self.shared.file, self.shared.origin))
-    }
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        let shared = &self.shared;
-        shared.named(Operation::Read, offset, || shared.next_data(offset))
     }
 }
 
@@ -480,7 +498,7 @@ impl Shared {
         }
     }
 
-    /// As [`BlockDevice::next_data`]: the holes known to the host's file system. Hosts and devices
+    /// As [`KnowsHoles::next_data`]: the holes known to the host's file system. Hosts and devices
     /// that know of none report everything as data.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let end = self.bytes.load(Ordering::Acquire);

@@ -3,7 +3,7 @@
 //! A table of inodes or a bitmap that was never written is a hole of a sparse image, and a
 //! superblock may claim terabytes of them.
 //!
-//! [`BlockDevice::next_data`] asks the device; [`Holes`] remembers the last answer.
+//! [`KnowsHoles`](crate::KnowsHoles) asks the device; [`Holes`] remembers the last answer.
 //!
 //! *Invariants*: what is reported as a hole is zeros. One answer of the device is remembered, so
 //! queries in the order of the disk cost one call for each stretch of data.

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! clock       time, waiting and threads           lock        short and sleeping locks
-//! device      requests and completions            error       errors of a device, with its name
+//! device      what all of them are                error       errors of a device, with its name
+//! request     requests and completions            capability  what only some of them can do
 //! buffer      memory for blocks of files
 //! file        a file as a device                  memory      a device in memory
 //! neighbours  read-ahead in front of a device     traced      keeps a trace of a device's requests
@@ -22,6 +23,7 @@
 
 pub mod apart;
 pub mod buffer;
+pub mod capability;
 pub mod clock;
 pub mod device;
 pub mod edge;
@@ -36,6 +38,7 @@ pub mod neighbours;
 pub mod order;
 pub mod overlay;
 pub mod paced;
+mod request;
 mod stack;
 pub mod staged;
 pub mod traced;
@@ -43,6 +46,9 @@ pub mod window;
 
 pub use apart::Apart;
 pub use buffer::{Buffer, PIECE_BYTES};
+pub use capability::{
+    Capabilities, Congests, Discards, KnowsHoles, ReadsMetadata, Remembers, WritesDurably,
+};
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
 pub use device::{
     BlockDevice, Completed, Completion, DeviceInfo, Operation, Pending, Request, Segment, Urgency,

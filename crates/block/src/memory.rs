@@ -6,6 +6,7 @@
 //! *Locking*: one short lock for each shard of chunks. At most one is held at a time, except by
 //! `snapshot`, which takes all of them in rising order. Concurrent requests are atomic within one
 //! chunk, and may be mixed across chunks.
+use crate::capability::{Capabilities, Discards, Remembers};
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
@@ -255,6 +256,17 @@ impl BlockDevice for MemoryDevice {
         let result = self.perform(request.operation, request.offset, &mut request.segments);
         request.complete(result);
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: Some(self),
+            congestion: None,
+            holes: None,
+            discard: Some(self),
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {
         assert_no_short_lock();
         let result = self.perform(operation, offset, &mut segments);
@@ -266,9 +278,6 @@ impl BlockDevice for MemoryDevice {
         self.load(offset, bytes);
         Ok(())
     }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        self.read(offset, bytes).map_or(0, |()| bytes.len())
-    }
     fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
         assert_no_short_lock();
         self.check(Operation::Write, offset, pieces_bytes(pieces))?;
@@ -279,6 +288,19 @@ impl BlockDevice for MemoryDevice {
         }
         Ok(())
     }
+    fn flush(&self) -> io::Result<()> {
+        assert_no_short_lock();
+        Ok(())
+    }
+}
+
+impl Remembers for MemoryDevice {
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.read(offset, bytes).map_or(0, |()| bytes.len())
+    }
+}
+
+impl Discards for MemoryDevice {
     /// They read as zeros afterwards, and whole chunks take no memory.
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
         assert_no_short_lock();
@@ -292,10 +314,6 @@ impl BlockDevice for MemoryDevice {
             self.store(at, &zeros[..length as usize]);
             at += length;
         }
-        Ok(())
-    }
-    fn flush(&self) -> io::Result<()> {
-        assert_no_short_lock();
         Ok(())
     }
 }

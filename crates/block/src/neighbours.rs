@@ -12,6 +12,7 @@
 //! region that it touches, even one still being read, and nothing is read ahead where a write is
 //! under way. Large reads go directly to the device.
 //! *Locking*: `state` is a short lock, never held while the device is called or a completion runs.
+use crate::capability::{Capabilities, Discards, WritesDurably};
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment, Urgency};
 use crate::device::{pieces_bytes, segments_bytes, wait_for};
@@ -402,6 +403,19 @@ impl BlockDevice for Neighbours {
             Operation::Flush => self.device.submit(request),
         }
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        // What is read for walks is nobody's metadata, and no reader sleeps in the queue for it.
+        Capabilities {
+            durable: below.durable.map(|_| self as _),
+            remembers: below.remembers,
+            congestion: None,
+            holes: below.holes,
+            discard: below.discard.map(|_| self as _),
+            metadata: None,
+            host_file: below.host_file,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         let place = offset..offset.saturating_add(segments_bytes(&segments));
         match operation {
@@ -416,9 +430,6 @@ impl BlockDevice for Neighbours {
                 completed
             }
         }
-    }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        self.device.read_remembered(offset, bytes)
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         if bytes.len() as u64 >= LARGE_BYTES {
@@ -447,13 +458,9 @@ impl BlockDevice for Neighbours {
     fn flush(&self) -> io::Result<()> {
         self.device.flush()
     }
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        let place = offset..offset.saturating_add(bytes);
-        self.state.lock().begin_write(&place);
-        let discarded = self.device.discard(offset, bytes);
-        self.state.lock().end_write(&place);
-        discarded
-    }
+}
+
+impl WritesDurably for Neighbours {
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let place = offset..offset.saturating_add(bytes.len() as u64);
         self.state.lock().begin_write(&place);
@@ -461,7 +468,14 @@ impl BlockDevice for Neighbours {
         self.state.lock().end_write(&place);
         written
     }
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        self.device.next_data(offset)
+}
+
+impl Discards for Neighbours {
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let place = offset..offset.saturating_add(bytes);
+        self.state.lock().begin_write(&place);
+        let discarded = self.device.discard(offset, bytes);
+        self.state.lock().end_write(&place);
+        discarded
     }
 }

@@ -15,6 +15,7 @@
 //! It is held while a block goes into the spool, a file of the host that is written through the
 //! host's memory.
 //! A read that is gathered from several places has a short lock of its own.
+use crate::capability::{Capabilities, KnowsHoles};
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, read_into_shared, segments_bytes};
@@ -527,6 +528,18 @@ impl BlockDevice for Overlay {
             }
         }
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        // What was changed is in memory alone: there is nothing to give back, force or hand over.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: Some(self),
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         assert_no_short_lock();
         let length = bytes.len() as u64;
@@ -546,6 +559,9 @@ impl BlockDevice for Overlay {
         assert_no_short_lock();
         Ok(())
     }
+}
+
+impl KnowsHoles for Overlay {
     /// A changed block may be anything; elsewhere the device below knows.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         if offset >= self.info.bytes {
@@ -686,7 +702,8 @@ mod tests {
     #[test]
     fn data_is_where_either_has_it() {
         let (device, overlay) = overlay(1 << 20, 1 << 20);
-        let device_data = device.next_data(0).expect("memory");
+        let below: &dyn BlockDevice = &device;
+        let device_data = below.next_data(0).expect("memory");
         overlay.write(500_000, &[1]).expect("it is inside");
         let found = overlay.next_data(499_000).expect("memory");
         match device_data {

@@ -17,6 +17,7 @@
 //!
 //! *Locking*: a short lock for the list of what was passed on, held while a range enters it; a
 //! write that goes both ways has another; the overlay that holds the blocks has its own.
+use crate::capability::Capabilities;
 use crate::clock::Clock;
 use crate::device::{BlockDevice, DeviceInfo, Operation, Request, Segment, check_range};
 use crate::error::DeviceError;
@@ -239,11 +240,21 @@ impl BlockDevice for Staged {
             _ => self.split(request, offset + bytes),
         }
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.held.capabilities();
+        // Nothing of the change may be given back or forced before its end.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: below.holes,
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.held.read(offset, bytes)
-    }
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        self.held.next_data(offset)
     }
 }
 

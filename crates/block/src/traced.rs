@@ -2,12 +2,12 @@
 //! taken.
 //!
 //! *Locking*: the trace is under one short lock, not held while the device works.
+use crate::capability::Capabilities;
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{pieces_bytes, segments_bytes};
 use crate::lock::ShortLock;
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// One recorded request.
@@ -98,6 +98,19 @@ impl<D: BlockDevice> BlockDevice for Traced<D> {
         self.record(request.operation, request.offset, request.bytes());
         self.device.submit(request);
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        // Everything else would not be in the trace.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: below.holes,
+            discard: below.discard,
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         self.record(operation, offset, segments_bytes(&segments));
         self.device.transfer(operation, offset, segments)
@@ -113,11 +126,5 @@ impl<D: BlockDevice> BlockDevice for Traced<D> {
     fn flush(&self) -> io::Result<()> {
         self.record(Operation::Flush, 0, 0);
         self.device.flush()
-    }
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        self.device.discard(offset, bytes)
-    }
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        self.device.next_data(offset)
     }
 }

@@ -4,11 +4,13 @@
 //! caller asks for: a range is checked against the stretch before it is moved.
 //!
 //! *Locking*: none.
+use crate::capability::{
+    Capabilities, Discards, KnowsHoles, ReadsMetadata, Remembers, WritesDurably,
+};
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, segments_bytes};
 use crate::error::DeviceError;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,6 +59,18 @@ impl BlockDevice for Window {
             Err(error) => request.complete(Err(error)),
         }
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        Capabilities {
+            durable: below.durable.map(|_| self as _),
+            remembers: below.remembers.map(|_| self as _),
+            congestion: below.congestion,
+            holes: below.holes.map(|_| self as _),
+            discard: below.discard.map(|_| self as _),
+            metadata: below.metadata.map(|_| self as _),
+            host_file: below.host_file.map(|(file, origin)| (file, origin + self.start)),
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         match self.moved(operation, offset, segments_bytes(&segments)) {
             Ok(offset) => self.device.transfer(operation, offset, segments),
@@ -65,12 +79,6 @@ impl BlockDevice for Window {
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.device.read(self.moved(Operation::Read, offset, bytes.len() as u64)?, bytes)
-    }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        match self.moved(Operation::Read, offset, bytes.len() as u64) {
-            Ok(offset) => self.device.read_remembered(offset, bytes),
-            Err(_) => 0,
-        }
     }
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.device.write(self.moved(Operation::Write, offset, bytes.len() as u64)?, bytes)
@@ -82,16 +90,24 @@ impl BlockDevice for Window {
     fn flush(&self) -> io::Result<()> {
         self.device.flush()
     }
+}
+
+impl WritesDurably for Window {
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.device.write_durable(self.moved(Operation::Write, offset, bytes.len() as u64)?, bytes)
     }
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        self.device.discard(self.moved(Operation::Write, offset, bytes)?, bytes)
+}
+
+impl Remembers for Window {
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        match self.moved(Operation::Read, offset, bytes.len() as u64) {
+            Ok(offset) => self.device.read_remembered(offset, bytes),
+            Err(_) => 0,
+        }
     }
-    fn host_file(&self) -> Option<(&File, u64)> {
-        let (file, origin) = self.device.host_file()?;
-        Some((file, origin + self.start))
-    }
+}
+
+impl KnowsHoles for Window {
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         if offset >= self.bytes {
             return Ok(None);
@@ -102,5 +118,18 @@ impl BlockDevice for Window {
             data.start.saturating_sub(self.start)..end
         };
         Ok(data.map(within).filter(|data| data.start < data.end))
+    }
+}
+
+impl Discards for Window {
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        self.device.discard(self.moved(Operation::Write, offset, bytes)?, bytes)
+    }
+}
+
+impl ReadsMetadata for Window {
+    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let start = self.moved(Operation::Read, offset, bytes.len() as u64)?;
+        self.device.read_metadata(start, bytes)
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! *Invariants*: a request does its work when it ends, and ends once.
 //! *Locking*: the generator is under one short lock, taken on its own.
+use extant_block::capability::{Capabilities, Remembers};
 use extant_block::{BlockDevice, Clock, DeviceInfo, MemoryDevice, Operation, Request, ShortLock};
 use extant_sim::clock::{Event, VirtualClock};
 use extant_sim::random::Random;
@@ -41,10 +42,6 @@ impl BlockDevice for Disk {
     fn clock(&self) -> &Arc<dyn Clock> {
         &self.seam
     }
-    /// As from the memory of a host: at once.
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        self.contents.read_remembered(offset, bytes)
-    }
     fn submit(&self, request: Request) {
         let most_ns = match request.operation {
             Operation::Read => 30_000,
@@ -55,6 +52,24 @@ impl BlockDevice for Disk {
         let contents = Arc::clone(&self.contents);
         let ending = Ending { contents, request: ShortLock::new(Some(request)) };
         self.clock.schedule(self.clock.local_now() + latency_ns, Arc::new(ending));
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: Some(self),
+            congestion: None,
+            holes: None,
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
+    }
+}
+
+impl Remembers for Disk {
+    /// As from the memory of a host: at once.
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        self.contents.read_remembered(offset, bytes)
     }
 }
 

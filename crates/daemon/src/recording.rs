@@ -2,11 +2,11 @@
 //!
 //! *Locking*: the records are under one short lock, not held while the device works.
 // tidy: writers because this is a device, which passes on what it is asked
+use extant_block::capability::{Capabilities, Remembers, WritesDurably};
 use extant_block::device::{Completed, DeviceInfo, Operation, Request, Segment, segments_bytes};
 use extant_block::{BlockDevice, Clock, ShortLock};
 use extant_sim::trace::{TraceError, TraceFormat, TraceRecord, write};
 use std::io::{self, IoSlice, Write};
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -115,6 +115,20 @@ impl BlockDevice for Recorded {
         });
         self.device.submit(Request { operation, offset, segments, urgency, completion });
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        // One forced write is one record, whatever it takes below; reads of metadata are reads; what
+        // is read from the host's file itself would have no record. Traces have no discards.
+        Capabilities {
+            durable: Some(self),
+            remembers: below.remembers.map(|_| self as _),
+            congestion: below.congestion,
+            holes: below.holes,
+            discard: below.discard,
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         let bytes = segments_bytes(&segments);
         self.note(operation, offset, bytes, || self.device.transfer(operation, offset, segments))
@@ -123,6 +137,23 @@ impl BlockDevice for Recorded {
         let length = bytes.len() as u64;
         self.note(Operation::Read, offset, length, || self.device.read(offset, bytes))
     }
+    fn write_vectored(&self, offset: u64, pieces: &[IoSlice<'_>]) -> io::Result<()> {
+        let length = pieces.iter().map(|piece| piece.len() as u64).sum();
+        self.note(Operation::Write, offset, length, || self.device.write_vectored(offset, pieces))
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.note(Operation::Flush, 0, 0, || self.device.flush())
+    }
+}
+
+impl WritesDurably for Recorded {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let length = bytes.len() as u64;
+        self.note(Operation::Write, offset, length, || self.device.write_durable(offset, bytes))
+    }
+}
+
+impl Remembers for Recorded {
     fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
         let length = bytes.len() as u64;
         let (arrival_ns, read) = (self.clock().now(), self.device.read_remembered(offset, bytes));
@@ -133,24 +164,6 @@ impl BlockDevice for Recorded {
             self.records.add(Record { arrival_ns, completion_ns, offset, bytes, operation });
         }
         read
-    }
-    fn write_vectored(&self, offset: u64, pieces: &[IoSlice<'_>]) -> io::Result<()> {
-        let length = pieces.iter().map(|piece| piece.len() as u64).sum();
-        self.note(Operation::Write, offset, length, || self.device.write_vectored(offset, pieces))
-    }
-    fn flush(&self) -> io::Result<()> {
-        self.note(Operation::Flush, 0, 0, || self.device.flush())
-    }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let length = bytes.len() as u64;
-        self.note(Operation::Write, offset, length, || self.device.write_durable(offset, bytes))
-    }
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        // Traces of commands that read and write have none.
-        self.device.discard(offset, bytes)
-    }
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        self.device.next_data(offset)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! *Locking*: who uses a [`Memory`] is under one short lock, held for a comparison.
 use crate::error::{Error, ErrorKind, Result};
+use extant_block::capability::Capabilities;
 use extant_block::device::segments_bytes;
 use extant_block::{
     Access, BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, RealClock,
@@ -303,5 +304,8 @@ impl BlockDevice for Adapter {
             DeviceError { device: DEVICE.to_owned(), operation, offset, source }.into()
         });
         request.complete(result);
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
     }
 }

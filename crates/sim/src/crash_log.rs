@@ -3,7 +3,7 @@
 //!
 //! The fault model is that of a drive with a volatile cache. A write is *durable* once a flush has
 //! ended that began after the write had completed, or, if it was forced
-//! ([`BlockDevice::write_durable`]), once it has completed. At a cut every other submitted write
+//! ([`WritesDurably::write_durable`]), once it has completed. At a cut every other submitted write
 //! may have reached the medium or not, in any order, whole or in part; only sectors are written
 //! whole. Two writes of one sector keep their order.
 //!
@@ -17,6 +17,7 @@
 //!
 //! *Locking*: the log is under one short lock, not held while the device works.
 use crate::random::mix;
+use extant_block::capability::{Capabilities, Discards, WritesDurably};
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment, ShortLock,
 };
@@ -103,6 +104,10 @@ impl<D: BlockDevice> CrashLog<D> {
             }
         }
         cut
+    }
+
+    fn below(&self) -> &(dyn BlockDevice + '_) {
+        &self.device
     }
 
     fn begin(&self, offset: u64, bytes: Vec<u8>, durable: Durable) -> usize {
@@ -294,23 +299,39 @@ impl<D: BlockDevice> BlockDevice for CrashLog<D> {
             ..request
         });
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        // Holes and queues have no part in what a cut may do.
+        Capabilities {
+            durable: Some(self),
+            remembers: below.remembers,
+            congestion: None,
+            holes: None,
+            discard: below.discard.map(|_| self as _),
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.device.read(offset, bytes)
     }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        self.device.read_remembered(offset, bytes)
+}
+
+impl<D: BlockDevice> WritesDurably for CrashLog<D> {
+    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let number = self.begin(offset, bytes.to_vec(), Durable::OnCompletion);
+        self.below().write_durable(offset, bytes)?;
+        self.log.lock().complete(number);
+        Ok(())
     }
+}
+
+impl<D: BlockDevice> Discards for CrashLog<D> {
     /// Logged as a write of zeros.
     fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let zeros = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
         let number = self.begin(offset, zeros, Durable::AfterFlush);
-        self.device.discard(offset, bytes)?;
-        self.log.lock().complete(number);
-        Ok(())
-    }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let number = self.begin(offset, bytes.to_vec(), Durable::OnCompletion);
-        self.device.write_durable(offset, bytes)?;
+        self.below().discard(offset, bytes)?;
         self.log.lock().complete(number);
         Ok(())
     }

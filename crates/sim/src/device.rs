@@ -31,6 +31,7 @@ use crate::clock::{Event, VirtualClock, WaitWatch, Waits};
 use crate::drive::{self, Done, Drive, DriveInfo, Unflushed};
 use crate::queue::{Command, HostQueue, Next, QueueSettings, Queued, Unplug, WakeUp};
 use crate::trace::TraceRecord;
+use extant_block::capability::{Capabilities, Congests, ReadsMetadata};
 use extant_block::device::read_as_metadata;
 use extant_block::{
     BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment,
@@ -485,9 +486,20 @@ impl BlockDevice for SimDevice {
         }
         self.schedule(&mut state);
     }
-    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        read_as_metadata(self, offset, bytes)
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: Some(self),
+            holes: None,
+            discard: None,
+            metadata: Some(self),
+            host_file: None,
+        }
     }
+}
+
+impl Congests for SimDevice {
     fn wait_for_room(&self, operation: Operation) {
         if self.wake_up == WakeUp::EachSent || self.clock.process().is_none() {
             return;
@@ -517,6 +529,12 @@ impl BlockDevice for SimDevice {
             let is_over = state.relieved[direction] > before || state.power == Power::Off;
             is_over.then_some(())
         });
+    }
+}
+
+impl ReadsMetadata for SimDevice {
+    fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        read_as_metadata(self, offset, bytes)
     }
 }
 

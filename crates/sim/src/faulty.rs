@@ -4,6 +4,7 @@
 //! others are passed on. Requests are counted from 1, as they arrive.
 //!
 //! *Locking*: the plan is under one short lock, not held while the device works.
+use extant_block::capability::{Capabilities, Discards, Remembers};
 use extant_block::device::{pieces_bytes, segments_bytes};
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceError, DeviceInfo, Operation, Request, Segment, ShortLock,
@@ -64,6 +65,10 @@ impl<D: BlockDevice> Faulty<D> {
     /// How many reads there were since the last repair, those that failed included.
     pub fn reads(&self) -> u64 {
         self.plan.lock().reads
+    }
+
+    fn below(&self) -> &(dyn BlockDevice + '_) {
+        &self.device
     }
 
     fn admit(&self, operation: Operation, offset: u64, bytes: u64) -> io::Result<()> {
@@ -128,6 +133,19 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
             Err(error) => request.complete(Err(error)),
         }
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        // A write that is forced is a write and a flush, each of which may fail.
+        Capabilities {
+            durable: None,
+            remembers: below.remembers.map(|_| self as _),
+            congestion: None,
+            holes: None,
+            discard: below.discard.map(|_| self as _),
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         match self.admit(operation, offset, segments_bytes(&segments)) {
             Ok(()) => self.device.transfer(operation, offset, segments),
@@ -138,23 +156,29 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
         self.admit(Operation::Read, offset, bytes.len() as u64)?;
         self.device.read(offset, bytes)
     }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        match self.admit(Operation::Read, offset, bytes.len() as u64) {
-            Ok(()) => self.device.read_remembered(offset, bytes),
-            Err(_) => 0,
-        }
-    }
     fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
         self.admit(Operation::Write, offset, pieces_bytes(pieces))?;
         self.device.write_vectored(offset, pieces)
     }
-    /// Fails as a write does, and counts as one.
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        self.admit(Operation::Write, offset, 0)?;
-        self.device.discard(offset, bytes)
-    }
     fn flush(&self) -> io::Result<()> {
         self.admit(Operation::Flush, 0, 0)?;
         self.device.flush()
+    }
+}
+
+impl<D: BlockDevice> Remembers for Faulty<D> {
+    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        match self.admit(Operation::Read, offset, bytes.len() as u64) {
+            Ok(()) => self.below().read_remembered(offset, bytes),
+            Err(_) => 0,
+        }
+    }
+}
+
+impl<D: BlockDevice> Discards for Faulty<D> {
+    /// Fails as a write does, and counts as one.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        self.admit(Operation::Write, offset, 0)?;
+        self.below().discard(offset, bytes)
     }
 }

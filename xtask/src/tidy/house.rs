@@ -1,7 +1,7 @@
 //! The rules that need more than one file to judge: a crate, or the whole repository.
 
 use super::source::{Finding, Place, Source};
-use super::{circles, documents, maps, places};
+use super::{circles, documents, leaf, maps, places};
 
 /// A rule about the house.
 pub struct HouseRule {
@@ -40,6 +40,12 @@ impl HouseRule {
         broken.map(finding).collect()
     }
 }
+
+/// A file with a line more than the leaf may have.
+const TOO_LONG: &str = match std::str::from_utf8(&[b'\n'; leaf::LEAF_LINES_MAX + 1]) {
+    Ok(lines) => lines,
+    Err(_) => "",
+};
 
 /// Every rule about the house.
 pub const HOUSE_RULES: &[HouseRule] = &[
@@ -99,6 +105,13 @@ pub const HOUSE_RULES: &[HouseRule] = &[
                 ("crates/x/src/b.rs", "pub struct B(crate::a::A);\n"),
             ],
         ],
+    },
+    HouseRule {
+        name: "leaf",
+        reason: "eleven crates build on block: what a laboratory or tests alone need is in sim",
+        check: leaf::grown,
+        bad: &[&[("crates/block/src/lib.rs", TOO_LONG)]],
+        good: &[&[("crates/block/src/tests.rs", TOO_LONG), ("crates/sim/src/lib.rs", TOO_LONG)]],
     },
     HouseRule {
         name: "map",

@@ -242,6 +242,18 @@ pub const RULES: &[Rule] = &[
         good: &[("crates/cli/tests/x.rs", "skip(\"no zstd\");\n")],
     },
     Rule {
+        name: "capabilities",
+        reason: "a decorator says something of each capability, so that a new one does not compile",
+        check: |source| {
+            lines_with(source, &["xtask/src/tidy/"], &["..Capabilities", "..self.device"])
+        },
+        bad: &[(
+            "crates/block/src/x.rs",
+            "Capabilities { holes: Some(self), ..Capabilities::NONE }\n",
+        )],
+        good: &[("crates/block/src/x.rs", "Capabilities::NONE\n")],
+    },
+    Rule {
         name: "program",
         reason: "the gate judges the command that ships: testkit::command::tested names it",
         check: |source| {

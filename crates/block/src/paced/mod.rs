@@ -24,6 +24,7 @@ mod tests;
 mod timed;
 mod walks;
 
+use crate::capability::{Capabilities, Discards, WritesDurably};
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment, Urgency};
 use crate::device::{pieces_bytes, segments_bytes, wait_for};
@@ -226,6 +227,19 @@ impl BlockDevice for Paced {
             Operation::Flush => self.near.submit(request),
         }
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.near.capabilities();
+        // As for `Neighbours`: what is read for walks is nobody's metadata.
+        Capabilities {
+            durable: below.durable.map(|_| self as _),
+            remembers: below.remembers,
+            congestion: None,
+            holes: below.holes,
+            discard: below.discard.map(|_| self as _),
+            metadata: None,
+            host_file: below.host_file,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         match operation {
             Operation::Read => {
@@ -240,9 +254,6 @@ impl BlockDevice for Paced {
                 completed
             }
         }
-    }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        self.near.read_remembered(offset, bytes)
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let place = offset..offset.saturating_add(bytes.len() as u64);
@@ -274,13 +285,9 @@ impl BlockDevice for Paced {
     fn flush(&self) -> io::Result<()> {
         self.near.flush()
     }
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        let place = offset..offset.saturating_add(bytes);
-        self.begin_write(&place);
-        let discarded = self.near.discard(offset, bytes);
-        self.state.lock().walks.end_write(&place);
-        discarded
-    }
+}
+
+impl WritesDurably for Paced {
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let place = offset..offset.saturating_add(bytes.len() as u64);
         self.begin_write(&place);
@@ -288,7 +295,14 @@ impl BlockDevice for Paced {
         self.state.lock().walks.end_write(&place);
         written
     }
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        self.timed.next_data(offset)
+}
+
+impl Discards for Paced {
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        let place = offset..offset.saturating_add(bytes);
+        self.begin_write(&place);
+        let discarded = self.near.discard(offset, bytes);
+        self.state.lock().walks.end_write(&place);
+        discarded
     }
 }

@@ -3,12 +3,12 @@
 //! *Locking*: `pace` is a short lock under which no other is taken; it is not held while the device
 //! is called.
 use super::pace::{Pace, Sent, Worth};
+use crate::capability::Capabilities;
 use crate::clock::Clock;
 use crate::device::segments_bytes;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::lock::ShortLock;
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Passes everything on, and learns from reads.
@@ -68,15 +68,25 @@ impl BlockDevice for Timed {
         });
         self.device.submit(Request { completion, ..request });
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        // Reads of metadata are timed as any other.
+        Capabilities {
+            durable: below.durable,
+            remembers: below.remembers,
+            congestion: below.congestion,
+            holes: below.holes,
+            discard: below.discard,
+            metadata: None,
+            host_file: below.host_file,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         let reads = operation == Operation::Read;
         let under_way = reads.then(|| self.begin(segments_bytes(&segments)));
         let completed = self.device.transfer(operation, offset, segments);
         drop(under_way);
         completed
-    }
-    fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
-        self.device.read_remembered(offset, bytes)
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let under_way = self.begin(bytes.len() as u64);
@@ -89,14 +99,5 @@ impl BlockDevice for Timed {
     }
     fn flush(&self) -> io::Result<()> {
         self.device.flush()
-    }
-    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        self.device.discard(offset, bytes)
-    }
-    fn write_durable(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.device.write_durable(offset, bytes)
-    }
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        self.device.next_data(offset)
     }
 }

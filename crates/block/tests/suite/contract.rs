@@ -1,6 +1,9 @@
 //! The contract of block devices, run by every device.
+mod abilities;
 pub(crate) mod checks;
 
+use abilities::Ability::{Discard, Durable, HostFile, NextData, Remembered};
+use abilities::{PROBE_BYTES, Probe, passes_on};
 use checks::{BYTES, SubmitOnly, contract, pattern, read};
 use extant_block::paced::Limits;
 use extant_block::*;
@@ -177,6 +180,28 @@ fn a_file_device_with_windows_ahead() {
 fn neighbours_of_a_file_device() {
     let scratch = Scratch::of_length(BYTES);
     contract(Neighbours::new(Arc::new(scratch.device(0)), 2 << 20));
+}
+
+/// All of a probe.
+const WHOLE: std::ops::Range<u64> = 0..PROBE_BYTES;
+
+#[test]
+fn decorators_pass_on_what_is_below() {
+    passes_on(&abilities::ABILITIES, WHOLE, |probe| Box::new(Arc::new(probe)));
+    passes_on(&abilities::ABILITIES, 1536..300_000, |probe| {
+        Box::new(Window::new(probe, 1536..300_000, "window".into()))
+    });
+    let kept = [Durable, Remembered, NextData, Discard, HostFile];
+    passes_on(&kept, WHOLE, |probe| Box::new(Neighbours::new(probe, 2 << 20)));
+    let limits = [FAR, Limits { stretch_bytes_max: 2 << 20, ..FAR }];
+    for limits in limits {
+        passes_on(&kept, WHOLE, |probe| Box::new(Paced::new(probe, limits.clone())));
+    }
+    passes_on(&[NextData, Discard], WHOLE, |probe| Box::new(Traced::new(probe)));
+    let overlay = |probe: Arc<Probe>| Overlay::new(probe, 4096, PROBE_BYTES);
+    passes_on(&[NextData], WHOLE, |probe| Box::new(overlay(probe)));
+    passes_on(&[NextData], WHOLE, |probe| Box::new(Staged::new(overlay(probe), Vec::new())));
+    passes_on(&[], WHOLE, |probe| Box::new(SubmitOnly(probe)));
 }
 
 #[test]
@@ -426,6 +451,9 @@ impl BlockDevice for Lossy {
         self.0.clock()
     }
     fn submit(&self, _request: Request) {}
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
+    }
 }
 
 #[test]
@@ -494,6 +522,14 @@ fn a_trace_tells_what_was_asked_for() {
     assert!(records.is_sorted_by_key(|record| record.at));
     assert!(device.take_records().is_empty());
     let counters = device.counters();
+    {
+        let device: &dyn BlockDevice = &device;
+        device.write_durable(5, &[1; 10]).unwrap();
+        device.read_metadata(7, &mut [0; 100]).unwrap();
+        assert_eq!(device.read_remembered(7, &mut [0; 100]), 0, "it would not be in the trace");
+    }
+    let forced: Vec<_> = device.take_records().iter().map(|record| record.operation).collect();
+    assert_eq!(forced, [Operation::Write, Operation::Flush, Operation::Read]);
     assert_eq!((counters.reads, counters.bytes_read), (2, 101));
     assert_eq!((counters.writes, counters.bytes_written, counters.flushes), (1, 30, 1));
 }

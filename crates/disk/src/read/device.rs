@@ -5,6 +5,7 @@
 //!
 //! *Invariants*: a read within the disk fills all of its memory or fails.
 //! *Locking*: none here; a content may have short locks of its own.
+use extant_block::capability::{Capabilities, KnowsHoles};
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceError, DeviceInfo, Operation, Request, Segment,
 };
@@ -20,7 +21,7 @@ pub(crate) trait Content: Send + Sync {
     fn bytes(&self) -> u64;
     /// Fills the buffer from byte `offset` on; both are within the disk.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// As [`BlockDevice::next_data`].
+    /// As [`KnowsHoles::next_data`].
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>>;
 }
 
@@ -98,6 +99,17 @@ impl<C: Content> BlockDevice for Disk<C> {
         let result = self.perform(request.operation, request.offset, &mut request.segments);
         request.complete(result);
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: Some(self),
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {
         let result = self.perform(operation, offset, &mut segments);
         Completed { segments, result }
@@ -107,6 +119,9 @@ impl<C: Content> BlockDevice for Disk<C> {
         let read = read.and_then(|()| self.content.read(offset, bytes));
         read.map_err(|source| self.named(Operation::Read, offset, source))
     }
+}
+
+impl<C: Content> KnowsHoles for Disk<C> {
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         if offset >= self.content.bytes() {
             return Ok(None);

@@ -1,6 +1,7 @@
 //! What a change writes to: a log of every write and flush, with one flush left out if a test wants
 //! to know whether that is found; a device that has its host looked at when the redo log is there;
 //! and a sparse image on a host that becomes full.
+use extant_block::capability::{Capabilities, KnowsHoles};
 use extant_block::{BlockDevice, Clock, DeviceInfo, MemoryDevice, Operation, Request};
 use extant_sim::CrashLog;
 use std::collections::BTreeSet;
@@ -82,6 +83,9 @@ impl BlockDevice for Recorded {
         }
         self.log.submit(request);
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.log.read(offset, bytes)
     }
@@ -124,6 +128,9 @@ impl BlockDevice for Watched {
             }
         }
         self.device.submit(request);
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.device.read(offset, bytes)
@@ -183,9 +190,23 @@ impl BlockDevice for Filling {
             Err(error) => request.complete(Err(error)),
         }
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: Some(self),
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.device.read(offset, bytes)
     }
+}
+
+impl KnowsHoles for Filling {
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let taken = self.taken.lock().unwrap();
         let piece = taken.range(offset / TAKEN_BYTES..).next();

@@ -2,6 +2,7 @@
 use crate::api::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use crate::policy::preset::Policies;
 use crate::{Access, DataKeeping, Filesystem, Options};
+use extant_block::capability::Capabilities;
 use extant_block::clock::{Task, Unparked, Waker, WallTime};
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, RealClock, Request,
@@ -111,6 +112,9 @@ impl BlockDevice for Held {
         kept.requests.push(request);
         drop(kept);
         self.gate.arrived.wake_all();
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         self.gate.medium.transfer(operation, offset, segments)

@@ -2,6 +2,7 @@
 //! never what was there before; the failure is noted for the next program; an image that is cut
 //! under an open volume gives errors, and the volume can be closed.
 use crate::volume;
+use extant_block::capability::Capabilities;
 
 use extant_block::file::{Access as FileAccess, FileDevice};
 use extant_block::{BlockDevice, Clock, DeviceInfo, MemoryDevice, Operation, RealClock, Request};
@@ -215,6 +216,9 @@ impl BlockDevice for OnlyLog {
             true => request.complete(Err(io::Error::from_raw_os_error(5))),
             false => self.device.submit(request),
         }
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.device.read(offset, bytes)

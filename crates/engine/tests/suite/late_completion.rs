@@ -1,6 +1,7 @@
 //! A completion that is interrupted just after it has woken the thread that waits for it: an fsync
 //! returns neither before its flush nor without the error of its write.
 use crate::volume;
+use extant_block::capability::{Capabilities, Remembers};
 
 use extant_block::clock::{Task, Unparked, Waker, WallTime};
 use extant_block::{
@@ -89,6 +90,17 @@ impl BlockDevice for Slow {
         // Nothing joins it: a request that ends is all that is waited for.
         let _ = self.clock.spawn("slow", Box::new(complete));
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: Some(self),
+            congestion: None,
+            holes: None,
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         self.device.transfer(operation, offset, segments)
     }
@@ -96,6 +108,9 @@ impl BlockDevice for Slow {
         self.flushes.fetch_add(1, Ordering::SeqCst);
         self.device.flush()
     }
+}
+
+impl Remembers for Slow {
     fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
         self.device.read_remembered(offset, bytes)
     }

@@ -1,6 +1,7 @@
 //! What is read when: the requests of every policy, nothing twice, and nothing old over something
 //! new.
 use crate::volume;
+use extant_block::capability::Capabilities;
 
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock, ShortLock};
 use extant_block::{Completed, DeviceInfo, Operation, Request, Segment, Urgency};
@@ -101,6 +102,9 @@ impl BlockDevice for Watched {
         } else {
             self.device.submit(request);
         }
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         let bytes = segments.iter().map(Segment::bytes).sum::<usize>() as u64;

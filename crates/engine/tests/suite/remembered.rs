@@ -1,6 +1,7 @@
 //! Reads of what the host has in memory: they return what the file has, whatever changes it between
 //! two of them, and what is read once is not kept.
 use crate::volume;
+use extant_block::capability::{Capabilities, Remembers};
 
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, FileDevice, MemoryDevice, Operation, RealClock,
@@ -147,12 +148,26 @@ impl BlockDevice for Counting {
         }
         self.device.submit(request);
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: Some(self),
+            congestion: None,
+            holes: None,
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
+    }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         self.device.transfer(operation, offset, segments)
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
         self.device.read(offset, bytes)
     }
+}
+
+impl Remembers for Counting {
     fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
         self.remembered.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.device.read_remembered(offset, bytes)

@@ -1,6 +1,7 @@
 //! Throttles in real time: several volumes in one memory, tiny or shared, on devices that fail,
 //! hang or go away. Every call ends, nothing is lost, and what was counted as dirty is taken back.
 use crate::volume;
+use extant_block::capability::Capabilities;
 
 use extant_block::device::DeviceInfo;
 use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, RealClock, Request, ShortLock};
@@ -166,6 +167,9 @@ impl BlockDevice for Hanging {
         } else {
             self.memory.submit(request);
         }
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
     }
 }
 

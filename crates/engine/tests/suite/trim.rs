@@ -1,6 +1,7 @@
 //! Free space is given back to the device: an image gets holes, what files hold stays, and no power
 //! cut takes anything that was durable.
 use crate::volume;
+use extant_block::capability::Capabilities;
 
 use extant_block::device::DeviceInfo;
 use extant_block::file::{Access as FileAccess, FileDevice};
@@ -108,6 +109,9 @@ fn what_makes_no_sense_is_refused_as_linux_refuses_it() {
         }
         fn submit(&self, request: Request) {
             self.0.submit(request)
+        }
+        fn capabilities(&self) -> Capabilities<'_> {
+            Capabilities::NONE
         }
     }
     let plain = Arc::new(Plain(device));

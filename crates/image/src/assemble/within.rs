@@ -5,6 +5,7 @@
 //! that. What is written there nevertheless is kept in memory, and gone when the volume is cut.
 //!
 //! *Locking*: none here.
+use extant_block::capability::Capabilities;
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment,
 };
@@ -64,6 +65,18 @@ impl BlockDevice for Within {
             Ok(Side::Front) => self.front.submit(request),
             Ok(Side::Rest(offset)) => self.rest.submit(Request { offset, ..request }),
             Err(error) => request.complete(Err(error)),
+        }
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        // Two devices end to end: none of these is of both.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: None,
+            discard: None,
+            metadata: None,
+            host_file: None,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -9,6 +9,7 @@ use crate::scenario::{
     self, Changes, Layouts, Left, Outcome, Prepared, RunOptions, Scenario, ScenarioError,
 };
 use crate::setup::Setup;
+use extant_block::capability::Capabilities;
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment,
 };
@@ -372,6 +373,18 @@ impl BlockDevice for Still {
     }
     fn submit(&self, request: Request) {
         self.contents.submit(request);
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        // Of what a run left nothing but the bytes is asked.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: None,
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         self.contents.transfer(operation, offset, segments)

@@ -1,6 +1,7 @@
 //! fsck as a step: the check of `extant check` on the drive of the scenario, in its time.
 use super::process::{Outcome, Stop, Worker};
 use super::step::Problems;
+use extant_block::capability::Capabilities;
 use extant_block::{BlockDevice, Clock, Completed, DeviceInfo, Operation, Request, Segment};
 use extant_inspect::{CheckOptions, ReadOrder, check};
 use std::num::NonZeroU32;
@@ -76,6 +77,19 @@ impl BlockDevice for Examined {
         let (operation, bytes) = (request.operation, request.bytes());
         self.device.submit(request);
         self.examine(operation, bytes);
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        // All that a checker reads is examined, and its holes too.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: None,
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
     }
 
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -1,5 +1,6 @@
 //! Ways to look at a device: a part of it, a way to it that can be cut, and what is on a simulated
 //! one without waiting for its drive.
+use extant_block::capability::{Capabilities, ReadsMetadata};
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment,
 };
@@ -58,16 +59,18 @@ impl BlockDevice for Partition {
         }
     }
 
-    fn wait_for_room(&self, operation: Operation) {
-        self.device.wait_for_room(operation);
-    }
-
-    fn is_congested(&self, operation: Operation) -> bool {
-        self.device.is_congested(operation)
-    }
-
-    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
-        self.device.wait_for_relief(operation, deadline);
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        // Drives have no more than these.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: below.congestion,
+            holes: None,
+            discard: None,
+            metadata: below.metadata.map(|_| self as _),
+            host_file: None,
+        }
     }
 
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
@@ -77,7 +80,9 @@ impl BlockDevice for Partition {
             Ok(()) => self.device.transfer(operation, self.offset + offset, segments),
         }
     }
+}
 
+impl ReadsMetadata for Partition {
     fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.check(Operation::Read, offset, bytes.len() as u64)?;
         self.device.read_metadata(self.offset + offset, bytes)
@@ -126,16 +131,18 @@ impl BlockDevice for Cable {
         }
     }
 
-    fn wait_for_room(&self, operation: Operation) {
-        self.device.wait_for_room(operation);
-    }
-
-    fn is_congested(&self, operation: Operation) -> bool {
-        self.device.is_congested(operation)
-    }
-
-    fn wait_for_relief(&self, operation: Operation, deadline: u64) {
-        self.device.wait_for_relief(operation, deadline);
+    fn capabilities(&self) -> Capabilities<'_> {
+        let below = self.device.capabilities();
+        // Drives have no more than these.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: below.congestion,
+            holes: None,
+            discard: None,
+            metadata: below.metadata.map(|_| self as _),
+            host_file: None,
+        }
     }
 
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
@@ -144,7 +151,9 @@ impl BlockDevice for Cable {
             Ok(()) => self.device.transfer(operation, offset, segments),
         }
     }
+}
 
+impl ReadsMetadata for Cable {
     fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.check()?;
         self.device.read_metadata(offset, bytes)
@@ -170,6 +179,18 @@ impl BlockDevice for Contents {
     }
     fn submit(&self, request: Request) {
         self.memory().submit(request);
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        // What is made outside of a run is made by requests.
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: None,
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {
         self.memory().transfer(operation, offset, segments)

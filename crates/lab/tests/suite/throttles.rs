@@ -1,5 +1,6 @@
 //! Throttles in virtual time: two volumes on two devices in one memory, one of them slow; and the
 //! properties that hold whatever the devices do.
+use extant_block::capability::Capabilities;
 use extant_block::device::DeviceInfo;
 use extant_block::{
     BlockDevice, Clock, MemoryDevice, Operation, Request, ShortLock, Task, WaitQueue,
@@ -71,6 +72,9 @@ impl BlockDevice for Paced {
         }
         self.shared.0.lock().requests.push_back(request);
         self.shared.1.wake_all();
+    }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
     }
 }
 

@@ -1,5 +1,6 @@
 //! What waits for what under ext3's journal and pdflush of 2007, in virtual time: changes of blocks
 //! that a commit is writing to the log, and flushers before a queue that is nearly full.
+use extant_block::capability::{Capabilities, Congests};
 use extant_block::device::DeviceInfo;
 use extant_block::{BlockDevice, Clock, MemoryDevice, Operation, Request};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
@@ -50,6 +51,20 @@ impl BlockDevice for Slow {
         // Nothing joins it: a request that ends is all that is waited for.
         let _ = self.clock().spawn("write", Box::new(body));
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: Some(self),
+            holes: None,
+            discard: None,
+            metadata: None,
+            host_file: None,
+        }
+    }
+}
+
+impl Congests for Slow {
     fn wait_for_room(&self, _operation: Operation) {
         sleep(self.clock(), self.room_ns.load(Ordering::SeqCst));
     }

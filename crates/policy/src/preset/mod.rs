@@ -189,7 +189,7 @@ pub enum AccessTimes {
 }
 
 /// What a flusher does that finds the device's queue nearly full
-/// ([`extant_block::BlockDevice::is_congested`]).
+/// ([`extant_block::Congests::is_congested`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Congestion {
     /// It sleeps in it, like a writer.

@@ -1,11 +1,12 @@
 //! `c-look`: one way over the device, then back to the first command that waits, as in text books.
-//! A command that arrives ahead of the head is sent in this sweep, one that arrives after it in the
+//! A command that arrives ahead of the head is sent in this sweep, one that arrives behind it in the
 //! next. No expiry, no directions.
 //!
 //! `disksort` is the same without merging: BSD's queue (bioq_disksort(9)) holds what the file
 //! system submits, a buffer or a cluster of buffers, and sends it as it is.
 //!
-//! Guarantee: a command is dispatched in the sweep in which it arrives or in the next.
+//! Guarantee: a command is dispatched in the sweep in which it arrives or in the next, or one later
+//! for each command before it that reaches over its beginning: the head is behind it then.
 use super::waiting::Waiting;
 use super::{Elevator, ElevatorEntry, FlushOrder, Next, Queued};
 

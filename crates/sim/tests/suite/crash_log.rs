@@ -1,5 +1,7 @@
 //! The log of what a power cut could do: it is a device like any other, and its cuts find what the
 //! fault model allows.
+use crate::abilities::Ability::{Discard, Durable, Remembered};
+use crate::abilities::{PROBE_BYTES, passes_on};
 use crate::checks::{BYTES, SubmitOnly, contract, read};
 use extant_block::*;
 use extant_sim::{CrashLog, Fault, Faulty};
@@ -13,6 +15,12 @@ fn memory(bytes: u64) -> MemoryDevice {
 fn it_is_a_device() {
     contract(CrashLog::new(memory(BYTES)));
     contract(CrashLog::new(SubmitOnly(memory(BYTES))));
+}
+
+#[test]
+fn it_passes_on_what_can_be_logged() {
+    let whole = 0..PROBE_BYTES;
+    passes_on(&[Durable, Remembered, Discard], whole, |probe| Box::new(CrashLog::new(probe)));
 }
 
 /// A log over 64 KiB of zeros, and the zeros.
@@ -57,6 +65,9 @@ fn a_flush_covers_what_had_completed_when_it_began_and_no_more() {
         }
         fn submit(&self, request: Request) {
             self.1.lock().push(request);
+        }
+        fn capabilities(&self) -> Capabilities<'_> {
+            Capabilities::NONE
         }
     }
     let log = CrashLog::new(Slow(memory(4096), ShortLock::default()));

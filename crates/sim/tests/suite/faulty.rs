@@ -1,4 +1,6 @@
 //! A device that fails as it is told: it is a device like any other, and fails when it was ordered.
+use crate::abilities::Ability::{Discard, Remembered};
+use crate::abilities::{PROBE_BYTES, passes_on};
 use crate::checks::{BYTES, SubmitOnly, contract, read};
 use extant_block::*;
 use extant_sim::{Fault, Faulty};
@@ -13,6 +15,20 @@ fn clock() -> Arc<dyn Clock> {
 fn faulty_device_without_faults() {
     contract(Faulty::new(MemoryDevice::new(clock(), BYTES)));
 }
+#[test]
+fn it_passes_on_what_it_counts() {
+    let faulty = |probe| Box::new(Faulty::new(probe)) as Box<dyn BlockDevice>;
+    passes_on(&[Remembered, Discard], 0..PROBE_BYTES, faulty);
+    let device = Faulty::new(MemoryDevice::new(clock(), BYTES));
+    device.add(Fault::NthRead(2));
+    device.add(Fault::NthWrite(1));
+    let seam: &dyn BlockDevice = &device;
+    assert_eq!(seam.read_remembered(0, &mut [0; 10]), 10);
+    assert_eq!(seam.read_remembered(0, &mut [0; 10]), 0, "the second read fails");
+    assert!(seam.discard(0, 10).is_err() && seam.discard(0, 10).is_ok());
+    assert_eq!(device.reads(), 2);
+}
+
 #[test]
 fn faults_come_when_they_were_ordered() {
     let device = Arc::new(Faulty::new(MemoryDevice::new(clock(), BYTES)));

@@ -1,4 +1,6 @@
 //! All that the simulated drives are tested for.
+#[path = "../../../block/tests/suite/contract/abilities.rs"]
+mod abilities;
 #[path = "../../../block/tests/suite/contract/checks.rs"]
 mod checks;
 mod clock;

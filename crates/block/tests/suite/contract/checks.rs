@@ -20,6 +20,9 @@ impl<D: BlockDevice> BlockDevice for SubmitOnly<D> {
     fn submit(&self, request: Request) {
         self.0.submit(request)
     }
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities::NONE
+    }
 }
 
 /// The suite. The device holds `BYTES` zeros.
@@ -39,8 +42,36 @@ pub fn contract(device: impl BlockDevice + 'static) {
     every_request_completes_once(device);
     neighbours_written_at_the_same_time_are_both_kept(&shared);
     discards_touch_nothing_else(device);
+    what_it_has_beside_requests_is_of_the_same_bytes(device);
     device.flush().unwrap();
     holes_hold_zeros(device);
+}
+
+/// Whatever way bytes take, they are the same, and none goes over the end.
+fn what_it_has_beside_requests_is_of_the_same_bytes(device: &dyn BlockDevice) {
+    let bytes = pattern(11, 100_001);
+    device.write_durable(700_001, &bytes).unwrap();
+    assert!(read(device, 700_001, bytes.len()) == bytes);
+    let mut found = vec![0; bytes.len()];
+    device.read_metadata(700_001, &mut found).unwrap();
+    assert!(found == bytes);
+    found.fill(0xee);
+    let remembered = device.read_remembered(700_001, &mut found);
+    assert!(found[..remembered] == bytes[..remembered]);
+    if let Some((file, origin)) = device.host_file() {
+        std::os::unix::fs::FileExt::read_exact_at(file, &mut found, origin + 700_001).unwrap();
+        assert!(found == bytes);
+    }
+    let before = read(device, BYTES - 16, 16);
+    assert!(device.write_durable(BYTES - 10, &[1; 20]).is_err());
+    assert!(device.read_metadata(BYTES - 10, &mut [0; 20]).is_err());
+    assert!(device.read_remembered(BYTES - 10, &mut [0; 20]) <= 10);
+    assert_eq!(read(device, BYTES - 16, 16), before);
+    for operation in [Operation::Read, Operation::Write] {
+        device.wait_for_room(operation);
+        assert!(!device.is_congested(operation), "nothing is under way");
+        device.wait_for_relief(operation, device.clock().now());
+    }
 }
 
 /// What is discarded may read as anything, and is kept again once it is written; what is beside it
