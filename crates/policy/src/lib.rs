@@ -3,7 +3,7 @@
 //! ```text
 //! preset       the columns of the table, and the presets that are its rows; sources, where each
 //!              value comes from
-//! placement    where inodes go: spread, near, orlov, dirpref, flex, packed
+//! placement    where inodes go
 //! allocation   where blocks go: ext2_goal, reservation, freebsd, multi_block, packed;
 //!              metacluster, where map blocks go
 //! readahead    what is read before it is wanted

@@ -201,6 +201,17 @@ pub fn run(line: Extant) -> ExitCode {
     ExitCode::from(Convention::of(console.command).code(exit))
 }
 
+/// The first line of a refusal, with what it names in the lines below where it ends in a colon.
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let named = lines.map(str::trim).take_while(|line| !line.is_empty());
+    match first.ends_with(':') {
+        true => [first].into_iter().chain(named).collect::<Vec<_>>().join(" "),
+        false => first.into(),
+    }
+}
+
 /// Prints what clap answers to words that it did not accept: help and version on stdout, mistakes
 /// on stderr.
 pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
@@ -231,7 +242,7 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
         return ExitCode::from(Convention::of(command).code(exit));
     }
     let text = refusal.render().to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let message = one_line(text.trim_start_matches("error: "));
     let console = Console { command, form: Form::Json, chatter: Chatter::Normal };
     console.fail(
         &Error::usage(message)
@@ -272,6 +283,19 @@ mod tests {
     #[test]
     fn the_table_is_sound() {
         table().debug_assert();
+    }
+
+    #[test]
+    fn a_refusal_names_what_is_missing() {
+        let refusal = table().try_get_matches_from(["extant", "age", "disk.img"]).unwrap_err();
+        let text = refusal.render().to_string();
+        let said = one_line(text.trim_start_matches("error: "));
+        assert!(
+            said.starts_with("the following required arguments were not provided: --"),
+            "{said}"
+        );
+        assert!(said.contains("--profile"), "{said}");
+        assert_eq!(one_line("no such word 'x'\n\nUsage: ..\n"), "no such word 'x'");
     }
 
     #[test]

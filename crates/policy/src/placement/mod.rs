@@ -1,4 +1,12 @@
 //! Which group a new directory or inode goes to: pure functions of facts.
+//!
+//! ```text
+//! spread    where most blocks are free     near      in the parent's group
+//! orlov     near the parent unless crowded, in the forms of Linux      dirpref   BSD's
+//! flex      the same by flex groups; front, from the front on          packed    the first
+//! ```
+//! A policy is a file here, a line of this map and of `pub use`, and a row in
+//! `preset/columns.rs`.
 mod dirpref;
 mod flex;
 mod near;

@@ -1,18 +1,18 @@
 //! Each policy against groups worked out by hand.
 use super::*;
+use crate::preset::{COLUMNS, Policies};
+use std::sync::Arc;
 
-/// All policies.
-const ALL: [&dyn Placement; 9] = [
-    &Spread,
-    &Parent,
-    &Orlov::First,
-    &Orlov::Random,
-    &Orlov::Ext3,
-    &Dirpref,
-    &Flex,
-    &Front,
-    &Packed,
-];
+/// All policies that have a name.
+fn all() -> Vec<Arc<dyn Placement>> {
+    let column = COLUMNS.iter().find(|column| column.name == "placement").unwrap();
+    let made = column.choices.iter().map(|choice| {
+        let mut policies: Policies = "modern".parse().unwrap();
+        (choice.set)(&mut policies);
+        policies.placement
+    });
+    made.collect()
+}
 
 /// A group with 1000 inodes and 8000 blocks at most.
 fn group(free_inodes: u32, free_blocks: u32, directories: u32) -> GroupFacts {
@@ -119,6 +119,7 @@ fn files_go_to_the_parent_then_by_squares_then_one_by_one() {
 
 #[test]
 fn every_group_is_tried_whatever_the_parent() {
+    let all = all();
     for count in 1..40u32 {
         for (parent, open) in
             (0..count).flat_map(|parent| (0..count).map(move |open| (parent, open)))
@@ -126,7 +127,7 @@ fn every_group_is_tried_whatever_the_parent() {
             let groups: Vec<GroupFacts> =
                 (0..count).map(|at| group(u32::from(at == open), 0, 0)).collect();
             let volume = Volume { groups, groups_per_flex: 4 };
-            for policy in ALL {
+            for policy in all.iter().map(|policy| &**policy) {
                 assert_eq!(volume.inode(policy, parent), Some(open));
                 assert_eq!(volume.directory(policy, parent), Some(open));
                 assert_eq!(volume.top(policy, parent), Some(open));
@@ -138,7 +139,7 @@ fn every_group_is_tried_whatever_the_parent() {
 #[test]
 fn nothing_is_found_where_nothing_is() {
     let volume = Volume::new(&[]);
-    for policy in ALL {
+    for policy in all().iter().map(|policy| &**policy) {
         assert_eq!(
             (volume.inode(policy, 0), volume.directory(policy, 0), volume.top(policy, 7)),
             (None, None, None)

@@ -71,7 +71,7 @@ const LINES: &[&str] = &[
     "completions bash",
     "man build",
     "man ./pages",
-    "age disk.img --days 1",
+    "age disk.img --profile mail --days 1",
     "lab list",
     "lab policies",
     "lab show drive-patterns",
