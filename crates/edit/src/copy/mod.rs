@@ -323,7 +323,7 @@ impl<'a> Copy<'a> {
         let has_name = self.sink.found(to, Links::Stay)?;
         let there = match (&has_name, follows) {
             (Some(_), Links::Follow) => self.sink.found(to, follows)?,
-            _ => has_name.clone(),
+            _ => has_name,
         };
         if has_name.is_some() && there.is_none() {
             return Err(self.sink.error(to.path, "is a symbolic link to nothing, and stays one"));

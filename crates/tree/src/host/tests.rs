@@ -156,5 +156,6 @@ fn the_pieces_of_a_file_are_what_is_no_hole() {
     assert_eq!(next_data(file.as_fd(), 1 << 20, 1 << 20).unwrap(), None);
     // It was longer when its size was asked for.
     assert!(pieces(file.as_fd(), 2 << 20).unwrap().iter().all(|piece| piece.end <= 1 << 20));
-    assert_eq!(pieces(file.as_fd(), 4096).unwrap(), if holds(0) { vec![0..4096] } else { vec![] });
+    let first = pieces(file.as_fd(), 4096).unwrap();
+    assert_eq!(first.len(), usize::from(holds(0)), "{first:?}");
 }
