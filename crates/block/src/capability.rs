@@ -1,8 +1,8 @@
-//! What a device can do beside its requests: one small trait each, none of which a device must have.
+//! What a device can do beside its requests: one small trait each, none of which it must have.
 //!
-//! A device tells what it has by [`Capabilities`], which has a field for each. A device that is made
-//! of another one writes that struct out, field by field: a capability that is new or forgotten does
-//! not compile. What it may write:
+//! A device tells what it has by [`Capabilities`], which has a field for each. One that is made of
+//! another writes that struct out, field by field: a capability that is new or forgotten does not
+//! compile. What it may write:
 //!
 //! ```text
 //! below.holes                                the device below answers, at the same bytes

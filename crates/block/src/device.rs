@@ -90,26 +90,26 @@ pub trait BlockDevice: Send + Sync {
 
 /// What callers ask of any device: what it has, or what is done without.
 impl dyn BlockDevice + '_ {
-    /// Waits until the host's queue has room in this direction ([`Congests::wait_for_room`](crate::Congests::wait_for_room));
+    /// Waits until the host's queue has room in this direction (`Congests::wait_for_room`);
     /// without such a queue it does not wait.
     pub fn wait_for_room(&self, operation: Operation) {
         if let Some(queue) = self.capabilities().congestion {
             queue.wait_for_room(operation);
         }
     }
-    /// Whether the host's queue is nearly full in this direction ([`Congests::is_congested`](crate::Congests::is_congested)); one
+    /// Whether the host's queue is nearly full in this direction (`Congests::is_congested`); one
     /// that is not there never is.
     pub fn is_congested(&self, operation: Operation) -> bool {
         self.capabilities().congestion.is_some_and(|queue| queue.is_congested(operation))
     }
     /// Waits until the queue is not congested, or until `deadline`
-    /// ([`Congests::wait_for_relief`](crate::Congests::wait_for_relief)); without a queue it does not wait.
+    /// (`Congests::wait_for_relief`); without a queue it does not wait.
     pub fn wait_for_relief(&self, operation: Operation, deadline: u64) {
         if let Some(queue) = self.capabilities().congestion {
             queue.wait_for_relief(operation, deadline);
         }
     }
-    /// Reads a directory or an inode ([`ReadsMetadata::read_metadata`](crate::ReadsMetadata::read_metadata)); as any other bytes where
+    /// Reads a directory or an inode (`ReadsMetadata::read_metadata`); as any other bytes where
     /// they are not told apart.
     ///
     /// # Errors
@@ -121,12 +121,12 @@ impl dyn BlockDevice + '_ {
         }
     }
     /// Reads what is in memory, and returns how many bytes that is
-    /// ([`Remembers::read_remembered`](crate::Remembers::read_remembered)): none where nothing is.
+    /// (`Remembers::read_remembered`): none where nothing is.
     pub fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
         let memory = self.capabilities().remembers;
         memory.map_or(0, |memory| memory.read_remembered(offset, bytes))
     }
-    /// Writes, and returns when this write is durable ([`WritesDurably::write_durable`](crate::WritesDurably::write_durable)): by a flush
+    /// Writes, and returns when this write is durable (`WritesDurably::write_durable`): by a flush
     /// after it where one write cannot be forced.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ impl dyn BlockDevice + '_ {
         self.write(offset, bytes)?;
         self.flush()
     }
-    /// Tells the device that bytes are not needed any more ([`Discards::discard`](crate::Discards::discard)).
+    /// Tells the device that bytes are not needed any more (`Discards::discard`).
     ///
     /// # Errors
     /// `Unsupported` for a device that can do nothing with that; those of a write.
@@ -155,7 +155,7 @@ impl dyn BlockDevice + '_ {
         self.capabilities().host_file
     }
     /// The first stretch of bytes at or after `offset` that may hold anything but zeros
-    /// ([`KnowsHoles::next_data`](crate::KnowsHoles::next_data)); where no holes are known, everything up to the end may be data.
+    /// (`KnowsHoles::next_data`); where no holes are known, everything up to the end may be data.
     ///
     /// # Errors
     /// Those of the host.
@@ -210,7 +210,7 @@ pub(crate) fn wait_for(
     Pending::start(clock, submit, operation, offset, segments, Urgency::Awaited).wait()
 }
 
-/// What [`ReadsMetadata::read_metadata`](crate::ReadsMetadata::read_metadata) does on a device with a queue that tells metadata apart.
+/// What `ReadsMetadata::read_metadata` does on a device with a queue that tells metadata apart.
 pub fn read_as_metadata(device: &dyn BlockDevice, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
     let segments = vec![Segment::Owned(vec![0; bytes.len()])];
     let submit = |request| device.submit(request);

@@ -117,8 +117,8 @@ impl BlockDevice for Recorded {
     }
     fn capabilities(&self) -> Capabilities<'_> {
         let below = self.device.capabilities();
-        // One forced write is one record, whatever it takes below; reads of metadata are reads; what
-        // is read from the host's file itself would have no record. Traces have no discards.
+        // One forced write is one record, whatever it takes below; reads of metadata are reads;
+        // what is read from the host's file itself would have no record. Traces have no discards.
         Capabilities {
             durable: Some(self),
             remembers: below.remembers.map(|_| self as _),

@@ -23,6 +23,7 @@
 //!
 //! *Locking*: one short lock, before the clock's; not held while a completion runs or bytes are
 //! copied.
+// tidy: long because requests, who waits for them and the power are one state under one lock
 mod past;
 mod statistics;
 mod timeline;

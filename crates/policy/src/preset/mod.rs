@@ -261,8 +261,7 @@ pub struct Policies {
     pub access_times: AccessTimes,
     /// What a flusher does that finds the device's queue nearly full.
     pub congestion: Congestion,
-    /// What the processor's work costs in virtual time: nothing, unless a laboratory says
-    /// otherwise.
+    /// What the processor's work costs in virtual time: nothing, unless a laboratory says so.
     pub costs: Costs,
     /// The names of these choices.
     pub names: Names,

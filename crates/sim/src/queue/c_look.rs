@@ -1,6 +1,6 @@
 //! `c-look`: one way over the device, then back to the first command that waits, as in text books.
-//! A command that arrives ahead of the head is sent in this sweep, one that arrives behind it in the
-//! next. No expiry, no directions.
+//! A command that arrives ahead of the head is sent in this sweep, one that arrives behind it in
+//! the next. No expiry, no directions.
 //!
 //! `disksort` is the same without merging: BSD's queue (bioq_disksort(9)) holds what the file
 //! system submits, a buffer or a cluster of buffers, and sends it as it is.

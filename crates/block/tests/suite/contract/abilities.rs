@@ -1,6 +1,6 @@
 //! What decorators do with the capabilities of what is below them. That they say something of each
-//! the compiler sees; here is whether what they pass on arrives, once, at its place, and within what
-//! they are a window of. Shared by the tests of all crates that have decorators.
+//! the compiler sees; here is whether what they pass on arrives, once, at its place, and within
+//! what they are a window of. Shared by the tests of all crates that have decorators.
 use extant_block::*;
 use std::fs::File;
 use std::io;

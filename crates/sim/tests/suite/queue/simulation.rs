@@ -323,7 +323,7 @@ proptest! {
     }
 
     #[test]
-    fn c_look_sends_in_this_sweep_or_the_next_unless_one_reaches_over_its_begin(clients in clients(), seed: u64) {
+    fn c_look_sends_in_this_sweep_or_the_next_but_for_overlaps(clients in clients(), seed: u64) {
         let clients = without_flushes(clients, 64);
         let run = simulate(&unlimited("c-look"), &clients, seed, 1, 500 * MS);
         let sent_as = run.sent_as();
