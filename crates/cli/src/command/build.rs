@@ -10,6 +10,7 @@ use extant_host::advice;
 use extant_host::console::{Chatter, Console};
 use extant_host::disk;
 use extant_host::error::{Error, Exit};
+use extant_host::place::folder_of;
 use extant_host::progress::Unit;
 use extant_host::size::{Size, file_system_unit, free_inodes, readable, room};
 use extant_host::source_options::{SourceArguments, sources};
@@ -192,7 +193,7 @@ fn read_options(
     options.never.push(identity);
     options.never.extend(std::fs::metadata(&target.path).map(|old| (old.dev(), old.ino())));
     options.spool_folder =
-        std::env::var_os("TMPDIR").map(PathBuf::from).or_else(|| folder_of(image));
+        Some(std::env::var_os("TMPDIR").map_or_else(|| folder_of(image).to_owned(), PathBuf::from));
     Ok(options)
 }
 
@@ -288,7 +289,7 @@ fn config(arguments: &Arguments, collected: &Collected) -> Result<Vec<u8>, Error
 /// Refuses files beside the image that are the image, or each other.
 fn check_beside(arguments: &Arguments, image: &std::path::Path) -> Result<(), Error> {
     let place = |path: &std::path::Path| {
-        let folder = folder_of(path).and_then(|folder| folder.canonicalize().ok());
+        let folder = folder_of(path).canonicalize().ok();
         folder.map(|folder| folder.join(path.file_name().unwrap_or_default()))
     };
     let shipping = &arguments.shipping;
@@ -318,10 +319,9 @@ fn replace(path: &std::path::Path, bytes: &[u8]) -> Result<(), Error> {
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return std::fs::write(path, bytes).map_err(failed);
     }
-    let folder = folder_of(path).unwrap_or_else(|| PathBuf::from("."));
     let mut file = tempfile::Builder::new()
         .permissions(std::fs::Permissions::from_mode(0o644))
-        .tempfile_in(folder)
+        .tempfile_in(folder_of(path))
         .map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
@@ -334,11 +334,6 @@ fn split(paths: &[OsString]) -> Result<(&[OsString], PathBuf), Error> {
         _ => Err(Error::usage("a source and an image are needed")
             .hint("extant build SOURCE... IMAGE: the image comes last")),
     }
-}
-
-fn folder_of(image: &std::path::Path) -> Option<PathBuf> {
-    let folder = image.parent()?;
-    Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() })
 }
 
 /// The first of each kind by name, and how many more there are.

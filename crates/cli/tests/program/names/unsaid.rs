@@ -40,7 +40,8 @@ fn a_full_output_is_a_failure_of_each_program() {
     said(ended("e2label", "", &image), "e2label", 1);
     // Problems that are left are 4.
     let mut bytes = std::fs::read(&image).unwrap();
-    let free_blocks = 1024 + 12;
+    // Of the first group's free blocks, in a volume with blocks of 1 KiB.
+    let free_blocks = 2 * 1024 + 12;
     bytes[free_blocks] ^= 1;
     std::fs::write(&image, bytes).unwrap();
     assert_eq!(run(extant("e2fsck").arg("-fn").arg(&image)).0, Some(4));
