@@ -19,7 +19,7 @@ impl<K> Default for EvictionQueue<K> {
 
 impl<K: Copy + Eq + Hash> EvictionQueue<K> {
     /// How many keys it has.
-    pub fn len(&self) -> usize {
+    pub fn queued(&self) -> usize {
         self.keys.len()
     }
 

@@ -195,7 +195,7 @@ fn decorators_pass_on_what_is_below() {
     passes_on(&kept, WHOLE, |probe| Box::new(Neighbours::new(probe, 2 << 20)));
     let limits = [FAR, Limits { stretch_bytes_max: 2 << 20, ..FAR }];
     for limits in limits {
-        passes_on(&kept, WHOLE, |probe| Box::new(Paced::new(probe, limits.clone())));
+        passes_on(&kept, WHOLE, |probe| Box::new(Paced::new(probe, limits)));
     }
     passes_on(&[NextData, Discard], WHOLE, |probe| Box::new(Traced::new(probe)));
     let overlay = |probe: Arc<Probe>| Overlay::new(probe, 4096, PROBE_BYTES);

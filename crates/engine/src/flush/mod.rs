@@ -256,7 +256,7 @@ impl Core {
             operation.change_superblock(|changes| changes.blocks_count = blocks);
             Ok(())
         })?;
-        let copies = (1..volume.space.len())
+        let copies = (1..volume.space.group_count())
             .map(GroupNo)
             .filter(|group| volume.store.superblock.has_super(*group));
         for group in copies {

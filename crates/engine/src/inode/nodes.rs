@@ -159,7 +159,7 @@ impl Nodes {
     pub(crate) fn make_room(&self, volume: &Volume) {
         for shard in &self.shards {
             let mut shard = shard.lock();
-            let turns = shard.queue.len();
+            let turns = shard.queue.queued();
             self.note_evicted(shard.evict(volume, turns, self.nodes_max));
         }
         let left = self.count.load(Ordering::Relaxed).max(self.nodes_max * SHARDS);
@@ -172,7 +172,7 @@ impl Nodes {
         volume.names.clear();
         for shard in &self.shards {
             let mut shard = shard.lock();
-            let turns = shard.queue.len();
+            let turns = shard.queue.queued();
             self.note_evicted(shard.evict(volume, turns, 0));
         }
     }
@@ -211,7 +211,7 @@ impl Shard {
     fn evict(&mut self, volume: &Volume, turns: usize, kept: usize) -> usize {
         let unstored = volume.unstored.inodes.lock();
         let before = self.by_ino.len();
-        let mut turns = turns.min(self.queue.len());
+        let mut turns = turns.min(self.queue.queued());
         while turns > 0 && self.by_ino.len() > kept {
             turns -= 1;
             let Some(ino) = self.queue.pop() else { break };

@@ -354,7 +354,7 @@ impl Inodes {
         let groups = |group| volume.space.facts(group);
         let facts = PlacementFacts {
             groups: &groups,
-            group_count: volume.space.len(),
+            group_count: volume.space.group_count(),
             inodes_per_group: superblock.inodes_per_group,
             blocks_per_group: superblock.blocks_per_group,
             block_size: superblock.block_size(),

@@ -32,8 +32,14 @@ pub struct Column<R: 'static = Preset, T: 'static = Policies> {
     /// The choice of a preset.
     pub of: fn(&R) -> &'static str,
     /// Sets a choice, and returns its full name.
-    pub choose: fn(&Column<R, T>, &str, &mut T) -> Result<String, PresetError>,
+    pub choose: Choose<R, T>,
 }
+
+/// Sets a choice of a column by its name, and returns its full name.
+///
+/// # Errors
+/// The column has no such choice.
+pub type Choose<R, T> = fn(&Column<R, T>, &str, &mut T) -> Result<String, PresetError>;
 
 impl<R, T> Column<R, T> {
     /// The names that can be chosen here, each with its description.

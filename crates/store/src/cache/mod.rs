@@ -558,7 +558,7 @@ impl Cache {
     pub fn shrink(&self) {
         for shard in self.shards.iter() {
             // Twice, since the first look only notes that a frame was used lately.
-            let mut turns = 2 * shard.frames.lock().queue.len() / EVICTION_TURNS + 1;
+            let mut turns = 2 * shard.frames.lock().queue.queued() / EVICTION_TURNS + 1;
             while turns > 0 && self.is_full() {
                 turns -= 1;
                 self.evict(&mut shard.frames.lock());
@@ -596,7 +596,7 @@ impl Cache {
     /// Evicts up to four frames that are clean, not in use and not touched lately. Returns how
     /// many.
     fn evict(&self, frames: &mut Frames) -> usize {
-        let mut turns = EVICTION_TURNS.min(frames.queue.len());
+        let mut turns = EVICTION_TURNS.min(frames.queue.queued());
         let mut freed = 0;
         while turns > 0 && freed < 4 {
             turns -= 1;

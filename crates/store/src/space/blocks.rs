@@ -240,7 +240,7 @@ impl Space {
 
     /// All groups once, starting with this one and wrapping around.
     pub(super) fn cyclic(&self, first: GroupNo) -> impl Iterator<Item = GroupNo> + use<> {
-        (first.0..self.len()).chain(0..first.0).map(GroupNo)
+        (first.0..self.group_count()).chain(0..first.0).map(GroupNo)
     }
 
     fn goal_then_byte(&self, taker: Taker<'_, '_>, goal: Goal, length: u32) -> Result<Option<Run>> {
@@ -289,7 +289,7 @@ impl Space {
         goal: Goal,
         search: impl Fn(&[u8], u32, u32) -> Option<FreeRun>,
     ) -> Result<Option<Run>> {
-        let count = u64::from(self.len());
+        let count = u64::from(self.group_count());
         let quadratic =
             (0..32u32).map(|power| (2u64 << power) - 1).take_while(|at| at / 2 + 1 < count);
         let mut from = goal.bit;

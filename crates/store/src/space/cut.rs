@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 impl Space {
     /// The number of the block after the last one in use.
     pub fn used_end(&self) -> Result<u64> {
-        for group in (0..self.len()).rev().map(GroupNo) {
+        for group in (0..self.group_count()).rev().map(GroupNo) {
             let length = self.store.superblock.group_length(group);
             let runs = self.free_runs(group)?;
             let free_tail = match runs.last() {
@@ -32,7 +32,7 @@ impl Space {
     /// # Errors
     /// `InvalidArgument` if `end` is in another group or a block after it is in use.
     pub fn cut(&self, handle: &Handle<'_>, end: BlockNo) -> Result<()> {
-        let last = GroupNo(self.len().saturating_sub(1));
+        let last = GroupNo(self.group_count().saturating_sub(1));
         let start = self.store.superblock.group_start(last).0;
         let length = u64::from(self.store.superblock.group_length(last));
         let keep = end.0.checked_sub(start).filter(|keep| *keep > 0 && *keep <= length);

@@ -25,7 +25,7 @@ impl Space {
         kind: InodeKind,
     ) -> Result<Ino> {
         let _lock = self.lock_superblock();
-        let first = if group.0 < self.len() { group } else { GroupNo(0) };
+        let first = if group.0 < self.group_count() { group } else { GroupNo(0) };
         let mut from = from;
         let mut unreadable = None;
         for group in self.cyclic(first).chain([first]) {

@@ -335,7 +335,7 @@ impl Space {
                 front: front.map_or(0, |(_, length)| length),
             })
         };
-        self.clusters = (0..self.len()).map(GroupNo).map(place).collect();
+        self.clusters = (0..self.group_count()).map(GroupNo).map(place).collect();
     }
 
     /// A group's cluster, as a range of its bits.
@@ -383,7 +383,7 @@ impl Space {
 
     /// How many groups there are.
     #[allow(clippy::cast_possible_truncation)] // as many as the superblock's group_count says
-    pub fn len(&self) -> u32 {
+    pub fn group_count(&self) -> u32 {
         self.states.len() as u32
     }
 

@@ -26,7 +26,7 @@ impl Space {
     /// Those of [`Store::discard`](crate::Store::discard); of reading a bitmap.
     pub fn trim(&self, blocks: Range<u64>, minimum: u32) -> Result<u64> {
         let mut trimmed = 0;
-        for group in (0..self.len()).map(GroupNo) {
+        for group in (0..self.group_count()).map(GroupNo) {
             let start = self.store.superblock.group_start(group).0;
             let limit = u64::from(self.limit(group, BitmapKind::Blocks));
             let bit = |block: u64| u32::try_from(block.saturating_sub(start).min(limit));

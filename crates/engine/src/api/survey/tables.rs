@@ -70,7 +70,7 @@ pub(super) fn read(survey: &mut Survey) -> Result<Directories> {
     let mut directories = Directories::default();
     let mut reads = Reads::new();
     let repeated = repeated_tables(volume);
-    for group in (0..volume.space.len()).map(GroupNo) {
+    for group in (0..volume.space.group_count()).map(GroupNo) {
         let descriptor = volume.space.descriptor(group);
         let is_unused = descriptor.flags & INODE_UNINIT != 0 || repeated.contains(&group);
         let used =
@@ -98,7 +98,7 @@ fn repeated_tables(volume: &Volume) -> FxHashSet<GroupNo> {
     let groups = &volume.space;
     let start = |group| groups.descriptor(group).inode_table.0;
     let length = u64::from(volume.store.superblock.inode_table_blocks());
-    let all = || (0..groups.len()).map(GroupNo);
+    let all = || (0..groups.group_count()).map(GroupNo);
     let rise = all()
         .zip(all().skip(1))
         .all(|(group, next)| start(group).saturating_add(length) <= start(next));

@@ -7,7 +7,7 @@ fn a_new_volume_is_free_but_for_its_metadata() {
         let layout = layout(features);
         let space = open(&write(&layout));
         let mut expected: BTreeSet<u64> = (1..layout.superblock.blocks_count).collect();
-        for run in (0..space.len()).flat_map(|group| layout.metadata_runs(GroupNo(group))) {
+        for run in (0..space.group_count()).flat_map(|group| layout.metadata_runs(GroupNo(group))) {
             (run.start.0..run.start.0 + u64::from(run.length))
                 .for_each(|block| assert!(expected.remove(&block)));
         }
@@ -99,6 +99,6 @@ fn many_groups_open_at_once() {
     device.write(first * block_size as u64, &table).unwrap();
     device.write(1024, &superblock.encode()).unwrap();
     let space = open(&device);
-    assert_eq!(space.len(), 131_072);
+    assert_eq!(space.group_count(), 131_072);
     assert_eq!(space.totals().free_blocks, superblock.free_blocks);
 }

@@ -149,7 +149,7 @@ fn a_number_before_the_one_asked_for_is_found_when_no_other_is_free() {
     // The group itself but for its fourth inode, then all others.
     (4..per_group).for_each(|_| assert!(take(2, 4).is_ok()));
     (0..3).for_each(|_| assert!(take(2, 0).is_ok()));
-    for group in (0..space.len()).filter(|group| *group != 2) {
+    for group in (0..space.group_count()).filter(|group| *group != 2) {
         let free = space.descriptor(GroupNo(group)).free_inodes;
         (0..free).for_each(|_| assert!(take(group, 0).is_ok()));
     }

@@ -119,7 +119,7 @@ fn reopen(space: &Space) -> Space {
 
 /// Every block that is free in the bitmaps.
 fn free_blocks(space: &Space) -> BTreeSet<u64> {
-    let groups = (0..space.len()).map(GroupNo);
+    let groups = (0..space.group_count()).map(GroupNo);
     let blocks = |group| {
         let start = space.store.superblock.group_start(group).0;
         let runs = space.free_runs(group).unwrap();
