@@ -130,11 +130,18 @@ impl AccessList {
         encode(&self.entries, Form::Attribute)
     }
 
-    /// Whether its entries are in order, complete, and give nothing that does not exist.
+    /// Whether its entries are in order, complete, and give nothing that does not exist, to owners
+    /// and groups that can be stored.
     pub fn is_well_formed(&self) -> bool {
+        self.is_whole() && self.entries.iter().all(|entry| entry.tag.id() != Some(NO_ID))
+    }
+
+    /// Whether its entries are in order, complete, and give nothing that does not exist. It may
+    /// name an owner that no volume has until its number is mapped to another.
+    pub fn is_whole(&self) -> bool {
         let mut before = None;
         for Entry { tag, permissions } in &self.entries {
-            if !tag.follows(before) || *permissions > 7 || tag.id() == Some(NO_ID) {
+            if !tag.follows(before) || *permissions > 7 {
                 return false;
             }
             before = Some(*tag);

@@ -34,8 +34,8 @@ pub fn from_text(text: &[u8]) -> Option<TextList> {
     }
     list.entries.sort();
     let mut pairs = list.entries.iter().zip(list.entries.iter().skip(1));
-    let is_whole = nameless.is_empty() || list.of(Tag::Mask).is_some();
-    if !list.is_well_formed() || !is_whole || pairs.any(|(one, next)| one.tag == next.tag) {
+    let is_masked = nameless.is_empty() || list.of(Tag::Mask).is_some();
+    if !list.is_whole() || !is_masked || pairs.any(|(one, next)| one.tag == next.tag) {
         return None;
     }
     Some(TextList { list: (!list.is_minimal()).then_some(list), nameless })
@@ -163,6 +163,13 @@ mod tests {
         ] {
             assert_eq!(from_text(wrong.as_bytes()), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_number_that_no_volume_has_is_read_for_whoever_maps_it() {
+        let text = b"user::rw-,user:4294967295:r--,group::r--,mask::r--,other::r--";
+        let list = from_text(text).unwrap().list.unwrap();
+        assert!(list.is_whole() && !list.is_well_formed());
     }
 
     proptest! {

@@ -148,7 +148,7 @@ fn not_known(said: &str, name: &str) -> Error {
     let error = Error::usage(format!("-o {said}: there is no such option"));
     let near = WORDS.iter().map(|known| (osa_distance(known.name, name), known));
     match near.min_by_key(|(distance, _)| *distance) {
-        Some((distance, known)) if distance <= 1 + name.len() / 4 => {
+        Some((distance, known)) if distance <= 1 + name.chars().count() / 4 => {
             error.hint(format!("did you mean {}? extant mount --help lists them", known.shape()))
         }
         _ => error.hint("extant mount --help lists them"),

@@ -11,7 +11,7 @@ use crate::tree::Links;
 use crate::walk::{Found, HostTree, Spot, found_on_host};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType};
-use extant_tree::host::{self, Attributes, FOLDER, Way};
+use extant_tree::host::{self, Attributes, Back, FOLDER, Way};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags, openat};
 use rustix::io::Errno;
@@ -228,7 +228,7 @@ impl Sink for HostSink {
     }
     fn leave(&self, path: &Path) -> Result<()> {
         self.places.borrow_mut().pop();
-        self.way.borrow_mut().leave().map(drop).map_err(self.failed(path))
+        self.way.borrow_mut().leave(Back::ParentOrNames).map(drop).map_err(self.failed(path))
     }
     fn found(&self, spot: Spot<'_>, _links: Links) -> Result<Option<Found>> {
         let stat =

@@ -4,7 +4,7 @@ use super::image::parted;
 use super::{DirectoryNames, Found, Name, Spot, Tree};
 use crate::error::{Error, Result};
 use crate::tree::Links;
-use extant_tree::host::{self, FOLDER, Way};
+use extant_tree::host::{self, Back, FOLDER, Way};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, openat};
 use rustix::io::Errno;
@@ -84,7 +84,7 @@ impl Tree for HostTree {
         Ok(names.into_iter().map(|bytes| Name { bytes, number: None, stored: None }).collect())
     }
     fn leave(&self, path: &Path) -> Result<()> {
-        self.on_way(path, |way| way.leave().map(drop))
+        self.on_way(path, |way| way.leave(Back::ParentOrNames).map(drop))
     }
     fn error(&self, path: &Path, said: &str) -> Error {
         Error::host_said(path, said)

@@ -4,7 +4,7 @@
 //! in the target, and all below one that is left out is left out.
 use extant_engine::survey::ObjectId;
 use extant_tree::Links;
-use extant_tree::host::Way;
+use extant_tree::host::{Back, Way};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
@@ -93,7 +93,7 @@ impl Folders {
     /// The directory above cannot be opened, or is another one by now.
     pub(super) fn pop(&mut self) -> Result<Option<(ObjectId, Option<OwnedFd>)>, Errno> {
         Ok(match self.levels.pop() {
-            Some((object, Reached::Here)) => Some((object, self.way.leave()?)),
+            Some((object, Reached::Here)) => Some((object, self.way.leave(Back::Parent)?)),
             Some((object, Reached::LeftOut)) => Some((object, None)),
             None => None,
         })

@@ -85,6 +85,15 @@ pub fn names(folder: OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     Ok(names)
 }
 
+/// How the folder above is found again, where it was closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Back {
+    /// By `..` alone. What was filled and is not there any more is an error.
+    Parent,
+    /// By `..`, and where a symbolic link led or a folder was moved, by all names on the way.
+    ParentOrNames,
+}
+
 /// The way down from a folder, with the last folder open.
 ///
 /// *Invariants*: of the folders above all but the nearest may have been closed. They are opened
@@ -150,8 +159,9 @@ impl Way {
     /// Goes up; gives the folder that was left, `None` at the beginning.
     ///
     /// # Errors
-    /// The host's; `STALE` if the folder above is another one by now.
-    pub fn leave(&mut self) -> Result<Option<OwnedFd>, Errno> {
+    /// The host's; `STALE` if the folder above is another one by now, and with [`Back::Parent`] if
+    /// the folder that is left was moved.
+    pub fn leave(&mut self, back: Back) -> Result<Option<OwnedFd>, Errno> {
         let left = self.levels.pop().and_then(|left| left.folder);
         let Some(above) = self.levels.last().filter(|above| above.folder.is_none()) else {
             return Ok(left);
@@ -165,6 +175,7 @@ impl Way {
             .filter(is_same);
         let folder = match by_left {
             Some(folder) => folder,
+            None if back == Back::Parent => return Err(Errno::STALE),
             None => Some(self.by_names()?).filter(is_same).ok_or(Errno::STALE)?,
         };
         if let Some(above) = self.levels.last_mut() {

@@ -21,7 +21,7 @@ mod tests;
 pub use attributes::{Attributes, attributes, attributes_at};
 pub use data::{next_data, pieces};
 pub use facts::{facts, identity};
-pub use folder::{FOLDER, Way, names, open_below, open_path, open_path_from};
+pub use folder::{Back, FOLDER, Way, names, open_below, open_path, open_path_from};
 pub use making::{
     make_node, open_object, owner, path_of, set_owner, set_permissions, set_times, times,
 };

@@ -39,7 +39,7 @@ fn a_way_comes_back_to_each_folder_however_deep() {
         way.enter(b"n", Links::Stay).unwrap();
         passed.push(identity_of(way.here()));
     }
-    while let Some(left) = way.leave().unwrap() {
+    while let Some(left) = way.leave(Back::ParentOrNames).unwrap() {
         assert_eq!(Some(identity_of(left)), passed.pop());
         assert_eq!(Some(&identity_of(way.here())), passed.last());
     }
@@ -48,7 +48,9 @@ fn a_way_comes_back_to_each_folder_however_deep() {
 
 #[test]
 fn a_folder_that_was_moved_meanwhile_is_not_taken_for_another() {
-    for is_replaced in [false, true] {
+    for (is_replaced, back) in
+        [(false, Back::ParentOrNames), (true, Back::ParentOrNames), (false, Back::Parent)]
+    {
         let base = tempfile::tempdir().unwrap();
         let mut way = descend(base.path(), 60);
         let first = base.path().join("n".repeat(200));
@@ -57,9 +59,11 @@ fn a_folder_that_was_moved_meanwhile_is_not_taken_for_another() {
             std::fs::rename(&first, base.path().join("old")).unwrap();
             std::fs::create_dir(&first).unwrap();
         }
-        let outcome = (0..60).find_map(|_| way.leave().err());
-        // From below it is not found any more, but by its name, unless that is another's.
-        assert_eq!(outcome, is_replaced.then_some(Errno::STALE));
+        let outcome = (0..60).find_map(|_| way.leave(back).err());
+        // From below it is not found any more, but by its name, unless that is another's, or who
+        // fills it has to know that it was moved.
+        let is_stale = is_replaced || back == Back::Parent;
+        assert_eq!(outcome, is_stale.then_some(Errno::STALE));
     }
 }
 
@@ -90,7 +94,7 @@ fn nothing_is_opened_below_through_a_symlink_when_none_is_followed() {
     assert!(way.enter(b"link", Links::Stay).is_err());
     way.enter(b"link", Links::Follow).unwrap();
     way.enter(b"in", Links::Stay).unwrap();
-    way.leave().unwrap();
+    way.leave(Back::ParentOrNames).unwrap();
     assert_eq!(identity_of(way.here()), identity_of(open(&base.path().join("real"))));
 }
 

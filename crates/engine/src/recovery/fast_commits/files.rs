@@ -42,12 +42,18 @@ impl Draft {
     }
 }
 
+/// File blocks, and the extent that maps them from then on, if any.
+type SetRange = (Range<u64>, Option<Extent>);
+
 /// Everything but directories.
 pub(super) struct Files<'v> {
     volume: &'v Volume,
     drafts: BTreeMap<Ino, Draft>,
     before: RunSet,
     claimed: RunSet,
+    /// Ranges that were set since the last tag of an inode with this number: that tag may say that
+    /// the number is another file's, whose ranges they are then.
+    set: BTreeMap<Ino, Vec<SetRange>>,
     /// Nodes of the trees that the files had on disk.
     nodes: Vec<BlockNo>,
     /// How many nodes were read, which is at most as many as the device holds.
@@ -64,6 +70,7 @@ impl<'v> Files<'v> {
             drafts: BTreeMap::new(),
             before: RunSet::default(),
             claimed: RunSet::default(),
+            set: BTreeMap::new(),
             nodes: Vec::new(),
             nodes_read: 0,
         }
@@ -125,6 +132,7 @@ impl<'v> Files<'v> {
         // The next on the list of orphans; what a fast commit has there is a pointer in memory.
         inode.deletion_time = old.deletion_time;
         draft.state.inode = inode;
+        self.set.remove(&ino);
         Ok(())
     }
 
@@ -151,7 +159,10 @@ impl<'v> Files<'v> {
         if has_extents {
             mapping::initialize(&mut state);
         }
-        let map = has_extents.then(Rewrite::empty);
+        let mut map = has_extents.then(Rewrite::empty);
+        for (range, extent) in self.set.remove(&ino).unwrap_or_default() {
+            map.iter_mut().for_each(|map| map.put(range.clone(), extent));
+        }
         self.drafts.insert(ino, Draft { state, map, is_counted, is_orphan: false });
         Ok(())
     }
@@ -192,7 +203,8 @@ impl<'v> Files<'v> {
         let draft = self.draft(ino)?;
         match &mut draft.map {
             Some(map) => {
-                map.put(range, extent);
+                map.put(range.clone(), extent);
+                self.set.entry(ino).or_default().push((range, extent));
                 Ok(())
             }
             None => {

@@ -144,8 +144,9 @@ impl Replay<'_> {
 
     fn unlink(&mut self, name: &Entry) -> Result<()> {
         // Linux notes names that go from a directory until the next full commit. Where that took
-        // the directory away too and the notes were written after it, the names are gone already.
-        if !self.names.is_on_volume(name.parent)? && !self.files.has(name.parent)? {
+        // the directory away too and the notes were written after it, the names are gone already,
+        // and the number may be that of a file.
+        if !self.names.is_on_volume(name.parent)? {
             return Ok(());
         }
         if self.names.has(name.ino)? {
