@@ -382,6 +382,16 @@ pub fn unmount_all(folder: &Path) -> Result<(), String> {
     command::run("umount", &[folder]).map(|_| ())
 }
 
+/// Brings all of one mounted file system to its device, and of no other: what syncs everything also
+/// commits the logs of tests that run beside it.
+///
+/// # Panics
+/// The host does not.
+pub fn sync(root: &Path) {
+    let folder = std::fs::File::open(root).expect("it is mounted");
+    rustix::fs::syncfs(folder).expect("it is synced");
+}
+
 /// Mounts `image` through a loop device; `options` are those of mount(8), without `loop` and `ro`,
 /// or empty.
 ///

@@ -166,9 +166,9 @@ fn cut_while_open(folder: &Scratch, features: &str) -> PathBuf {
         std::fs::write(name, vec![7; 300_000]).expect("a file");
         std::fs::File::open(name).expect("it is open")
     });
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(mounted.path());
     names.iter().for_each(|name| std::fs::remove_file(name).expect("unlinked"));
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(mounted.path());
     std::fs::copy(&image, &cut).expect("a copy");
     drop(held);
     mounted.unmount().expect("unmounted");

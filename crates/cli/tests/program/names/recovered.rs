@@ -20,9 +20,9 @@ fn left(folder: &Scratch, features: &str) -> PathBuf {
         std::fs::write(name, vec![7; 300_000]).unwrap();
         File::open(name).unwrap()
     });
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(mounted.path());
     names.iter().for_each(|name| std::fs::remove_file(name).unwrap());
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(mounted.path());
     std::fs::copy(&image, &cut).unwrap();
     drop(held);
     mounted.unmount().expect("unmounted");

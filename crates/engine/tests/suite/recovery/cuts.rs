@@ -18,10 +18,10 @@ fn load(root: &Path) -> Vec<File> {
     for name in ["a", "b", "c"] {
         fs::write(root.join(name), name.repeat(20_000)).unwrap();
     }
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     fs::write(root.join("t"), "1").unwrap();
     sync("t");
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     fs::create_dir(root.join("d/e")).unwrap();
     fs::write(root.join("d/e/new"), "new".repeat(3000)).unwrap();
     sync("d/e/new");
@@ -142,9 +142,9 @@ fn hold(root: &Path) -> Vec<File> {
         File::open(name).unwrap()
     });
     let held = held.collect();
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     names.iter().for_each(|name| fs::remove_file(name).unwrap());
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     held
 }
 

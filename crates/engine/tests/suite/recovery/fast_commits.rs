@@ -115,9 +115,9 @@ fn prepare(root: &Path) {
     for at in 0..4 {
         fs::write(root.join(format!("old{at}")), vec![at as u8 + 1; 20_000]).unwrap();
     }
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     touch(root);
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
 }
 
 fn sync(root: &Path, name: &str) {

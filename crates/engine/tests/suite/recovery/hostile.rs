@@ -36,10 +36,10 @@ fn load(root: &Path) -> Vec<File> {
         fs::write(root.join(name), name.repeat(2000)).unwrap();
     }
     fs::write(root.join("empty"), "").unwrap();
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     fs::write(root.join("fast"), "1").unwrap();
     sync("fast");
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     fs::write(root.join("fast"), "2").unwrap();
     sync("fast");
     Vec::new()

@@ -18,11 +18,11 @@ fn hold(root: &Path) -> Vec<File> {
     }
     fs::create_dir(root.join("directory")).unwrap();
     held.push(File::open(root.join("directory")).unwrap());
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     fs::remove_dir(root.join("directory")).unwrap();
     (0..40).for_each(|at| fs::remove_file(root.join(format!("held{at}"))).unwrap());
     fs::write(root.join("kept"), [7; 5000]).unwrap();
-    rustix::fs::sync();
+    extant_testkit::oracle::sync(root);
     held
 }
 
