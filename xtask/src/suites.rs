@@ -7,9 +7,14 @@
 //!
 //! A test that was skipped is a row of the table, with what it lacked; at the gate it is an error,
 //! but for what `testkit::skips` knows to be missing.
+//!
+//! A test that hangs is told by name, and ends the run: some hang in the kernel, where nothing can
+//! end them, and a gate that only runs out of its time says nothing of where.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use extant_testkit::skips::{Skipped, skipped_by};
 use extant_testkit::variables::{BUDGETS, Level, VARIABLES};
@@ -19,6 +24,10 @@ use crate::measure::seconds_now;
 
 /// What a crate without a row may take.
 const BUDGET_OF_OTHERS: u32 = 15;
+
+/// A run that says nothing for so long hangs. The longest compilation and the longest test say
+/// something after a third of it, on a machine that has more to do.
+const SILENCE: Duration = Duration::from_secs(15 * 60);
 
 /// Runs its words with the signals that a shell ignores in what it starts in the background: tests
 /// send them, and would wait forever.
@@ -30,8 +39,8 @@ const SCRIPT: &str = "if env --default-signal true 2>/dev/null; then set -- env 
 /// words all crates are tested; `--release` among them means the profile that ships.
 ///
 /// # Errors
-/// A test fails, or cargo cannot be run; at the gate, also if a test was skipped that should not
-/// be.
+/// A test fails or hangs, or cargo cannot be run; at the gate, also if a test was skipped that
+/// should not be.
 pub fn run(words: &[String]) -> Result<(), String> {
     let (level, words) = level(words)?;
     let mut cargo = program("sh");
@@ -47,13 +56,11 @@ pub fn run(words: &[String]) -> Result<(), String> {
         cargo.stdout(Stdio::piped()).spawn().map_err(|error| format!("cargo test: {error}"))?;
     let output = child.stdout.take().ok_or("cargo test: no output")?;
     let mut report = Report::starting(seconds_now());
-    let mut lines = BufReader::new(output);
-    let mut line = Vec::new();
-    while lines.read_until(b'\n', &mut line).map_err(|error| format!("cargo test: {error}"))? > 0 {
-        let text = String::from_utf8_lossy(&line);
+    if let Err(error) = follow(output, SILENCE, |text| {
         print!("{text}");
-        report.note(&text, seconds_now());
-        line.clear();
+        report.note(text, seconds_now());
+    }) {
+        return Err(format!("{error}{}", report.left(&mut child)));
     }
     let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
     report.end(seconds_now());
@@ -64,6 +71,42 @@ pub fn run(words: &[String]) -> Result<(), String> {
     match report.skipped.iter().filter(|row| !row.is_known).count() {
         missed if missed > 0 && is_gate() => Err(format!("{missed} tests were skipped")),
         _ => Ok(()),
+    }
+}
+
+/// Hands each line to `take` as it comes, until the last.
+///
+/// # Errors
+/// A line cannot be read, or none comes for so long.
+#[allow(clippy::disallowed_methods, reason = "no clock has to know of who reads a pipe")]
+fn follow(
+    output: impl std::io::Read + Send + 'static,
+    silence: Duration,
+    mut take: impl FnMut(&str),
+) -> Result<(), String> {
+    let (sender, lines) = channel();
+    // tidy: thread because a pipe is read on the host's time, and no experiment reads this one
+    std::thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        loop {
+            let mut line = Vec::new();
+            let read =
+                output.read_until(b'\n', &mut line).map(|length| (length > 0).then_some(line));
+            let is_last = !matches!(read, Ok(Some(_)));
+            if sender.send(read).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    loop {
+        match lines.recv_timeout(silence) {
+            Ok(Ok(Some(line))) => take(&String::from_utf8_lossy(&line)),
+            Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Ok(Err(error)) => return Err(format!("cargo test: {error}")),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("cargo test: nothing for {} seconds", silence.as_secs()));
+            }
+        }
     }
 }
 
@@ -95,12 +138,19 @@ struct Report {
     spent: Vec<(String, f64)>,
     since: f64,
     skipped: Vec<SkippedRow>,
+    /// Tests of the program that runs, which take more than a minute.
+    slow: Vec<String>,
 }
 
 impl Report {
     /// Cargo compiles first.
     fn starting(now: f64) -> Report {
-        Report { spent: vec![("compiling".into(), 0.0)], since: now, skipped: Vec::new() }
+        Report {
+            spent: vec![("compiling".into(), 0.0)],
+            since: now,
+            skipped: Vec::new(),
+            slow: Vec::new(),
+        }
     }
 
     /// Takes a line of cargo's output, which may begin the tests of another crate or say that a
@@ -109,7 +159,16 @@ impl Report {
         if let Some(skipped) = skipped_by(line) {
             self.skip(skipped);
         }
+        if let Some((test, _)) = line.split_once(" has been running for over ") {
+            self.slow.push(test.trim_start_matches("test ").to_owned());
+        }
+        if let Some((test, _)) =
+            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+        {
+            self.slow.retain(|slow| slow != test);
+        }
         let Some(suite) = Suite::begun_by(line) else { return };
+        self.slow.clear();
         self.end(now);
         let name = match suite {
             Suite::Of(name) => name,
@@ -141,6 +200,15 @@ impl Report {
                 times: 1,
             }),
         }
+    }
+
+    /// Ends what hangs, as far as it can be ended, and names the tests that had not.
+    fn left(&self, child: &mut Child) -> String {
+        // Nothing waits: what sleeps in the kernel takes no signal.
+        let _ = child.kill();
+        let last = self.spent.last().map_or("", |(name, _)| name.as_str());
+        let tests: String = self.slow.iter().map(|test| format!("\n    {test}")).collect();
+        format!(", in {last}; running for over a minute:{tests}")
     }
 
     /// The time since the last line that began something belongs to the last crate.
@@ -232,6 +300,28 @@ mod tests {
         lines.iter().for_each(|line| report.note(line, 0.0));
         let table = report.table();
         assert!(table.ends_with("\nedit         a::b: no zstd (2 times)"), "{table}");
+    }
+
+    #[test]
+    fn a_test_that_hangs_is_named() {
+        let mut report = Report::starting(0.0);
+        let lines = [
+            "test a::b has been running for over 60 seconds",
+            "test c::d has been running for over 60 seconds",
+            "test a::b ... ok",
+        ];
+        lines.iter().for_each(|line| report.note(line, 0.0));
+        assert_eq!(report.slow, ["c::d"]);
+        let mut sleeps = program("sh");
+        sleeps.args(["-c", "echo one; exec sleep 600"]).stdout(Stdio::piped());
+        let mut child = sleeps.spawn().expect("a shell");
+        let output = child.stdout.take().expect("its output");
+        let mut said = Vec::new();
+        let end = follow(output, Duration::from_secs(1), |line| said.push(line.to_owned()));
+        assert_eq!(said, ["one\n"]);
+        assert_eq!(end, Err("cargo test: nothing for 1 seconds".to_owned()));
+        assert!(report.left(&mut child).ends_with("over a minute:\n    c::d"));
+        assert!(!child.wait().expect("its end").success());
     }
 
     #[test]
