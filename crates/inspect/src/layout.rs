@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! survey: every inode, every map      maps      how map blocks are placed
-//!         then every directory        locality  how far files are; paths: names of a few inodes
+//!         then every directory        locality  how far files are
 //!         then every bitmap           free
 //! report and text: what comes out     grid      cells of a picture
 //! ```
@@ -19,7 +19,6 @@ mod free;
 mod grid;
 mod locality;
 mod maps;
-mod paths;
 mod report;
 mod text;
 
@@ -31,6 +30,7 @@ pub use report::{
 
 use crate::error::Error;
 use crate::map::{self, Claimed, Visit};
+use crate::paths::PathTable;
 use crate::table::{TableScan, each_inode};
 use crate::volume::Volume;
 use extant_format::inode::{FileType, Inode};
@@ -38,7 +38,6 @@ use extant_format::{BlockNo, Ino, Run};
 use free::free_space;
 use locality::Directories;
 use maps::{Distances, Grouping, ratio};
-use paths::PathTable;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -170,7 +169,8 @@ pub fn survey_with(volume: &Volume, options: &SurveyOptions) -> Result<LayoutRep
     let mut names = PathTable::of(wanted);
     let locality = Directories::read(volume, &mut survey, &mut names)?;
     for file in &mut survey.worst {
-        file.path = names.path(Ino(file.inode));
+        file.path =
+            names.path(Ino(file.inode)).map(|path| String::from_utf8_lossy(&path).into_owned());
     }
     let (free, free_by_length) = free_space(volume)?;
     let superblock = volume.superblock();

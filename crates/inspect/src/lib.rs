@@ -18,6 +18,7 @@
 //!   group       facts of each group
 //! descriptors   all group descriptors, in large reads
 //! volume        superblock (or a copy), descriptors, blocks, inodes: bounded reads, no trust
+//! paths         what a few inodes are called
 //! claims        which blocks are taken, and which twice
 //! slabs         long lists of which little is used
 //! date, error   the calendar; why a volume cannot be read
@@ -57,6 +58,7 @@ mod group;
 mod info;
 mod layout;
 mod map;
+mod paths;
 mod slabs;
 mod table;
 mod text;

@@ -16,7 +16,7 @@ struct Name {
 
 /// What a name is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NameOf {
+pub(crate) enum NameOf {
     /// Directories are kept: paths lead through them.
     Directory,
     /// Others are kept where they are asked for.
@@ -25,20 +25,20 @@ pub(super) enum NameOf {
 
 /// Names of the inodes that are asked for, and of all directories.
 #[derive(Default)]
-pub(super) struct PathTable {
+pub(crate) struct PathTable {
     wanted: Vec<Ino>,
     names: FxHashMap<Ino, Name>,
     bytes: usize,
 }
 
 impl PathTable {
-    pub(super) fn of(mut wanted: Vec<Ino>) -> PathTable {
+    pub(crate) fn of(mut wanted: Vec<Ino>) -> PathTable {
         wanted.sort_unstable();
         PathTable { wanted, ..PathTable::default() }
     }
 
     /// Takes a name that was found. The first of an inode is kept.
-    pub(super) fn note(&mut self, directory: Ino, ino: Ino, name: &[u8], kind: NameOf) {
+    pub(crate) fn note(&mut self, directory: Ino, ino: Ino, name: &[u8], kind: NameOf) {
         let is_wanted = kind == NameOf::Directory || self.wanted.binary_search(&ino).is_ok();
         if !is_wanted || self.wanted.is_empty() || self.bytes > BYTES_MAX {
             return;
@@ -49,15 +49,15 @@ impl PathTable {
 
     /// The path of an inode, from the root; `None` where it has no name, or none that leads to the
     /// root.
-    pub(super) fn path(&self, ino: Ino) -> Option<String> {
-        let mut parts = Vec::new();
+    pub(crate) fn path(&self, ino: Ino) -> Option<Vec<u8>> {
+        let mut parts: Vec<&[u8]> = Vec::new();
         let mut at = ino;
         while at != Ino::ROOT {
             let name = self.names.get(&at).filter(|_| parts.len() < DEPTH_MAX)?;
-            parts.push(String::from_utf8_lossy(&name.name).into_owned());
+            parts.push(&name.name);
             at = name.directory;
         }
         parts.reverse();
-        Some(format!("/{}", parts.join("/")))
+        Some([b"/", parts.join(&b'/').as_slice()].concat())
     }
 }

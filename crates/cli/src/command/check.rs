@@ -5,7 +5,10 @@ use extant_host::image::{self, ImageArguments};
 use extant_host::progress::{ProgressLine, Unit};
 use extant_host::recovery;
 use extant_image::Progress;
-use extant_inspect::{CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, ReadOrder};
+use extant_inspect::{
+    CODES, CheckOptions, CheckReport, Code, Listener, Pass, Problem, ReadOrder, Rule, Severity,
+};
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -15,7 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// attributes, bitmaps, checksums.
 ///
 /// Nothing is written, and nothing has to be mounted: it is `e2fsck -fn`, in parallel and in the
-/// order of the disk. Each problem is one line; what is only advice does not change the exit code.
+/// order of the disk. Each problem is one line, with the file that it is about; what follows from
+/// it stands under it, indented. What is only advice does not change the exit code.
 /// An image that is mounted and written meanwhile looks damaged. A volume whose journal holds
 /// changes, or where inodes that were deleted while they were open wait to be freed, is judged as
 /// it is after replay and without them, in memory; a log that damage cuts is a problem.
@@ -24,21 +28,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// checked (not a file system, or it cannot be read); 12 problems were found that hide others; 16
 /// wrong usage.
 #[derive(clap::Args)]
-#[command(override_usage = "extant check [OPTIONS] <IMAGE>\n       extant check --list")]
+#[command(override_usage = "extant check [OPTIONS] <IMAGE>\n       extant check --list\n       \
+    extant check --explain <CODE>")]
 #[command(after_help = "Examples:
   extant check disk.img
   extant check --offset 1M whole-disk.img && echo clean
   extant check --json disk.img | jq -r '.problems[] | .code'
   extant check --list                   all problems that it knows
+  extant check --explain link-count     what one of them means, and what would mend it
   extant check disk.img; case $? in 0) echo clean;; 4|12) echo damaged;; *) echo not checked;; \
   esac")]
 pub struct Arguments {
     /// The image: a file or a block device
-    #[arg(value_name = "IMAGE", required_unless_present = "list")]
+    #[arg(value_name = "IMAGE", required_unless_present_any = ["list", "explain"])]
     pub image: Option<PathBuf>,
     /// List the problems that are known, with their codes, and check nothing
     #[arg(long, conflicts_with = "image")]
     pub list: bool,
+    /// Say what a problem means and what would mend it, by its code, and check nothing
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["image", "list"], value_parser = rule)]
+    pub explain: Option<&'static Rule>,
     /// How many threads share the work; as many as the machine has, unless given
     #[arg(long, short = 'j', value_name = "N")]
     pub threads: Option<NonZeroU32>,
@@ -55,6 +64,11 @@ pub struct Arguments {
     pub place: ImageArguments,
 }
 
+fn rule(word: &str) -> Result<&'static Rule, String> {
+    let known = CODES.iter().find(|rule| rule.name == word);
+    known.ok_or_else(|| "no such problem; extant check --list has all".to_owned())
+}
+
 fn plan(word: &str) -> Result<ReadOrder, String> {
     match word {
         "disk-order" => Ok(ReadOrder::DiskOrder),
@@ -66,6 +80,9 @@ fn plan(word: &str) -> Result<ReadOrder, String> {
 /// Checks it and prints what was found; the exit code is fsck's. With `--json`: the report, see
 /// `docs/CHECK.md`.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    if let Some(rule) = arguments.explain {
+        return explain(rule, console);
+    }
     let Some(image) = &arguments.image else {
         return list(console);
     };
@@ -148,7 +165,7 @@ fn label(pass: Pass) -> &'static str {
 
 fn print_text(image: &Path, report: &CheckReport, console: &Console) -> Result<(), Error> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let written = report.problems.iter().try_for_each(|problem| print_problem(problem, &mut out));
+    let written = print_problems(&report.problems, &mut out);
     let written = written.and_then(|()| match report.omitted {
         0 => Ok(()),
         more => writeln!(out, "... and {more} more"),
@@ -162,8 +179,30 @@ fn print_text(image: &Path, report: &CheckReport, console: &Console) -> Result<(
     summed.and_then(|()| out.flush()).map_err(|error| Error::stdout(&error))
 }
 
-fn print_problem(problem: &Problem, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "{}: {problem} [{}]", problem.rule().severity, problem.rule().name)
+/// Each problem, and under it those that follow from it.
+fn print_problems(problems: &[Problem], out: &mut impl Write) -> std::io::Result<()> {
+    let mut following: BTreeMap<usize, Vec<&Problem>> = BTreeMap::new();
+    for problem in problems {
+        if let Some(cause) = problem.cause {
+            following.entry(cause).or_default().push(problem);
+        }
+    }
+    for (at, problem) in problems.iter().enumerate().filter(|(_, it)| it.cause.is_none()) {
+        print_problem(problem, "", out)?;
+        for problem in following.get(&at).into_iter().flatten() {
+            print_problem(problem, "  ", out)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_problem(problem: &Problem, margin: &str, out: &mut impl Write) -> std::io::Result<()> {
+    let rule = problem.rule();
+    write!(out, "{margin}{}: {problem}", rule.severity)?;
+    if let Some(path) = &problem.path {
+        write!(out, " ({})", path.escape_ascii())?;
+    }
+    writeln!(out, " [{}]", rule.name)
 }
 
 /// The last line: how it is, and what is there.
@@ -192,19 +231,44 @@ fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
+/// What is known of one code.
+fn explain(rule: &Rule, console: &Console) -> Result<Exit, Error> {
+    if console.is_json() {
+        console.print_json("extant-check-code/1", &row(rule))?;
+        return Ok(Exit::Complete);
+    }
+    let matters = match rule.severity {
+        Severity::Advice => "harms no user of the volume; the exit code is 0 with it alone",
+        Severity::Error => "the volume is damaged; exit code 4",
+        Severity::Stopping => "damage, and what depends on it cannot be judged; exit code 12",
+        Severity::Fatal => "nothing can be checked; exit code 8",
+    };
+    console.print(&format!(
+        "{}: {}\n\nseverity: {}: {matters}\nfound in: {}\na repair would: {}\n",
+        rule.name,
+        rule.sentence,
+        rule.severity,
+        label(rule.pass).replace("check: ", "the pass over "),
+        rule.repair,
+    ))?;
+    Ok(Exit::Complete)
+}
+
+/// A code as data.
+fn row(rule: &Rule) -> serde_json::Value {
+    serde_json::json!({
+        "code": rule.name,
+        "pass": rule.pass,
+        "severity": rule.severity,
+        "repair": rule.repair,
+        "sentence": rule.sentence,
+    })
+}
+
 /// All codes, one a line: severity, pass, name, sentence with its blanks.
 fn list(console: &Console) -> Result<Exit, Error> {
     if console.is_json() {
-        let rows = CODES.iter().map(|rule| {
-            serde_json::json!({
-                "code": rule.name,
-                "pass": rule.pass,
-                "severity": rule.severity,
-                "repair": rule.repair,
-                "sentence": rule.sentence,
-            })
-        });
-        let codes = serde_json::json!({ "codes": rows.collect::<Vec<_>>() });
+        let codes = serde_json::json!({ "codes": CODES.iter().map(row).collect::<Vec<_>>() });
         console.print_json("extant-check-codes/1", &codes)?;
         return Ok(Exit::Complete);
     }

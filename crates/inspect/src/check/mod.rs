@@ -8,6 +8,7 @@
 //! reader     blocks in the order of the disk, many at a time
 //! facts      what the passes share and hand on
 //! work       threads over pieces of work         progress   how far they are
+//! causes     which problem follows from which
 //! report     what comes out                      sink       where it is collected
 //! problem    one thing that is wrong             options    what is asked for
 //! codes      every kind of problem, a table      rule       severities, passes, repairs
@@ -16,6 +17,7 @@
 //! Modules use those below them, `passes` uses all. Problems are data ([`Problem`]): a [`Code`]
 //! with its [`Rule`] (sentence, severity, what a repair would do) and the place. The report is the
 //! same whatever the number of threads.
+mod causes;
 mod codes;
 mod facts;
 mod first;
@@ -39,8 +41,11 @@ pub use report::{CheckReport, Summary};
 pub use rule::{Pass, Repair, Severity};
 
 use crate::error::Error;
+use crate::paths::{NameOf, PathTable};
 use extant_block::BlockDevice;
+use extant_format::Ino;
 use facts::Facts;
+use passes::directories::Tree;
 use passes::volume::{Prepared, prepare};
 use passes::{bitmaps, connectivity, directories, duplicates, inodes, links, quota};
 use std::num::NonZeroU32;
@@ -62,21 +67,46 @@ pub fn check(device: Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Che
             return Ok(CheckReport::new(problems.take(), Summary::default()));
         }
     };
-    let mut summary = run(&facts)?;
+    let mut tree = None;
+    let mut summary = run(&facts, &mut tree)?;
     if options.threads.get() > 1 && (facts.order_matters() || facts.claims.any_double()) {
         // Which claim of a block comes first decides what follows: once more, by one thread, in the
         // order of the disk.
         options.threads = NonZeroU32::MIN;
         if let Prepared::Ready(again) = prepare(&device, &options)? {
             facts = again;
-            summary = run(&facts)?;
+            summary = run(&facts, &mut tree)?;
         }
     }
-    Ok(CheckReport::new(facts.problems.take(), summary))
+    let mut report = CheckReport::new(facts.problems.take(), summary);
+    if let Some(tree) = tree.filter(|_| report.problems.iter().any(|it| it.ino.is_some())) {
+        name(&mut report, &facts, &tree)?;
+    }
+    Ok(report)
 }
 
-/// The passes after pass 0.
-fn run(facts: &Arc<Facts>) -> Result<Summary, Error> {
+/// Says what the inodes are called that problems are about: once more through all directories.
+fn name(report: &mut CheckReport, facts: &Facts, tree: &Tree) -> Result<(), Error> {
+    let wanted = report.problems.iter().filter_map(|problem| problem.ino).collect();
+    let mut paths = PathTable::of(wanted);
+    directories::each_entry(facts, tree, &mut |owner, entry| {
+        let ino = Ino(entry.ino);
+        let kind = match facts.inodes.get(ino).is_directory() {
+            true => NameOf::Directory,
+            false => NameOf::Other,
+        };
+        if ino != owner {
+            paths.note(owner, ino, entry.name, kind);
+        }
+    })?;
+    for problem in &mut report.problems {
+        problem.path = problem.ino.and_then(|ino| paths.path(ino));
+    }
+    Ok(())
+}
+
+/// The passes after pass 0. Leaves the directories as a tree.
+fn run(facts: &Arc<Facts>, found: &mut Option<Arc<Tree>>) -> Result<Summary, Error> {
     let tables = inodes::run(facts)?;
     if facts.claims.any_double() {
         duplicates::run(facts, &tables)?;
@@ -86,5 +116,6 @@ fn run(facts: &Arc<Facts>) -> Result<Summary, Error> {
     links::run(facts)?;
     let summary = bitmaps::run(facts)?;
     quota::judge(facts)?;
+    *found = Some(tree);
     Ok(summary)
 }

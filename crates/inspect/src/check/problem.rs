@@ -1,7 +1,7 @@
 //! Problems as data: what is wrong and where, with the numbers that a repair would need.
 //!
 //! *Invariants*: the order of problems depends on what they say alone, never on when or by which
-//! thread they were found.
+//! thread they were found, nor on what is found out about them later (`path`, `cause`).
 use super::codes::{Code, Rule};
 use extant_format::{BlockNo, GroupNo, Ino};
 use serde::ser::SerializeStruct;
@@ -29,6 +29,10 @@ pub struct Problem {
     pub found: Option<u64>,
     /// What should be there.
     pub expected: Option<u64>,
+    /// What the inode is called, from the root; `None` where no name leads to it.
+    pub path: Option<Vec<u8>>,
+    /// The problem of the report that this one follows from, by its place there.
+    pub cause: Option<usize>,
 }
 
 impl Problem {
@@ -44,6 +48,8 @@ impl Problem {
             other: None,
             found: None,
             expected: None,
+            path: None,
+            cause: None,
         }
     }
 
@@ -160,7 +166,7 @@ impl Problem {
 impl Serialize for Problem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rule = self.rule();
-        let mut fields = serializer.serialize_struct("Problem", 13)?;
+        let mut fields = serializer.serialize_struct("Problem", 15)?;
         fields.serialize_field("code", rule.name)?;
         fields.serialize_field("pass", &rule.pass)?;
         fields.serialize_field("severity", &rule.severity)?;
@@ -175,6 +181,9 @@ impl Serialize for Problem {
         fields.serialize_field("other", &self.other.map(|other| other.0))?;
         fields.serialize_field("found", &self.found)?;
         fields.serialize_field("expected", &self.expected)?;
+        let path = self.path.as_deref().map(|path| path.escape_ascii().to_string());
+        fields.serialize_field("path", &path)?;
+        fields.serialize_field("cause", &self.cause)?;
         fields.end()
     }
 }

@@ -1,4 +1,5 @@
 //! What a check gives: the problems in order, and what is on the volume.
+use super::causes;
 use super::problem::Problem;
 use super::rule::Severity;
 use super::sink::Collected;
@@ -10,7 +11,8 @@ use std::collections::BTreeMap;
 pub struct CheckReport {
     /// e2fsck's exit code, see [`exit_code`](CheckReport::exit_code).
     pub exit_code: u8,
-    /// What is wrong, in order: by pass, then by place. Bounded: see `omitted`.
+    /// What is wrong, in order: by pass, then by place. One may say that it follows from another
+    /// ([`Problem::cause`]). Bounded: see `omitted`.
     pub problems: Vec<Problem>,
     /// Problems that were found but are not kept.
     pub omitted: u64,
@@ -47,13 +49,11 @@ impl CheckReport {
         };
         let all: u64 = collected.counts.values().sum();
         let counts = collected.counts.iter().map(|(code, count)| (code.rule().name, *count));
-        CheckReport {
-            exit_code,
-            omitted: all - collected.problems.len() as u64,
-            counts: counts.collect(),
-            problems: collected.problems.into_iter().collect(),
-            summary,
-        }
+        let omitted = all - collected.problems.len() as u64;
+        let counts = counts.collect();
+        let mut problems: Vec<Problem> = collected.problems.into_iter().collect();
+        causes::find(&mut problems);
+        CheckReport { exit_code, omitted, counts, problems, summary }
     }
 
     /// Adds a problem that was found by whoever prepared the volume for the check: by recovery. The
@@ -68,6 +68,9 @@ impl CheckReport {
         };
         *self.counts.entry(rule.name).or_default() += 1;
         let at = self.problems.partition_point(|other| *other < problem);
+        for other in &mut self.problems {
+            other.cause = other.cause.map(|cause| cause + usize::from(cause >= at));
+        }
         self.problems.insert(at, problem);
     }
 

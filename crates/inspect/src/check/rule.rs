@@ -88,6 +88,37 @@ pub enum Repair {
     RewriteQuota,
 }
 
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Repair::None => "nothing that a program should do by itself",
+            Repair::RewriteSuperblock => "write the superblock, or its copies, anew",
+            Repair::RewriteDescriptor => "write the group descriptor anew",
+            Repair::RelocateMetadata => "give the group a bitmap or an inode table elsewhere",
+            Repair::RecoverJournal => "replay or clear the journal",
+            Repair::RecreateJournal => "make the journal anew",
+            Repair::ClearInode => "free the inode",
+            Repair::RewriteInode => "set a field of the inode to what is expected",
+            Repair::ClearPointer => "clear the pointer or extent that leads to the block",
+            Repair::RebuildMap => "build the inode's map anew from what is left of it",
+            Repair::CopyBlock => "give each file its own copy of a shared block",
+            Repair::ClearAttributes => "clear the attribute, or the attribute block",
+            Repair::RemoveEntry => "remove the entry from its directory",
+            Repair::RewriteEntry => "set a field of the directory entry to what is expected",
+            Repair::RebuildDirectoryBlock => {
+                "write the entries of the directory block anew from what is left of them"
+            }
+            Repair::RebuildIndex => "build the directory's index anew",
+            Repair::ReconnectToLostFound => "give the inode a name in lost+found",
+            Repair::CreateDirectory => "make the directory anew",
+            Repair::Recount => "store the count that was found",
+            Repair::RewriteBitmap => "write the bitmap anew",
+            Repair::RewriteChecksum => "compute the checksum anew",
+            Repair::RewriteQuota => "write the quota file anew",
+        })
+    }
+}
+
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,10 +1,10 @@
 //! The second pass of a survey: what directories hold, and how far their files are.
 use super::maps::ratio;
-use super::paths::{NameOf, PathTable};
 use super::report::Locality;
 use super::{Survey, each_file};
 use crate::error::Error;
 use crate::map::{self, Claimed, Visit};
+use crate::paths::{NameOf, PathTable};
 use crate::volume::Volume;
 use extant_format::directory::Style;
 use extant_format::directory::stored::is_dots;

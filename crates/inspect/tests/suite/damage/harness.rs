@@ -8,7 +8,8 @@ use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino};
 use extant_inspect::{
-    CheckOptions, CheckReport, Claimed, Severity, SuperblockPlace, Visit, Volume, check, walk,
+    CheckOptions, CheckReport, Claimed, Problem, Severity, SuperblockPlace, Visit, Volume, check,
+    walk,
 };
 use extant_testkit::command::{output, program};
 use extant_testkit::scratch::Scratch;
@@ -34,8 +35,8 @@ pub const fn case(
 }
 
 impl Case {
-    /// What is wrong with the report.
-    pub fn judge(&self) -> Vec<String> {
+    /// What is wrong with the report, and how many of its problems follow from no other.
+    pub fn judge(&self) -> (Vec<String>, usize) {
         let image = (self.damage)();
         let (report, several) = (image.check(1), image.check(4));
         let mut faults = Vec::new();
@@ -53,14 +54,24 @@ impl Case {
         if is_error != (judged != 0) {
             faults.push(format!("e2fsck exits with {judged}, we with {}", report.exit_code()));
         }
-        faults
+        for problem in &report.problems {
+            let cause = problem.cause.map(|cause| &report.problems[cause]);
+            if cause.is_some_and(|cause| cause.cause.is_some()) {
+                faults.push(format!("{problem} follows from what follows itself"));
+            }
+        }
+        (faults, roots(&report).len())
     }
+}
+
+/// The problems that follow from no other.
+pub fn roots(report: &CheckReport) -> Vec<&Problem> {
+    report.problems.iter().filter(|problem| problem.cause.is_none()).collect()
 }
 
 /// What a report says, as cases expect it.
 pub fn sentences(report: &CheckReport) -> Vec<String> {
-    let sentence =
-        |problem: &extant_inspect::Problem| format!("{}: {problem}", problem.rule().name);
+    let sentence = |problem: &Problem| format!("{}: {problem}", problem.rule().name);
     report.problems.iter().map(sentence).collect()
 }
 

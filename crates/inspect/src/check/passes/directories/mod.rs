@@ -257,6 +257,29 @@ fn linked_twice(facts: &Facts, tree: &Tree, batches: &[Range<usize>]) -> Result<
             facts.report(problem.name(entry.name).other(ino));
         }
     };
+    entries_again(facts, tree, batches, &mut visit)
+}
+
+/// All used entries but `.` and `..`, read once more, with the directories that they are in: those
+/// in inodes first, then by place on the disk.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) fn each_entry(
+    facts: &Facts,
+    tree: &Tree,
+    visit: &mut dyn FnMut(Ino, &StoredEntry<'_>),
+) -> Result<(), Error> {
+    let batches = Reader::batches(facts, &tree.blocks, place);
+    entries_again(facts, tree, &batches, &mut |owner, _, entry| visit(owner, entry))
+}
+
+fn entries_again(
+    facts: &Facts,
+    tree: &Tree,
+    batches: &[Range<usize>],
+    visit: &mut dyn FnMut(Ino, u32, &StoredEntry<'_>),
+) -> Result<(), Error> {
     inline::each_entry(facts, tree, &mut |owner, entry| visit(owner, 0, entry))?;
     let mut reader = Reader::default();
     for range in batches {
