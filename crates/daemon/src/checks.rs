@@ -179,7 +179,7 @@ pub fn open(
     target::check(file, &metadata)?;
     let looked_at = Arc::clone(&found.device);
     let Errors { why, cut } = match read_superblock(&*looked_at) {
-        Ok(superblock) => errors(image, &superblock, &looked_at),
+        Ok(superblock) => errors(image, &superblock, &looked_at, console),
         Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
             return Err(image::not_ext(image, &*looked_at, options.offset_bytes));
         }
@@ -257,7 +257,12 @@ struct Errors {
 
 /// Whether errors were found on a volume: its superblock or its journal says so, the journal itself
 /// is damaged, or there is none and the volume was not unmounted.
-fn errors(image: &Path, superblock: &Superblock, device: &Arc<dyn BlockDevice>) -> Errors {
+fn errors(
+    image: &Path,
+    superblock: &Superblock,
+    device: &Arc<dyn BlockDevice>,
+    console: &Console,
+) -> Errors {
     const MARKED: &str = "is marked as having errors";
     let marked = (superblock.state & state::ERRORS != 0).then_some(MARKED);
     if superblock.awaits_check() {
@@ -265,6 +270,9 @@ fn errors(image: &Path, superblock: &Superblock, device: &Arc<dyn BlockDevice>) 
         return Errors { why: marked.or(Some(unchecked)), cut: None };
     }
     if !superblock.has(Feature::NEEDS_RECOVERY) {
+        if marked.is_none() {
+            recovery::warn_if_damaged(image, device, console);
+        }
         return Errors { why: marked, cut: None };
     }
     let report = match Recovery::find(Arc::clone(device), MapSource::Inode, 0) {

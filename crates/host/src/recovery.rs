@@ -6,8 +6,10 @@ use extant_engine::{
     ErrorKind, OrphanCounts, Orphans, read_superblock, recovered, without_orphans,
 };
 use extant_format::superblock::{Feature, Superblock};
+use extant_inspect::{CheckOptions, Code, FirstLook, Problem, Severity, Trust, check_volume};
 use extant_journal::{End, Outcome, Report};
 use serde::Serialize;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,6 +72,42 @@ impl Judged {
             }
         }
     }
+}
+
+/// Warns of a volume that is to be changed although superblock, descriptors or journal are damaged,
+/// as far as that is seen without reading inodes. A log that waits is looked at by who replays it.
+pub fn warn_if_damaged(image: &Path, device: &Arc<dyn BlockDevice>, console: &Console) {
+    let waits = |volume: Superblock| volume.has(Feature::NEEDS_RECOVERY);
+    if read_superblock(&**device).is_ok_and(waits) {
+        return;
+    }
+    let options = CheckOptions { threads: NonZeroU32::MIN, ..CheckOptions::default() };
+    // What cannot be read, or is no volume, is said by who opens it.
+    let Ok(FirstLook { report, trust }) = check_volume(device, &options) else { return };
+    // What is only not known here is no damage.
+    let is_foreign = |code| {
+        use Code::{
+            Encoding, ExternalJournal, MountBlockHeld, UnknownFeature, UnknownIncompatible,
+        };
+        matches!(
+            code,
+            Encoding | ExternalJournal | MountBlockHeld | UnknownFeature | UnknownIncompatible
+        )
+    };
+    let is_damage = |problem: &&Problem| {
+        problem.rule().severity > Severity::Advice && !is_foreign(problem.code)
+    };
+    let damage: Vec<&Problem> = report.problems.iter().filter(is_damage).collect();
+    let found = match (damage.as_slice(), trust) {
+        ([], Trust::Given) => return,
+        ([], Trust::Lost) => "more is counted free than there is, or the copy of the superblock \
+                              has other features"
+            .to_owned(),
+        ([only], _) => only.to_string(),
+        ([first, rest @ ..], _) => format!("{first}, and {} more", rest.len()),
+    };
+    let shown = image.display();
+    console.warn(&format!("{shown}: is damaged: {found}; extant check says what else"));
 }
 
 /// "3 deleted inodes freed, 1 file cut to its size"; `None` of no orphans.

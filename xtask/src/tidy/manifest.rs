@@ -136,6 +136,7 @@ const ARROWS: &[Arrow] = &[
             "extant-image",
             "extant-disk",
             "extant-edit",
+            "extant-inspect",
             "extant-chart",
         ],
         tests: &[],

@@ -58,6 +58,7 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     if let Some(report) = report {
         say_replayed(image, &report, console);
     }
+    recovery::warn_if_damaged(image, &device, console);
     let beside = target.device_bytes.is_none().then(|| redo::path_of(&target.path)).flatten();
     let log = arguments.log.clone().or(beside);
     let identity = Identity { offset: place.start(), image_bytes: bytes };
@@ -99,6 +100,7 @@ pub fn open_dry(
     if let Some(report) = &recovered.report {
         say_replayed(image, &report.journal, console);
     }
+    recovery::warn_if_damaged(image, &recovered.device, console);
     let over = Overlay::new(recovered.device, DRY_BLOCK_BYTES, DRY_BYTES_MAX);
     let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
     let options = ChangeOptions { on_errors: on_errors(arguments), ..ChangeOptions::default() };

@@ -56,6 +56,29 @@ fn images_that_cannot_be_changed() {
 }
 
 #[test]
+fn a_volume_that_looks_damaged_is_changed_with_a_warning() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("image", &["-t", "ext4", "-O", "^metadata_csum,^uninit_bg"]);
+    let place = format!("{image}:/x");
+    let quiet = extant(&["mkdir", &place]);
+    assert!(quiet.code == 0 && !quiet.err.contains("damaged"), "{quiet:?}");
+    let debugfs = |request: &str| {
+        output(program("debugfs").args(["-w", "-R", request, &image])).expect("it is written");
+    };
+    debugfs("set_block_group 0 free_blocks_count 65000");
+    let told = fed(&["edit", "--dry-run", &image, "-"], "mkdir /y\n");
+    assert!(told.err.contains("is damaged: more is counted free"), "{told:?}");
+    let told = extant(&["mkdir", &format!("{image}:/y")]);
+    assert!(told.err.contains("is damaged: more is counted free"), "{told:?}");
+    debugfs("set_block_group 0 inode_bitmap 1");
+    let told = extant(&["mkdir", &format!("{image}:/z")]);
+    assert!(told.err.contains("is damaged: the first group descriptors"), "{told:?}");
+}
+
+#[test]
 fn a_full_volume_is_as_it_was() {
     if !has_tools() {
         return;
