@@ -178,8 +178,18 @@ pub fn open(
     let metadata = std::fs::metadata(file).map_err(|error| Error::io(file.display(), &error))?;
     target::check(file, &metadata)?;
     let looked_at = Arc::clone(&found.device);
+    let mut access = options.access;
     let Errors { why, cut } = match read_superblock(&*looked_at) {
-        Ok(superblock) => errors(image, &superblock, &looked_at, console),
+        Ok(superblock) => match (superblock.features.unwritten(), options.access) {
+            (names, None) if !names.is_empty() => {
+                let (shown, names) = (image.display(), names.join(", "));
+                let said = "features that are not written, and is mounted read-only";
+                console.warn(&format!("{shown}: has {said}: {names}"));
+                access = Some(Access::ReadOnly);
+                Errors::default()
+            }
+            _ => errors(image, &superblock, &looked_at, console),
+        },
         Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
             return Err(image::not_ext(image, &*looked_at, options.offset_bytes));
         }
@@ -193,7 +203,7 @@ pub fn open(
     let place = Place { file: found.file, range: found.range };
     // The lock of a reader would keep the writer out.
     drop((looked_at, found.device));
-    let access = match options.access {
+    let access = match access {
         Some(access) => access,
         None => match why.filter(|_| options.on_errors != Some(OnErrors::Continue)) {
             Some(why) => {

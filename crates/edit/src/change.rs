@@ -17,7 +17,8 @@ use crate::redo::{self, Identity};
 use extant_block::{BlockDevice, Overlay, Staged};
 use extant_engine::preset::{AccessTimes, Journal as JournalPolicy, Policies};
 use extant_engine::{
-    Access, DataKeeping, Filesystem, Options, cache_for_blocks, read_superblock, recover,
+    Access, DataKeeping, Filesystem, Options, cache_for_blocks, check_written, read_superblock,
+    recover,
 };
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state};
 use extant_format::{BlockNo, GroupNo};
@@ -104,11 +105,12 @@ impl Change {
     /// first, on the device.
     ///
     /// # Errors
-    /// No ext volume, one with features that are not supported, with errors, one without a journal
+    /// No ext volume, one with features that are not written, with errors, one without a journal
     /// that was not unmounted, or a journal that cannot be replayed; a device that fails.
     pub fn open(device: Arc<dyn BlockDevice>, options: &ChangeOptions) -> Result<Change> {
         recover(&device)?;
         let superblock = read_superblock(&*device)?;
+        check_written(&superblock)?;
         // A journal that cannot be is met before anything is written, not when all is done.
         Journal::find(Arc::clone(&device), MapSource::Inode)?;
         extant_journal::check_place(&superblock)?;

@@ -106,7 +106,7 @@ pub use recovery::{
     recovered, unreplayed, without_orphans,
 };
 pub use store::journal::JournalCounts;
-pub use store::superblock::read_superblock;
+pub use store::superblock::{check_written, read_superblock};
 pub use store::{Access, DataKeeping, Options, cache_for_blocks, least_cache_bytes};
 
 /// When dirty blocks are written, and by which thread: the policies, and the budget that asks them.

@@ -197,9 +197,10 @@ impl From<extant_engine::Error> for Error {
             Kind::NotPermitted(_) | Kind::PermissionDenied | Kind::OtherProject => {
                 ErrorKind::NotPermitted
             }
-            Kind::AttributeUnsupported | Kind::OperationUnsupported(_) | Kind::Unsupported(_) => {
-                ErrorKind::Unsupported
-            }
+            Kind::AttributeUnsupported
+            | Kind::OperationUnsupported(_)
+            | Kind::Unsupported(_)
+            | Kind::NotWritten(_) => ErrorKind::Unsupported,
             Kind::Corrupt(_) | Kind::Journal(_) => ErrorKind::Damaged,
             Kind::NotExt => ErrorKind::NotAVolume,
             Kind::NeedsRecovery => ErrorKind::NeedsCheck,

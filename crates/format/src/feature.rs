@@ -66,8 +66,8 @@ impl Feature {
 
 use Feature::{Compat, Incompat, RoCompat};
 
-/// What is read and written.
-const SUPPORTED: Features = Features::of(&[
+/// What is written, and read.
+const WRITTEN: Features = Features::of(&[
     Feature::DIR_PREALLOC,
     Feature::HAS_JOURNAL,
     Feature::EXT_ATTR,
@@ -92,6 +92,17 @@ const SUPPORTED: Features = Features::of(&[
     Feature::ORPHAN_PRESENT,
 ]);
 
+/// What is read besides. Of the other classes all is: a reader may ignore them.
+const READ: Features = Features::of(&[
+    Feature::META_BG,
+    Feature::MMP,
+    Feature::EA_INODE,
+    Feature::LARGE_DIR,
+    Feature::INLINE_DATA,
+    Feature::ENCRYPT,
+    Feature::CASEFOLD,
+]);
+
 /// What `extant check` judges besides: every other feature that e2fsprogs 1.47 checks.
 const JUDGED: Features = Features::of(&[
     Feature::IMAGIC_INODES,
@@ -112,7 +123,7 @@ const JUDGED: Features = Features::of(&[
     Feature::VERITY,
 ]);
 
-/// What is made besides, though not yet read and written.
+/// What is made besides, though not yet written.
 const MADE: Features = Features::of(&[
     Feature::SPARSE_SUPER2,
     Feature::STABLE_INODES,
@@ -211,21 +222,31 @@ impl Feature {
         }
     }
 
-    /// Whether this project reads and writes volumes that have it.
-    pub fn is_supported(self) -> bool {
-        SUPPORTED.has(self)
+    /// Whether this project reads volumes that have it.
+    pub fn is_read(self) -> bool {
+        match self {
+            Incompat(_) => WRITTEN.has(self) || READ.has(self),
+            Compat(_) | RoCompat(_) => true,
+        }
     }
 
-    /// Whether this project makes volumes that have it: those that are supported and some more,
+    /// Whether this project writes volumes that have it. What is unknown may be ignored if it is of
+    /// `compat`.
+    pub fn is_written(self) -> bool {
+        let is_unknown = || !NAMES.iter().any(|(feature, _)| *feature == self);
+        WRITTEN.has(self) || (matches!(self, Compat(_)) && is_unknown())
+    }
+
+    /// Whether this project makes volumes that have it: those that it writes and some more,
     /// but not those that mark a volume in use.
     pub fn is_made(self) -> bool {
         let only_found = [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT].contains(&self);
-        (self.is_supported() || MADE.has(self)) && !only_found
+        (WRITTEN.has(self) || MADE.has(self)) && !only_found
     }
 
-    /// Whether a volume that has it can be judged: those that are supported and some more.
+    /// Whether a volume that has it can be judged: those that are written and some more.
     pub fn is_judged(self) -> bool {
-        SUPPORTED.has(self) || JUDGED.has(self)
+        WRITTEN.has(self) || JUDGED.has(self)
     }
 }
 
@@ -280,9 +301,14 @@ impl Features {
         bits(self.compat).map(Compat).chain(incompat).chain(bits(self.ro_compat).map(RoCompat))
     }
 
-    /// Names of those that this project does not read and write.
-    pub fn unsupported(&self) -> Vec<String> {
-        self.iter().filter(|feature| !feature.is_supported()).map(Feature::name).collect()
+    /// Names of those that this project does not read.
+    pub fn unread(&self) -> Vec<String> {
+        self.iter().filter(|feature| !feature.is_read()).map(Feature::name).collect()
+    }
+
+    /// Names of those that this project does not write.
+    pub fn unwritten(&self) -> Vec<String> {
+        self.iter().filter(|feature| !feature.is_written()).map(Feature::name).collect()
     }
 }
 
@@ -292,12 +318,15 @@ mod tests {
 
     #[test]
     fn sets_are_the_bits_that_the_format_has() {
-        let supported = Features { compat: 0x143d, incompat: 0x22c6, ro_compat: 0x1_247b };
+        let written = Features { compat: 0x143d, incompat: 0x22c6, ro_compat: 0x1_247b };
         let judged = Features { compat: 0x1e3f, incompat: 0x3_e7de, ro_compat: 0x1_f77b };
-        assert_eq!(SUPPORTED, supported);
+        let read = Features { compat: 0, incompat: 0x3_c510, ro_compat: 0 };
+        assert_eq!((WRITTEN, READ), (written, read));
+        assert!(Feature::Compat(1 << 31).is_written() && !Feature::RoCompat(1 << 31).is_written());
+        assert!(Feature::RoCompat(1 << 31).is_read() && !Feature::Incompat(1 << 31).is_read());
         for feature in judged.iter() {
             assert!(feature.is_judged(), "{}", feature.name());
         }
-        assert!(JUDGED.iter().all(|feature| judged.has(feature) && !supported.has(feature)));
+        assert!(JUDGED.iter().all(|feature| judged.has(feature) && !written.has(feature)));
     }
 }

@@ -108,7 +108,7 @@ pub enum SuperblockError {
     NotExt,
     /// An ext superblock with a value that cannot be.
     Fault(Fault),
-    /// Sound, with features that are not supported, by name.
+    /// Sound, with features that are not read, by name.
     Unsupported(Vec<String>),
 }
 
@@ -117,13 +117,19 @@ impl std::fmt::Display for SuperblockError {
         match self {
             SuperblockError::NotExt => f.write_str("no ext2, ext3 or ext4 superblock"),
             SuperblockError::Fault(fault) => fault.fmt(f),
-            SuperblockError::Unsupported(names) => {
-                write!(f, "features that are not supported: {}", names.join(", "))
-            }
+            SuperblockError::Unsupported(names) => f.write_str(&unread(names)),
         }
     }
 }
 impl std::error::Error for SuperblockError {}
+
+/// What is said of features, by name, that are not read.
+pub fn unread(names: &[String]) -> String {
+    match names.contains(&Feature::JOURNAL_DEV.name()) {
+        true => "a journal of another volume".to_owned(),
+        false => format!("features that are not supported: {}", names.join(", ")),
+    }
+}
 
 /// The hash of names in hashed directories, as in `s_def_hash_version` and the root of an index
 /// (0..=5).
@@ -268,14 +274,14 @@ impl Superblock {
     /// them.
     pub fn parse(bytes: &[u8; SUPERBLOCK_SIZE]) -> Result<Superblock, SuperblockError> {
         let raw = Self::verify(bytes)?;
-        let unsupported = raw.features().unsupported();
-        if !unsupported.is_empty() {
-            return Err(SuperblockError::Unsupported(unsupported));
+        let unread = raw.features().unread();
+        if !unread.is_empty() {
+            return Err(SuperblockError::Unsupported(unread));
         }
         Self::from_raw(raw)
     }
 
-    /// As `parse`, but features that are not supported are let through: to show it, not to use it.
+    /// As `parse`, but features that are not read are let through: to show it, not to use it.
     ///
     /// # Errors
     /// As `parse`, but never [`SuperblockError::Unsupported`].
@@ -395,8 +401,7 @@ impl Superblock {
         demand(known, "hash version", self.raw.hash_version.into(), "unknown")
     }
 
-    /// How many blocks share a bit of a bitmap, as a power of two: 0 but for bigalloc, which only
-    /// `parse_any` admits.
+    /// How many blocks share a bit of a bitmap, as a power of two: 0 but for bigalloc.
     fn cluster_log2(&self) -> Result<u32, SuperblockError> {
         if !self.has(Feature::BIGALLOC) {
             return Ok(0);

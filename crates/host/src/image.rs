@@ -282,6 +282,9 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
         ErrorKind::Unsupported(_) => {
             failure.hint(format!("extant info {shown} shows the volume nevertheless"))
         }
+        ErrorKind::NotWritten(_) => {
+            failure.hint(format!("it can be read: extant ls {shown}, extant mount -o ro {shown}"))
+        }
         ErrorKind::NeedsRecovery => match target::mount(image) {
             Some(Mount { folder, .. }) => {
                 Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))

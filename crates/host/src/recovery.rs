@@ -30,6 +30,7 @@ pub fn in_use(
     let recovered = recovered(device, Orphans::Finish)?;
     if let Some(report) = &recovered.report {
         say(image, &report.journal, console);
+        say_left(image, &report.journal, console);
     }
     Ok(recovered.device)
 }
@@ -137,16 +138,21 @@ pub fn judged(image: &Path, device: Arc<dyn BlockDevice>, console: &Console) -> 
     let judged = extant_engine::judged(device);
     if let Some(report) = &judged.report {
         say(image, report, console);
-        if report.outcome == Outcome::FastCommitsFollow {
-            let shown = image.display();
-            let count = counted(report.fast_commits.into(), "fast commit");
-            console.warn(&format!("{shown}: {count} could not be replayed"));
-        }
+        say_left(image, report, console);
     }
     if let Some(failure) = &judged.failure {
         console.warn(&format!("{}: is not replayed: {failure}", image.display()));
     }
     Judged { cut_at: judged.cut_at(), device: judged.device }
+}
+
+/// Says how many fast commits were left.
+fn say_left(image: &Path, report: &Report, console: &Console) {
+    if report.outcome == Outcome::FastCommitsFollow {
+        let shown = image.display();
+        let count = counted(report.fast_commits.into(), "fast commit");
+        console.warn(&format!("{shown}: {count} could not be replayed"));
+    }
 }
 
 /// Says that a journal was replayed in memory, if it held anything.

@@ -22,8 +22,10 @@ pub struct VolumeInfo {
     pub uuid: String,
     pub revision: u32,
     pub features: Vec<String>,
-    /// Those of `features` that are neither read nor written here.
-    pub unsupported_features: Vec<String>,
+    /// Those of `features` that are not read here.
+    pub unread_features: Vec<String>,
+    /// Those of `features` that are not written here: the volume is opened read-only.
+    pub unwritten_features: Vec<String>,
     pub flags: Vec<&'static str>,
     pub default_mount_options: Vec<String>,
     pub mount_options: Option<String>,
@@ -205,7 +207,8 @@ fn superblock_info(superblock: &Superblock, stored: StoredSuperblock<'_>) -> Vol
         uuid: uuid(&superblock.uuid),
         revision: superblock.revision,
         features: superblock.features.iter().map(Feature::name).collect(),
-        unsupported_features: superblock.features.unsupported(),
+        unread_features: superblock.features.unread(),
+        unwritten_features: superblock.features.unwritten(),
         flags: flag_names(superblock.flags()),
         default_mount_options: mount_option_names(superblock.default_mount_options),
         mount_options: words(&superblock.mount_options()),

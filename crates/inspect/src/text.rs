@@ -61,8 +61,11 @@ impl VolumeInfo {
         };
         rows.row("Filesystem revision #", revision)?;
         rows.list("Filesystem features", &self.features)?;
-        if !self.unsupported_features.is_empty() {
-            rows.list("Features not supported", &self.unsupported_features)?;
+        if !self.unread_features.is_empty() {
+            rows.list("Features not read", &self.unread_features)?;
+        }
+        if !self.unwritten_features.is_empty() {
+            rows.list("Features not written", &self.unwritten_features)?;
         }
         rows.list("Filesystem flags", &self.flags)?;
         rows.list("Default mount options", &self.default_mount_options)?;

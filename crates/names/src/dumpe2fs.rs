@@ -138,7 +138,7 @@ pub(super) const SIZES: [u32; 7] = [1024, 2048, 4096, 8192, 16384, 32768, 65536]
 /// The facts of the volume in dumpe2fs's own shape: without what only this program says, dates as
 /// ctime(3) has them (in UTC), names of owners.
 fn header(text: &str) -> String {
-    const OURS: [&str; 2] = ["Features not supported:", "Group count:"];
+    const OURS: [&str; 3] = ["Features not read:", "Features not written:", "Group count:"];
     let mut shown = String::with_capacity(text.len());
     for line in text.lines().filter(|line| !OURS.iter().any(|ours| line.starts_with(ours))) {
         let (label, value) = line.split_once(':').unwrap_or((line, ""));

@@ -65,14 +65,13 @@ pub fn table() -> String {
     for name in FEATURES {
         let Some(feature) = Feature::from_name(name) else { continue };
         let mark = |holds| if holds { "yes" } else { "no" };
-        let is_used = feature.is_supported();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "| `{name}` | {} | {} | {} | {} | {} |",
             mark(feature.is_made()),
-            mark(is_used),
-            mark(is_used),
+            mark(feature.is_read()),
+            mark(feature.is_written()),
             mark(feature.is_judged()),
             if feature.is_made() { "" } else { reason(feature) }
         );

@@ -2,7 +2,7 @@
 //! Only one function knows `errno`.
 use extant_format::attribute::AttributeError;
 use extant_format::layout::LayoutError;
-use extant_format::superblock::SuperblockError;
+use extant_format::superblock::{SuperblockError, unread};
 use extant_format::{BlockNo, Fault, GroupNo, Ino};
 use std::fmt;
 use std::io;
@@ -90,8 +90,10 @@ pub enum ErrorKind {
     Corrupt(Corrupt),
     /// Not an ext2, ext3 or ext4 volume.
     NotExt,
-    /// The volume has features that are not supported; these are their names.
+    /// The volume has features that are not read; these are their names.
     Unsupported(Vec<String>),
+    /// The volume has features that are read alone; these are their names.
+    NotWritten(Vec<String>),
     /// The wishes for a new file system cannot be met.
     Layout(LayoutError),
     /// The journal cannot be replayed.
@@ -202,6 +204,7 @@ impl Error {
             ErrorKind::Corrupt(_) => 117,
             ErrorKind::NotExt
             | ErrorKind::Unsupported(_)
+            | ErrorKind::NotWritten(_)
             | ErrorKind::NeedsRecovery
             | ErrorKind::Layout(_) => 22,
             ErrorKind::Journal(_) => 117,
@@ -316,8 +319,10 @@ impl fmt::Display for ErrorKind {
             }
             ErrorKind::Corrupt(Corrupt { place, fault }) => return write!(f, "{place}: {fault}"),
             ErrorKind::NotExt => "not an ext2, ext3 or ext4 volume",
-            ErrorKind::Unsupported(features) => {
-                return write!(f, "features that are not supported: {}", features.join(", "));
+            ErrorKind::Unsupported(features) => return f.write_str(&unread(features)),
+            ErrorKind::NotWritten(features) => {
+                let features = features.join(", ");
+                return write!(f, "features that are not supported for writing: {features}");
             }
             ErrorKind::Journal(error) => return write!(f, "{error}"),
             ErrorKind::NeedsRecovery => "the journal holds changes that were not replayed",

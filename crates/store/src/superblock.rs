@@ -182,6 +182,7 @@ pub(super) fn record_error(device: &dyn BlockDevice, failure: &Error) -> Result<
 ///
 /// # Errors
 /// As [`read_superblock`]; `Corrupt` when the device is shorter than the volume; `NeedsRecovery`;
+/// `NotWritten`;
 /// `Journal` of one that is to be written and whose journal is not in it: what is written past that
 /// is undone by its next replay.
 pub(super) fn read_whole(device: &dyn BlockDevice, access: Access) -> Result<Superblock> {
@@ -197,9 +198,21 @@ pub(super) fn read_whole(device: &dyn BlockDevice, access: Access) -> Result<Sup
         return Err(ErrorKind::NeedsRecovery.into());
     }
     if access == Access::ReadWrite {
+        check_written(&superblock)?;
         extant_journal::check_place(&superblock)?;
     }
     Ok(superblock)
+}
+
+/// Fails unless a volume with this superblock can be written.
+///
+/// # Errors
+/// `NotWritten`, with the names of the features at fault.
+pub fn check_written(superblock: &Superblock) -> Result<()> {
+    match superblock.features.unwritten() {
+        names if names.is_empty() => Ok(()),
+        names => Err(ErrorKind::NotWritten(names).into()),
+    }
 }
 
 /// Reads and checks the primary superblock of a device.

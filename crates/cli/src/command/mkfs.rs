@@ -249,10 +249,10 @@ fn warn(console: &Console, options: &FormatOptions, journal_blocks: u32) {
     {
         console.warn("the file system is too small for a journal: it has none");
     }
-    let foreign = wishes.features.unsupported();
+    let foreign = wishes.features.unwritten();
     if !foreign.is_empty() {
         console.warn(&format!(
-            "a volume with {}: it is checked and shown, and not opened yet",
+            "a volume with {}: it is read and checked, and not written",
             foreign.join(", ")
         ));
     }

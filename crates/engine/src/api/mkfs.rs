@@ -265,10 +265,10 @@ impl FormatPlan {
         let plan = FormatPlan { layout, journal_blocks };
         plan.check_journal()?;
         if options.placing == Placing::Policies {
-            let unsupported = plan.layout.superblock.features.unsupported();
-            if !unsupported.is_empty() {
-                let names = unsupported.join(", ");
-                let reason = format!("features that are not supported: {names}");
+            let unwritten = plan.layout.superblock.features.unwritten();
+            if !unwritten.is_empty() {
+                let names = unwritten.join(", ");
+                let reason = format!("features that are not supported for writing: {names}");
                 return Err(ErrorKind::Layout(LayoutError(reason)).into());
             }
         }

@@ -35,7 +35,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;
 use crate::policy::preset::{DataOrder, Journal, Mount, Policies};
 use crate::store::budget::DirtyBudget;
-use crate::store::superblock::read_superblock;
+use crate::store::superblock::{check_written, read_superblock};
 use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
 use extant_block::{BlockDevice, Overlay};
 use extant_format::journal::fast_commit::Change;
@@ -74,7 +74,8 @@ pub enum Orphans {
 }
 
 /// The volume on a device as it is after recovery, for programs that read it. Nothing is written;
-/// what recovery changes is kept in memory.
+/// what recovery changes is kept in memory. Where the engine does not write the volume's features,
+/// fast commits and orphans are left, and the report says so: the first by its outcome.
 ///
 /// # Errors
 /// `Journal` for a journal that cannot be replayed; `Corrupt` for fast commits that are not
@@ -88,12 +89,13 @@ pub fn recovered(device: Arc<dyn BlockDevice>, orphans: Orphans) -> Result<Recov
     let full: Arc<dyn BlockDevice> = Arc::new(recovery.overlay(MEMORY_BYTES_MAX)?);
     let changes = &recovery.scan().fast_commits.changes;
     let mut device = full;
-    if !changes.is_empty() {
+    let is_written = check_written(recovery.journal().volume()).is_ok();
+    if !changes.is_empty() && is_written {
         let over = Arc::new(overlay(&device, &recovery));
         replay_fast_commits(Arc::clone(&over) as Arc<dyn BlockDevice>, changes)?;
         device = over;
     }
-    if journal.outcome == Outcome::FastCommitsFollow {
+    if journal.outcome == Outcome::FastCommitsFollow && (is_written || changes.is_empty()) {
         journal.outcome = Outcome::Replayed;
     }
     let mut finished = None;
@@ -165,10 +167,11 @@ pub fn unreplayed(device: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>> 
 /// Interrupted at any write, by a cut or by an error, it can be begun again.
 ///
 /// # Errors
-/// As [`recovered`], before anything was written; `OperationUnsupported` for fast commits that
+/// As [`recovered`], before anything was written; `NotWritten`; `OperationUnsupported` for fast commits that
 /// change more than the log can hold.
 pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
     let Some(recovery) = find(device, MEMORY_BYTES_MAX)? else { return Ok(None) };
+    check_written(recovery.journal().volume())?;
     let mut report = recovery.report();
     let found = recovery.scan();
     if found.fast_commits.changes.is_empty() {

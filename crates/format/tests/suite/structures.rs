@@ -83,11 +83,13 @@ fn features_have_the_names_of_mke2fs() {
     assert_eq!(Feature::Incompat(1 << 31).name(), "FEATURE_I31");
     let odd =
         features("bigalloc,inline_data,encrypt,casefold,meta_bg,FEATURE_R30,large_dir,extent");
-    let unsupported =
+    let unwritten =
         ["meta_bg", "large_dir", "inline_data", "encrypt", "casefold", "bigalloc", "FEATURE_R30"];
-    assert_eq!(odd.unsupported(), unsupported);
+    assert_eq!(odd.unwritten(), unwritten);
+    assert!(odd.unread().is_empty());
+    assert_eq!(features("compression,FEATURE_I20,quota").unread(), ["compression", "FEATURE_I20"]);
     let mut cleared = features("extent,bigalloc");
-    cleared.clear(Feature::from_name("bigalloc").expect("known, though not supported"));
+    cleared.clear(Feature::from_name("bigalloc").expect("known, though not written"));
     assert_eq!(cleared, features("extent"));
 }
 
@@ -138,16 +140,16 @@ fn superblocks_are_refused_for_a_reason() {
 #[test]
 fn unsupported_features_are_named_and_can_be_shown() {
     let mut odd = superblock(EXT4);
-    odd.features.set(Feature::from_name("inline_data").expect("known"));
+    odd.features.set(Feature::from_name("compression").expect("known"));
     let bytes = odd.encode();
     assert_eq!(
         Superblock::parse(&bytes).err(),
-        Some(SuperblockError::Unsupported(vec!["inline_data".to_owned()]))
+        Some(SuperblockError::Unsupported(vec!["compression".to_owned()]))
     );
     assert!(
         Superblock::parse_any(&bytes)
             .expect("shown")
-            .has(Feature::from_name("inline_data").expect("known"))
+            .has(Feature::from_name("compression").expect("known"))
     );
 }
 

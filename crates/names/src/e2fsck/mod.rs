@@ -270,7 +270,10 @@ fn discard(subject: &Subject<'_>) -> Result<(), Error> {
     };
     let filesystem = match Filesystem::open(Arc::clone(&volume.device), &options) {
         Ok(filesystem) => filesystem,
-        Err(extant_engine::Error { kind: ErrorKind::Unsupported(_), .. }) => {
+        Err(extant_engine::Error {
+            kind: ErrorKind::Unsupported(_) | ErrorKind::NotWritten(_),
+            ..
+        }) => {
             complain(&format!("{}: free blocks are not given back", subject.shown));
             return Ok(());
         }

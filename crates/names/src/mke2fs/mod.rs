@@ -176,10 +176,10 @@ fn warn(name: &str, decision: &Decision, journal_blocks: u32) {
     if features.has(Feature::HAS_JOURNAL) && journal_blocks == 0 {
         say("\nFilesystem too small for a journal\n");
     }
-    let foreign = features.unsupported();
+    let foreign = features.unwritten();
     if !foreign.is_empty() {
         complain(&format!(
-            "{name}: extant cannot open volumes with {} yet: it checks and shows them only",
+            "{name}: extant does not write volumes with {}: it reads and checks them",
             foreign.join(", ")
         ));
     }
@@ -229,7 +229,7 @@ fn refuse_what_is_not_packed(decision: &Decision, place: &write::Place) -> Resul
     if decision.extended.offset > 0 {
         return refuse("a sparse image holds a volume alone, without -E offset".to_owned());
     }
-    match decision.options.wishes.features.unsupported() {
+    match decision.options.wishes.features.unwritten() {
         foreign if foreign.is_empty() => Ok(()),
         foreign => refuse(format!(
             "a volume with {} can be made, not packed: img2simg packs it",

@@ -344,9 +344,9 @@ fn bad_images_are_told_in_one_line_with_a_hint() {
         seal(bytes);
     });
     write("features.img", &|bytes| {
-        // bigalloc, inline_data.
-        bytes[1024 + 0x65] |= 2;
-        bytes[1024 + 0x61] |= 0x80;
+        // compression, and one that is unknown.
+        bytes[1024 + 0x60] |= 1;
+        bytes[1024 + 0x63] |= 0x80;
         seal(bytes);
     });
     write("checksum.img", &|bytes| bytes[1024 + 0x78] ^= 1);
@@ -377,7 +377,7 @@ fn bad_images_are_told_in_one_line_with_a_hint() {
         ("ls /dev/null", 1, "neither a regular file nor a block device", "keep it in a file"),
         ("ls lost.img", 1, "its superblock is lost", "-b 8193 -B 1024 mends"),
         ("ls short.img", 1, "cut short", "once more"),
-        ("ls features.img", 1, "not supported: inline_data, bigalloc", "extant info"),
+        ("ls features.img", 1, "not supported: compression, FEATURE_I31", "extant info"),
         ("ls checksum.img", 1, "checksum", "extant check"),
         ("ls partitions.img", 1, "not an ext2", "--offset 1048576"),
         ("ls --offset 1G good.img", 2, "has only", ""),
@@ -423,7 +423,7 @@ fn bad_images_are_told_in_one_line_with_a_hint() {
     }
     // What cannot be opened as a file system can still be looked at.
     for (name, word) in [
-        ("features.img", "inline_data"),
+        ("features.img", "compression"),
         ("short.img", "Problem"),
         ("recovery.img", "needs_recovery"),
     ] {
