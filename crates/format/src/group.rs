@@ -190,7 +190,7 @@ impl GroupDescriptor {
             ("inode bitmap", self.inode_bitmap, 1),
             ("inode table", self.inode_table, superblock.inode_table_blocks()),
         ];
-        let copies = u64::from(superblock.descriptor_blocks()).saturating_add(1);
+        let copies = u64::from(superblock.descriptor_blocks_of_copy()).saturating_add(1);
         let least = copies.saturating_add(superblock.first_data_block.into());
         for (field, place, length) in places {
             if place.0 < least {
@@ -242,7 +242,7 @@ impl GroupDescriptor {
     /// Whether the stored checksum of the block bitmap is that of `bitmap` (a block). True without
     /// metadata_csum.
     pub fn block_bitmap_matches(&self, bitmap: &[u8], superblock: &Superblock) -> bool {
-        matches(self.block_bitmap_checksum, bitmap, superblock.blocks_per_group, superblock)
+        matches(self.block_bitmap_checksum, bitmap, superblock.bits_per_group(), superblock)
     }
 
     /// Whether the stored checksum of the inode bitmap is that of `bitmap` (a block). True without
@@ -254,7 +254,7 @@ impl GroupDescriptor {
     /// Stores the checksum of the block bitmap; 0 without metadata_csum.
     pub fn seal_block_bitmap(&mut self, bitmap: &[u8], superblock: &Superblock) {
         self.block_bitmap_checksum =
-            bitmap_checksum(bitmap, superblock.blocks_per_group, superblock);
+            bitmap_checksum(bitmap, superblock.bits_per_group(), superblock);
     }
 
     /// Stores the checksum of the inode bitmap; 0 without metadata_csum.
@@ -343,28 +343,87 @@ impl Superblock {
         }
     }
 
+    /// Bits of a whole group's block bitmap: one for each block, or each cluster.
+    pub fn bits_per_group(&self) -> u32 {
+        self.blocks_per_group >> self.cluster_log2()
+    }
+
+    /// Bits of a group's block bitmap that mean something: the last group may be short.
+    pub fn group_bits(&self, group: GroupNo) -> u32 {
+        self.group_length(group).div_ceil(1 << self.cluster_log2())
+    }
+
     /// Blocks of the descriptor table.
     pub fn descriptor_blocks(&self) -> u32 {
         let bytes = u64::from(self.group_count()).saturating_mul(self.descriptor_size.into());
         u32::try_from(bytes.div_ceil(self.block_size().into())).unwrap_or(u32::MAX)
     }
 
-    /// Block and byte offset in it where the descriptor of `group` is kept (copy of group 0).
+    /// Blocks of descriptors after each copy of the superblock: with meta_bg those that are not
+    /// kept in the groups which they describe.
+    fn descriptor_blocks_of_copy(&self) -> u32 {
+        self.descriptor_blocks().min(self.first_meta_block().unwrap_or(u32::MAX))
+    }
+
+    /// Descriptors in a block.
+    fn descriptors_per_block(&self) -> u32 {
+        self.block_size().checked_div(self.descriptor_size.into()).unwrap_or(1).max(1)
+    }
+
+    /// The first of the groups whose descriptors are in one block in the first, second and last of
+    /// them (meta_bg); `None` where the group's descriptor follows each superblock.
+    fn meta_group(&self, group: GroupNo) -> Option<GroupNo> {
+        let per_block = self.descriptors_per_block();
+        let block = group.0.checked_div(per_block)?;
+        let is_meta = self.first_meta_block().is_some_and(|first| block >= first);
+        is_meta.then(|| GroupNo(block.saturating_mul(per_block)))
+    }
+
+    /// The block of descriptors in a group of such groups: after its superblock, if it has one.
+    fn meta_block(&self, group: GroupNo) -> BlockNo {
+        let start = if group.0 == 0 { self.primary_block() } else { self.group_start(group) };
+        BlockNo(start.0.saturating_add(self.has_super(group).into()))
+    }
+
+    /// Block and byte offset in it where the descriptor of `group` is kept: that of group 0, or of
+    /// the first group of those that share a block of descriptors (meta_bg).
     pub fn descriptor_place(&self, group: GroupNo) -> (BlockNo, usize) {
-        let bytes = u64::from(group.0).saturating_mul(self.descriptor_size.into());
-        let block_size = u64::from(self.block_size());
-        let first = u64::from(self.first_data_block).saturating_add(1);
-        let block = first.saturating_add(bytes.checked_div(block_size).unwrap_or(0));
-        let offset = bytes.checked_rem(block_size).unwrap_or(0);
-        (BlockNo(block), usize::try_from(offset).unwrap_or(0))
+        let per_block = self.descriptors_per_block();
+        let index = group.0.checked_rem(per_block).unwrap_or(0);
+        let offset = usize::try_from(index).unwrap_or(0) * usize::from(self.descriptor_size);
+        if let Some(first) = self.meta_group(group) {
+            return (self.meta_block(first), offset);
+        }
+        let first = self.primary_block().0.saturating_add(1);
+        let block = first.saturating_add(group.0.checked_div(per_block).unwrap_or(0).into());
+        (BlockNo(block), offset)
+    }
+
+    /// The other blocks where the descriptor of `group` is kept by meta_bg, at the same offset;
+    /// none where its block follows each superblock.
+    pub fn descriptor_copies(&self, group: GroupNo) -> impl Iterator<Item = BlockNo> + '_ {
+        let first = self.meta_group(group);
+        let last = self.descriptors_per_block().saturating_sub(1);
+        let others = [1, last].into_iter().filter(move |at| (1..=last).contains(at));
+        first.into_iter().flat_map(move |first| {
+            let groups = others.clone().map(move |at| GroupNo(first.0.saturating_add(at)));
+            groups.filter(|group| group.0 < self.group_count()).map(|group| self.meta_block(group))
+        })
     }
 
     /// Blocks at the start of a group taken by superblock, descriptors and reserved descriptors; 0
     /// without a copy.
     pub fn super_overhead(&self, group: GroupNo) -> u32 {
-        if !self.has_super(group) {
+        let has_super = self.has_super(group);
+        if let Some(first) = self.meta_group(group) {
+            let at = group.0.saturating_sub(first.0);
+            let is_copy = at <= 1 || at == self.descriptors_per_block().saturating_sub(1);
+            return u32::from(has_super).saturating_add(is_copy.into());
+        }
+        if !has_super {
             return 0;
         }
-        self.descriptor_blocks().saturating_add(self.reserved_gdt_blocks.into()).saturating_add(1)
+        let descriptors = self.descriptor_blocks_of_copy();
+        descriptors.saturating_add(self.reserved_gdt_blocks.into()).saturating_add(1)
     }
 }

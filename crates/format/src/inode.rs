@@ -23,6 +23,8 @@ pub const EXTRA_SIZE_MIN: u16 = 4;
 pub const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
 /// Links of an inode at most. A directory with more says that it has 1 (dir_nlink).
 pub const LINKS_MAX: u16 = 65_000;
+/// The Hurd, as the creator of a volume: `s_creator_os`.
+const HURD: u32 = 1;
 /// Where the two halves of the checksum are.
 const CHECKSUM_LOW: usize = std::mem::offset_of!(RawInode, checksum_low);
 const CHECKSUM_HIGH: usize = BASE_SIZE + std::mem::offset_of!(RawExtra, checksum_high);
@@ -461,7 +463,7 @@ impl Inode {
             mode: base.mode.get(),
             uid: join16(base.uid_high, base.uid_low),
             gid: join16(base.gid_high, base.gid_low),
-            size: base.size(),
+            size: base.size(superblock),
             access_time: Time::decode(
                 base.access_time,
                 when(reach::ACCESS_TIME, extra.access_time_extra),
@@ -696,9 +698,13 @@ fn sectors_per_block(superblock: &Superblock) -> u64 {
 }
 
 impl RawInode {
-    fn size(&self) -> u64 {
-        let regular = FileType::from_mode(self.mode.get()) == Some(FileType::Regular);
-        let high = if regular { self.size_high.get() } else { 0 };
+    fn size(&self, superblock: &Superblock) -> u64 {
+        let is_wide = match FileType::from_mode(self.mode.get()) {
+            Some(FileType::Regular) => true,
+            Some(FileType::Directory) => superblock.has(Feature::LARGE_DIR),
+            _ => false,
+        };
+        let high = if is_wide { self.size_high.get() } else { 0 };
         u64::from(high) << 32 | u64::from(self.size_low.get())
     }
 
@@ -717,7 +723,8 @@ impl RawInode {
     }
 
     fn attribute_block(&self, superblock: &Superblock) -> BlockNo {
-        let wide = superblock.has(Feature::SIXTY_FOUR_BIT);
+        // The Hurd keeps the high half of the mode there.
+        let wide = superblock.has(Feature::SIXTY_FOUR_BIT) && superblock.creator_os != HURD;
         let high = if wide { self.attribute_block_high.get() } else { 0 };
         BlockNo(u64::from(high) << 32 | u64::from(self.attribute_block_low.get()))
     }

@@ -401,8 +401,17 @@ impl Superblock {
         demand(known, "hash version", self.raw.hash_version.into(), "unknown")
     }
 
-    /// How many blocks share a bit of a bitmap, as a power of two: 0 but for bigalloc.
-    fn cluster_log2(&self) -> Result<u32, SuperblockError> {
+    /// log2 of the blocks that share a bit of a block bitmap: 0 but for bigalloc.
+    pub fn cluster_log2(&self) -> u32 {
+        self.checked_cluster_log2().unwrap_or(0)
+    }
+
+    /// The first block of descriptors that is kept as meta_bg says; `None` without that.
+    pub(crate) fn first_meta_block(&self) -> Option<u32> {
+        self.has(Feature::META_BG).then(|| self.raw.first_meta_group.get())
+    }
+
+    fn checked_cluster_log2(&self) -> Result<u32, SuperblockError> {
         if !self.has(Feature::BIGALLOC) {
             return Ok(0);
         }
@@ -425,7 +434,7 @@ impl Superblock {
         )?;
         demand(self.blocks_count <= 1 << 48, "block count", self.blocks_count, "above 2^48")?;
         demand(per_group >= 8, "blocks per group", per_group.into(), "below 8")?;
-        let fits = per_group >> self.cluster_log2()? <= most;
+        let fits = per_group >> self.checked_cluster_log2()? <= most;
         demand(fits, "blocks per group", per_group.into(), "more than the bits of a block")?;
         let groups = self.wide_group_count();
         demand(groups < 1 << 32, "block count", self.blocks_count, "more than 2^32 groups hold")?;

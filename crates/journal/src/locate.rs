@@ -212,9 +212,6 @@ fn read_unsealed(device: &dyn BlockDevice) -> Result<Option<Superblock>, Error> 
 fn read_inode(device: &dyn BlockDevice, volume: &Superblock, ino: Ino) -> Result<Inode, Error> {
     let wrong = |reason: &str| Error::Inode { ino, reason: reason.to_owned() };
     let (group, _) = volume.group_of_inode(ino).ok_or_else(|| wrong("is none of the volume"))?;
-    if volume.has(Feature::META_BG) && group.0 != 0 {
-        return Err(wrong("is not in the first group of a volume with meta_bg"));
-    }
     let size = u64::from(volume.block_size());
     let (block, offset) = volume.descriptor_place(group);
     let mut bytes = vec![0; volume.descriptor_size.into()];

@@ -505,9 +505,16 @@ impl Filesystem {
         let volume = &self.core.inodes.volume;
         let start = volume.store.superblock.group_start(group).0;
         let runs = volume.space.free_runs(group)?;
+        // Runs of clusters (bigalloc); the last one may reach beyond the volume.
+        let log2 = volume.store.superblock.cluster_log2();
+        let volume_end = volume.store.superblock.blocks_count;
         Ok(runs
             .into_iter()
-            .map(|(at, length)| (extant_format::BlockNo(start + u64::from(at)), length))
+            .map(|(at, length)| {
+                let first = start + (u64::from(at) << log2);
+                let end = first.saturating_add(u64::from(length) << log2).min(volume_end);
+                (extant_format::BlockNo(first), (end - first) as u32)
+            })
             .collect())
     }
 }

@@ -34,10 +34,11 @@ impl Filesystem {
     /// Used and free space.
     pub fn statfs(&self) -> Statfs {
         let superblock = &self.core.inodes.volume.store.superblock;
+        let clusters = superblock.cluster_log2();
         let totals = self.core.inodes.volume.space.totals();
         let free_blocks = totals.free_blocks - totals.reserved_blocks;
         let kept = match superblock.has(Feature::EXTENTS) {
-            true => (superblock.blocks_count / KEPT_SHARE).min(KEPT_MAX),
+            true => ((superblock.blocks_count >> clusters) / KEPT_SHARE).min(KEPT_MAX) << clusters,
             false => 0,
         };
         let reserved = superblock.reserved_blocks.saturating_add(kept);
@@ -58,7 +59,7 @@ impl Filesystem {
     pub fn overhead_blocks(&self) -> u64 {
         let superblock = self.superblock();
         if superblock.overhead_clusters() != 0 {
-            return superblock.overhead_clusters().into();
+            return u64::from(superblock.overhead_clusters()) << superblock.cluster_log2();
         }
         let tables = u64::from(superblock.inode_table_blocks()).saturating_add(2);
         let groups = (0..superblock.group_count()).map(GroupNo);

@@ -4,6 +4,7 @@
 //! 0, so the place of its hash holds the limit (how many fit) and the count (how many there are).
 // Offsets here are constants, and slices have been cut to the capacity, which is below 8,192.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+use super::stored::LEVELS_MAX_LARGE;
 use super::{RawEntry, Style, field};
 use crate::checksum::crc32c;
 use crate::inode::FileType;
@@ -27,7 +28,7 @@ pub enum IndexPlace {
 pub struct RootInfo {
     /// The hash.
     pub hash: HashVersion,
-    /// Index levels below the root: 0..=1 (2 only with largedir, which is refused).
+    /// Index levels below the root: 0..=2 (2 only with large_dir, which the caller knows of).
     pub levels: u8,
 }
 
@@ -194,7 +195,7 @@ impl Style {
         else {
             return Err(field(structure, "hash version", u64::from(root.hash), "unknown"));
         };
-        if root.levels > LEVELS_MAX {
+        if root.levels > LEVELS_MAX_LARGE {
             return Err(field(
                 structure,
                 "levels",

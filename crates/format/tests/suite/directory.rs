@@ -428,7 +428,7 @@ fn roots_that_nobody_knows_are_refused() {
         (24, 1, "reserved word"),
         (28, 3, "hash version"),
         (29, 7, "information length"),
-        (30, 2, "levels"),
+        (30, 3, "levels"),
     ];
     let more = [
         (31, 1, "flags"),

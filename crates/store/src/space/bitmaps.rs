@@ -66,10 +66,11 @@ impl GroupState {
 const LOADED_MAX: usize = if cfg!(test) { 4 } else { 1024 };
 
 impl Space {
-    /// How many bits of a group's bitmap are in use; the rest is padding.
+    /// How many bits of a group's bitmap are in use; the rest is padding. Those of blocks stand for
+    /// clusters with bigalloc, which is only read.
     pub(super) fn limit(&self, group: GroupNo, bitmap: BitmapKind) -> u32 {
         match bitmap {
-            BitmapKind::Blocks => self.store.superblock.group_length(group),
+            BitmapKind::Blocks => self.store.superblock.group_bits(group),
             BitmapKind::Inodes => self.store.superblock.inodes_per_group,
         }
     }
@@ -243,11 +244,14 @@ impl Space {
     /// The volume's own metadata in a group, as (first bit, length).
     pub(super) fn metadata_bits(&self, group: GroupNo) -> impl Iterator<Item = (u32, u32)> + '_ {
         let start = self.store.superblock.group_start(group).0;
-        let blocks = start..start.saturating_add(self.limit(group, BitmapKind::Blocks).into());
+        let blocks = start..start.saturating_add(self.store.superblock.group_length(group).into());
+        let log2 = self.store.superblock.cluster_log2();
         // Both fit: they are clipped to one group.
-        self.metadata
-            .within(blocks)
-            .map(move |range| ((range.start - start) as u32, (range.end - range.start) as u32))
+        self.metadata.within(blocks).map(move |range| {
+            let first = (range.start - start) >> log2;
+            let end = (range.end - start).div_ceil(1 << log2);
+            (first as u32, (end - first) as u32)
+        })
     }
 
     fn verify(

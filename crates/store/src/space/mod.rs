@@ -34,10 +34,10 @@ mod tests;
 mod trim;
 mod windows;
 
-use crate::Store;
 use crate::cache::{BlockKind, Frame, GroupPlaces, Rollback};
 use crate::error::{Error, Place, Result};
 use crate::ranks;
+use crate::{Access, Store};
 use bitmaps::BitmapKind;
 use blocks::Clusters;
 use extant_block::lock::SleepGuard;
@@ -255,7 +255,8 @@ impl Space {
         each_descriptor(store, |group, descriptor| {
             // Impossible counts are reported when the bitmap is loaded for a change. Until then
             // they must not distort the sums.
-            blocks += u64::from(descriptor.free_blocks.min(superblock.group_length(group)));
+            let free = u64::from(descriptor.free_blocks.min(superblock.group_bits(group)));
+            blocks += free << superblock.cluster_log2();
             inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
             directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
             metadata.add(superblock, group, &descriptor);
@@ -576,11 +577,25 @@ fn each_descriptor(store: &Store, mut visit: impl FnMut(GroupNo, GroupDescriptor
         };
         let end = offset.saturating_add(superblock.descriptor_size.into());
         let bytes = bytes.get(offset..end).unwrap_or_default();
-        let descriptor = GroupDescriptor::parse(bytes, group, superblock)
-            .map_err(|fault| Error::corrupt(Place::Group(group), fault))?;
+        let descriptor = match GroupDescriptor::parse(bytes, group, superblock) {
+            Ok(descriptor) => descriptor,
+            Err(fault) => from_copy(store, group, offset..end)
+                .ok_or_else(|| Error::corrupt(Place::Group(group), fault))?,
+        };
         visit(group, descriptor);
     }
     Ok(())
+}
+
+/// A descriptor from one of the copies that meta_bg keeps, for a volume that is only read.
+fn from_copy(store: &Store, group: GroupNo, at: Range<usize>) -> Option<GroupDescriptor> {
+    if store.access == Access::ReadWrite {
+        return None;
+    }
+    store.superblock.descriptor_copies(group).find_map(|block| {
+        let bytes = store.cache.read(block, BlockKind::Plain).ok()?.bytes();
+        GroupDescriptor::parse(bytes.get(at.clone())?, group, &store.superblock).ok()
+    })
 }
 
 /// Sums over all groups.

@@ -12,8 +12,9 @@ use super::{Directory, NameTarget, Sought, Vacancy, Way};
 use crate::error::Result;
 use crate::store::cache::Frame;
 use extant_format::FileBlock;
-use extant_format::directory::{self as leaf, IndexPlace, IndexView, RootInfo};
+use extant_format::directory::{self as leaf, IndexPlace, IndexView, LEVELS_MAX, RootInfo};
 use extant_format::hash::Hasher;
+use extant_format::superblock::Feature;
 use std::sync::Arc;
 
 /// Set in an index entry if its leaf begins with the hash that the leaf before it ends with.
@@ -66,6 +67,12 @@ impl Step {
         })
     }
 
+    /// Reads the node that the entry points to.
+    fn enter(&self, directory: Directory<'_>) -> Result<Step> {
+        let (_, block) = self.taken(directory)?;
+        Ok(Step { frame: directory.read(block)?, block, place: IndexPlace::Node, at: 0 })
+    }
+
     fn is_full(&self, directory: Directory<'_>) -> Result<bool> {
         let capacity = directory.volume.store.style.index_capacity(self.place);
         self.view(directory, |view| view.len() >= capacity)
@@ -75,7 +82,9 @@ impl Step {
 /// The path from the root to a leaf.
 pub(super) struct Path {
     pub(super) root: Step,
-    /// The node below the root, if the index has one more level.
+    /// The node between the root and `node`, if the index has two more levels (large_dir).
+    middle: Option<Step>,
+    /// The node above the leaf, if the index has one more level.
     pub(super) node: Option<Step>,
     /// How the names of this directory are hashed.
     pub(super) hasher: Hasher,
@@ -90,9 +99,14 @@ impl Path {
             Ok((info, _)) => info,
             Err(fault) => return Err(directory.corrupt(&frame, fault)),
         };
+        let is_large = directory.volume.store.superblock.has(Feature::LARGE_DIR);
+        if info.levels > LEVELS_MAX && !is_large {
+            let (levels, why) = (info.levels.into(), "more than an index can have");
+            return Err(directory.field(&frame, "directory index root", "levels", levels, why));
+        }
         let root = Step { frame, block: FileBlock(0), place: IndexPlace::Root, at: 0 };
         let hasher = Hasher { version: info.hash, ..directory.volume.store.hasher };
-        Ok((Path { root, node: None, hasher, leaves_seen: 1 }, info))
+        Ok((Path { root, middle: None, node: None, hasher, leaves_seen: 1 }, info))
     }
 
     /// The path to the first leaf that may hold names with this (even) hash.
@@ -112,18 +126,17 @@ impl Path {
 
     fn descend(&mut self, directory: Directory<'_>, info: RootInfo, hash: u32) -> Result<()> {
         self.root.at = self.root.view(directory, |view| view.find(hash))?;
+        if info.levels > 1 {
+            let mut middle = self.root.enter(directory)?;
+            middle.at = middle.view(directory, |view| view.find(hash))?;
+            self.middle = Some(middle);
+        }
         if info.levels > 0 {
-            let mut node = self.enter(directory)?;
+            let mut node = self.middle.as_ref().unwrap_or(&self.root).enter(directory)?;
             node.at = node.view(directory, |view| view.find(hash))?;
             self.node = Some(node);
         }
         Ok(())
-    }
-
-    /// Reads the node that the root's entry points to.
-    fn enter(&self, directory: Directory<'_>) -> Result<Step> {
-        let (_, block) = self.root.taken(directory)?;
-        Ok(Step { frame: directory.read(block)?, block, place: IndexPlace::Node, at: 0 })
     }
 
     /// The index block directly above the leaf.
@@ -144,21 +157,23 @@ impl Path {
     /// The lowest hash that leads to this leaf, by its index entry.
     pub(super) fn leaf_hash(&self, directory: Directory<'_>) -> Result<u32> {
         match &self.node {
-            Some(node) if node.at > 0 => Ok(node.taken(directory)?.0),
+            Some(node) if node.at > 0 => return Ok(node.taken(directory)?.0),
+            _ => {}
+        }
+        match &self.middle {
+            Some(middle) if middle.at > 0 => Ok(middle.taken(directory)?.0),
             _ => Ok(self.root.taken(directory)?.0),
         }
     }
 
     /// The lowest hash that leads to the next leaf, by its index entry; `None` after the last leaf.
     pub(super) fn next_hash(&self, directory: Directory<'_>) -> Result<Option<u32>> {
-        let within = match &self.node {
-            Some(node) => node.entry(directory, node.at + 1)?,
-            None => None,
-        };
-        let next = match within {
-            Some(entry) => Some(entry),
-            None => self.root.entry(directory, self.root.at + 1)?,
-        };
+        for step in [&self.node, &self.middle].into_iter().flatten() {
+            if let Some((hash, _)) = step.entry(directory, step.at + 1)? {
+                return Ok(Some(hash));
+            }
+        }
+        let next = self.root.entry(directory, self.root.at + 1)?;
         Ok(next.map(|(hash, _)| hash))
     }
 
@@ -181,9 +196,17 @@ impl Path {
             node.at += 1;
             return Ok(());
         }
-        self.root.at += 1;
+        match &mut self.middle {
+            Some(middle) if middle.entry(directory, middle.at + 1)?.is_some() => middle.at += 1,
+            middle => {
+                self.root.at += 1;
+                if middle.is_some() {
+                    *middle = Some(self.root.enter(directory)?);
+                }
+            }
+        }
         if self.node.is_some() {
-            self.node = Some(self.enter(directory)?);
+            self.node = Some(self.middle.as_ref().unwrap_or(&self.root).enter(directory)?);
         }
         Ok(())
     }
