@@ -13,6 +13,7 @@
 //!             on what
 //! sheet       what is printed, and kept for a document
 //! crash       power cuts: the command of `extant_crash`
+//! damage      the test `mutations` of `inspect`, on as many as asked for
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
 //! proofs      what others say of a mount: suites, loads, real programs, power cuts
@@ -21,6 +22,7 @@
 
 pub mod bench;
 pub mod crash;
+pub mod damage;
 pub mod demo;
 pub mod diff_walk;
 pub mod fixtures;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    bench, crash, demo, diff_walk, fixtures, guide, kernel_journals, licenses, proofs, shape,
-    suites, tidy, tools, turnaround,
+    bench, crash, damage, demo, diff_walk, fixtures, guide, kernel_journals, licenses, proofs,
+    shape, suites, tidy, tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -31,6 +31,12 @@ const TASKS: &[Task] = &[
         "[--states N] [--seed S] ..",
         "power cuts by the thousand: promises against what is recovered",
         crash::run,
+    ),
+    task(
+        "damage",
+        "[--mutations N] [--seed S] ..",
+        "fields of volumes changed, judged by the check and by e2fsck",
+        damage::run,
     ),
     task("demo", "[TREE]", "a real tree becomes an image and comes out again", demo::run),
     task(

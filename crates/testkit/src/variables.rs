@@ -97,6 +97,12 @@ pub const VARIABLES: &[Variable] = &[
         ["single", "all", "all"],
     ),
     variable(
+        "EXTANT_DAMAGE",
+        "inspect",
+        "changes to the fields of volumes, judged beside e2fsck",
+        ["200", "1000", "20000"],
+    ),
+    variable(
         "EXTANT_CUTS",
         "engine",
         "moments of a power cut for each policy",
@@ -204,6 +210,14 @@ pub const CHOICES: &[Choice] = &[
         "cli",
         "the path of the command that is judged, not the one just built",
     ),
+    choice("EXTANT_DAMAGE_SEED", "inspect", "which changes to fields are drawn"),
+    choice(
+        "EXTANT_DAMAGE_BASES",
+        "inspect",
+        "the volumes whose fields are changed, by name, or `ALL`",
+    ),
+    choice("EXTANT_DAMAGE_ONLY", "inspect", "the one change to a named volume that is judged"),
+    choice("EXTANT_DAMAGE_HITS", "inspect", "set to anything: how often each field was changed"),
     choice("EXTANT_KEEP", "engine", "where a volume that failed is copied to"),
     choice("EXTANT_MODEL_SEED", "engine", "the first life beside a model"),
     choice("EXTANT_MODEL_ONLY", "engine", "a part of the names of the lives that are run"),

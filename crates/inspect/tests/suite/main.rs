@@ -6,3 +6,4 @@ mod dumpe2fs;
 mod features;
 mod hostile;
 mod layout;
+mod mutations;

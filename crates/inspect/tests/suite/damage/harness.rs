@@ -278,6 +278,23 @@ impl Image {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
+    /// The byte where the descriptor of a group begins; groups may keep theirs (meta_bg).
+    pub fn descriptor(&self, group: u32) -> usize {
+        let superblock = self.superblock();
+        let (block_size, size) = (self.block_size(), usize::from(superblock.descriptor_size));
+        let per_block = (block_size / size) as u32;
+        let index = group / per_block;
+        let is_kept = superblock.has(Feature::META_BG) && index >= self.get32(1024 + 0x104);
+        let block = match GroupNo(index * per_block) {
+            first if is_kept && first.0 > 0 => {
+                superblock.group_start(first).0 + u64::from(superblock.has_super(first))
+            }
+            _ if is_kept => superblock.primary_block().0 + 1,
+            _ => superblock.primary_block().0 + 1 + u64::from(index),
+        };
+        block as usize * block_size + (group % per_block) as usize * size
+    }
+
     /// The byte where an inode begins.
     pub fn inode(&self, ino: u32) -> usize {
         let volume = self.volume();

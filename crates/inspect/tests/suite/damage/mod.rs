@@ -5,7 +5,7 @@
 //! the ways into them; each other module has the cases of its part of the check.
 mod attributes;
 mod causes;
-mod harness;
+pub mod harness;
 mod inodes;
 mod leftover;
 mod names;

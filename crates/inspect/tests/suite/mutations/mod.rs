@@ -1,0 +1,235 @@
+//! Small changes to the metadata of volumes of all features, judged by the check and by e2fsck.
+//!
+//! Each trial changes one to three fields, or moves a block of metadata, and stores checksums anew
+//! or not. It is the same for the same seed, number and list of volumes. `cargo run --bin xtask --
+//! damage` runs many, and one alone.
+//!
+//! ```text
+//! bases    the volumes          fields   what a structure consists of
+//! places   where they are       seal     checksums after a change
+//! draw     one change           verdict  both judges
+//! ```
+mod bases;
+mod draw;
+mod fields;
+mod places;
+mod seal;
+mod verdict;
+
+use crate::damage::harness::Image;
+use bases::{BASES, Base};
+use draw::Change;
+use extant_testkit::numbers::Numbers;
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::{chosen, number, seed};
+use places::Places;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use verdict::{Difference, Verdicts};
+
+/// Trials for each volume before one more takes part.
+const TRIALS_A_BASE: u64 = 40;
+/// Of a thousand trials, at most this many may be missed, and as many false alarms.
+const WRONG_PER_THOUSAND: usize = 5;
+
+/// A volume, and what it consists of.
+struct Subject {
+    base: &'static Base,
+    image: Image,
+    places: Places,
+}
+
+impl Subject {
+    fn of(base: &'static Base) -> Subject {
+        let image = base.image();
+        let places = Places::of(&image);
+        Subject { base, image, places }
+    }
+
+    /// The volume with changes.
+    fn changed(&self, changes: &[Change]) -> Image {
+        let mut image = self.image.clone();
+        let superblock = self.image.superblock();
+        changes.iter().for_each(|change| change.apply(&mut image, &self.image, &superblock));
+        image
+    }
+}
+
+/// A trial in which the two judges differ, with no more changes than that takes.
+struct Found {
+    difference: Difference,
+    key: String,
+    line: String,
+}
+
+/// What all trials come to.
+#[derive(Default)]
+struct Tally {
+    trials: usize,
+    damaged: usize,
+    found: BTreeMap<u64, Found>,
+    hits: BTreeMap<String, usize>,
+}
+
+/// The chosen volumes: those that `EXTANT_DAMAGE_BASES` names, or as many as the trials are for.
+fn subjects(trials: u64) -> Vec<Subject> {
+    let named = chosen("EXTANT_DAMAGE_BASES").filter(|names| names != "ALL");
+    let is_named = |base: &&Base| {
+        named.as_ref().is_none_or(|names| names.split(',').any(|name| name == base.name))
+    };
+    let many = match chosen("EXTANT_DAMAGE_BASES") {
+        Some(_) => BASES.len(),
+        None => usize::try_from(trials / TRIALS_A_BASE).unwrap_or(usize::MAX).max(1),
+    };
+    let bases: Vec<_> = BASES.iter().filter(is_named).take(many).collect();
+    assert!(!bases.is_empty(), "no such volume: {named:?}");
+    bases.into_iter().map(Subject::of).collect()
+}
+
+/// One trial: its changes, and what the judges say where they differ.
+fn try_one(
+    subject: &Subject,
+    (seed, trial): (u64, u64),
+    scratch: &Scratch,
+) -> (Vec<Change>, Verdicts, Option<Found>) {
+    let of_name = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
+    let name = subject.base.name.bytes().fold(seed, of_name);
+    let mut numbers = Numbers::new(name ^ trial << 32);
+    let count = [1, 1, 1, 2, 3][numbers.below(5) as usize];
+    let changes: Vec<_> =
+        (0..count).map(|_| Change::draw(&mut numbers, &subject.image, &subject.places)).collect();
+    let verdicts = Verdicts::of(&subject.changed(&changes), scratch);
+    let Some(difference) = verdicts.difference() else { return (changes, verdicts, None) };
+    let alone = changes.iter().find_map(|change| {
+        let one = std::slice::from_ref(change);
+        let verdicts = Verdicts::of(&subject.changed(one), scratch);
+        (verdicts.difference() == Some(difference)).then_some((one, verdicts))
+    });
+    let (least, shown) = match &alone {
+        Some((one, verdicts)) => (*one, verdicts),
+        None => (changes.as_slice(), &verdicts),
+    };
+    let names: Vec<&str> = least.iter().map(|change| change.name.as_str()).collect();
+    let said: Vec<String> = least.iter().map(ToString::to_string).collect();
+    let line = format!(
+        "{difference:?}: {}, {}: {shown}\n    xtask damage --bases {} --seed {seed} --only {trial}",
+        subject.base.name,
+        said.join(" and "),
+        subject.base.name,
+    );
+    let found = Found { difference, key: names.join(" and "), line };
+    (changes, verdicts, Some(found))
+}
+
+fn run(subjects: &[Subject], trials: std::ops::Range<u64>, seed: u64) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    let next = AtomicU64::new(trials.start);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let scratch = Scratch::new("mutations");
+                loop {
+                    let trial = next.fetch_add(1, Ordering::Relaxed);
+                    if trial >= trials.end {
+                        return;
+                    }
+                    // By a number of its own: a volume named alone draws what it draws among all.
+                    let Some(subject) = subjects.get(trial as usize % subjects.len()) else {
+                        return;
+                    };
+                    let number = trial / subjects.len() as u64;
+                    let (changes, verdicts, found) = try_one(subject, (seed, number), &scratch);
+                    let mut tally = tally.lock().expect("no trial panics");
+                    tally.trials += 1;
+                    tally.damaged += usize::from(verdicts.is_damaged());
+                    for change in &changes {
+                        *tally.hits.entry(change.name.clone()).or_default() += 1;
+                    }
+                    if let Some(found) = found {
+                        tally.found.insert(trial, found);
+                    }
+                }
+            });
+        }
+    });
+    tally.into_inner().expect("no trial panics")
+}
+
+impl Tally {
+    fn count(&self, difference: Difference) -> usize {
+        self.found.values().filter(|found| found.difference == difference).count()
+    }
+
+    fn print(&self) {
+        for found in self.found.values() {
+            println!("{}", found.line);
+        }
+        let mut kinds: BTreeMap<(Difference, &str), usize> = BTreeMap::new();
+        for found in self.found.values() {
+            *kinds.entry((found.difference, &found.key)).or_default() += 1;
+        }
+        let mut kinds: Vec<_> = kinds.into_iter().collect();
+        kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        for ((difference, key), count) in kinds {
+            println!("{count:>5} {difference:?} {key}");
+        }
+        if chosen("EXTANT_DAMAGE_HITS").is_some() {
+            for (name, count) in &self.hits {
+                println!("{count:>6} hits of {name}");
+            }
+        }
+        println!("{} fields were hit", self.hits.len());
+        println!(
+            "{} trials, {} damaged to e2fsck; missed {}, false {}, other code {}, e2fsck ended {}",
+            self.trials,
+            self.damaged,
+            self.count(Difference::Missed),
+            self.count(Difference::False),
+            self.count(Difference::Code),
+            self.count(Difference::Ended),
+        );
+    }
+}
+
+#[test]
+fn changed_fields_are_judged_as_e2fsck_judges_them() {
+    if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
+        return;
+    }
+    let trials = number("EXTANT_DAMAGE");
+    let seed = seed("EXTANT_DAMAGE_SEED", 1);
+    let subjects = subjects(trials);
+    let range = match chosen("EXTANT_DAMAGE_ONLY") {
+        Some(only) => {
+            let only: u64 = only.parse().expect("a number of a trial");
+            assert_eq!(subjects.len(), 1, "one trial is one of a volume that is named");
+            only..only + 1
+        }
+        None => 0..trials,
+    };
+    let tally = run(&subjects, range, seed);
+    tally.print();
+    for difference in [Difference::Missed, Difference::False] {
+        let count = tally.count(difference);
+        assert!(
+            count * 1000 <= tally.trials.max(200) * WRONG_PER_THOUSAND,
+            "{difference:?}: {count}"
+        );
+    }
+}
+
+/// Of the bytes that are drawn from, each is the field's: a table that names the wrong byte would
+/// hit something else in silence.
+#[test]
+fn no_two_fields_of_a_structure_share_a_byte() {
+    for structure in fields::ALL {
+        let mut end = 0;
+        for field in structure.fields {
+            assert!(field.at >= end, "{}.{}", structure.name, field.name);
+            end = field.at + field.width;
+        }
+    }
+}
