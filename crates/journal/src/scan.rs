@@ -6,7 +6,7 @@
 //! ```text
 //! expected block?  no magic, other sequence ----> the log ends: clean between transactions
 //!     | descriptor: tags, and their copies    | revoke: blocks      | commit: the transaction is
-//!     v                                       v                     v   whole, or damaged
+//!     v   torn: damaged if a commit follows   v   the same          v   whole, or damaged
 //!     pending transaction --------------------------------------> plan: newest copy of each block
 //! ```
 use crate::error::Error;
@@ -228,11 +228,11 @@ impl Scanner<'_> {
                             break;
                         }
                     }
-                    Err(fault) => return damaged(block, fault),
+                    Err(fault) => return self.torn(block, fault).map(Some),
                 },
                 BlockKind::Revoke => match revoke::parse(&self.format, &bytes) {
                     Ok(revoked) => pending.revokes.extend(revoked),
-                    Err(fault) => return damaged(block, fault),
+                    Err(fault) => return self.torn(block, fault).map(Some),
                 },
                 BlockKind::Commit => {
                     if let Some((block, fault)) = pending.misfit {
@@ -254,6 +254,21 @@ impl Scanner<'_> {
             }
         }
         Ok(Some(if is_begun { End::Unfinished(sequence) } else { End::Clean }))
+    }
+
+    /// Why the log ends at a descriptor or revoke block that is not what was logged: it is damaged
+    /// if the transaction, or a later one, was committed. A cut tears blocks of one that was not.
+    fn torn(&mut self, block: u32, fault: Fault) -> Result<End, Error> {
+        let sequence = self.sequence;
+        while let Some((_, bytes)) = self.take()? {
+            let committed = |header: &Header| {
+                header.kind == BlockKind::Commit && !sequence.is_after(header.sequence)
+            };
+            if Header::parse(&bytes).as_ref().is_some_and(committed) {
+                return Ok(End::Damaged { sequence, block, fault });
+            }
+        }
+        Ok(End::Unfinished(sequence))
     }
 
     /// Reads the copies that follow a descriptor. Returns whether all of them are in the log.

@@ -147,6 +147,18 @@ fn a_log_ends_at_its_last_whole_transaction_and_says_why() {
     let unfinished = recover(&device);
     assert_eq!((unfinished.transactions, unfinished.end), (1, End::Unfinished(Sequence(11))));
     assert!(log.block(&*device, 25_000) == log.filled(1));
+    // A cut that tore its descriptor, or its revoke block, and no commit block after it.
+    for torn in [0, 2] {
+        let (device, mut log) = log_of(MODERN);
+        let first = log.at;
+        log.unfinished(&[(25_000, log.filled(2))], &[30_000]);
+        let mut bytes = log.read(first + torn);
+        bytes[900] ^= 1;
+        log.write(first + torn, &bytes);
+        let report = recover(&device);
+        assert_eq!((report.transactions, report.end), (1, End::Unfinished(Sequence(11))));
+        assert!(log.block(&*device, 25_000) == log.filled(1), "block {torn}");
+    }
     // With damage: in the copy, in the descriptor, in the revoke block, in the commit block.
     for damaged in 0..4 {
         let (device, mut log) = log_of(MODERN);
