@@ -7,6 +7,7 @@ mod concurrency;
 mod conformance_reading;
 mod conformance_writing;
 mod failing;
+mod features;
 mod hard;
 mod hostile;
 mod journals;

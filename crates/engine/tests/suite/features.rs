@@ -1,0 +1,256 @@
+//! Each feature that is read: volumes that have it are read as the kernel reads them, entry by
+//! entry, in the order of readdir, with the same free space. What is not written is refused by name
+//! when it is opened to be written. What inodes with `inline_data` hold has tests of its own.
+use crate::volume::reading;
+
+use extant_block::file::Access as DeviceAccess;
+use extant_block::{BlockDevice, FileDevice, RealClock};
+use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, read_superblock};
+use extant_format::superblock::{Feature, Features, Superblock};
+use extant_testkit::command::{output, program};
+use extant_testkit::compare;
+use extant_testkit::oracle::{self, can_mount, mount_loop, require};
+use extant_testkit::scratch::Scratch;
+use extant_testkit::walk::{Entry, walk};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A volume: words for mke2fs, its size, and what debugfs sets before it is filled, and after.
+struct Row {
+    words: &'static str,
+    size: &'static str,
+    before: &'static str,
+    after: &'static str,
+}
+
+const fn row(words: &'static str, size: &'static str) -> Row {
+    Row { words, size, before: "", after: "" }
+}
+
+const ROWS: [Row; 24] = [
+    Row { before: "feature dir_prealloc", ..row("-t ext4 -O uninit_bg,^metadata_csum", "16M") },
+    row("-t ext4 -O metadata_csum_seed,fast_commit,orphan_file,project", "16M"),
+    row("-t ext4 -b 1024 -g 512 -O meta_bg,^resize_inode", "40M"),
+    row("-t ext4 -b 1024 -g 512 -O meta_bg,^resize_inode,64bit,^flex_bg", "40M"),
+    row("-t ext2 -b 1024 -g 512 -O meta_bg,^resize_inode,^sparse_super", "40M"),
+    row("-t ext4 -O sparse_super2", "200M"),
+    row("-t ext4 -b 4096 -O bigalloc -C 65536", "64M"),
+    row("-t ext4 -b 1024 -O bigalloc -C 16384", "64M"),
+    row("-t ext4 -b 1024 -O bigalloc,meta_bg,^resize_inode -C 4096", "300M"),
+    row("-t ext4 -O quota", "16M"),
+    row("-t ext4 -O quota,project -E quotatype=usrquota:grpquota:prjquota", "16M"),
+    row("-t ext4 -O mmp", "16M"),
+    row("-t ext4 -O large_dir,ea_inode,stable_inodes", "16M"),
+    row("-t ext4 -O verity,encrypt,casefold", "16M"),
+    row("-t ext4 -o hurd -O ^64bit,^huge_file,^metadata_csum", "16M"),
+    row("-t ext2 -r 0 -O none", "16M"),
+    row("-t ext4 -b 1024 -I 1024", "16M"),
+    row("-t ext4 -b 4096 -I 4096 -N 500", "16M"),
+    Row { before: "ssv def_hash_version legacy", ..row("-t ext4 -b 1024", "16M") },
+    Row { before: "ssv def_hash_version tea\nssv flags 2", ..row("-t ext4 -b 1024", "16M") },
+    Row { before: "ssv def_hash_version half_md4\nssv flags 2", ..row("-t ext3 -b 1024", "16M") },
+    Row { after: "feature read-only shared_blocks", ..row("-t ext4 -O ^has_journal", "16M") },
+    Row { after: "feature imagic_inodes", ..row("-t ext4", "16M") },
+    // The kernel stops at what is unknown, but not where nobody has to know it.
+    Row { after: "feature FEATURE_C20", ..row("-t ext4", "16M") },
+];
+
+/// Features that no row has: those of a moment, of contents, and of devices that are no volume.
+const ELSEWHERE: [Feature; 4] =
+    [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT, Feature::INLINE_DATA, Feature::JOURNAL_DEV];
+
+fn device(image: &Path, access: DeviceAccess) -> Arc<dyn BlockDevice> {
+    Arc::new(FileDevice::open(RealClock::new(), image, access, 0).expect("the image opens"))
+}
+
+fn open(device: Arc<dyn BlockDevice>, access: Access) -> extant_engine::Result<Filesystem> {
+    let policies = "modern".parse().expect("policies");
+    let options = Options { access, policies, cache_bytes: 24 << 20, data: DataKeeping::Bytes };
+    Filesystem::open(device, &options)
+}
+
+/// A small tree: a directory with an index, whose names have characters of both signs, files of
+/// many sizes, holes, symlinks.
+fn populate(root: &Path) -> io::Result<()> {
+    let many = root.join("many");
+    fs::create_dir(&many)?;
+    for number in 0..300_u32 {
+        let mut name = format!("{number:04}-{}", "n".repeat(number as usize % 90)).into_bytes();
+        name.extend([0xe4, 0x80 | (number % 64) as u8]);
+        fs::write(many.join(std::ffi::OsStr::from_bytes(&name)), vec![b'm'; number as usize % 90])?;
+    }
+    fs::create_dir_all(root.join("tree/of/some/depth"))?;
+    for size in [0, 1, 60, 1024, 4097, 70_000, 900_000] {
+        fs::write(root.join(format!("tree/size-{size}")), vec![b's'; size])?;
+    }
+    for length in [1, 59, 60, 500] {
+        std::os::unix::fs::symlink("t".repeat(length), root.join(format!("tree/link-{length}")))?;
+    }
+    fs::hard_link(root.join("tree/size-1"), root.join("hard"))?;
+    let sparse = fs::File::create(root.join("sparse"))?;
+    for at in [0, 100_000, 3_000_000] {
+        std::os::unix::fs::FileExt::write_all_at(&sparse, b"fragment", at)?;
+    }
+    sparse.set_len(5_000_000)
+}
+
+fn set(image: &Path, commands: &str) {
+    for command in commands.lines() {
+        let told = output(program("debugfs").arg("-w").arg("-R").arg(command).arg(image));
+        told.unwrap_or_else(|error| panic!("{command}: {error}"));
+    }
+}
+
+/// Makes the volume of a row and has the kernel fill it; one that this kernel does not write, as
+/// it may be built without quotas or case folding, mke2fs fills with the tree at `source`.
+fn make(row: &Row, image: &Path, source: &Path) {
+    let mke2fs = |more: &[&Path]| {
+        let _ = fs::remove_file(image);
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F"]).args(row.words.split(' ')).args(more).arg(image).arg(row.size);
+        output(&mut mke2fs).unwrap_or_else(|error| panic!("{}: {error}", row.words));
+        set(image, row.before);
+    };
+    mke2fs(&[]);
+    match mount_loop(image, oracle::Access::ReadWrite, "") {
+        Ok(mounted) => {
+            populate(mounted.path()).expect("it is filled");
+            mounted.unmount().expect("nothing is open");
+        }
+        Err(_) => mke2fs(&[Path::new("-d"), source]),
+    }
+    set(image, row.after);
+}
+
+/// What the kernel sees and the engine does not, or otherwise. A volume that this kernel does not
+/// even read is compared with the tree at `source`, which mke2fs copied.
+fn differences(image: &Path, source: &Path) -> Vec<String> {
+    let volume = open(device(image, DeviceAccess::ReadOnly), Access::ReadOnly);
+    let volume = match volume {
+        Ok(volume) => volume,
+        Err(error) => return vec![error.to_string()],
+    };
+    let options = compare::Options::same_image();
+    let ours = reading::entries(&volume).expect("it is read");
+    let Ok(mounted) = mount_loop(image, oracle::Access::ReadOnly, "") else {
+        let options = compare::Options::copy().without("lost+found");
+        let theirs = walk(source, options.depth(), &BTreeSet::new()).expect("a walk");
+        let is_inside = |entry: &&Entry| !entry.path.as_os_str().is_empty();
+        let inside = |all: Vec<Entry>| all.iter().filter(is_inside).cloned().collect::<Vec<_>>();
+        let options = compare::Options { grain: compare::Grain::Second, ..options };
+        let found = compare::entries(&inside(ours), &inside(theirs), &options);
+        return found.iter().map(ToString::to_string).collect();
+    };
+    let theirs = walk(mounted.path(), options.depth(), &BTreeSet::new()).expect("a walk");
+    let mut found: Vec<String> =
+        compare::entries(&ours, &theirs, &options).iter().map(ToString::to_string).collect();
+    let names: Vec<Vec<u8>> = fs::read_dir(mounted.path().join("many"))
+        .expect("it is there")
+        .map(|entry| entry.expect("a name").file_name().into_vec())
+        .collect();
+    if reading::names(&volume, Path::new("many")).expect("it is listed") != names {
+        found.push("/many: another order".to_owned());
+    }
+    let statfs = volume.statfs();
+    let size = statfs.blocks - volume.overhead_blocks();
+    let ours = [size, statfs.free_blocks, statfs.available_blocks, statfs.free_inodes.into()];
+    let told = output(program("stat").args(["-f", "-c", "%b %f %a %d"]).arg(mounted.path()));
+    let told = String::from_utf8(told.expect("stat -f works").stdout).expect("text");
+    let theirs: Vec<u64> = told.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    if ours != *theirs {
+        found.push(format!("room: {ours:?} against {theirs:?}"));
+    }
+    mounted.unmount().expect("nothing is open");
+    found
+}
+
+#[test]
+fn every_feature_is_read_as_the_kernel_reads_it_and_written_or_refused() {
+    if !require("mke2fs") || !require("debugfs") || !can_mount() {
+        return;
+    }
+    let folder = Scratch::new("features");
+    let (image, source) = (folder.join("image"), folder.join("source"));
+    fs::create_dir(&source).expect("a folder");
+    populate(&source).expect("it is filled");
+    let (mut wrong, mut seen) = (Vec::new(), Features::default());
+    for row in &ROWS {
+        make(row, &image, &source);
+        let superblock = read_superblock(&*device(&image, DeviceAccess::ReadOnly));
+        let superblock: Superblock = superblock.expect("it is read");
+        superblock.features.iter().for_each(|feature| seen.set(feature));
+        let found = differences(&image, &source);
+        let shown = |sentence| format!("{} {}: {sentence}", row.words, row.after);
+        wrong.extend(found.into_iter().take(5).map(shown));
+        let written = || fs::metadata(&image).and_then(|file| file.modified()).expect("its time");
+        let before = written();
+        let unwritten = superblock.features.unwritten();
+        match open(device(&image, DeviceAccess::ReadWrite), Access::ReadWrite) {
+            Ok(volume) => {
+                volume.close().expect("it is closed");
+                if !unwritten.is_empty() {
+                    wrong.push(shown("opened to be written".to_owned()));
+                }
+            }
+            Err(error) => {
+                let is_named = matches!(&error.kind, ErrorKind::NotWritten(names)
+                    if *names == unwritten && !names.is_empty());
+                if !is_named || written() != before {
+                    wrong.push(shown(format!("refused otherwise: {error}")));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for bit in (0..32).map(|shift| 1_u32 << shift) {
+        for feature in [Feature::Compat(bit), Feature::Incompat(bit), Feature::RoCompat(bit)] {
+            let is_known = feature.is_judged() && !ELSEWHERE.contains(&feature);
+            assert!(!is_known || seen.has(feature), "no volume has {}", feature.name());
+        }
+    }
+}
+
+#[test]
+fn an_index_of_three_levels_is_read() {
+    // So many names of 255 bytes fill an index of two levels and 1 KiB blocks, three to a leaf.
+    const NAMES: usize = 44_000;
+    if !require("mke2fs") || !require("debugfs") || !can_mount() {
+        return;
+    }
+    let folder = Scratch::new("features-large-dir");
+    let image = folder.join("image");
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-N", "64", "-O"]);
+    output(mke2fs.arg("large_dir,^has_journal").arg(&image).arg("40M")).expect("it is made");
+    let name = |number: usize| format!("{number:0>255}");
+    let mounted = mount_loop(&image, oracle::Access::ReadWrite, "").expect("a mount");
+    let many = mounted.path().join("many");
+    fs::create_dir(&many).expect("a directory");
+    fs::write(many.join(name(0)), "").expect("a file");
+    for number in 1..NAMES {
+        fs::hard_link(many.join(name(0)), many.join(name(number))).expect("a name");
+    }
+    mounted.unmount().expect("nothing is open");
+    let dump = oracle::debugfs(&image, "htree_dump /many").expect("it has an index");
+    assert!(dump.contains("Indirect levels: 2"), "{}", &dump[..400.min(dump.len())]);
+    let volume = open(device(&image, DeviceAccess::ReadOnly), Access::ReadOnly).expect("it opens");
+    let mounted = mount_loop(&image, oracle::Access::ReadOnly, "").expect("a mount");
+    let theirs: Vec<Vec<u8>> = fs::read_dir(mounted.path().join("many"))
+        .expect("it is there")
+        .map(|entry| entry.expect("a name").file_name().into_vec())
+        .collect();
+    mounted.unmount().expect("nothing is open");
+    let ours = reading::names(&volume, Path::new("many")).expect("it is listed");
+    assert!(ours == theirs && ours.len() == NAMES, "{} and {} names", ours.len(), theirs.len());
+    let file = volume.metadata(Path::new("many").join(name(0))).expect("it is there").ino;
+    for number in (0..NAMES).step_by(97) {
+        let found = volume.metadata(Path::new("many").join(name(number)));
+        assert_eq!(found.expect("it is there").ino, file, "{number}");
+    }
+    let missing = volume.metadata(Path::new("many").join(name(NAMES)));
+    assert!(matches!(missing.unwrap_err().kind, ErrorKind::NotFound));
+}
