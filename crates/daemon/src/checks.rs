@@ -3,7 +3,7 @@ use super::options::{Discards, MountOptions, OnErrors, Over, Replay};
 use super::points;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_disk::read::Form;
-use extant_engine::{ErrorKind, read_superblock, unreplayed};
+use extant_engine::{ErrorKind, check_written, read_superblock, unreplayed};
 use extant_format::superblock::{Feature, Superblock, state};
 use extant_host::console::Console;
 use extant_host::disk::Place;
@@ -180,11 +180,9 @@ pub fn open(
     let looked_at = Arc::clone(&found.device);
     let mut access = options.access;
     let Errors { why, cut } = match read_superblock(&*looked_at) {
-        Ok(superblock) => match (superblock.features.unwritten(), options.access) {
-            (names, None) if !names.is_empty() => {
-                let (shown, names) = (image.display(), names.join(", "));
-                let said = "features that are not written, and is mounted read-only";
-                console.warn(&format!("{shown}: has {said}: {names}"));
+        Ok(superblock) => match (read_alone(&superblock), options.access) {
+            (Some(why), None) => {
+                console.warn(&format!("{}: is mounted read-only: {why}", image.display()));
                 access = Some(Access::ReadOnly);
                 Errors::default()
             }
@@ -254,6 +252,15 @@ fn end_change(image: &Path) -> Result<(), Error> {
         true => target::Target::in_place(image).map(drop),
         false => Ok(()),
     }
+}
+
+/// Why a volume can be read and not written, if that is so.
+fn read_alone(superblock: &Superblock) -> Option<String> {
+    let of_features = check_written(superblock).err().map(|error| error.to_string());
+    of_features.or_else(|| match extant_journal::check_place(superblock) {
+        Err(error @ extant_journal::Error::External(_)) => Some(error.to_string()),
+        _ => None,
+    })
 }
 
 /// What is known to be wrong with a volume before it is opened.

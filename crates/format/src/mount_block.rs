@@ -49,6 +49,18 @@ impl<'a> StoredMountBlock<'a> {
         self.sequence() > SEQUENCE_MAX && self.sequence() != SEQUENCE_CLEAN
     }
 
+    /// Whether a machine or a checker has the volume, or had it when it ended.
+    pub fn is_held(self) -> bool {
+        self.sequence() != SEQUENCE_CLEAN
+    }
+
+    /// The machine that wrote it last.
+    pub fn node_name(self) -> &'a [u8] {
+        const AT: usize = offset_of!(RawMountBlock, node_name);
+        let name = self.0.get(AT..AT.saturating_add(64)).unwrap_or_default();
+        name.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
     /// Whether it has the magic number and, with metadata_csum, the right checksum.
     pub fn is_sound(self, superblock: &Superblock) -> bool {
         const CHECKSUM: usize = offset_of!(RawMountBlock, checksum);

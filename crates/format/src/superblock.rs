@@ -126,7 +126,7 @@ impl std::error::Error for SuperblockError {}
 /// What is said of features, by name, that are not read.
 pub fn unread(names: &[String]) -> String {
     match names.contains(&Feature::JOURNAL_DEV.name()) {
-        true => "a journal of another volume".to_owned(),
+        true => "this is the journal of another volume".to_owned(),
         false => format!("features that are not supported: {}", names.join(", ")),
     }
 }
@@ -673,6 +673,10 @@ impl Superblock {
     pub fn set_mount_block(&mut self, block: BlockNo, interval_seconds: u16) {
         self.raw.mmp_block = block.0.into();
         self.raw.mmp_interval = interval_seconds.into();
+    }
+    /// The block that records mounts (mmp).
+    pub fn mount_block(&self) -> BlockNo {
+        BlockNo(self.raw.mmp_block.get())
     }
     /// Sets the quota files of users, groups and projects; 0 for none.
     pub fn set_quota_inodes(&mut self, [users, groups, projects]: [Ino; 3]) {

@@ -1,12 +1,16 @@
 //! Volumes whose journal has to be replayed, as they are after that: in memory, nothing is written.
 use crate::console::Console;
 use crate::target;
+use extant_archive::printable;
 use extant_block::BlockDevice;
 use extant_engine::{
-    ErrorKind, OrphanCounts, Orphans, read_superblock, recovered, without_orphans,
+    Error, ErrorKind, OrphanCounts, Orphans, read_superblock, recovered, unreplayed,
+    without_orphans,
 };
+use extant_format::mount_block::StoredMountBlock;
 use extant_format::superblock::{Feature, Superblock};
 use extant_inspect::{CheckOptions, Code, FirstLook, Problem, Severity, Trust, check_volume};
+use extant_journal::Error::External;
 use extant_journal::{End, Outcome, Report};
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -23,16 +27,50 @@ pub fn in_use(
     device: Arc<dyn BlockDevice>,
     console: &Console,
 ) -> Result<Arc<dyn BlockDevice>, extant_engine::Error> {
-    let needs = |volume: Superblock| volume.has(Feature::NEEDS_RECOVERY);
-    if read_superblock(&*device).is_ok_and(needs) && target::mount(image).is_some() {
-        return Err(ErrorKind::NeedsRecovery.into());
+    if let Ok(superblock) = read_superblock(&*device) {
+        if superblock.has(Feature::NEEDS_RECOVERY) && target::mount(image).is_some() {
+            return Err(ErrorKind::NeedsRecovery.into());
+        }
+        warn_if_held(image, &*device, &superblock, console);
     }
-    let recovered = recovered(device, Orphans::Finish)?;
+    let recovered = match recovered(Arc::clone(&device), Orphans::Finish) {
+        Err(Error { kind: ErrorKind::Journal(journal @ External(_)), .. }) => {
+            let shown = image.display();
+            console.warn(&format!(
+                "{shown}: is not replayed, and read as its last checkpoint left it: {journal}"
+            ));
+            return unreplayed(device);
+        }
+        outcome => outcome?,
+    };
     if let Some(report) = &recovered.report {
         say(image, &report.journal, console);
         say_left(image, &report.journal, console);
     }
     Ok(recovered.device)
+}
+
+/// Warns of a volume that another machine may be writing (mmp): it may change while it is read. The
+/// block that says so is not written.
+fn warn_if_held(
+    image: &Path,
+    device: &dyn BlockDevice,
+    superblock: &Superblock,
+    console: &Console,
+) {
+    let block_bytes = u64::from(superblock.block_size());
+    let mut bytes = vec![0; superblock.block_size() as usize];
+    let place = superblock.mount_block().0.checked_mul(block_bytes);
+    let is_read = superblock.has(Feature::MMP)
+        && place.is_some_and(|place| device.read(place, &mut bytes).is_ok());
+    let block = StoredMountBlock::new(&bytes);
+    if is_read && block.is_sound(superblock) && block.is_held() {
+        let (shown, node) = (image.display(), printable(block.node_name()));
+        console.warn(&format!(
+            "{shown}: is in use on the machine {node}, or was when that ended: what is read may \
+             change meanwhile"
+        ));
+    }
 }
 
 /// A volume for programs that judge it.
