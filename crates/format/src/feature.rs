@@ -73,14 +73,18 @@ const WRITTEN: Features = Features::of(&[
     Feature::EXT_ATTR,
     Feature::RESIZE_INODE,
     Feature::DIR_INDEX,
+    Feature::SPARSE_SUPER2,
     Feature::FAST_COMMIT,
+    Feature::STABLE_INODES,
     Feature::ORPHAN_FILE,
     Feature::FILETYPE,
     Feature::NEEDS_RECOVERY,
+    Feature::META_BG,
     Feature::EXTENTS,
     Feature::SIXTY_FOUR_BIT,
     Feature::FLEX_BG,
     Feature::CSUM_SEED,
+    Feature::LARGE_DIR,
     Feature::SPARSE_SUPER,
     Feature::LARGE_FILE,
     Feature::HUGE_FILE,
@@ -94,10 +98,8 @@ const WRITTEN: Features = Features::of(&[
 
 /// What is read besides. Of the other classes all is: a reader may ignore them.
 const READ: Features = Features::of(&[
-    Feature::META_BG,
     Feature::MMP,
     Feature::EA_INODE,
-    Feature::LARGE_DIR,
     Feature::INLINE_DATA,
     Feature::ENCRYPT,
     Feature::CASEFOLD,
@@ -106,13 +108,9 @@ const READ: Features = Features::of(&[
 /// What `extant check` judges besides: every other feature that e2fsprogs 1.47 checks.
 const JUDGED: Features = Features::of(&[
     Feature::IMAGIC_INODES,
-    Feature::SPARSE_SUPER2,
-    Feature::STABLE_INODES,
     Feature::JOURNAL_DEV,
-    Feature::META_BG,
     Feature::MMP,
     Feature::EA_INODE,
-    Feature::LARGE_DIR,
     Feature::INLINE_DATA,
     Feature::ENCRYPT,
     Feature::CASEFOLD,
@@ -125,11 +123,8 @@ const JUDGED: Features = Features::of(&[
 
 /// What is made besides, though not yet written.
 const MADE: Features = Features::of(&[
-    Feature::SPARSE_SUPER2,
-    Feature::STABLE_INODES,
     Feature::MMP,
     Feature::EA_INODE,
-    Feature::LARGE_DIR,
     Feature::INLINE_DATA,
     Feature::ENCRYPT,
     Feature::CASEFOLD,
@@ -238,9 +233,10 @@ impl Feature {
     }
 
     /// Whether this project makes volumes that have it: those that it writes and some more,
-    /// but not those that mark a volume in use.
+    /// but not those that mark a volume in use, nor meta_bg, which is not laid out.
     pub fn is_made(self) -> bool {
-        let only_found = [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT].contains(&self);
+        let only_found =
+            [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT, Feature::META_BG].contains(&self);
         (WRITTEN.has(self) || MADE.has(self)) && !only_found
     }
 
@@ -318,9 +314,9 @@ mod tests {
 
     #[test]
     fn sets_are_the_bits_that_the_format_has() {
-        let written = Features { compat: 0x143d, incompat: 0x22c6, ro_compat: 0x1_247b };
+        let written = Features { compat: 0x1e3d, incompat: 0x62d6, ro_compat: 0x1_247b };
         let judged = Features { compat: 0x1e3f, incompat: 0x3_e7de, ro_compat: 0x1_f77b };
-        let read = Features { compat: 0, incompat: 0x3_c510, ro_compat: 0 };
+        let read = Features { compat: 0, incompat: 0x3_8500, ro_compat: 0 };
         assert_eq!((WRITTEN, READ), (written, read));
         assert!(Feature::Compat(1 << 31).is_written() && !Feature::RoCompat(1 << 31).is_written());
         assert!(Feature::RoCompat(1 << 31).is_read() && !Feature::Incompat(1 << 31).is_read());

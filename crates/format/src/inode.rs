@@ -553,8 +553,11 @@ impl Inode {
             block: self.block,
             generation: self.generation.into(),
             attribute_block_low: attribute_low.into(),
-            size_high: if self.file_type() == Some(FileType::Regular) { size_high } else { 0 }
-                .into(),
+            size_high: match self.file_type() {
+                Some(FileType::Regular | FileType::Directory) => size_high,
+                _ => 0,
+            }
+            .into(),
             fragment: 0.into(),
             sectors_high: sectors_high.into(),
             attribute_block_high: if wide { split16(attribute_high).1 } else { 0.into() },

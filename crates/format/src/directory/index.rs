@@ -271,7 +271,7 @@ impl Style {
 
     /// Sets the number of index levels below the root in the root's info.
     pub fn set_levels(&self, root: &mut [u8], levels: u8) {
-        assert!(levels <= LEVELS_MAX, "an index of {levels} levels");
+        assert!(levels <= LEVELS_MAX_LARGE, "an index of {levels} levels");
         raw_root(root).levels = levels;
     }
 }

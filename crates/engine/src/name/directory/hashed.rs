@@ -83,7 +83,7 @@ impl Step {
 pub(super) struct Path {
     pub(super) root: Step,
     /// The node between the root and `node`, if the index has two more levels (large_dir).
-    middle: Option<Step>,
+    pub(super) middle: Option<Step>,
     /// The node above the leaf, if the index has one more level.
     pub(super) node: Option<Step>,
     /// How the names of this directory are hashed.
@@ -211,16 +211,21 @@ impl Path {
         Ok(())
     }
 
-    /// Blocks that splitting the leaf needs: a leaf, and a node if the index has no room for its
-    /// entry.
+    /// Blocks that splitting the leaf needs: a leaf, a node if the index has no room for its entry,
+    /// and one more if it has none for that of the node.
     pub(super) fn split_need(&self, directory: Directory<'_>) -> Result<SplitNeed> {
         if !self.parent().is_full(directory)? {
             return Ok(SplitNeed::Leaf);
         }
-        match self.node {
-            Some(_) if self.root.is_full(directory)? => Ok(SplitNeed::Impossible),
-            _ => Ok(SplitNeed::LeafAndNode),
+        let above = self.middle.as_ref().unwrap_or(&self.root);
+        if self.node.is_none() || !above.is_full(directory)? {
+            return Ok(SplitNeed::LeafAndNode);
         }
+        let may_grow = match self.middle {
+            Some(_) => !self.root.is_full(directory)?,
+            None => directory.volume.store.superblock.has(Feature::LARGE_DIR),
+        };
+        Ok(if may_grow { SplitNeed::LeafAndTwoNodes } else { SplitNeed::Impossible })
     }
 }
 
@@ -229,6 +234,8 @@ impl Path {
 pub(super) enum SplitNeed {
     Leaf,
     LeafAndNode,
+    /// With large_dir only.
+    LeafAndTwoNodes,
     /// Root and node are full, and a further level is not allowed.
     Impossible,
 }

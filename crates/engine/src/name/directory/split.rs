@@ -35,6 +35,7 @@ pub(super) fn need_on(
     match path.split_need(directory)? {
         SplitNeed::Leaf => Ok(1),
         SplitNeed::LeafAndNode => Ok(2),
+        SplitNeed::LeafAndTwoNodes => Ok(3),
         SplitNeed::Impossible => Err(ErrorKind::DirectoryFull.into()),
     }
 }
@@ -230,10 +231,31 @@ fn make_room(
     match path.split_need(Directory { volume: operation.volume(), node })? {
         SplitNeed::Leaf => Ok(()),
         SplitNeed::Impossible => Err(ErrorKind::DirectoryFull.into()),
-        SplitNeed::LeafAndNode if path.node.is_some() => {
-            split_node(operation, reservation, node, path)
+        SplitNeed::LeafAndNode => match &mut path.node {
+            Some(below) => {
+                let above = path.middle.as_mut().unwrap_or(&mut path.root);
+                split_node(operation, reservation, node, below, above)
+            }
+            None => {
+                path.node = Some(add_level(operation, reservation, node, &mut path.root, 1)?);
+                Ok(())
+            }
+        },
+        SplitNeed::LeafAndTwoNodes => {
+            match &mut path.middle {
+                Some(middle) => {
+                    split_node(operation, reservation, node, middle, &mut path.root)?;
+                }
+                None => {
+                    let middle = add_level(operation, reservation, node, &mut path.root, 2)?;
+                    path.middle = Some(middle);
+                }
+            }
+            let (Some(below), Some(middle)) = (&mut path.node, &mut path.middle) else {
+                return Ok(());
+            };
+            split_node(operation, reservation, node, below, middle)
         }
-        SplitNeed::LeafAndNode => add_level(operation, reservation, node, path),
     }
 }
 
@@ -256,34 +278,36 @@ fn all(view: IndexView<'_>) -> Vec<(u32, FileBlock)> {
     (0..view.len()).map(|at| view.get(at)).collect()
 }
 
-/// Moves the root's entries to a new node, which has room for more.
+/// Moves the root's entries to a new node, which has room for more: the index has `levels` below
+/// the root then.
 fn add_level(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
-    path: &mut Path,
-) -> Result<()> {
+    root: &mut Step,
+    levels: u8,
+) -> Result<Step> {
     let (volume, style) = (operation.volume(), operation.volume().store.style);
-    let entries = path.root.view(Directory { volume, node }, all)?;
+    let entries = root.view(Directory { volume, node }, all)?;
     let mut below = append_node(operation, reservation, node, &entries)?;
-    operation.modify(&path.root.frame, |bytes| {
+    operation.modify(&root.frame, |bytes| {
         style.set_index(bytes, IndexPlace::Root, &[(0, below.block)]);
-        style.set_levels(bytes, 1);
+        style.set_levels(bytes, levels);
     });
-    below.at = std::mem::take(&mut path.root.at);
-    path.node = Some(below);
-    Ok(())
+    below.at = std::mem::take(&mut root.at);
+    Ok(below)
 }
 
-/// Moves the second half of a node's entries to a new node.
+/// Moves the second half of a node's entries to a new node, whose entry is put into the index block
+/// above it, which has room.
 fn split_node(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
     node: &mut NodeState,
-    path: &mut Path,
+    below: &mut Step,
+    above: &mut Step,
 ) -> Result<()> {
     let (volume, style) = (operation.volume(), operation.volume().store.style);
-    let Some(below) = &mut path.node else { return Ok(()) };
     let entries = below.view(Directory { volume, node }, all)?;
     let (left, right) = entries.split_at(entries.len() / 2);
     let (Some(&(hash, _)), false) = (right.first(), left.is_empty()) else {
@@ -291,12 +315,12 @@ fn split_node(
     };
     let mut right_half = append_node(operation, reservation, node, right)?;
     let directory = Directory { volume, node };
-    insert_entry(directory, operation, &path.root, path.root.at + 1, hash, right_half.block)?;
+    insert_entry(directory, operation, above, above.at + 1, hash, right_half.block)?;
     operation.modify(&below.frame, |bytes| style.set_index(bytes, IndexPlace::Node, left));
     if below.at >= left.len() {
         right_half.at = below.at - left.len();
         *below = right_half;
-        path.root.at += 1;
+        above.at += 1;
     }
     Ok(())
 }
