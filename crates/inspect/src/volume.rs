@@ -212,7 +212,11 @@ impl Volume {
         let per_block = self.descriptors_per_block().max(1);
         let index = group.0 / per_block;
         if self.has_meta_groups() && index >= self.stored().first_meta_group() {
-            let first = GroupNo(index * per_block);
+            let mut first = GroupNo(index * per_block);
+            // A copy of the superblock goes with the copies that the second groups have.
+            if self.place != SuperblockPlace::Primary && first.0 + 1 < self.present_groups() {
+                first.0 += 1;
+            }
             let start = match first.0 {
                 // With clusters the first group begins at block 0, and the superblock still is in
                 // block 1.

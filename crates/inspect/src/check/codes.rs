@@ -58,7 +58,7 @@ codes! {
         "no superblock that can be used was found, neither the first nor a copy", None;
     SuperblockDamaged, "superblock-damaged", Volume, Error,
         "the first superblock cannot be used; the copy in block {block} is", RewriteSuperblock;
-    SuperblockChecksum, "superblock-checksum", Volume, Error,
+    SuperblockChecksum, "superblock-checksum", Volume, Fatal,
         "the checksum of the superblock is wrong, and no copy is better", RewriteSuperblock;
     DeviceTooSmall, "device-too-small", Volume, Error,
         "the volume has {expected} blocks, the device only {found}", None;
@@ -104,6 +104,10 @@ codes! {
     // Groups.
     UninitWithoutChecksums, "uninit-without-checksums", Volume, Advice,
         "group {group}: the descriptor has flags {found}, which mean nothing without descriptor \
+         checksums",
+        RewriteDescriptor;
+    UnusedWithoutChecksums, "unused-without-checksums", Volume, Advice,
+        "group {group}: {found} inodes were never used, which means nothing without descriptor \
          checksums",
         RewriteDescriptor;
     DescriptorsDamaged, "descriptors-damaged", Volume, Error,
@@ -218,6 +222,10 @@ codes! {
         "inode {ino}: has the flag of a hash index, but cannot have one", RewriteInode;
     EncryptedWithoutFeature, "encrypted-without-feature", Inodes, Error,
         "inode {ino}: is encrypted, but the volume does not have that feature", RewriteSuperblock;
+    EncryptionMissing, "encryption-missing", Inodes, Error,
+        "inode {ino}: is encrypted, but no attribute says how", RewriteInode;
+    EncryptionContext, "encryption-context", Inodes, Error,
+        "inode {ino}: the attribute that says how it is encrypted cannot be", ClearInode;
     LargeFile, "large-file", Inodes, Error,
         "inode {ino}: has {found} bytes, but the volume does not have the feature \
          large_file", RewriteSuperblock;
@@ -293,6 +301,9 @@ codes! {
         "inode {ino}: an attribute cannot have a value of {found} bytes", ClearAttributes;
     AttributeHash, "attribute-hash", Inodes, Error,
         "inode {ino}: the hash of attribute {name} is not {found}", ClearAttributes;
+    AttributePrefix, "attribute-prefix", Inodes, Error,
+        "inode {ino}: the name {name} of an attribute belongs to nothing that has attributes",
+        ClearAttributes;
     AttributeValueInode, "attribute-value-inode", Inodes, Error,
         "inode {ino}: the value of an attribute cannot be inode {other}", ClearAttributes;
     AttributeBlockOutside, "attribute-block-outside", Inodes, Error,
@@ -402,6 +413,12 @@ codes! {
         "directory {ino}: {name} is inode {other}, which is the value of an attribute", RemoveEntry;
     EntryType, "entry-type", Directories, Error,
         "directory {ino}: {name} has type {found}, its inode {other} has {expected}", RewriteEntry;
+    EntryUnencrypted, "entry-unencrypted", Directories, Error,
+        "directory {ino}: {name} is inode {other}, which is not encrypted as the directory is",
+        RemoveEntry;
+    EntryPolicy, "entry-policy", Directories, Error,
+        "directory {ino}: {name} is inode {other}, which has another encryption policy",
+        RemoveEntry;
     EntryTyped, "entry-typed", Directories, Error,
         "directory {ino}: {name} has type {found}, but the volume keeps none", RewriteEntry;
     DirectoryTwice, "directory-twice", Directories, Error,

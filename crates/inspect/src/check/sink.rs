@@ -36,10 +36,14 @@ impl Sink {
         }
     }
 
-    /// Whether a problem was found that is at least so severe.
-    pub(crate) fn has(&self, severity: Severity) -> bool {
-        let collected = self.0.lock();
-        collected.counts.keys().any(|code| code.rule().severity >= severity)
+    /// Whether a problem was found after which nothing can be checked. A wrong checksum of the
+    /// superblock is fatal as it is to e2fsck, but what is said by such a superblock can be
+    /// checked.
+    pub(crate) fn ends_check(&self) -> bool {
+        let ends = |code: &Code| {
+            code.rule().severity == Severity::Fatal && *code != Code::SuperblockChecksum
+        };
+        self.0.lock().counts.keys().any(ends)
     }
 
     /// How many of this code were collected.

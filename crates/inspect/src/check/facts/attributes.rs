@@ -1,9 +1,10 @@
 //! Which inodes have attributes outside of them: in a block that several share, or in inodes that
-//! are values.
+//! are values; and what attributes say of encryption.
 //!
 //! *Locking*: one short lock around each list, held for a push.
 use extant_block::ShortLock;
 use extant_format::{BlockNo, Ino};
+use std::collections::BTreeMap;
 
 /// An inode with an attribute block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -14,11 +15,44 @@ pub(crate) struct Sharer {
     pub(crate) ino: Ino,
 }
 
-/// Attribute blocks with the inodes that have them, and inodes that are values.
+/// What an encryption context says of keys and modes: all files of an encrypted directory have that
+/// of the directory.
+pub(crate) type Policy = [u8; POLICY_BYTES];
+
+/// Bytes of the longest policy; a shorter one ends in zeros.
+const POLICY_BYTES: usize = 24;
+
+/// An encryption context, as it is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Encryption {
+    #[default]
+    None,
+    /// Of no version that there is, or not as long as its version is.
+    Corrupt,
+    Policy(Policy),
+}
+
+impl Encryption {
+    /// Of the value of the attribute. A number of the file's own follows the policy.
+    pub(crate) fn read(value: &[u8]) -> Encryption {
+        let length = match (value.first(), value.len()) {
+            (Some(1), 28) => 12,
+            (Some(2), 40) => POLICY_BYTES,
+            _ => return Encryption::Corrupt,
+        };
+        let mut policy = [0; POLICY_BYTES];
+        policy.iter_mut().zip(value.iter().take(length)).for_each(|(to, from)| *to = *from);
+        Encryption::Policy(policy)
+    }
+}
+
+/// Attribute blocks with the inodes that have them, inodes that are values, and the policies of
+/// encrypted inodes.
 #[derive(Default)]
 pub(crate) struct Sharers {
     blocks: ShortLock<Vec<Sharer>>,
     values: ShortLock<Vec<Ino>>,
+    policies: ShortLock<BTreeMap<Ino, Policy>>,
 }
 
 impl Sharers {
@@ -30,6 +64,16 @@ impl Sharers {
     /// An attribute has this inode as its value.
     pub(crate) fn add_value(&self, ino: Ino) {
         self.values.lock().push(ino);
+    }
+
+    /// An encrypted inode has this policy.
+    pub(crate) fn add_policy(&self, ino: Ino, policy: Policy) {
+        self.policies.lock().insert(ino, policy);
+    }
+
+    /// The policy of an encrypted inode, if it has one.
+    pub(crate) fn policy(&self, ino: Ino) -> Option<Policy> {
+        self.policies.lock().get(&ino).copied()
     }
 
     /// All attribute blocks, by place.
@@ -59,6 +103,6 @@ pub(crate) struct HeldByAttributes {
     pub(crate) has_inline_data: bool,
     /// Bytes of that attribute.
     pub(crate) inline_bytes: u64,
-    /// It has an encryption context.
-    pub(crate) has_encryption: bool,
+    /// Its encryption context.
+    pub(crate) encryption: Encryption,
 }

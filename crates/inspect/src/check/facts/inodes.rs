@@ -30,6 +30,7 @@ const INDEXED: u64 = 1 << 18;
 const ATTRIBUTE_INODE: u64 = 1 << 19;
 const ENCRYPTED: u64 = 1 << 20;
 const CASEFOLDED: u64 = 1 << 21;
+const NAMELESS: u64 = 1 << 22;
 const RESERVED: u64 = 1 << 23;
 const TYPE_SHIFT: u32 = 24;
 const COUNT_SHIFT: u32 = 32;
@@ -75,6 +76,18 @@ impl InodeFacts {
     #[must_use]
     pub(crate) fn reserved(self) -> InodeFacts {
         InodeFacts(self.0 | RESERVED)
+    }
+
+    /// A file that must not have a name.
+    #[must_use]
+    pub(crate) fn nameless(self) -> InodeFacts {
+        InodeFacts(self.0 | NAMELESS)
+    }
+
+    /// Whether an entry may point to it: it is in use, and may have a name.
+    #[inline]
+    pub(crate) fn may_be_named(self) -> bool {
+        self.0 & (USED | NAMELESS) == USED
     }
 
     pub(crate) fn is_reserved(self) -> bool {

@@ -18,7 +18,7 @@ mod groups;
 mod inodes;
 mod usage;
 
-pub(crate) use attributes::{HeldByAttributes, Sharer, Sharers};
+pub(crate) use attributes::{Encryption, HeldByAttributes, Sharer, Sharers};
 pub(crate) use directories::{Directories, DirectoryBlock};
 pub(crate) use groups::{GroupFacts, Metadata, MetadataRun, push_joined};
 pub(crate) use inodes::{InodeFacts, InodeFactsTable};
@@ -34,6 +34,7 @@ use crate::claims::Claims;
 use crate::error::Error;
 use crate::volume::Volume;
 use extant_block::Clock;
+use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -93,7 +94,8 @@ impl Facts {
             .map_or(superblock.inodes_count, |inodes| inodes.min(superblock.inodes_count));
         Facts {
             claims: Claims::new(blocks, cluster_log2),
-            followed: Claims::new(blocks, cluster_log2),
+            // Map blocks have clusters to themselves, but not those of the map for growth.
+            followed: Claims::new(blocks, 0),
             inodes: InodeFactsTable::new(inodes),
             groups,
             metadata: Metadata::default(),
@@ -135,11 +137,21 @@ impl Facts {
         Ok(())
     }
 
-    /// Whether a file belongs to the system although its number does not say so: it has no name.
+    /// Whether a file belongs to the system although its number does not say so: it needs no name.
+    /// What the superblock names as quotas of users and groups counts with that feature only.
     pub(crate) fn is_system_file(&self, ino: Ino) -> bool {
         let superblock = self.volume.superblock();
+        let [users, groups, projects] = self.volume.stored().quota_inodes();
+        let is_quota = ino == users || ino == groups;
         ino.0 == superblock.journal_inode
             || ino.0 == superblock.orphan_file_inode
+            || ino == projects
+            || is_quota && superblock.has(Feature::QUOTA)
+    }
+
+    /// Whether a file must not have a name, as the superblock names it, with its feature or not.
+    pub(crate) fn is_nameless(&self, ino: Ino) -> bool {
+        ino.0 == self.volume.superblock().orphan_file_inode
             || self.volume.stored().quota_inodes().contains(&ino)
     }
 

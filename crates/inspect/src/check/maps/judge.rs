@@ -98,8 +98,9 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
         match self.walk.kind {
             MapKind::BadBlocks => return self.bad_blocks(run),
             MapKind::Resize => {
-                // All of it is metadata, and claimed as that.
-                self.tally.blocks += run.length;
+                // All of it is metadata, and claimed as that. Each counts as a cluster.
+                let cluster_blocks = u64::from(self.facts().volume.cluster_blocks());
+                self.tally.blocks += run.length * cluster_blocks;
                 self.tally.end = self.tally.end.max(file_end);
                 self.tally.written_end = self.tally.end;
                 return;

@@ -170,6 +170,7 @@ impl GroupReader {
         of: &GroupFacts,
     ) -> Result<(), Error> {
         let (facts, totals) = (&*pass.facts, &pass.totals);
+        let superblock = facts.volume.superblock();
         let clusters = Bits::of_blocks(facts, group);
         let found = clusters.found(facts);
         let free = clusters.count - bits_set(&found, clusters.count);
@@ -179,6 +180,11 @@ impl GroupReader {
             facts.report(problem.found(of.descriptor.free_blocks).expected(free));
         }
         if of.has_block_bitmap && !of.reads_block_bitmap() {
+            // The kernel writes the bitmap of a last group that is not whole, whatever is in it.
+            if clusters.count < superblock.blocks_per_group / facts.volume.cluster_blocks() {
+                let problem = Problem::new(Code::BlockBitmapPadding).group(group);
+                facts.report(problem.block(of.descriptor.block_bitmap));
+            }
             clusters.compare(facts, group, &found, &clusters.metadata(facts));
         } else if of.has_block_bitmap {
             let place = of.descriptor.block_bitmap;

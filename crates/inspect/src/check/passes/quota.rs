@@ -1,8 +1,8 @@
 //! Quota files against what users, groups and projects have: pass 1 adds up what they have, pass 5
 //! reads the files and compares.
 //!
-//! *Invariants*: a block of a file's tree is followed once, so that the work is bounded by the size
-//! of the file. Nothing is added on a volume without quotas.
+//! *Invariants*: a block of a file's tree is followed once on each level, so that the work is
+//! bounded by the size of the file. Nothing is added on a volume without quotas.
 //! *Locking*: none here; the sums have their own.
 use crate::check::codes::Code;
 use crate::check::facts::{Facts, HeldByAttributes, QuotaSum, QuotaSums};
@@ -97,7 +97,7 @@ fn read(volume: &Volume, ino: Ino) -> Result<Option<QuotaSums>, Error> {
     let mut seen = BTreeSet::new();
     let mut pending = vec![(ROOT_BLOCK, STEPS)];
     while let Some((block, steps)) = pending.pop() {
-        if seen.len() >= BLOCKS_MAX || !seen.insert(block) {
+        if seen.len() >= BLOCKS_MAX || !seen.insert((block, steps)) {
             continue;
         }
         let Some(bytes) = file_block(volume, &inode, block)? else {

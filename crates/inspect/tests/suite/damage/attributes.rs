@@ -50,6 +50,25 @@ fn inode(path: &str, change: impl FnOnce(&mut Image, usize)) -> Image {
 
 pub const CASES: &[Case] = &[
     case(
+        "a name without a prefix in a block",
+        || block(|image, at| image.put8(at + ENTRIES + 1, 0)),
+        &[
+            "attribute-prefix: inode 16: the name 'two' of an attribute belongs to nothing that has \
+             attributes",
+        ],
+    ),
+    case(
+        "an empty value past the end of a block",
+        || {
+            block(|image, at| {
+                image.put16(at + ENTRIES + VALUE_OFFSET, 1025);
+                image.put32(at + ENTRIES + VALUE_SIZE, 0);
+            })
+        },
+        &["attributes-overlap: inode 16: names or values of its attributes overlap or pass \
+             their end"],
+    ),
+    case(
         "a value over the names",
         || first(Image::modern(), |image, at| image.put16(at + VALUE_OFFSET, 4)),
         &["attributes-overlap: inode 15: names or values of its attributes overlap or pass \

@@ -16,6 +16,8 @@ const LINKS: usize = 26;
 const FLAGS: usize = 32;
 const MAP: usize = 40;
 
+const ENCRYPTED: u32 = 0x800;
+
 /// Where the information of an index root begins, and its entries.
 const ROOT: usize = 24;
 const ROOT_ENTRIES: usize = 32;
@@ -50,6 +52,73 @@ fn pointer(root: usize, at: usize) -> usize {
 }
 
 pub const CASES: &[Case] = &[
+    case("encrypted as its directory", || encrypted(|_, _, _| {}), &[]),
+    case(
+        "another encryption policy",
+        || encrypted(|image, _, file| image.put8(file + 20, 1)),
+        &["entry-policy: directory 22: '0123456789abcdef' is inode 23, which has another \
+             encryption policy"],
+    ),
+    case(
+        "another number in the same policy",
+        || encrypted(|image, _, file| image.put8(file + 24, 1)),
+        &[],
+    ),
+    case(
+        "not encrypted in an encrypted directory",
+        || {
+            encrypted(|image, _, _| {
+                let at = image.inode_of("/secret/0123456789abcdef");
+                image.put32(at + FLAGS, image.get32(at + FLAGS) & !ENCRYPTED);
+            })
+        },
+        &["entry-unencrypted: directory 22: '0123456789abcdef' is inode 23, which is not \
+             encrypted as the directory is"],
+    ),
+    case(
+        "no encryption context",
+        || encrypted(|image, directory, _| image.put32(directory - 48 - 4, 0)),
+        &["encryption-missing: inode 22: is encrypted, but no attribute says how"],
+    ),
+    case(
+        "an encryption context of no version",
+        || encrypted(|image, directory, _| image.put8(directory, 3)),
+        &["encryption-context: inode 22: the attribute that says how it is encrypted cannot be"],
+    ),
+    case(
+        "an encryption context of another length",
+        || encrypted(|image, _, file| image.put8(file, 1)),
+        &[
+            "encryption-context: inode 23: the attribute that says how it is encrypted cannot be",
+            "entry-unencrypted: directory 22: '0123456789abcdef' is inode 23, which is not \
+             encrypted as the directory is",
+        ],
+    ),
+    case(
+        "a name of what the superblock names as a quota, without the feature",
+        || {
+            let mut image = Image::plain();
+            image.put32(1024 + 0x240, image.find("/d/file"));
+            image
+        },
+        &[
+            "entry-inode: directory 12: 'file' cannot be inode 15",
+            "inode-unattached: inode 15 is in use, but no directory has an entry for it",
+        ],
+    ),
+    case(
+        "a name of what the superblock names as a list of orphans, without the feature",
+        || {
+            let mut image = Image::plain();
+            image.put32(1024 + 0x280, image.find("/d/file"));
+            image
+        },
+        &[
+            "reserved-in-use: inode 15: has blocks, but the feature that it is reserved for is not \
+             set",
+            "entry-inode: directory 12: 'file' cannot be inode 15",
+        ],
+    ),
     case(
         "a length that is no multiple of 4",
         || entry("file", |image, at| image.put16(at + LENGTH, 13)),
@@ -371,7 +440,12 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "a short encrypted name",
-        encrypted,
+        || {
+            encrypted(|image, _, _| {
+                let entry = image.entry("/secret/0123456789abcdef");
+                image.put8(entry + NAME_LENGTH, 15);
+            })
+        },
         &["entry-name-short: directory 22, block 0: the name '0123456789abcde' is too short for \
              an encrypted one"],
     ),
@@ -589,18 +663,26 @@ fn not_text() -> Image {
     image
 }
 
-/// An encrypted directory with one name, which is too short for that.
-fn encrypted() -> Image {
+/// Encrypts what is in the inode of a path: one attribute with prefix 9 and the name "c", of
+/// version 2.
+fn encrypt(image: &mut Image, path: &str) -> usize {
+    const VALUE: usize = 48;
+    let at = image.inode_of(path);
+    image.put32(at + FLAGS, image.get32(at + FLAGS) | ENCRYPTED);
+    let list = at + 128 + usize::from(image.get16(at + 128)) + 4;
+    image.put32(list - 4, 0xea02_0000);
+    image.put(list, &[1, 9, VALUE as u8, 0, 0, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, b'c']);
+    image.put8(list + VALUE, 2);
+    list + VALUE
+}
+
+/// An encrypted directory with one name, and the inode of that encrypted too; changed where the
+/// contexts of both are.
+fn encrypted(change: impl FnOnce(&mut Image, usize, usize)) -> Image {
     let mut image = Image::encrypted();
-    let (at, entry) = (image.inode_of("/secret"), image.entry("/secret/0123456789abcdef"));
-    let flags = image.get32(at + FLAGS);
-    image.put32(at + FLAGS, flags | 0x800);
-    // An encryption context: one attribute in the inode, with prefix 9 and the name "c".
-    let tail = at + 128 + usize::from(image.get16(at + 128));
-    image.put32(tail, 0xea02_0000);
-    image.put(tail + 4, &[1, 9, 48, 0, 0, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, b'c']);
-    image.put8(tail + 4 + 48, 2);
-    image.put8(entry + NAME_LENGTH, 15);
+    let directory = encrypt(&mut image, "/secret");
+    let file = encrypt(&mut image, "/secret/0123456789abcdef");
+    change(&mut image, directory, file);
     image
 }
 

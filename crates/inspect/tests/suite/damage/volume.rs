@@ -80,6 +80,28 @@ fn without_copies(mut image: Image) -> Image {
 
 pub const CASES: &[Case] = &[
     case(
+        "unused inodes without checksums",
+        || changed(Image::plain(), |image| image.put16(group(0) + GROUP_UNUSED, 5)),
+        &["unused-without-checksums: group 0: 5 inodes were never used, which means nothing \
+             without descriptor checksums"],
+    ),
+    case(
+        "unused inodes that are in use, without checksums",
+        || changed(Image::plain(), |image| image.put16(group(0) + GROUP_UNUSED, 64 - 11)),
+        &[
+            "unused-without-checksums: group 0: 53 inodes were never used, which means nothing \
+             without descriptor checksums",
+            "used-never-used: group 0: the descriptor says that inode 12 was never used, but it \
+             is in use",
+        ],
+    ),
+    case(
+        "more unused inodes than there are, without checksums",
+        || changed(Image::plain(), |image| image.put16(group(0) + GROUP_UNUSED, 66)),
+        &["unused-without-checksums: group 0: 66 inodes were never used, which means nothing \
+             without descriptor checksums"],
+    ),
+    case(
         "no magic number anywhere",
         || changed(Image::plain(), |image| image.put16(SUPER + MAGIC, 0)),
         &["superblock-unusable: no superblock that can be used was found, neither the first nor \
@@ -290,7 +312,10 @@ pub const CASES: &[Case] = &[
     case(
         "more unused inodes than inodes",
         unused,
-        &["unused-inodes: group 0: 999 inodes were never used, more than it has"],
+        &[
+            "unused-inodes: group 0: 999 inodes were never used, more than it has",
+            "root-never-used: group 0: the descriptor says that the root directory was never used",
+        ],
     ),
     case(
         "a block bitmap outside",

@@ -11,7 +11,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 
 /// Changes with what is put on the volumes: older ones are made again.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const UUID: &str = "01234567-89ab-cdef-0123-456789abcdef";
 
 /// A volume as mke2fs is asked for it.
@@ -50,7 +50,7 @@ pub const BASES: &[Base] = &[
     base("two-copies", "-t ext4 -b 1024 -g 2048 -O sparse_super2,^resize_inode,^has_journal", "8M"),
     base("growing", "-t ext4 -b 1024 -g 2048 -O ^has_journal,^metadata_csum,uninit_bg", "8M"),
     base("ext3", "-t ext3 -b 1024 -J size=1", "6M"),
-    base("revision-0", "-t ext2 -b 1024 -r 0", "4M"),
+    base("revision-0", "-t ext2 -b 1024 -r 0 -g 1024", "4M"),
     base("mounts", "-t ext4 -b 1024 -O mmp,^has_journal", "4M"),
     base("unsealed", "-t ext4 -b 1024 -O ^metadata_csum,^has_journal,^resize_inode", "4M"),
     base("large-directories", "-t ext4 -b 1024 -O large_dir,^has_journal", "4M"),

@@ -1,5 +1,5 @@
 //! The entries of one piece of directory (a block, or what is in an inode): what they point to.
-use super::entries::{Dot, Met, Shape};
+use super::entries::{Dot, Met, NameKind, Shape};
 use super::tree::Tree;
 use crate::check::codes::Code;
 use crate::check::facts::{Facts, InodeFacts};
@@ -58,6 +58,9 @@ impl<'a> Piece<'a> {
             self.report(Code::EntryTwice, |problem| problem.name(entry.name));
         }
         let Some(known) = self.target(entry) else { return };
+        if self.shape.names == NameKind::Encrypted {
+            self.encrypted(entry, known);
+        }
         if ino == self.ino {
             self.report(Code::EntryToSelf, |problem| problem.name(entry.name));
         } else if ino == Ino::ROOT {
@@ -75,7 +78,9 @@ impl<'a> Piece<'a> {
         let ino = Ino(entry.ino);
         let known = self.facts.inodes.get(ino);
         // What has no link is only kept for open files.
-        if !known.is_used() || known.links() == 0 || !self.facts.volume.superblock().is_usable(ino)
+        if !known.may_be_named()
+            || known.links() == 0
+            || !self.facts.volume.superblock().is_usable(ino)
         {
             self.not_there(entry);
             return None;
@@ -87,12 +92,32 @@ impl<'a> Piece<'a> {
         Some(known)
     }
 
+    /// What is in an encrypted directory is encrypted by the same policy, but for what has no
+    /// content.
+    #[cold]
+    fn encrypted(&self, entry: &StoredEntry<'_>, known: InodeFacts) {
+        let has_content = matches!(
+            known.file_type(),
+            Some(FileType::Regular | FileType::Directory | FileType::Symlink)
+        );
+        let Some(policy) = self.facts.attributes.policy(self.ino).filter(|_| has_content) else {
+            return;
+        };
+        let code = match self.facts.attributes.policy(Ino(entry.ino)) {
+            None => Code::EntryUnencrypted,
+            Some(own) if own != policy => Code::EntryPolicy,
+            Some(_) => return,
+        };
+        self.report(code, |problem| problem.name(entry.name).other(Ino(entry.ino)));
+    }
+
     #[cold]
     fn not_there(&self, entry: &StoredEntry<'_>) {
-        let code = if self.facts.volume.superblock().is_usable(Ino(entry.ino)) {
-            Code::EntryUnused
-        } else {
-            Code::EntryInode
+        let ino = Ino(entry.ino);
+        let is_usable = self.facts.volume.superblock().is_usable(ino);
+        let code = match is_usable && !self.facts.is_nameless(ino) {
+            true => Code::EntryUnused,
+            false => Code::EntryInode,
         };
         self.report(code, |problem| problem.name(entry.name).other(Ino(entry.ino)));
     }

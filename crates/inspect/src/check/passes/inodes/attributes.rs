@@ -7,7 +7,7 @@
 //! *Locking*: none here; the lists have their own.
 use super::subject::Subject;
 use crate::check::codes::Code;
-use crate::check::facts::{Facts, HeldByAttributes, Sharer};
+use crate::check::facts::{Encryption, Facts, HeldByAttributes, Sharer};
 use crate::check::problem::Problem;
 use crate::check::reader::Reader;
 use crate::error::Error;
@@ -96,8 +96,7 @@ impl ListJudge<'_> {
 
     /// Judges the list from byte `start` of `region` on, and adds to what is held.
     fn list(&self, region: &[u8], start: usize, held: &mut HeldByAttributes) {
-        let walked =
-            attribute::walk(region, start, &mut |entry| self.entry(&entry, region.len(), held));
+        let walked = attribute::walk(region, start, &mut |entry| self.entry(&entry, region, held));
         match walked {
             Ok(()) => {}
             Err(ListFault::Overlap) => self.report(Code::AttributesOverlap, |problem| problem),
@@ -107,9 +106,21 @@ impl ListJudge<'_> {
         }
     }
 
-    /// Judges one entry of a list of that length.
-    fn entry(&self, entry: &StoredEntry<'_>, length: usize, held: &mut HeldByAttributes) {
-        held.has_encryption |= (entry.prefix, entry.name) == ENCRYPTION_CONTEXT;
+    /// Judges one entry of a list in that region.
+    fn entry(&self, entry: &StoredEntry<'_>, region: &[u8], held: &mut HeldByAttributes) {
+        let length = region.len();
+        if (entry.prefix, entry.name) == ENCRYPTION_CONTEXT {
+            held.encryption = match entry.value {
+                StoredValue::Here(value) => Encryption::read(value),
+                StoredValue::Elsewhere { .. } => Encryption::Corrupt,
+            };
+        }
+        if self.block.is_some() && entry.prefix == 0 {
+            self.report(Code::AttributePrefix, |problem| problem.name(entry.name));
+        }
+        if self.block.is_some() && entry.value == StoredValue::Here(&[]) && entry.offset > length {
+            self.report(Code::AttributesOverlap, |problem| problem);
+        }
         match entry.value {
             StoredValue::Here(value) => {
                 let is_data = (entry.prefix, entry.name) == INLINE_DATA;
@@ -122,7 +133,10 @@ impl ListJudge<'_> {
                 }
                 // The kernel stores no hash in inodes.
                 let is_unset = self.block.is_none() && entry.hash == 0;
-                if !is_unset && !entry.is_hash_of_value(value) {
+                // Whole words are hashed, whatever follows the value in the last one.
+                let end = entry.offset.saturating_add(value.len().next_multiple_of(4));
+                let words = region.get(entry.offset..end).unwrap_or(value);
+                if !is_unset && !entry.is_hash_of_value(words) {
                     self.wrong_hash(entry);
                 }
             }
@@ -195,7 +209,11 @@ fn judge_block(facts: &Facts, sharer: Sharer, sharers: u64, bytes: &[u8]) {
     let judge = ListJudge::new(facts, sharer.ino, Some(sharer.block));
     let block = StoredBlock::new(bytes);
     let (magic, references, blocks) = (block.magic(), block.references(), block.blocks());
-    let is_header = magic == MAGIC && blocks == 1;
+    let superblock = facts.volume.superblock();
+    let stored = block.checksum();
+    let computed = block.computed_checksum(sharer.block, superblock);
+    let is_sealed = !superblock.has(Feature::METADATA_CSUM) || stored == computed;
+    let is_header = magic == MAGIC && blocks == 1 && is_sealed;
     if u64::from(references) != sharers {
         // A count in what is no header cannot be set right: e2fsck ends there.
         let code =
@@ -209,10 +227,7 @@ fn judge_block(facts: &Facts, sharer: Sharer, sharers: u64, bytes: &[u8]) {
     if blocks != 1 {
         judge.report(Code::AttributeBlockCount, |problem| problem.found(blocks).expected(1_u64));
     }
-    let superblock = facts.volume.superblock();
-    let stored = block.checksum();
-    let computed = block.computed_checksum(sharer.block, superblock);
-    if superblock.has(Feature::METADATA_CSUM) && stored != computed {
+    if !is_sealed {
         judge.report(Code::AttributeBlockChecksum, |problem| {
             problem.found(stored).expected(computed)
         });

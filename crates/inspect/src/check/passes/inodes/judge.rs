@@ -7,7 +7,7 @@ use super::resize;
 use super::special::{self, SymlinkTargets};
 use super::subject::Subject;
 use crate::check::codes::Code;
-use crate::check::facts::{Facts, InodeFacts};
+use crate::check::facts::{Encryption, Facts, InodeFacts};
 use crate::check::maps::{self, Claiming, MapBlock, MapKind, MapWalk};
 use crate::check::passes::quota;
 use crate::check::problem::Problem;
@@ -98,6 +98,9 @@ pub(super) fn judge(
     }
     known = judge_flags(subject, known);
     let held = attributes::judge(subject);
+    if subject.has_flag(flags::ENCRYPTED) && superblock.has(Feature::ENCRYPT) {
+        judge_encryption(subject, held.encryption);
+    }
     if is_of_system {
         leftover::judge_largest(subject);
     } else {
@@ -113,6 +116,12 @@ pub(super) fn judge(
     }
     if facts.is_system_file(ino) {
         known = known.reserved();
+        if leftover::is_needless(subject) {
+            subject.report(Code::ReservedInUse);
+        }
+    }
+    if facts.is_nameless(ino) {
+        known = known.nameless();
     }
     facts.inodes.set(ino, known);
     let is_directory = file_type == Some(FileType::Directory) && !is_orphan;
@@ -123,6 +132,15 @@ pub(super) fn judge(
         quota::count(facts, ino, inode, held);
     }
     judge_map(subject, held.blocks, roots);
+}
+
+/// What is encrypted says how, in an attribute.
+fn judge_encryption(subject: Subject<'_>, encryption: Encryption) {
+    match encryption {
+        Encryption::None => subject.report(Code::EncryptionMissing),
+        Encryption::Corrupt => subject.report(Code::EncryptionContext),
+        Encryption::Policy(policy) => subject.facts.attributes.add_policy(subject.ino, policy),
+    }
 }
 
 /// The size of the fixed fields after the first 128 bytes.

@@ -17,6 +17,9 @@ use extant_format::{Ino, extent, indirect};
 /// Inodes that are reserved for what never came.
 const NEVER_USED: [Ino; 3] = [Ino::UNDELETE, Ino::EXCLUDE, Ino::REPLICA];
 
+/// The creator of volumes on which inodes may count more than their map.
+const HURD: u32 = 1;
+
 /// Seconds by which a time of deletion must be older than the last write to the volume, to be taken
 /// for the number of an inode: half a year.
 const OLD_SECONDS: u64 = 1 << 24;
@@ -125,6 +128,23 @@ pub(super) fn has_feature(facts: &Facts, ino: Ino) -> bool {
     }
 }
 
+/// Whether an inode has blocks as the file of orphans or of projects' quotas, on a volume without
+/// that feature.
+pub(super) fn is_needless(subject: Subject<'_>) -> bool {
+    let Subject { facts, ino, inode, .. } = subject;
+    let superblock = facts.volume.superblock();
+    let [.., projects] = facts.volume.stored().quota_inodes();
+    let is_named = ino == projects && !superblock.has(Feature::QUOTA)
+        || ino.0 == superblock.orphan_file_inode && !superblock.has(Feature::ORPHAN_FILE);
+    is_named && has_blocks(inode)
+}
+
+/// Whether an inode of the system is in use: e2fsck looks at the low half of the count only.
+fn has_blocks(inode: &Inode) -> bool {
+    let has_sectors = inode.sectors & u64::from(u32::MAX) != 0;
+    indirect::pointer(&inode.block, 0) != 0 || has_sectors
+}
+
 /// Judges an inode of the system that has no links: most are zero.
 pub(super) fn judge_reserved(subject: Subject<'_>) {
     let Subject { facts, ino, inode, raw } = subject;
@@ -145,9 +165,7 @@ pub(super) fn judge_reserved(subject: Subject<'_>) {
         subject.report(Code::CasefoldFlag);
     }
     if !has_feature(facts, ino) {
-        // e2fsck looks at the low half of the count only.
-        let has_sectors = inode.sectors & u64::from(u32::MAX) != 0;
-        if indirect::pointer(&inode.block, 0) != 0 || has_sectors {
+        if has_blocks(inode) {
             subject.report(Code::ReservedInUse);
         }
         return;
@@ -164,7 +182,9 @@ pub(super) fn judge_reserved(subject: Subject<'_>) {
     }
     judge_largest(subject);
     let is_mapped = inode.block.iter().any(|byte| *byte != 0);
-    if ino != Ino::BAD_BLOCKS && !is_mapped && inode.mode == 0 && inode.sectors != 0 {
+    // The Hurd counts sectors that no map shows.
+    let is_counted = superblock.creator_os != HURD;
+    if is_counted && ino != Ino::BAD_BLOCKS && !is_mapped && inode.mode == 0 && inode.sectors != 0 {
         let problem = subject.problem(Code::SectorCount);
         facts.report(problem.found(inode.sectors).expected(0_u64));
     }

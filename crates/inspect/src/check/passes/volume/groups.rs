@@ -225,11 +225,11 @@ fn judge_group(
     if unread != 0 && !superblock.has_descriptor_checksums() {
         let problem = Problem::new(Code::UninitWithoutChecksums).group(group);
         problems.add(problem.found(unread));
-        if unread & INODE_UNINIT != 0 {
-            judge_never_used(volume, group, &of.descriptor, 0, problems)?;
-        }
     }
     let per_group = superblock.inodes_per_group;
+    if !superblock.has_descriptor_checksums() {
+        judge_meaningless(volume, group, &of.descriptor, problems)?;
+    }
     let is_doubtful = of.wrong_checksum.is_some();
     if is_doubtful && superblock.has_descriptor_checksums() {
         judge_doubtful(volume, group, &of.descriptor, problems)?;
@@ -238,6 +238,9 @@ fn judge_group(
     if superblock.has_descriptor_checksums() && descriptor.unused_inodes > per_group {
         let problem = Problem::new(Code::UnusedInodes).group(group);
         problems.add(problem.found(descriptor.unused_inodes));
+        if group == GroupNo(0) && !is_doubtful {
+            problems.add(Problem::new(Code::RootNeverUsed).group(group));
+        }
         descriptor.unused_inodes = 0;
     }
     // A copy is as old as the volume: the kernel writes none of them, so that it does not know
@@ -250,6 +253,31 @@ fn judge_group(
     of.inodes_used =
         if descriptor.flags & INODE_UNINIT != 0 { 0 } else { per_group - descriptor.unused_inodes };
     Ok(())
+}
+
+/// What a descriptor says of inodes that were never used, on a volume whose descriptors have no
+/// checksums: the kernel does not look at it, but e2fsck does.
+fn judge_meaningless(
+    volume: &Volume,
+    group: GroupNo,
+    descriptor: &GroupDescriptor,
+    problems: &Sink,
+) -> Result<(), Error> {
+    let unused = descriptor.unused_inodes;
+    if unused != 0 {
+        let problem = Problem::new(Code::UnusedWithoutChecksums).group(group);
+        problems.add(problem.found(unused));
+    }
+    // e2fsck counts back from the end of the group: from more than all inodes it comes to nothing.
+    let per_group = u64::from(volume.superblock().inodes_per_group);
+    let before = u64::from(group.0) * per_group;
+    let first = (before + per_group + 1).checked_sub(unused.into());
+    let believed = match (descriptor.flags & INODE_UNINIT, first) {
+        (0, None) => return Ok(()),
+        (0, Some(first)) => u32::try_from(first.saturating_sub(before + 1)).unwrap_or(0),
+        _ => 0,
+    };
+    judge_never_used(volume, group, descriptor, believed, problems)
 }
 
 /// What a descriptor with a wrong checksum says of inodes that were never used, against those that

@@ -15,7 +15,6 @@ mod superblock;
 
 use crate::check::facts::Facts;
 use crate::check::options::CheckOptions;
-use crate::check::rule::Severity;
 use crate::check::sink::Sink;
 use crate::error::Error;
 use extant_block::BlockDevice;
@@ -45,7 +44,7 @@ pub(crate) fn prepare(
     let (volume, groups) = groups::believable(volume, device, &problems)?;
     mounts::judge(&volume, &problems)?;
     journal::judge(&volume, &problems)?;
-    if problems.has(Severity::Fatal) {
+    if problems.ends_check() {
         return Ok(Prepared::Unusable(problems));
     }
     let clock = Arc::clone(device.clock());
