@@ -34,6 +34,16 @@ const TRIALS_A_BASE: u64 = 40;
 /// Of a thousand trials, at most this many may be missed, and as many false alarms.
 const WRONG_PER_THOUSAND: usize = 5;
 
+/// Where e2fsck is content and should not be: what the check says first, and why that is right.
+/// They are counted apart.
+const ARGUED: &[(&str, &str)] = &[
+    ("extent-empty", "the kernel reads no file whose tree has levels and no entry"),
+    (
+        "extent-node",
+        "the kernel reads no file whose nodes have another depth than their parents say",
+    ),
+];
+
 /// A volume, and what it consists of.
 struct Subject {
     base: &'static Base,
@@ -60,6 +70,8 @@ impl Subject {
 /// A trial in which the two judges differ, with no more changes than that takes.
 struct Found {
     difference: Difference,
+    /// The first code that the check has.
+    code: String,
     key: String,
     line: String,
 }
@@ -119,7 +131,8 @@ fn try_one(
         said.join(" and "),
         subject.base.name,
     );
-    let found = Found { difference, key: names.join(" and "), line };
+    let (code, key) = (shown.code(), names.join(" and "));
+    let found = Found { difference, code, key, line };
     (changes, verdicts, Some(found))
 }
 
@@ -158,9 +171,16 @@ fn run(subjects: &[Subject], trials: std::ops::Range<u64>, seed: u64) -> Tally {
     tally.into_inner().expect("no trial panics")
 }
 
+/// Whether it is e2fsck that is wrong.
+fn is_argued(found: &Found) -> bool {
+    let is_known = ARGUED.iter().any(|(code, _)| *code == found.code);
+    found.difference == Difference::False && is_known
+}
+
 impl Tally {
     fn count(&self, difference: Difference) -> usize {
-        self.found.values().filter(|found| found.difference == difference).count()
+        let counts = |found: &&Found| found.difference == difference && !is_argued(found);
+        self.found.values().filter(counts).count()
     }
 
     fn print(&self) {
@@ -212,6 +232,11 @@ fn changed_fields_are_judged_as_e2fsck_judges_them() {
     };
     let tally = run(&subjects, range, seed);
     tally.print();
+    for (code, why) in ARGUED {
+        let argued = |found: &&Found| is_argued(found) && found.code == *code;
+        let count = tally.found.values().filter(argued).count();
+        println!("{count:>5} of them argued, {code}: {why}");
+    }
     for difference in [Difference::Missed, Difference::False] {
         let count = tally.count(difference);
         assert!(

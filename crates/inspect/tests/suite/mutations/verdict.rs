@@ -3,6 +3,7 @@
 //! e2fsck runs where nothing of the host counts: no configuration, a fixed time. Where a log waits
 //! it is replayed on the copy first, and both judge what is there after that.
 use crate::damage::harness::{Image, sentences};
+use extant_inspect::Severity;
 use extant_testkit::command::program;
 use extant_testkit::scratch::Scratch;
 use std::fmt;
@@ -30,6 +31,7 @@ pub struct Verdicts {
     their_words: Vec<String>,
     ours: u8,
     our_words: Vec<String>,
+    first: String,
 }
 
 /// Features that say that a log waits.
@@ -64,12 +66,20 @@ impl Verdicts {
         let report = replayed.as_ref().unwrap_or(image).check(1);
         let (theirs, their_words) = e2fsck(&["-fn"], &path);
         let our_words = sentences(&report).into_iter().take(6).collect();
-        Verdicts { theirs, their_words, ours: report.exit_code(), our_words }
+        let errors = report.problems.iter().map(extant_inspect::Problem::rule);
+        let first = errors.into_iter().find(|rule| rule.severity > Severity::Advice);
+        let first = first.map_or("", |rule| rule.name).to_owned();
+        Verdicts { theirs, their_words, ours: report.exit_code(), our_words, first }
     }
 
     /// Whether e2fsck finds something.
     pub fn is_damaged(&self) -> bool {
         self.theirs != Some(0)
+    }
+
+    /// The first code of an error that the check has.
+    pub fn code(&self) -> String {
+        self.first.clone()
     }
 
     /// How they differ, if they do.
