@@ -208,6 +208,12 @@ volumes! {
     clustered: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,bigalloc -C 4096 -N \
         64", "2M",
         "cd /\nwrite LARGE large\n", 0;
+    /// The same, with blocks kept for growth, in two groups.
+    clustered_growing: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,bigalloc -C 2048 -N 64",
+        "17M", "", 0;
+    /// Six groups that keep descriptors in the first, the second and the last.
+    meta: "-t ext4 -b 1024 -g 1024 -O \
+        meta_bg,^has_journal,^metadata_csum,^resize_inode,^flex_bg,^uninit_bg -N 96", "6M", "", 0;
     /// Large values in inodes of their own.
     values: "-t ext4 -b 1024 -O ^has_journal,^metadata_csum,^resize_inode,ea_inode -N 64", "1M",
         "cd /\nea_set -f LARGE d/file user.large\n", 0;

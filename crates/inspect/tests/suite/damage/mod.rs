@@ -5,6 +5,7 @@
 //! the ways into them; each other module has the cases of its part of the check.
 mod attributes;
 mod causes;
+mod groups;
 pub mod harness;
 mod inodes;
 mod leftover;
@@ -20,6 +21,7 @@ use std::collections::BTreeSet;
 /// The cases of all parts.
 const PARTS: &[(&str, &[Case])] = &[
     ("volume", volume::CASES),
+    ("groups", groups::CASES),
     ("inodes", inodes::CASES),
     ("attributes", attributes::CASES),
     ("leftover", leftover::CASES),
@@ -32,6 +34,10 @@ const ONE_ROOT_PERCENT: usize = 90;
 /// Cases in which e2fsck exits otherwise, each with the reason.
 const DIFFERENT: &[(&str, &str)] = &[
     ("a device cut short", "e2fsck asks, gets a no, and forgets it"),
+    (
+        "a copy of the descriptors of a meta group",
+        "e2fsck is content with the copy, but the kernel does not mount the volume",
+    ),
     ("an error in the journal", "e2fsck tries to clear it, although it must not write, and fails"),
 ];
 

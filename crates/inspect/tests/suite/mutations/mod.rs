@@ -20,7 +20,7 @@ use crate::damage::harness::Image;
 use bases::{BASES, Base};
 use draw::Change;
 use extant_testkit::numbers::Numbers;
-use extant_testkit::oracle::require;
+use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::variables::{chosen, number, seed};
 use places::Places;
@@ -42,6 +42,7 @@ const ARGUED: &[(&str, &str)] = &[
         "extent-node",
         "the kernel reads no file whose nodes have another depth than their parents say",
     ),
+    ("descriptors-damaged", "the kernel does not look for copies, and does not mount the volume"),
 ];
 
 /// A volume, and what it consists of.
@@ -243,6 +244,39 @@ fn changed_fields_are_judged_as_e2fsck_judges_them() {
             count * 1000 <= tally.trials.max(200) * WRONG_PER_THOUSAND,
             "{difference:?}: {count}"
         );
+    }
+}
+
+/// What is called damage although e2fsck is content: the kernel reads no such file.
+#[test]
+fn the_kernel_refuses_what_is_argued() {
+    const MAP: usize = 40;
+    const ENTRIES: usize = 2;
+    const DEPTH: usize = 6;
+    if !require("mke2fs") || !require("debugfs") || !can_mount() {
+        return;
+    }
+    let mut empty = Image::branched();
+    let map = empty.inode_of("/d/file") + MAP;
+    empty.put16(map + ENTRIES, 0);
+    empty.put16(map + DEPTH, 1);
+    let mut other_depth = Image::branched();
+    let root = other_depth.inode_of("/tree") + MAP;
+    let node = other_depth.get32(root + 12 + 4) as usize * other_depth.block_size();
+    other_depth.put16(node + DEPTH, 3);
+    let scratch = Scratch::new("argued");
+    let path = scratch.join("image");
+    let mut descriptors = Image::meta();
+    let at = descriptors.descriptor(0);
+    descriptors.put32(at, 0);
+    let cases = [("d/file", empty), ("tree", other_depth), ("d/file", descriptors)];
+    for ((code, _), (name, image)) in ARGUED.iter().zip(cases) {
+        assert!(image.check(1).counts.contains_key(code), "{code}");
+        std::fs::write(&path, &image.bytes).expect("a file");
+        let Ok(mounted) = mount_loop(&path, Access::ReadOnly, "") else { continue };
+        let read = std::fs::read(mounted.path().join(name));
+        assert!(read.is_err(), "{code}: the kernel read {:?} bytes", read.map(|bytes| bytes.len()));
+        mounted.unmount().expect("it is not in use");
     }
 }
 

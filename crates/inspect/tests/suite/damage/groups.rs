@@ -1,0 +1,97 @@
+//! Copies of descriptors, bitmaps that were never written, the map for growth, quota trees; and what
+//! is odd and right.
+use super::harness::{Case, Image, case};
+
+const SUPER: usize = 1024;
+const CREATOR: usize = 0x48;
+const HURD: u32 = 1;
+
+/// The flag of a group that its block bitmap was never written.
+const BLOCK_UNINIT: u16 = 2;
+const GROUP_FLAGS: usize = 18;
+
+/// Fields of an inode, and of an attribute's entry.
+const SECTORS: usize = 28;
+const ENTRIES: usize = 32;
+const VALUE_SIZE: usize = 8;
+
+/// A changed volume.
+fn changed(mut image: Image, change: impl FnOnce(&mut Image)) -> Image {
+    change(&mut image);
+    image
+}
+
+pub const CASES: &[Case] = &[
+    case(
+        "a copy of the descriptors of a meta group",
+        || {
+            changed(Image::meta(), |image| {
+                let at = image.descriptor(0);
+                image.put32(at, 0);
+            })
+        },
+        &[
+            "descriptors-damaged: the first group descriptors cannot be used; the copy in group 1 \
+             is",
+            "free-blocks: 6088 free blocks are counted in the superblock, should be 6081",
+            "free-inodes: 85 free inodes are counted in the superblock, should be 75",
+        ],
+    ),
+    case(
+        "the last group is not whole, and its bitmap was never written",
+        || {
+            changed(Image::sealed(), |image| {
+                let at = image.descriptor(0) + GROUP_FLAGS;
+                image.put16(at, image.get16(at) | BLOCK_UNINIT);
+                image.seal_descriptor(0);
+            })
+        },
+        &[
+            "block-bitmap-padding: group 0: the block bitmap in block 3 is not set after its end",
+            "blocks-marked-free: group 0: 21 blocks are marked free but in use, block 4 first",
+        ],
+    ),
+    case(
+        "the sectors of the map for growth, with clusters",
+        || {
+            changed(Image::clustered_growing(), |image| {
+                let at = image.inode(7) + SECTORS;
+                image.put32(at, image.get32(at) + 8);
+            })
+        },
+        &["sector-count: inode 7: 548 sectors are counted, should be 540"],
+    ),
+    case(
+        "a quota tree that leads to itself",
+        || {
+            changed(Image::counted(), |image| {
+                // The last of four steps to the entry of user 0.
+                let at = image.block_of(3, 4);
+                assert_eq!(image.get32(at), 5);
+                image.put32(at, 4);
+            })
+        },
+        &["quota-usage: the quota file in inode 3 differs from what is used for 1 ids"],
+    ),
+    case(
+        "the hash of a value is that of whole words",
+        || {
+            changed(Image::modern(), |image| {
+                let at = image.attribute_block("/d/second") + ENTRIES + VALUE_SIZE;
+                image.put32(at, image.get32(at) - 1);
+            })
+        },
+        &[],
+    ),
+    case(
+        "sectors of an inode of the Hurd",
+        || {
+            changed(Image::plain(), |image| {
+                image.put32(SUPER + CREATOR, HURD);
+                let at = image.inode(5) + SECTORS;
+                image.put32(at, 2);
+            })
+        },
+        &[],
+    ),
+];
