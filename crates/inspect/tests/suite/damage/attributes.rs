@@ -52,10 +52,8 @@ pub const CASES: &[Case] = &[
     case(
         "a name without a prefix in a block",
         || block(|image, at| image.put8(at + ENTRIES + 1, 0)),
-        &[
-            "attribute-prefix: inode 16: the name 'two' of an attribute belongs to nothing that has \
-             attributes",
-        ],
+        &["attribute-prefix: inode 16: the name 'two' of an attribute belongs to nothing \
+             that has attributes"],
     ),
     case(
         "an empty value past the end of a block",

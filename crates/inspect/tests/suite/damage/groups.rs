@@ -1,5 +1,5 @@
-//! Copies of descriptors, bitmaps that were never written, the map for growth, quota trees; and what
-//! is odd and right.
+//! Copies of descriptors, bitmaps that were never written, the map for growth, quota trees; and
+//! what is odd and right.
 use super::harness::{Case, Image, case};
 
 const SUPER: usize = 1024;

@@ -83,8 +83,8 @@ pub const BASES: &[Base] = &[
     ),
 ];
 
-/// What debugfs adds: attributes of all places, ranges that are not written, a directory whose names
-/// know no case. What a volume cannot have it refuses.
+/// What debugfs adds: attributes of all places, ranges that are not written, devices. What a volume
+/// cannot have it refuses.
 const SCRIPT: &str = "\
 ea_set /tree/size-1 user.small value
 ea_set /tree/size-150 user.other value

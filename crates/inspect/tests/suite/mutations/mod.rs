@@ -280,6 +280,25 @@ fn the_kernel_refuses_what_is_argued() {
     }
 }
 
+/// A wrong checksum would hide the change it goes with: both judges would see only that.
+#[test]
+fn checksums_stored_anew_are_those_that_were_there() {
+    if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
+        return;
+    }
+    for base in BASES.iter().filter(|base| ["sealed", "growing", "orphans"].contains(&base.name)) {
+        let subject = Subject::of(base);
+        let superblock = subject.image.superblock();
+        let mut image = subject.image.clone();
+        for place in &subject.places.places {
+            place.seal.store(&mut image, &subject.image, &superblock);
+        }
+        let pairs = image.bytes.iter().zip(&subject.image.bytes);
+        let wrong = pairs.enumerate().find(|(_, (now, before))| now != before);
+        assert!(wrong.is_none(), "{}: byte {:?}", base.name, wrong.map(|(at, _)| at));
+    }
+}
+
 /// Of the bytes that are drawn from, each is the field's: a table that names the wrong byte would
 /// hit something else in silence.
 #[test]

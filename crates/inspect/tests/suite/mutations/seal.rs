@@ -6,7 +6,7 @@ use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, Fault, GroupNo, Ino, attribute, extent};
 
-/// What holds the checksum of a structure, with all that it depends on, as it was before the change.
+/// What holds the checksum of a structure, with all that it depends on, as it was before a change.
 #[derive(Clone)]
 pub enum Seal {
     None,

@@ -98,9 +98,7 @@ pub(super) fn judge(
     }
     known = judge_flags(subject, known);
     let held = attributes::judge(subject);
-    if subject.has_flag(flags::ENCRYPTED) && superblock.has(Feature::ENCRYPT) {
-        judge_encryption(subject, held.encryption);
-    }
+    judge_encryption(subject, held.encryption);
     if is_of_system {
         leftover::judge_largest(subject);
     } else {
@@ -114,16 +112,7 @@ pub(super) fn judge(
     } else if !special::judge(subject, targets, held) {
         known = known.bad();
     }
-    if facts.is_system_file(ino) {
-        known = known.reserved();
-        if leftover::is_needless(subject) {
-            subject.report(Code::ReservedInUse);
-        }
-    }
-    if facts.is_nameless(ino) {
-        known = known.nameless();
-    }
-    facts.inodes.set(ino, known);
+    facts.inodes.set(ino, judge_place(subject, known));
     let is_directory = file_type == Some(FileType::Directory) && !is_orphan;
     if let Some((_, group)) = facts.group_of(ino).filter(|_| is_directory) {
         group.directories.fetch_add(1, Ordering::Relaxed);
@@ -134,8 +123,26 @@ pub(super) fn judge(
     judge_map(subject, held.blocks, roots);
 }
 
+/// What the superblock says of an inode, by its number.
+fn judge_place(subject: Subject<'_>, mut known: InodeFacts) -> InodeFacts {
+    if subject.facts.is_system_file(subject.ino) {
+        known = known.reserved();
+        if leftover::is_needless(subject) {
+            subject.report(Code::ReservedInUse);
+        }
+    }
+    match subject.facts.is_nameless(subject.ino) {
+        true => known.nameless(),
+        false => known,
+    }
+}
+
 /// What is encrypted says how, in an attribute.
 fn judge_encryption(subject: Subject<'_>, encryption: Encryption) {
+    let has_feature = subject.facts.volume.superblock().has(Feature::ENCRYPT);
+    if !subject.has_flag(flags::ENCRYPTED) || !has_feature {
+        return;
+    }
     match encryption {
         Encryption::None => subject.report(Code::EncryptionMissing),
         Encryption::Corrupt => subject.report(Code::EncryptionContext),
