@@ -111,7 +111,11 @@ fn read(volume: &Volume, ino: Ino) -> Result<Option<QuotaSums>, Error> {
             continue;
         }
         for entry in quota_file::entries(&bytes) {
-            sums.insert(entry.id, QuotaSum { bytes: entry.bytes, inodes: entry.inodes });
+            let sum = QuotaSum { bytes: entry.bytes, inodes: entry.inodes };
+            if sums.insert(entry.id, sum).is_some() {
+                // Each has one entry, which one way leads to.
+                return Ok(None);
+            }
         }
     }
     Ok(Some(sums))

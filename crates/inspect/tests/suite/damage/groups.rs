@@ -65,13 +65,13 @@ pub const CASES: &[Case] = &[
         "a quota tree that leads to itself",
         || {
             changed(Image::counted(), |image| {
-                // The last of four steps to the entry of user 0.
+                // The last of four steps to an entry, of a user who has none: that of user 0 stays.
                 let at = image.block_of(3, 4);
-                assert_eq!(image.get32(at), 5);
-                image.put32(at, 4);
+                assert_eq!((image.get32(at), image.get32(at + 4 * 7)), (5, 0));
+                image.put32(at + 4 * 7, 4);
             })
         },
-        &["quota-usage: the quota file in inode 3 differs from what is used for 1 ids"],
+        &["quota-file: inode 3 is no quota file"],
     ),
     case(
         "the hash of a value is that of whole words",
