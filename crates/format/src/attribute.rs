@@ -23,7 +23,8 @@ pub use stored::{ListFault, StoredBlock, StoredEntry, StoredValue, list_in_tail,
 use crate::acl;
 use crate::checksum::crc32c;
 use crate::superblock::{Feature, Superblock};
-use crate::{BlockNo, Fault};
+use crate::{BlockNo, Fault, Ino};
+use std::ops::Range;
 use stored::Characters;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -116,21 +117,90 @@ fn fault(field: &'static str, value: u64, reason: &'static str) -> Fault {
     Fault::Field { structure: "extended attribute", field, value, reason }
 }
 
+/// What one list holds, in the order in which it is stored.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct List {
+    /// What getxattr gives; those in `distant` have no value yet.
+    pub attributes: Vec<Attribute>,
+    /// Values that are in inodes of their own (ea_inode).
+    pub distant: Vec<Distant>,
+    /// How many more there are that no system call gives: inline data, an encryption context.
+    pub hidden: usize,
+}
+
+/// A value that is in an inode of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Distant {
+    /// Which of the list's attributes has it.
+    pub at: usize,
+    /// The inode.
+    pub ino: Ino,
+    /// Its bytes.
+    pub bytes: u32,
+    prefix: u8,
+    suffix: Vec<u8>,
+    hash: u32,
+}
+
+impl Distant {
+    /// The attribute, of the bytes that its inode has.
+    ///
+    /// # Errors
+    /// [`Fault::Field`] for an access list that is none.
+    pub fn attribute(&self, value: &[u8]) -> Result<Attribute, Fault> {
+        decode(self.prefix, &self.suffix, value)
+    }
+
+    /// Whether the hash in the entry is that of a value with this hash.
+    pub fn is_hash_of(&self, value_hash: u32) -> bool {
+        let value = StoredValue::Elsewhere { ino: self.ino, bytes: self.bytes };
+        let (prefix, name, hash) = (self.prefix, self.suffix.as_slice(), self.hash);
+        StoredEntry { prefix, name, value, offset: 0, hash }.is_hash_of_inode(value_hash)
+    }
+}
+
+/// The longest value of an attribute, in bytes.
+pub const VALUE_MAX: u32 = 1 << 16;
+
 /// The attributes in an inode's tail; empty when it has no magic. Order as stored.
-pub fn parse_tail(tail: &[u8]) -> Result<Vec<Attribute>, Fault> {
+pub fn parse_tail(tail: &[u8]) -> Result<List, Fault> {
     match tail.split_first_chunk() {
         Some((magic, rest)) if u32::from_le_bytes(*magic) == MAGIC => parse_entries(rest, 0),
-        _ => Ok(Vec::new()),
+        _ => Ok(List::default()),
+    }
+}
+
+/// Where in an inode's tail the part of its inline data is that `i_block` has no room for; `None`
+/// where no attribute has it, which inline data needs even for no bytes.
+///
+/// # Errors
+/// [`Fault::Field`] for a list with parts that overlap or pass its end.
+pub fn inline_rest(tail: &[u8]) -> Result<Option<Range<usize>>, Fault> {
+    let Some(list) = list_in_tail(tail) else { return Ok(None) };
+    let mut found = None;
+    let walked = walk(list, 0, &mut |entry| {
+        if (entry.prefix, entry.name) == INLINE_DATA {
+            found = Some((entry.offset, entry.value));
+        }
+    });
+    let whole = list.len() as u64;
+    walked.map_err(|_| fault("list", whole, "bytes long and has parts that overlap"))?;
+    match found {
+        None => Ok(None),
+        Some((_, StoredValue::Here([]))) => Ok(Some(0..0)),
+        Some((offset, StoredValue::Here(value))) => {
+            let start = offset.saturating_add(size_of::<u32>());
+            Ok(Some(start..start.saturating_add(value.len())))
+        }
+        Some((_, StoredValue::Elsewhere { ino, .. })) => {
+            Err(fault("value's inode", ino.0.into(), "not 0, of inline data"))
+        }
     }
 }
 
 /// The attributes in a block. The checksum is verified (metadata_csum), and the header (magic, one
 /// block).
-pub fn parse_block(
-    bytes: &[u8],
-    block: BlockNo,
-    superblock: &Superblock,
-) -> Result<Vec<Attribute>, Fault> {
+pub fn parse_block(bytes: &[u8], block: BlockNo, superblock: &Superblock) -> Result<List, Fault> {
     let structure = "attribute block";
     let Ok((header, _)) = RawHeader::ref_from_prefix(bytes) else {
         return Err(fault("block size", bytes.len() as u64, "too small"));
@@ -152,14 +222,14 @@ pub fn parse_block(
 }
 
 /// Reads the entries from `start` on; offsets of values count from the start of `region`.
-fn parse_entries(region: &[u8], start: usize) -> Result<Vec<Attribute>, Fault> {
-    let mut attributes = Vec::new();
+fn parse_entries(region: &[u8], start: usize) -> Result<List, Fault> {
+    let mut list = List::default();
     let mut rest = region.get(start..).unwrap_or_default();
     // What the values may take together. Values that overlap would make gigabytes of 64 KiB.
     let mut room = rest.len();
     loop {
         match rest.first_chunk() {
-            Some(&[0, 0, 0, 0]) => return Ok(attributes),
+            Some(&[0, 0, 0, 0]) => return Ok(list),
             None => return Err(fault("list", region.len() as u64, "bytes long and has no end")),
             Some(_) => {}
         }
@@ -188,18 +258,33 @@ fn parse_entries(region: &[u8], start: usize) -> Result<Vec<Attribute>, Fault> {
                 ));
             }
         };
-        attributes.push(decode(entry.prefix, suffix, value)?);
         rest = next;
+        if [INLINE_DATA, ENCRYPTION_CONTEXT].contains(&(entry.prefix, suffix)) {
+            list.hidden = list.hidden.saturating_add(1);
+            continue;
+        }
+        let attribute = match entry.value_inode.get() {
+            0 => decode(entry.prefix, suffix, value)?,
+            ino => {
+                let bytes = entry.value_size.get();
+                if bytes > VALUE_MAX {
+                    return Err(fault("value size", bytes.into(), "more than 65,536"));
+                }
+                let (at, ino, prefix) = (list.attributes.len(), Ino(ino), entry.prefix);
+                let (suffix, hash) = (suffix.to_vec(), entry.hash.get());
+                let distant = Distant { at, ino, bytes, prefix, suffix, hash };
+                let name = name_of(prefix, &distant.suffix)?;
+                list.distant.push(distant);
+                Attribute { name, value: Vec::new() }
+            }
+        };
+        list.attributes.push(attribute);
     }
 }
 
 fn value_of<'a>(region: &'a [u8], entry: &RawEntry) -> Result<&'a [u8], Fault> {
     if entry.value_inode != U32::ZERO {
-        return Err(fault(
-            "value's inode",
-            u64::from(entry.value_inode.get()),
-            "not 0 (ea_inode is not supported)",
-        ));
+        return Ok(&[]);
     }
     let size = entry.value_size.get() as usize;
     if size == 0 {
@@ -210,8 +295,8 @@ fn value_of<'a>(region: &'a [u8], entry: &RawEntry) -> Result<&'a [u8], Fault> {
     value.ok_or_else(|| fault("value size", size as u64, "beyond the end"))
 }
 
-/// From an entry on the disk to what getxattr gives.
-fn decode(code: u8, suffix: &[u8], value: &[u8]) -> Result<Attribute, Fault> {
+/// The full name of an entry on the disk.
+fn name_of(code: u8, suffix: &[u8]) -> Result<Vec<u8>, Fault> {
     let Some(prefix) = PREFIXES.iter().find(|prefix| prefix.code == code) else {
         return Err(fault("name prefix", u64::from(code), "unknown"));
     };
@@ -221,7 +306,12 @@ fn decode(code: u8, suffix: &[u8], value: &[u8]) -> Result<Attribute, Fault> {
     if suffix.contains(&0) {
         return Err(fault("name length", suffix.len() as u64, "that of a name with a zero byte"));
     }
-    let name = [prefix.text, suffix].concat();
+    Ok([prefix.text, suffix].concat())
+}
+
+/// From an entry on the disk to what getxattr gives.
+fn decode(code: u8, suffix: &[u8], value: &[u8]) -> Result<Attribute, Fault> {
+    let name = name_of(code, suffix)?;
     let value = match code {
         ACCESS | DEFAULT => acl::from_disk(value).ok_or_else(|| {
             fault("access list size", value.len() as u64, "that of one that is not well formed")

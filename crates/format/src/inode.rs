@@ -9,6 +9,7 @@ pub use stored::{StoredInode, is_extra_size_possible};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::attribute::inline_rest;
 use crate::checksum::{crc32c, inode_seed};
 use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, Fault, Ino};
@@ -17,6 +18,8 @@ use crate::{BlockNo, Fault, Ino};
 pub const BASE_SIZE: usize = 128;
 /// Bytes of the map in an inode, or of what is kept in its place.
 pub const MAP_SIZE: usize = 60;
+/// Where the map is in an inode, in bytes.
+pub const MAP_OFFSET: usize = std::mem::offset_of!(RawInode, block);
 /// The least bytes of extra fields, where an inode has any: their own size, and the checksum.
 pub const EXTRA_SIZE_MIN: u16 = 4;
 /// The largest file of a volume without the feature large_file, in bytes.
@@ -665,6 +668,34 @@ impl Inode {
             && self.size < 60
             && self.sectors == attributes
             && self.flags & flags::INLINE_DATA == 0
+    }
+
+    /// Whether its content is in the inode itself: in `block`, and in an attribute of the tail.
+    pub fn is_inline(&self, superblock: &Superblock) -> bool {
+        self.flags & flags::INLINE_DATA != 0 && superblock.has(Feature::INLINE_DATA)
+    }
+
+    /// Whether its content, or the names in it, are encrypted.
+    pub fn is_encrypted(&self, superblock: &Superblock) -> bool {
+        self.flags & flags::ENCRYPTED != 0 && superblock.has(Feature::ENCRYPT)
+    }
+
+    /// The bytes that are kept in the inode, if it [`is_inline`](Inode::is_inline): fewer than its
+    /// size where the rest reads as zeros, or more.
+    ///
+    /// # Errors
+    /// [`Fault::Field`] if the attribute that has the second part is missing or damaged.
+    pub fn inline_data(&self) -> Result<Vec<u8>, Fault> {
+        let missing = |reason| Fault::Field {
+            structure: "inode",
+            field: "size of inline data",
+            value: self.size,
+            reason,
+        };
+        let rest = inline_rest(&self.tail)?;
+        let rest = rest.ok_or_else(|| missing("that of data without its attribute"))?;
+        let rest = self.tail.get(rest).ok_or_else(|| missing("beyond the inode"))?;
+        Ok([&self.block, rest].concat())
     }
 
     /// Device numbers of a device inode: old (16 bits) and new encoding.

@@ -119,7 +119,7 @@ impl Object {
 
     /// Where the blocks of a file or directory are, in the order of the file, including blocks
     /// after the end of a file with extents. Empty for objects without blocks: devices, and
-    /// symlinks kept in their inode.
+    /// what is kept in its inode.
     ///
     /// # Errors
     /// `Corrupt`, also if more blocks are mapped than the volume has; what the device returns.
@@ -127,6 +127,7 @@ impl Object {
         let volume = &self.core.inodes.volume;
         let state = self.node.state.read();
         let mapped = match state.file_type()? {
+            _ if state.inode.is_inline(&volume.store.superblock) => false,
             FileType::Regular | FileType::Directory => true,
             FileType::Symlink => !state.inode.is_fast_symlink(&volume.store.superblock),
             _ => false,

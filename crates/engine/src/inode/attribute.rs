@@ -6,14 +6,19 @@
 //! *Locking*: the caller has locked the inode.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
+use crate::inode::mapping::{self, Piece};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_locked;
 use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{BlockKind, Frame};
-use extant_format::attribute::{self, Attribute};
-use extant_format::{BlockNo, Fault, Run};
+use extant_format::attribute::{self, Attribute, Distant, List};
+use extant_format::checksum::crc32c;
+use extant_format::extent::State;
+use extant_format::inode::{FileType, flags};
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, Fault, FileBlock, Run};
 use std::sync::Arc;
 
 /// Whether setting an attribute may create it, or change it.
@@ -29,15 +34,106 @@ pub enum SetAttribute {
 
 /// All attributes: those in the tail, then those in the block.
 pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> {
-    let mut attributes = attribute::parse_tail(&node.inode.tail)
+    let tail = attribute::parse_tail(&node.inode.tail)
         .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
+    let mut room = DISTANT_BYTES_MAX;
+    let mut attributes = complete(volume, node, tail, Place::Inode(node.ino), &mut room)?;
     if node.inode.attribute_block.0 != 0 {
         let (frame, place) = read_block(volume, node)?;
         let block = node.inode.attribute_block;
         let more = attribute::parse_block(&frame.bytes(), block, &volume.store.superblock);
-        attributes.extend(more.map_err(|fault| Error::corrupt(place, fault))?);
+        let more = more.map_err(|fault| Error::corrupt(place, fault))?;
+        attributes.extend(complete(volume, node, more, place, &mut room)?);
     }
     Ok(attributes)
+}
+
+/// What values in inodes of their own may take together, in bytes: a list of a hostile volume may
+/// name one a thousand times.
+const DISTANT_BYTES_MAX: u32 = 16 << 20;
+
+/// The attributes of a list, with values that are in inodes of their own, of which `room` bytes
+/// may be read. Those that are hidden are left out, where the volume may have some: it is not
+/// written then.
+fn complete(
+    volume: &Volume,
+    node: &NodeState,
+    list: List,
+    place: Place,
+    room: &mut u32,
+) -> Result<Vec<Attribute>> {
+    let structure = "extended attribute";
+    let has = |feature| volume.store.superblock.has(feature);
+    if list.hidden > 0 && !has(Feature::INLINE_DATA) && !has(Feature::ENCRYPT) {
+        let (hidden, reason) = (list.hidden as u64, "unknown without inline_data and encrypt");
+        return Err(Error::field(place, structure, "count of names", hidden, reason));
+    }
+    let mut attributes = list.attributes;
+    for distant in &list.distant {
+        let (ino, bytes) = (distant.ino, distant.bytes);
+        if !has(Feature::EA_INODE) {
+            let reason = "not 0 without ea_inode";
+            return Err(Error::field(place, structure, "value's inode", ino.0.into(), reason));
+        }
+        *room = room.checked_sub(bytes).ok_or_else(|| {
+            let reason = "more than a list may have in inodes";
+            Error::field(place, structure, "value size", bytes.into(), reason)
+        })?;
+        let value = distant_value(volume, node, distant, place)?;
+        let whole = distant.attribute(&value).map_err(|fault| Error::corrupt(place, fault))?;
+        if let Some(attribute) = attributes.get_mut(distant.at) {
+            *attribute = whole;
+        }
+    }
+    Ok(attributes)
+}
+
+/// A value in an inode of its own. Where Lustre made it, it has no hash, but says whose it is.
+///
+/// # Errors
+/// `Corrupt`: no such inode, or another one; what the device returns.
+fn distant_value(
+    volume: &Volume,
+    node: &NodeState,
+    distant: &Distant,
+    place: Place,
+) -> Result<Vec<u8>> {
+    let structure = "extended attribute";
+    let ino = distant.ino;
+    let wrong = |reason| Error::field(place, structure, "value's inode", ino.0.into(), reason);
+    let superblock = &volume.store.superblock;
+    if ino == node.ino || ino.0 < superblock.first_inode || ino.0 > superblock.inodes_count {
+        return Err(wrong("none that may hold a value"));
+    }
+    let state = NodeState::new(volume, ino, table::load(volume, ino)?);
+    let inode = &state.inode;
+    if inode.flags & flags::EA_INODE == 0 || inode.file_type() != Some(FileType::Regular) {
+        return Err(wrong("none that holds a value"));
+    }
+    if inode.size != u64::from(distant.bytes) {
+        return Err(wrong("one of another size than the entry says"));
+    }
+    let block_size = volume.store.block_size();
+    let mut value = vec![0; distant.bytes as usize];
+    for (block, part) in (0..).zip(value.chunks_mut(block_size as usize)) {
+        if let Piece::Run(run, State::Written) = mapping::find(volume, &state, FileBlock(block), 1)?
+        {
+            let bytes = volume.store.cache.read(run.start, BlockKind::Plain)?.bytes();
+            part.copy_from_slice(&bytes[..part.len()]);
+        }
+    }
+    let hash = crc32c(superblock.checksum_seed, &value);
+    // An inode of a value keeps its hash in place of the access time.
+    let stored = inode.access_time.seconds.cast_unsigned() as u32;
+    let is_of_lustre = inode.modify_time.seconds == i64::from(node.ino.0)
+        && inode.generation == node.inode.generation;
+    match stored == hash && distant.is_hash_of(hash) || is_of_lustre {
+        true => Ok(value),
+        false => Err(Error::corrupt(
+            Place::Inode(ino),
+            Fault::Checksum { structure: "value of an attribute", stored, computed: hash },
+        )),
+    }
 }
 
 /// The value of one attribute, where there is one.

@@ -223,6 +223,32 @@ impl NodeState {
         self.inode.file_type().ok_or_else(wrong)
     }
 
+    /// The bytes of its content, if that is in the inode: at most as many as its size; what they
+    /// do not reach reads as zeros.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn inline_data(&self, volume: &Volume) -> Result<Option<Vec<u8>>> {
+        if !self.inode.is_inline(&volume.store.superblock) {
+            return Ok(None);
+        }
+        let data = self.inode.inline_data();
+        let mut data = data.map_err(|fault| Error::corrupt(Place::Inode(self.ino), fault))?;
+        data.truncate(usize::try_from(self.inode.size).unwrap_or(usize::MAX));
+        Ok(Some(data))
+    }
+
+    /// Fails if its content is encrypted: without the key it is no more than noise.
+    ///
+    /// # Errors
+    /// `OperationUnsupported`.
+    pub(crate) fn check_not_encrypted(&self, volume: &Volume) -> Result<()> {
+        match self.inode.is_encrypted(&volume.store.superblock) {
+            true => Err(ErrorKind::OperationUnsupported("encrypted, and there is no key").into()),
+            false => Ok(()),
+        }
+    }
+
     /// Fails with `NotFound` if the inode was freed since its node was found: its number may belong
     /// to another inode by now.
     pub(crate) fn check_alive(&self) -> Result<()> {

@@ -237,6 +237,10 @@ impl Inodes {
         if state.file_type()? != FileType::Symlink {
             return Err(ErrorKind::InvalidArgument("not a symbolic link").into());
         }
+        state.check_not_encrypted(&self.volume)?;
+        if let Some(target) = state.inline_data(&self.volume)? {
+            return Ok(target);
+        }
         let size = state.inode.size;
         if state.inode.is_fast_symlink(&self.volume.store.superblock) {
             return Ok(state.inode.block.get(..size as usize).unwrap_or_default().to_vec());

@@ -6,6 +6,7 @@ mod closing;
 mod concurrency;
 mod conformance_reading;
 mod conformance_writing;
+mod contents;
 mod failing;
 mod features;
 mod hard;

@@ -6,7 +6,7 @@
 // are below 65,537.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 use super::{Entry, HEADER, NAME_MAX, RECORD_MIN, RawEntry, RawTail, Style, TAIL, field, legal};
-use crate::inode::FileType;
+use crate::inode::{FileType, MAP_SIZE};
 use crate::{Fault, Ino};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
@@ -300,6 +300,34 @@ impl Style {
         let entries: [(&[u8], Ino, FileType); 2] =
             [(b".", ino, FileType::Directory), (b"..", parent, FileType::Directory)];
         self.pack(bytes, entries.into_iter());
+    }
+
+    /// The block that a directory with inline data would have: "." and "..", then the entries of
+    /// both parts of its data. `data` begins with the parent's number.
+    ///
+    /// # Errors
+    /// [`Fault::Field`] if the entries do not fill each part exactly, or if there are too many.
+    pub fn block_of_inline(&self, ino: Ino, data: &[u8]) -> Result<Vec<u8>, Fault> {
+        let size = |reason| field("inline directory", "size", data.len() as u64, reason);
+        let (first, second) =
+            data.split_at_checked(MAP_SIZE).ok_or_else(|| size("less than an inode has"))?;
+        let (parent, first) = first.split_first_chunk().ok_or_else(|| size("too small"))?;
+        let mut bytes = vec![0; self.block_bytes()];
+        self.initialize_first(&mut bytes, ino, Ino(u32::from_le_bytes(*parent)));
+        let mut at = 2 * RECORD_MIN;
+        for part in [first, second] {
+            self.all_entries(part).try_for_each(|entry| entry.map(|_| ()))?;
+            let end = at + part.len();
+            // An unused record covers what is left.
+            if end + RECORD_MIN > self.leaf_capacity() {
+                return Err(size("more than a block has"));
+            }
+            bytes[at..end].copy_from_slice(part);
+            at = end;
+        }
+        self.set_length(&mut bytes, RECORD_MIN, RECORD_MIN);
+        self.set_length(&mut bytes, at, self.leaf_capacity() - at);
+        Ok(bytes)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Extended attributes: what `place` lays out is what the parsers give back, and it fits whenever
 //! it can.
 use extant_format::attribute::{
-    Attribute, AttributeError, Placed, check_name, parse_block, parse_tail, place, reference_count,
-    seal_block, set_reference_count,
+    Attribute, AttributeError, Placed, check_name, inline_rest, parse_block, parse_tail, place,
+    reference_count, seal_block, set_reference_count,
 };
 use extant_format::superblock::{Feature, Superblock};
-use extant_format::{BlockNo, Fault};
+use extant_format::{BlockNo, Fault, Ino};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -48,11 +48,11 @@ fn lists(longest_value: usize) -> impl Strategy<Value = Vec<Attribute>> {
 }
 
 fn read_back(placed: &Placed, superblock: &Superblock) -> Vec<Attribute> {
-    let mut found = parse_tail(&placed.tail).unwrap();
+    let mut found = parse_tail(&placed.tail).unwrap().attributes;
     if let Some(block) = &placed.block {
         let mut block = block.clone();
         seal_block(&mut block, BLOCK, superblock);
-        found.extend(parse_block(&block, BLOCK, superblock).unwrap());
+        found.extend(parse_block(&block, BLOCK, superblock).unwrap().attributes);
     }
     found.sort();
     found
@@ -103,7 +103,7 @@ proptest! {
                     placed.block.is_none() || total > (tail_length & !3).saturating_sub(8)
                 );
                 prop_assert_eq!(
-                    parse_tail(&placed.tail).unwrap().is_empty(),
+                    parse_tail(&placed.tail).unwrap().attributes.is_empty(),
                     placed.tail.iter().all(|byte| *byte == 0)
                 );
                 if let Some(block) = &placed.block {
@@ -190,7 +190,8 @@ proptest! {
                 {
                     // Lists may not give more than the bytes that they are in: no bombs (an
                     // access list grows to twice).
-                    let total: usize = found.iter().map(|attribute| attribute.value.len()).sum();
+                    let found = found.attributes.iter();
+                    let total: usize = found.map(|attribute| attribute.value.len()).sum();
                     prop_assert!(total <= 2 * bytes.len());
                 }
                 let _ = reference_count(&bytes);
@@ -253,6 +254,7 @@ fn entries_are_hashed_and_sorted_as_in_a_block_of_the_kernel() {
     let block = placed.block.unwrap();
     let names: Vec<_> = parse_block(&block, BLOCK, &superblock)
         .unwrap()
+        .attributes
         .into_iter()
         .map(|found| found.name)
         .collect();
@@ -262,14 +264,38 @@ fn entries_are_hashed_and_sorted_as_in_a_block_of_the_kernel() {
 }
 
 #[test]
-fn values_in_inodes_of_their_own_are_refused() {
+fn values_in_inodes_of_their_own_are_found_by_their_number() {
     let superblock = superblock(12, false);
     let mut tail = place(&[attribute(b"user.a", b"1")], 96, &superblock).unwrap().tail;
     tail[4 + 4] = 13;
-    assert!(matches!(
-        parse_tail(&tail),
-        Err(Fault::Field { field: "value's inode", value: 13, .. })
-    ));
+    let list = parse_tail(&tail).unwrap();
+    assert_eq!(list.attributes, [attribute(b"user.a", b"")]);
+    let [distant] = list.distant.as_slice() else { panic!("{:?}", list.distant) };
+    assert_eq!((distant.at, distant.ino, distant.bytes), (0, Ino(13), 1));
+    assert_eq!(distant.attribute(b"z"), Ok(attribute(b"user.a", b"z")));
+    // A value of more than 64 KiB.
+    tail[4 + 8..4 + 12].copy_from_slice(&[1, 0, 1, 0]);
+    let field = "value size";
+    assert!(matches!(parse_tail(&tail), Err(Fault::Field { field: f, .. }) if f == field));
+}
+
+#[test]
+fn what_no_system_call_gives_is_counted_and_left_out() {
+    let superblock = superblock(12, false);
+    let list = [attribute(b"user.data", b"more"), attribute(b"user.a", b"1")];
+    let mut tail = place(&list, 96, &superblock).unwrap().tail;
+    let entry = tail.windows(4).position(|bytes| bytes == b"data").unwrap() - 16;
+    tail[entry + 1] = 7;
+    let found = parse_tail(&tail).unwrap();
+    assert_eq!((found.attributes.as_slice(), found.hidden), (&list[1..], 1));
+    let rest = inline_rest(&tail).unwrap().unwrap();
+    assert_eq!(&tail[rest], b"more");
+    // Its value ends after the list.
+    let mut beyond = tail.clone();
+    beyond[entry + 8] = 200;
+    assert!(inline_rest(&beyond).is_err());
+    let without = place(&list[1..], 96, &superblock).unwrap().tail;
+    assert_eq!((inline_rest(&without), inline_rest(&[])), (Ok(None), Ok(None)));
 }
 
 #[test]

@@ -386,8 +386,10 @@ fn attributes(name: &str, block_size: u32, options: &str, large: usize) {
     let (_, mut inode) = image.inode("/f");
     let block = inode.attribute_block;
     assert_ne!(block, BlockNo(0));
-    let mut found = attribute::parse_tail(&inode.tail).unwrap();
-    found.extend(attribute::parse_block(&image.read(block), block, &image.superblock).unwrap());
+    let mut found = attribute::parse_tail(&inode.tail).unwrap().attributes;
+    found.extend(
+        attribute::parse_block(&image.read(block), block, &image.superblock).unwrap().attributes,
+    );
     found.sort();
     wanted.sort();
     assert_eq!(found, wanted);

@@ -221,6 +221,23 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A frame of no cache, which is never written: what a block would hold if what is kept in
+    /// `block` were in a block of its own.
+    pub fn apart(block: BlockNo, bytes: Vec<u8>) -> Arc<Frame> {
+        let state = FrameState {
+            status: FrameStatus::Clean,
+            kind: BlockKind::Plain,
+            bytes: Arc::new(bytes),
+            touched: true,
+            transit: Transit::None,
+            stage: Stage::Tables,
+            dirty_since: 0,
+            is_listed: false,
+            durable: None,
+        };
+        Arc::new(Frame { block, state: ShortLock::ranked(ranks::FRAME, state) })
+    }
+
     /// Its block number on the volume.
     pub fn block(&self) -> BlockNo {
         self.block

@@ -3,9 +3,11 @@ use super::{Content, FileRun, ObjectId, Survey};
 use crate::error::{Error, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
+use crate::inode::table;
 use crate::inode::volume::Volume;
+use extant_format::attribute::inline_rest;
 use extant_format::extent::State;
-use extant_format::inode::FileType;
+use extant_format::inode::{BASE_SIZE, FileType, MAP_OFFSET, MAP_SIZE};
 use extant_format::{BlockNo, FileBlock};
 
 /// A range of a file that holds data. What is between two ranges reads as zeros.
@@ -30,6 +32,8 @@ enum Source<'a> {
     Kept(std::slice::Iter<'a, FileRun>),
     One(Option<FileRun>),
     Map(Box<Walk>),
+    /// Parts of an inode.
+    Inline(std::vec::IntoIter<Data>),
     /// The map has not been read.
     Unread,
     Ended,
@@ -64,7 +68,7 @@ impl Survey {
                 let runs = self.runs.get(first as usize..first as usize + count as usize);
                 Source::Kept(runs.unwrap_or_default().iter())
             }
-            Content::Mapped { .. } => Source::Unread,
+            Content::Mapped { .. } | Content::Inline => Source::Unread,
             _ => Source::Ended,
         };
         Pieces { survey: self, object: id, source }
@@ -104,9 +108,10 @@ impl Iterator for Pieces<'_> {
             Source::Kept(runs) => runs.next().copied(),
             Source::One(run) => run.take(),
             Source::Ended => None,
-            Source::Unread => match self.begin_walk() {
-                Ok(walk) => {
-                    self.source = Source::Map(Box::new(walk));
+            Source::Inline(parts) => return parts.next().map(Ok),
+            Source::Unread => match self.begin() {
+                Ok(source) => {
+                    self.source = source;
                     return self.next();
                 }
                 Err(error) => return self.fail(error),
@@ -130,18 +135,35 @@ impl Pieces<'_> {
         Some(Err(error))
     }
 
-    fn begin_walk(&self) -> Result<Walk> {
+    fn begin(&self) -> Result<Source<'static>> {
         let state = self.survey.state(self.object)?;
+        if state.inode.is_inline(&self.survey.core.inodes.volume.store.superblock) {
+            return Ok(Source::Inline(inline_parts(self.survey, &state)?.into_iter()));
+        }
         let blocks = state.inode.size.div_ceil(u64::from(self.survey.block_size()));
         let end = u32::try_from(blocks).unwrap_or(u32::MAX);
-        Ok(Walk {
-            state,
-            next: 0,
-            end,
-            left: self.survey.core.inodes.volume.store.superblock.blocks_count,
-            runs: 0,
-        })
+        let left = self.survey.core.inodes.volume.store.superblock.blocks_count;
+        Ok(Source::Map(Box::new(Walk { state, next: 0, end, left, runs: 0 })))
     }
+}
+
+/// Where the inode table has the bytes of a file.
+fn inline_parts(survey: &Survey, state: &NodeState) -> Result<Vec<Data>> {
+    let inode = &state.inode;
+    let wrong = |fault| Error::corrupt(Place::Inode(state.ino), fault);
+    let rest = inline_rest(&inode.tail).map_err(wrong)?.unwrap_or_default();
+    let (block, offset) = table::place(&survey.core.inodes.volume, state.ino)?;
+    let start = block.0 * u64::from(survey.block_size()) + offset as u64;
+    let tail = start + BASE_SIZE as u64 + u64::from(inode.extra_isize);
+    let parts = [
+        (0, start + MAP_OFFSET as u64, MAP_SIZE),
+        (MAP_SIZE as u64, tail + rest.start as u64, rest.len()),
+    ];
+    let parts = parts.into_iter().map(|(file_offset, volume_offset, bytes)| {
+        let length = inode.size.saturating_sub(file_offset).min(bytes as u64);
+        Data { file_offset, volume_offset, length }
+    });
+    Ok(parts.filter(|part| part.length > 0).collect())
 }
 
 impl Walk {

@@ -118,6 +118,8 @@ enum Content {
         length: u32,
     },
     Device(Device),
+    /// A file or target in its inode.
+    Inline,
     /// A directory's names: a range of `names`.
     Names {
         first: u32,

@@ -6,10 +6,10 @@ use super::{
 use crate::error::{Error, Place, Result};
 use crate::flush::Core;
 use crate::name::directory::{Legality, OwnNames};
-use extant_format::FileBlock;
 use extant_format::directory::is_own;
 use extant_format::directory::legal::saved_as;
 use extant_format::superblock::Feature;
+use extant_format::{Fault, FileBlock};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -31,6 +31,9 @@ pub(super) fn read(survey: &mut Survey, mut directories: Directories) -> Result<
         let (together, behind) = rest.split_at(reader.together(rest));
         reader.read(together, &mut reads)?;
         rest = behind;
+    }
+    for (at, data) in &directories.inline {
+        reader.inline(*at, data)?;
     }
     let unsorted = reader.unsorted;
     sort_by_directory(survey, &directories, &unsorted)?;
@@ -151,29 +154,7 @@ impl Reader<'_> {
                 false => Ok(()),
             };
             if outcome.is_ok() {
-                let mut own = OwnNames::of(block);
-                outcome = volume.store.style.all_entries(bytes).try_for_each(|entry| {
-                    let entry = entry?;
-                    let legality = own.legality(entry.name);
-                    if is_own(entry.name) && legality == Legality::Legal {
-                        return Ok(());
-                    }
-                    self.unsorted.push(NameRecord {
-                        directory: ObjectId(run.directory),
-                        ino: entry.ino,
-                        start: self.survey.text.len() as u32,
-                        length: entry.name.len() as u8,
-                        legality,
-                    });
-                    self.survey.text.extend_from_slice(entry.name);
-                    Ok(())
-                });
-            }
-            // The offsets above may have been cut to 32 bits; nothing of this block is kept then.
-            if u32::try_from(self.survey.text.len()).is_err()
-                || u32::try_from(self.unsorted.len()).is_err()
-            {
-                return Err(too_much());
+                outcome = self.names(run.directory, block, bytes)?;
             }
             if let Err(fault) = outcome {
                 let place = extant_format::BlockNo(run.start.0 + u64::from(at));
@@ -182,6 +163,61 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Takes the names out of the inode of a directory.
+    fn inline(&mut self, directory: u32, data: &[u8]) -> Result<()> {
+        let object = self.directories.list[directory as usize].object;
+        let ino = self.survey.ino(object);
+        let block = self.core.inodes.volume.store.style.block_of_inline(ino, data);
+        let outcome = match block {
+            Ok(bytes) => self.names(directory, FileBlock(0), &bytes)?,
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = outcome {
+            self.survey.add_fault(object, Error::corrupt(Place::Inode(ino), fault));
+        }
+        Ok(())
+    }
+
+    /// Takes the names out of one block, up to what is wrong with it.
+    fn names(
+        &mut self,
+        directory: u32,
+        block: FileBlock,
+        bytes: &[u8],
+    ) -> Result<std::result::Result<(), Fault>> {
+        let mut own = OwnNames::of(block);
+        let entries = self.core.inodes.volume.store.style.all_entries(bytes);
+        let mut outcome = Ok(());
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(fault) => {
+                    outcome = Err(fault);
+                    break;
+                }
+            };
+            let legality = own.legality(entry.name);
+            if is_own(entry.name) && legality == Legality::Legal {
+                continue;
+            }
+            self.unsorted.push(NameRecord {
+                directory: ObjectId(directory),
+                ino: entry.ino,
+                start: self.survey.text.len() as u32,
+                length: entry.name.len() as u8,
+                legality,
+            });
+            self.survey.text.extend_from_slice(entry.name);
+        }
+        // The offsets above may have been cut to 32 bits; nothing of this block is kept then.
+        if u32::try_from(self.survey.text.len()).is_err()
+            || u32::try_from(self.unsorted.len()).is_err()
+        {
+            return Err(too_much());
+        }
+        Ok(outcome)
     }
 }
 

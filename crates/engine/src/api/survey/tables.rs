@@ -2,7 +2,7 @@
 use super::{
     Attributes, Content, FileRun, Object, ObjectId, PackedTime, READ_BYTES_MAX, Reads, Survey,
 };
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::volume::Volume;
@@ -12,7 +12,7 @@ use extant_format::directory::Form;
 use extant_format::extent::{Node, State};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
 use extant_format::indirect::{DIRECT, pointer};
-use extant_format::inode::{FileType, Inode, flags};
+use extant_format::inode::{FileType, Inode};
 use extant_format::superblock::{Feature, MappingKind};
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, bitmap};
 use rustc_hash::FxHashSet;
@@ -31,6 +31,8 @@ pub(super) struct Directory {
 pub(super) struct Directories {
     pub(super) list: Vec<Directory>,
     pub(super) runs: Vec<DirectoryRun>,
+    /// Directories, by their place in `list`, whose names are in these bytes of their inode.
+    pub(super) inline: Vec<(u32, Vec<u8>)>,
     blocks: u64,
     holes: Holes,
 }
@@ -295,16 +297,17 @@ impl Table<'_> {
 
     fn content(&mut self, id: ObjectId, inode: Inode, file_type: FileType) -> Result<Content> {
         let ino = self.survey.ino(id);
-        if inode.flags & flags::INLINE_DATA != 0 {
-            return Err(Error::field(
-                Place::Inode(ino),
-                "inode",
-                "flags",
-                inode.flags.into(),
-                "that of data in the inode",
-            ));
-        }
+        let superblock = &self.volume.store.superblock;
+        let is_inline = inode.is_inline(superblock);
         match file_type {
+            FileType::Regular | FileType::Symlink if inode.is_encrypted(superblock) => {
+                Err(ErrorKind::OperationUnsupported("encrypted, and there is no key").into())
+            }
+            // What it has is found again when it is wanted; that it can be is known now.
+            FileType::Regular | FileType::Symlink if is_inline => match inode.inline_data() {
+                Ok(_) => Ok(Content::Inline),
+                Err(fault) => Err(Error::corrupt(Place::Inode(ino), fault)),
+            },
             FileType::Regular => self.file(ino, &inode),
             FileType::Directory => self.directory(id, inode).map(|()| Content::Nothing),
             FileType::Symlink if inode.is_fast_symlink(&self.volume.store.superblock) => {
@@ -461,6 +464,10 @@ impl Table<'_> {
         let list = &mut self.directories.list;
         let directory = list.len() as u32;
         list.push(Directory { object: id, seed: state.seed, form });
+        if let Some(data) = state.inline_data(self.volume)? {
+            self.directories.inline.push((directory, data));
+            return Ok(());
+        }
         let blocks = u32::try_from(size / block_size)
             .map_err(|_| wrong("larger than a directory can be"))?;
         let mut block = 0;

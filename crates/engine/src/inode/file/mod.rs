@@ -89,6 +89,16 @@ pub(crate) fn read(
     let state = node.state.read();
     check_mapped(&state)?;
     let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
+    state.check_not_encrypted(volume)?;
+    let is_access_due = access_time::is_due_now(volume, &state.inode);
+    if let Some(data) = state.inline_data(volume)? {
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
+        let there = &data[from..data.len().min(from.saturating_add(length))];
+        let (kept, zeros) = buffer[..length].split_at_mut(there.len());
+        kept.copy_from_slice(there);
+        zeros.fill(0);
+        return Ok(Done { bytes: length, is_access_due });
+    }
     let policy = &volume.store.policies.file_read_ahead;
     let mut reader = read::Reader::new(volume, &node.pages, &state);
     reader.call_end = offset.saturating_add(length as u64);
@@ -100,7 +110,7 @@ pub(crate) fn read(
         reader.read_part(&stream.reads, offset + done as u64, &mut buffer[done..end])?;
         done = end;
     }
-    Ok(Done { bytes: length, is_access_due: access_time::is_due_now(volume, &state.inode) })
+    Ok(Done { bytes: length, is_access_due })
 }
 
 /// Notes that the content changed: sets its times, and the mode that is left.
@@ -682,6 +692,9 @@ pub(crate) fn next_data(volume: &Volume, node: &Node, offset: u64) -> Result<Opt
     let size = state.inode.size;
     if offset >= size {
         return Ok(None);
+    }
+    if state.inode.is_inline(&volume.store.superblock) {
+        return Ok(Some(offset..size));
     }
     let blocks = size.div_ceil(block_size);
     let mut at = offset / block_size;

@@ -19,7 +19,8 @@ use crate::policy::allocation::{AllocationFacts, Purpose, Route};
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{Frame, Stage};
 use extant_format::extent::State;
-use extant_format::inode::FileType;
+use extant_format::inode::{FileType, flags};
+use extant_format::superblock::Feature;
 use extant_format::{BlockNo, FileBlock, GroupNo, Run};
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,7 +58,16 @@ pub(crate) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
 }
 
 /// As [`find`], of the map alone, without blocks that were placed.
+///
+/// # Errors
+/// `Corrupt` for a file that is read elsewhere, because it has no map.
 fn find_mapped(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
+    if node.inode.flags & flags::INLINE_DATA != 0
+        && volume.store.superblock.has(Feature::INLINE_DATA)
+    {
+        let (place, value) = (Place::Inode(node.ino), node.inode.flags.into());
+        return Err(Error::field(place, "inode", "flags", value, "those of one without a map"));
+    }
     if node.inode.has_extents() {
         extents::find(volume, node, block, max)
     } else {

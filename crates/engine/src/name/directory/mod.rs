@@ -32,6 +32,7 @@ use crate::inode::NodeState;
 use crate::inode::known_names::NameTarget;
 use crate::inode::mapping;
 use crate::inode::operation::Operation;
+use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
 use crate::space::Reservation;
@@ -372,6 +373,9 @@ impl Directory<'_> {
     /// How many blocks it has. Fails if that is more than its volume has, so all loops over blocks
     /// end.
     fn blocks(self) -> Result<u32> {
+        if self.is_inline() {
+            return Ok(1);
+        }
         let (size, block_size) = (self.node.inode.size, u64::from(self.volume.store.block_size()));
         let blocks = size / block_size;
         let reason = if !size.is_multiple_of(block_size) {
@@ -386,9 +390,15 @@ impl Directory<'_> {
         Err(Error::field(Place::Inode(self.node.ino), "directory", "size", size, reason))
     }
 
+    /// Whether its names are in its inode.
+    fn is_inline(self) -> bool {
+        self.node.inode.is_inline(&self.volume.store.superblock)
+    }
+
     /// Whether it has an index that is to be used.
     fn is_indexed(self) -> bool {
-        self.volume.store.superblock.has(Feature::DIR_INDEX)
+        !self.is_inline()
+            && self.volume.store.superblock.has(Feature::DIR_INDEX)
             && self.node.inode.flags & flags::INDEX != 0
     }
 
@@ -397,8 +407,12 @@ impl Directory<'_> {
         Ok(self.volume.store.superblock.has(Feature::DIR_INDEX) && self.blocks()? == 1)
     }
 
-    /// Reads one of its blocks.
+    /// Reads one of its blocks. Names in an inode are read as if they were in a block.
     fn read(self, block: FileBlock) -> Result<Arc<Frame>> {
+        if let Some(bytes) = inline_block(self.volume, self.node)? {
+            let (table, _) = table::place(self.volume, self.node.ino)?;
+            return Ok(Frame::apart(table, bytes));
+        }
         let Some(number) = mapping::block_at(self.volume, self.node, block)? else {
             let place = Place::Inode(self.node.ino);
             return Err(Error::field(place, "directory", "block", block.0.into(), "a hole"));
@@ -498,6 +512,16 @@ impl Directory<'_> {
             Err(fault) => Err(self.corrupt(frame, fault)),
         }
     }
+}
+
+/// The one block that a directory with names in its inode would have; `None` for any other.
+///
+/// # Errors
+/// `Corrupt`.
+pub(crate) fn inline_block(volume: &Volume, node: &NodeState) -> Result<Option<Vec<u8>>> {
+    let Some(data) = node.inline_data(volume)? else { return Ok(None) };
+    let bytes = volume.store.style.block_of_inline(node.ino, &data);
+    bytes.map(Some).map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))
 }
 
 fn is_dot(name: &[u8]) -> bool {
