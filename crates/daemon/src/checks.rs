@@ -178,22 +178,7 @@ pub fn open(
     let metadata = std::fs::metadata(file).map_err(|error| Error::io(file.display(), &error))?;
     target::check(file, &metadata)?;
     let looked_at = Arc::clone(&found.device);
-    let mut access = options.access;
-    let Errors { why, cut } = match read_superblock(&*looked_at) {
-        Ok(superblock) => match (read_alone(&superblock), options.access) {
-            (Some(why), None) => {
-                console.warn(&format!("{}: is mounted read-only: {why}", image.display()));
-                access = Some(Access::ReadOnly);
-                Errors::default()
-            }
-            _ => errors(image, &superblock, &looked_at, console),
-        },
-        Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
-            return Err(image::not_ext(image, &*looked_at, options.offset_bytes));
-        }
-        // One that was torn is mended by the replay of its journal, or refused when it is opened.
-        Err(_) => Errors::default(),
-    };
+    let (Errors { why, cut }, asked) = look(image, options, &looked_at, console)?;
     let path = file.canonicalize().map_err(|error| Error::io(file.display(), &error))?;
     if let Some(form) = found.form {
         return contained(image, options, form, path, looked_at, console);
@@ -201,7 +186,7 @@ pub fn open(
     let place = Place { file: found.file, range: found.range };
     // The lock of a reader would keep the writer out.
     drop((looked_at, found.device));
-    let access = match access {
+    let access = match asked {
         Some(access) => access,
         None => match why.filter(|_| options.on_errors != Some(OnErrors::Continue)) {
             Some(why) => {
@@ -254,13 +239,40 @@ fn end_change(image: &Path) -> Result<(), Error> {
     }
 }
 
-/// Why a volume can be read and not written, if that is so.
-fn read_alone(superblock: &Superblock) -> Option<String> {
+/// What is known of a volume before it is opened, and what may be done with it, where that is asked
+/// for or known.
+fn look(
+    image: &Path,
+    options: &MountOptions,
+    device: &Arc<dyn BlockDevice>,
+    console: &Console,
+) -> Result<(Errors, Option<Access>), Error> {
+    match read_superblock(&**device) {
+        Ok(superblock) => {
+            let is_read =
+                options.access.is_none() && warn_if_read_alone(image, &superblock, console);
+            let asked = if is_read { Some(Access::ReadOnly) } else { options.access };
+            Ok((errors(image, &superblock, device), asked))
+        }
+        Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
+            Err(image::not_ext(image, &**device, options.offset_bytes))
+        }
+        // One that was torn is mended by the replay of its journal, or refused when it is opened.
+        Err(_) => Ok((Errors::default(), options.access)),
+    }
+}
+
+/// Whether a volume can be read and not written, which is said.
+fn warn_if_read_alone(image: &Path, superblock: &Superblock, console: &Console) -> bool {
     let of_features = check_written(superblock).err().map(|error| error.to_string());
-    of_features.or_else(|| match extant_journal::check_place(superblock) {
+    let why = of_features.or_else(|| match extant_journal::check_place(superblock) {
         Err(error @ extant_journal::Error::External(_)) => Some(error.to_string()),
         _ => None,
-    })
+    });
+    if let Some(why) = &why {
+        console.warn(&format!("{}: is mounted read-only: {why}", image.display()));
+    }
+    why.is_some()
 }
 
 /// What is known to be wrong with a volume before it is opened.

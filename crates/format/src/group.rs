@@ -390,7 +390,8 @@ impl Superblock {
     pub fn descriptor_place(&self, group: GroupNo) -> (BlockNo, usize) {
         let per_block = self.descriptors_per_block();
         let index = group.0.checked_rem(per_block).unwrap_or(0);
-        let offset = usize::try_from(index).unwrap_or(0) * usize::from(self.descriptor_size);
+        let offset = index.saturating_mul(self.descriptor_size.into());
+        let offset = usize::try_from(offset).unwrap_or(0);
         if let Some(first) = self.meta_group(group) {
             return (self.meta_block(first), offset);
         }

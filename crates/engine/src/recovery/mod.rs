@@ -167,8 +167,8 @@ pub fn unreplayed(device: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>> 
 /// Interrupted at any write, by a cut or by an error, it can be begun again.
 ///
 /// # Errors
-/// As [`recovered`], before anything was written; `NotWritten`; `OperationUnsupported` for fast commits that
-/// change more than the log can hold.
+/// As [`recovered`], before anything was written; `NotWritten`; `OperationUnsupported` for fast
+/// commits that change more than the log can hold.
 pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
     let Some(recovery) = find(device, MEMORY_BYTES_MAX)? else { return Ok(None) };
     check_written(recovery.journal().volume())?;

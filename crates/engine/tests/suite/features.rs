@@ -235,8 +235,8 @@ fn every_feature_is_read_as_the_kernel_reads_it_and_written_or_refused() {
     }
 }
 
-/// A directory of so many hard links, filled by the kernel, with 1 KiB blocks and names of 255 bytes:
-/// three of them fill a leaf.
+/// A directory of so many hard links, filled by the kernel, with 1 KiB blocks and names of 255
+/// bytes: three of them fill a leaf.
 fn wide(folder: &Scratch, names: usize) -> std::path::PathBuf {
     let image = folder.join("image");
     let mut mke2fs = program("mke2fs");

@@ -4,7 +4,6 @@
 //! 0, so the place of its hash holds the limit (how many fit) and the count (how many there are).
 // Offsets here are constants, and slices have been cut to the capacity, which is below 8,192.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
-use super::stored::LEVELS_MAX_LARGE;
 use super::{RawEntry, Style, field};
 use crate::checksum::crc32c;
 use crate::inode::FileType;
@@ -71,6 +70,8 @@ pub(super) const BLOCK_MASK: u32 = 0x0fff_ffff;
 pub(super) const INFO_LENGTH: u8 = 8;
 /// Deepest index without large_dir.
 pub const LEVELS_MAX: u8 = 1;
+/// Levels below the root with large_dir.
+pub const LEVELS_MAX_LARGE: u8 = 2;
 
 impl IndexPlace {
     pub(super) fn structure(self) -> &'static str {

@@ -21,7 +21,7 @@ mod leaf;
 pub mod legal;
 pub mod stored;
 
-pub use index::{IndexPlace, IndexView, LEVELS_MAX, RootInfo};
+pub use index::{IndexPlace, IndexView, LEVELS_MAX, LEVELS_MAX_LARGE, RootInfo};
 pub use leaf::{Entries, Sought};
 
 use crate::checksum::crc32c;

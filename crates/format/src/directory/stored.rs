@@ -170,8 +170,6 @@ pub const SIPHASH: u8 = 6;
 pub const HASH_MAX: u32 = 0xffff_fffe;
 /// The lowest bit of a hash in the index: names with this hash begin in the block before.
 pub const HASH_CONTINUES: u32 = 1;
-/// Levels below the root with large_dir.
-pub const LEVELS_MAX_LARGE: u8 = 2;
 
 impl StoredRootInfo {
     /// Of the first block of an indexed directory.

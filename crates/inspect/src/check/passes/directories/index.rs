@@ -17,10 +17,10 @@ use crate::check::reader::Reader;
 use crate::error::Error;
 use extant_format::Ino;
 use extant_format::directory::stored::{
-    HASH_CONTINUES, HASH_MAX, IndexTail, LEVELS_MAX_LARGE, ROOT_FLAG_UNKNOWN_FORM,
-    ROOT_INFO_LENGTH, SIPHASH, StoredIndex, StoredRootInfo, is_dots,
+    HASH_CONTINUES, HASH_MAX, IndexTail, ROOT_FLAG_UNKNOWN_FORM, ROOT_INFO_LENGTH, SIPHASH,
+    StoredIndex, StoredRootInfo, is_dots,
 };
-use extant_format::directory::{IndexPlace, LEVELS_MAX};
+use extant_format::directory::{IndexPlace, LEVELS_MAX, LEVELS_MAX_LARGE};
 use extant_format::hash::Hasher;
 use extant_format::superblock::{Feature, HashVersion};
 
