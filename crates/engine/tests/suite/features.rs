@@ -309,3 +309,32 @@ fn an_index_of_three_levels_is_read_and_made() {
     oracle::e2fsck(&image).expect("it is sound");
     same_names(&image, names);
 }
+
+/// A block of descriptors that is lost is read from a copy (meta_bg); nothing is written then.
+#[test]
+fn lost_descriptors_of_meta_groups_are_read_from_their_copies() {
+    if !require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("features-copies");
+    let (image, source) = (folder.join("image"), folder.join("source"));
+    fs::create_dir(&source).expect("a folder");
+    populate(&source).expect("it is filled");
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-g", "512", "-O"]);
+    mke2fs.arg("meta_bg,^resize_inode").arg("-d").arg(&source).arg(&image).arg("40M");
+    output(&mut mke2fs).expect("it is made");
+    let read = || {
+        let volume = open(device(&image, DeviceAccess::ReadOnly), Access::ReadOnly)?;
+        reading::entries(&volume)
+    };
+    let before = read().expect("it is read");
+    let superblock = read_superblock(&*device(&image, DeviceAccess::ReadOnly)).expect("sound");
+    let (block, _) = superblock.descriptor_place(extant_format::GroupNo(0));
+    let written = device(&image, DeviceAccess::ReadWrite);
+    written.write(block.0 * 1024, &[0; 1024]).expect("it is lost");
+    drop(written);
+    assert!(read().expect("it is read") == before);
+    let refused = open(device(&image, DeviceAccess::ReadWrite), Access::ReadWrite).err();
+    assert!(refused.is_some_and(|error| matches!(error.kind, ErrorKind::Corrupt(_))));
+}
