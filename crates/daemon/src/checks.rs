@@ -252,7 +252,7 @@ fn look(
             let is_read =
                 options.access.is_none() && warn_if_read_alone(image, &superblock, console);
             let asked = if is_read { Some(Access::ReadOnly) } else { options.access };
-            Ok((errors(image, &superblock, device), asked))
+            Ok((errors(image, &superblock, device, console), asked))
         }
         Err(error) if matches!(error.kind, ErrorKind::NotExt) => {
             Err(image::not_ext(image, &**device, options.offset_bytes))
