@@ -197,22 +197,19 @@ impl BodyChunk {
     /// is lost.
     fn read_in_parts(&mut self, survey: &Survey, span: &Span) {
         for part in std::mem::take(&mut self.parts) {
-            let range = match &part {
-                Part::Bytes(range)
-                    if range.start >= span.start && range.end <= span.start + span.length =>
-                {
-                    range.clone()
-                }
-                _ => {
-                    self.parts.push(part);
-                    continue;
-                }
+            let Part::Bytes(range) = part else {
+                self.parts.push(part);
+                continue;
             };
-            let mut start = range.start;
-            while start < range.end {
+            // A part may be of several spans: those of a body in pieces follow each other here.
+            let begin = range.start.max(span.start).min(range.end);
+            let end = range.end.min(span.start + span.length).max(begin);
+            self.parts.extend((range.start < begin).then_some(Part::Bytes(range.start..begin)));
+            let mut start = begin;
+            while start < end {
                 let offset = span.volume_offset + (start - span.start) as u64;
                 // To the end of the sector, wherever in it this begins.
-                let length = (SECTOR_BYTES - offset as usize % SECTOR_BYTES).min(range.end - start);
+                let length = (SECTOR_BYTES - offset as usize % SECTOR_BYTES).min(end - start);
                 let part =
                     match survey.device().read(offset, &mut self.bytes[start..start + length]) {
                         Ok(()) => Part::Bytes(start..start + length),
@@ -221,6 +218,7 @@ impl BodyChunk {
                 self.parts.push(part);
                 start += length;
             }
+            self.parts.extend((end < range.end).then_some(Part::Bytes(end..range.end)));
         }
     }
 }

@@ -7,6 +7,7 @@
 //! ends      how archives end, and where they were cut off
 //! layers    whiteouts, and sources that replace what others have
 //! notices   what cannot be kept, and how it is counted
+//! unread    archives of devices that fail
 //! ```
 mod bodies;
 mod directory;
@@ -14,6 +15,7 @@ mod ends;
 mod hand;
 mod layers;
 mod notices;
+mod unread;
 
 use extant_format::inode::FileType;
 use extant_image::Error;
