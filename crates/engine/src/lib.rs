@@ -52,7 +52,7 @@
 //!
 //! ```text
 //! api      what a program calls: paths and open files (filesystem), inodes, import, survey, mkfs
-//! recovery what a power cut left: fast commits, orphans
+//! recovery what a power cut left: fast commits, orphans; what can be read of a damaged volume
 //! flush    when dirty blocks are written: writers, the flusher, memory
 //! name     directories; links, names and renames
 //! inode    inodes: table, bytes, maps from file blocks to blocks, attributes
@@ -102,8 +102,8 @@ pub use name::namespace::Follow;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
 pub use recovery::{
-    Judged, OrphanCounts, Orphans, Recovered, RecoveryReport, free_orphans, judged, recover,
-    recovered, unreplayed, without_orphans,
+    Judged, OrphanCounts, Orphans, Recovered, RecoveryReport, Salvaged, free_orphans, judged,
+    recover, recovered, salvaged, unreplayed, without_orphans,
 };
 pub use store::journal::JournalCounts;
 pub use store::superblock::{check_written, read_superblock};

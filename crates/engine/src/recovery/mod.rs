@@ -3,6 +3,7 @@
 //! ```text
 //! fast_commits   changes of inodes and names that Linux logged, made by inode and name
 //! orphans        inodes without a name, and truncations that had begun
+//! salvage        damaged volumes, as far as they can be read
 //! ```
 //!
 //! The blocks of full commits are replayed by `extant_journal`. What follows them needs a file
@@ -28,8 +29,10 @@
 //! is found out on the overlay, before anything is written.
 pub(crate) mod fast_commits;
 pub(crate) mod orphans;
+mod salvage;
 
 pub use orphans::OrphanCounts;
+pub use salvage::{Salvaged, salvaged};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;

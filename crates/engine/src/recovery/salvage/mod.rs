@@ -1,0 +1,251 @@
+//! Salvage: a damaged volume as far as it can be read, for programs that only read it.
+//!
+//! All metadata is read once, before the volume is opened. What is damaged is mended on an overlay
+//! in memory, so that the engine finds a volume without faults: its usual paths know nothing of
+//! this. Each thing that was lost, or that is not certain, is one line.
+//!
+//! ```text
+//! superblock, descriptors    copies where they cannot be used    (this module)
+//! journal                    replayed, if it can be              (this module)
+//! inodes                     attributes; who claims which block  inodes
+//!   maps                     nodes and pointers that lead wrong  maps
+//!   directories              records of damaged blocks           directories
+//! ```
+//!
+//! Checksums and indexes of directories are of no use after that: the volume on the overlay is
+//! without these features.
+//!
+//! *Invariants*: a map block is followed once, so this ends; what it holds in memory is bounded by
+//! the map blocks and inodes that the device has.
+mod directories;
+mod inodes;
+mod maps;
+
+use super::{Orphans, read_any, recovered};
+use crate::error::{Error, ErrorKind, Place, Result};
+use extant_block::{BlockDevice, Overlay};
+use extant_format::group::GroupDescriptor;
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::{BlockNo, GroupNo, Run};
+use extant_journal::{End, MEMORY_BYTES_MAX};
+use std::sync::Arc;
+
+/// Lines that are kept, at most.
+const LINES_MAX: usize = 100_000;
+/// Groups that have a copy on most volumes.
+const GROUPS_WITH_COPIES: [u64; 12] = [1, 3, 5, 7, 9, 25, 27, 49, 81, 125, 243, 343];
+/// Where a superblock has the number of its group.
+const GROUP_NUMBER: usize = 0x5a;
+
+/// A damaged volume, as far as it can be read.
+pub struct Salvaged {
+    /// The volume, to be opened for reading: an overlay in memory over the device.
+    pub device: Arc<dyn BlockDevice>,
+    /// What was lost, and what may be wrong: a line for each.
+    pub skipped: Vec<String>,
+}
+
+/// The volume on a device as far as it can be read. Nothing is written.
+///
+/// # Errors
+/// No superblock can be used, or of a group neither the descriptor nor a copy; `Unsupported`; more
+/// damage than is kept in memory.
+pub fn salvaged(device: Arc<dyn BlockDevice>) -> Result<Salvaged> {
+    let mut lines = Lines::default();
+    let superblock = superblock(&*device, &mut lines)?;
+    let block_size = superblock.block_size();
+    let over = Arc::new(Overlay::new(device, block_size, MEMORY_BYTES_MAX));
+    over.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    let mut groups = descriptors(&over, &superblock, &mut lines)?;
+    let mut below = Arc::clone(&over) as Arc<dyn BlockDevice>;
+    let mut superblock = superblock;
+    if superblock.has(Feature::NEEDS_RECOVERY) {
+        match recovered(Arc::clone(&below), Orphans::Leave) {
+            Ok(after) => {
+                if let Some(report) = after.report
+                    && let End::Damaged { sequence, fault, .. } = &report.journal.end
+                {
+                    lines.add(format!("journal: not replayed from {sequence} on: {fault}"));
+                }
+                below = after.device;
+                superblock = read_any(&*below).unwrap_or(superblock);
+            }
+            Err(error) => lines.add(format!("journal: is not replayed: {}", error.kind)),
+        }
+    }
+    let over = Arc::new(Overlay::new(below, block_size, MEMORY_BYTES_MAX));
+    if over.device().info().bytes < superblock.blocks_count.saturating_mul(block_size.into()) {
+        lines.add("superblock: the volume is longer than its image: what is past the end is lost");
+    }
+    groups = descriptors(&over, &superblock, &mut lines).unwrap_or(groups);
+    inodes::mend(&over, &superblock, &groups, &mut lines)?;
+    let features = [
+        Feature::METADATA_CSUM,
+        Feature::CSUM_SEED,
+        Feature::UNINIT_BG,
+        Feature::DIR_INDEX,
+        Feature::NEEDS_RECOVERY,
+    ];
+    features.into_iter().for_each(|feature| superblock.features.clear(feature));
+    over.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    Ok(Salvaged { device: over, skipped: lines.lines })
+}
+
+/// What is said.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+}
+
+impl Lines {
+    /// Adds a line, unless it was the last one too.
+    fn add(&mut self, line: impl Into<String>) {
+        let line = line.into();
+        match self.lines.len() {
+            LINES_MAX => self.lines.push("more is damaged than is listed".to_owned()),
+            0..LINES_MAX if self.lines.len() > 64 || !self.lines.contains(&line) => {
+                self.lines.push(line);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The primary superblock; if it cannot be used, a copy; if there is none, the primary one with
+/// what follows from its other fields corrected.
+fn superblock(device: &dyn BlockDevice, lines: &mut Lines) -> Result<Superblock> {
+    let fault = match read_any(device) {
+        Ok(superblock) => return Ok(superblock),
+        Err(error) => error,
+    };
+    for block_size in (0..7).map(|log2| 1024_u64 << log2) {
+        for group in GROUPS_WITH_COPIES {
+            let first = u64::from(block_size == 1024);
+            let offset = (group * block_size * 8 + first) * block_size;
+            if let Some(mut superblock) = copy_at(device, offset, group)
+                && u64::from(superblock.block_size()) == block_size
+            {
+                lines.add(format!("superblock: {}: group {group}'s copy is used", fault.kind));
+                // A copy does not say whether the journal has to be replayed.
+                if superblock.has(Feature::HAS_JOURNAL) && superblock.journal_inode != 0 {
+                    superblock.features.set(Feature::NEEDS_RECOVERY);
+                }
+                return Ok(superblock);
+            }
+        }
+    }
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    if device.read(SUPERBLOCK_OFFSET, &mut bytes).is_err() {
+        return Err(fault);
+    }
+    let (superblock, _) = Superblock::parse_corrected(&bytes)?;
+    lines.add(format!("superblock: {}, and has no copy: used as it is", fault.kind));
+    Ok(superblock)
+}
+
+fn copy_at(device: &dyn BlockDevice, offset: u64, group: u64) -> Option<Superblock> {
+    if offset.saturating_add(SUPERBLOCK_SIZE as u64) > device.info().bytes {
+        return None;
+    }
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    device.read(offset, &mut bytes).ok()?;
+    let number = u16::from_le_bytes([bytes[GROUP_NUMBER], bytes[GROUP_NUMBER + 1]]);
+    (u64::from(number) == group).then(|| Superblock::parse_any(&bytes).ok()).flatten()
+}
+
+/// All descriptors, in their places on the overlay afterwards.
+fn descriptors(
+    over: &Overlay,
+    superblock: &Superblock,
+    lines: &mut Lines,
+) -> Result<Vec<GroupDescriptor>> {
+    let size = usize::from(superblock.descriptor_size);
+    let block_size = u64::from(superblock.block_size());
+    let held = over.info().bytes / block_size / u64::from(superblock.blocks_per_group).max(1) + 1;
+    if u64::from(superblock.group_count()) > held {
+        return Err(ErrorKind::NotExt.into());
+    }
+    let mut lax = superblock.clone();
+    lax.features.clear(Feature::METADATA_CSUM);
+    lax.features.clear(Feature::UNINIT_BG);
+    let copies: Vec<GroupNo> = (1..superblock.group_count())
+        .map(GroupNo)
+        .filter(|group| superblock.has_super(*group) && !superblock.has(Feature::META_BG))
+        .collect();
+    let mut groups = Vec::new();
+    for group in (0..superblock.group_count()).map(GroupNo) {
+        let (block, offset) = superblock.descriptor_place(group);
+        let at = block.0.saturating_mul(block_size).saturating_add(offset as u64);
+        let read = |at: u64| {
+            let mut bytes = vec![0; size];
+            over.read(at, &mut bytes).map(|()| bytes).map_err(|error| error.to_string())
+        };
+        let judged = |bytes: &[u8]| {
+            let parsed = GroupDescriptor::parse(bytes, group, superblock);
+            parsed.map_err(|fault| fault.to_string())
+        };
+        let primary = read(at);
+        let fault = match primary.as_deref().map_err(Clone::clone).and_then(judged) {
+            Ok(descriptor) => {
+                groups.push(descriptor);
+                continue;
+            }
+            Err(fault) => fault,
+        };
+        let copy = copies.iter().find_map(|copy| {
+            let first = superblock.group_start(*copy).0 - u64::from(superblock.first_data_block);
+            let descriptor = judged(&read(first * block_size + at).ok()?).ok()?;
+            Some((descriptor, format!("group {}'s copy is used", copy.0)))
+        });
+        let as_it_is = || {
+            let descriptor = GroupDescriptor::parse(primary.as_ref().ok()?, group, &lax).ok()?;
+            Some((descriptor, "used as it is".to_owned()))
+        };
+        let Some((descriptor, how)) = copy.or_else(as_it_is) else {
+            let reason = extant_format::Fault::Field {
+                structure: "group descriptor",
+                field: "copies",
+                value: copies.len() as u64,
+                reason: "none of which can be used",
+            };
+            return Err(Error::corrupt(Place::Group(group), reason));
+        };
+        lines.add(format!("group {}: {fault}: {how}", group.0));
+        let mut bytes = vec![0; size];
+        // The counts of a copy are old.
+        let descriptor = GroupDescriptor { flags: 0, unused_inodes: 0, ..descriptor };
+        descriptor.encode(&mut bytes, group, superblock);
+        over.write(at, &bytes)?;
+        groups.push(descriptor);
+    }
+    Ok(groups)
+}
+
+/// What no file may hold: copies, descriptors, bitmaps and tables, in rising order.
+fn metadata(superblock: &Superblock, groups: &[GroupDescriptor]) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for (descriptor, group) in groups.iter().zip((0..).map(GroupNo)) {
+        let copies = superblock.super_overhead(group).saturating_sub(
+            // Blocks that wait to become descriptors belong to an inode.
+            u32::from(superblock.reserved_gdt_blocks) * u32::from(superblock.has_super(group)),
+        );
+        for (start, length) in [
+            (superblock.group_start(group), copies),
+            (descriptor.block_bitmap, 1),
+            (descriptor.inode_bitmap, 1),
+            (descriptor.inode_table, superblock.inode_table_blocks()),
+        ] {
+            runs.extend((length > 0).then_some(Run { start, length }));
+        }
+    }
+    runs.sort_unstable_by_key(|run| run.start);
+    runs
+}
+
+/// A block as it is; why it cannot be read.
+fn block(over: &Overlay, number: BlockNo) -> std::result::Result<Vec<u8>, String> {
+    let mut bytes = vec![0; over.block_bytes()];
+    let offset = number.0.saturating_mul(bytes.len() as u64);
+    over.read(offset, &mut bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
