@@ -4,7 +4,7 @@
 //! Nothing is ever written to an image that is opened here, not even a mount count.
 use crate::console::Console;
 use crate::disk::{self, Found, Place};
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::held;
 pub use crate::place::ImagePath;
 use crate::place::{self, Part, VolumeName};
@@ -19,7 +19,9 @@ use extant_disk::partitions;
 use extant_edit::redo::{self, Identity};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::preset::{DEFAULT_PRESET, Policies};
-use extant_engine::{Access, DataKeeping, ErrorKind, Filesystem, Options, cache_for_blocks};
+use extant_engine::{
+    Access, DataKeeping, ErrorKind, Filesystem, Options, Salvaged, cache_for_blocks, salvaged,
+};
 use extant_format::{Fault, GroupNo};
 use std::fs::File;
 use std::io;
@@ -48,6 +50,53 @@ impl ImageArguments {
     /// The byte at which the volume begins.
     pub fn offset_bytes(self) -> u64 {
         self.offset.and_then(|size| size.bytes(1)).unwrap_or(0)
+    }
+}
+
+// Whether a command goes on over damage; flatten it into the command's own. No doc comment, as
+// above.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct DamageArguments {
+    /// Go on over damage: copies of superblock and descriptors are used, checksums are not
+    /// believed, and what is lost is named, a line each; the exit code says that there was some
+    #[arg(long)]
+    pub force_read: bool,
+}
+
+/// The file system in an image, and what was lost of it.
+pub struct Opened {
+    /// The file system.
+    pub filesystem: Filesystem,
+    /// What was lost, a line each, which were said: none unless that was asked for.
+    pub skipped: Vec<String>,
+}
+
+impl DamageArguments {
+    /// As [`open`], over damage where that was asked for: each thing that was lost is said.
+    ///
+    /// # Errors
+    /// As [`open`]; too much is lost.
+    pub fn open(self, image: &Path, offset_bytes: u64, console: &Console) -> Result<Opened, Error> {
+        if !self.force_read {
+            let filesystem = open(image, offset_bytes, console)?;
+            return Ok(Opened { filesystem, skipped: Vec::new() });
+        }
+        let device = device_shown(image, offset_bytes, console)?;
+        let failed = |error: extant_engine::Error| failure(image, error);
+        let Salvaged { device, skipped } = salvaged(device).map_err(failed)?;
+        let filesystem = Filesystem::open(device, &options(CACHE_BYTES)?).map_err(failed)?;
+        warn_if_mounted(image, console);
+        let name = printable(image.as_os_str().as_bytes());
+        skipped.iter().for_each(|line| console.skipped(&format!("{name}: {line}")));
+        Ok(Opened { filesystem, skipped })
+    }
+}
+
+impl Opened {
+    /// How a command ends that found no other trouble.
+    pub fn exit(&self) -> Exit {
+        if self.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete }
     }
 }
 

@@ -170,6 +170,7 @@ pub const VARIABLES: &[Variable] = &[
         "system calls on a mount beside the kernel's, each way",
         ["3000", "8000", "250000"],
     ),
+    variable("EXTANT_FORCE_ROUNDS", "cli", "damaged images read with force", ["12", "40", "2000"]),
     variable("EXTANT_CLAIMS_ROUNDS", "cli", "images that claim too much", ["24", "40", "2000"]),
     variable(
         "EXTANT_BOOT",

@@ -5,7 +5,7 @@ use extant_edit::tree::{self, Links};
 use extant_engine::{ErrorKind, File, Filesystem, Rights};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
-use extant_host::image::{self, ImageArguments, ImagePath, failure};
+use extant_host::image::{DamageArguments, ImageArguments, ImagePath, failure};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,11 +26,15 @@ pub struct Arguments {
     #[arg(value_name = "IMAGE:/PATH", required = true)]
     pub places: Vec<OsString>,
     #[command(flatten)]
+    pub damage: DamageArguments,
+    #[command(flatten)]
     pub image: ImageArguments,
 }
 
 /// Bytes that are read at a time.
 pub const BUFFER_BYTES: usize = 1 << 20;
+/// What is lost at once where it cannot be read.
+const LOST_BYTES: u64 = 1024;
 
 /// Writes them, one after the other.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
@@ -48,10 +52,20 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         };
         let filesystem = match opened.take() {
             Some((image, filesystem)) if image == place.image => filesystem,
-            _ => image::open(&place.image, offset, console)?,
+            _ => {
+                let opened = arguments.damage.open(&place.image, offset, console)?;
+                if opened.exit() != Exit::Complete {
+                    exit = opened.exit();
+                }
+                opened.filesystem
+            }
         };
         for path in glob::expand(&filesystem, path) {
-            let printed = print(&filesystem, (&place.image, &path), &mut buffer, console)?;
+            let at = (place.image.as_path(), path.as_path());
+            let printed = match arguments.damage.force_read {
+                true => print_over(&filesystem, at, &mut buffer, console)?,
+                false => print(&filesystem, at, &mut buffer, console)?,
+            };
             exit = if printed == Exit::Complete { exit } else { printed };
         }
         opened = Some::<(PathBuf, _)>((place.image, filesystem));
@@ -101,6 +115,51 @@ pub fn print(
     };
     copy(&file, buffer, image, path)?;
     Ok(exit)
+}
+
+/// The same over damage: what cannot be read is named and comes out as zeros, and so is a file that
+/// cannot be opened, of which nothing comes out.
+fn print_over(
+    filesystem: &Filesystem,
+    (image, path): (&Path, &Path),
+    buffer: &mut [u8],
+    console: &Console,
+) -> Result<Exit, Error> {
+    let troubles = Troubles::new(console, image);
+    let tell = |error: extant_engine::Error| troubles.told(&failure(image, error.at(path)));
+    let opened = filesystem.open_file(path).and_then(|file| Ok((file.metadata()?.size, file)));
+    let (size, file) = match opened {
+        Ok(opened) => opened,
+        Err(error) if matches!(error.kind, ErrorKind::NotFound) => {
+            return print(filesystem, (image, path), buffer, console);
+        }
+        Err(error) => {
+            tell(error);
+            return Ok(troubles.exit());
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    let mut at = 0;
+    while at < size {
+        // Small pieces where a large one cannot be read.
+        let large = (size - at).min(buffer.len() as u64) as usize;
+        let mut read = file.read_at(at, &mut buffer[..large]);
+        if read.is_err() {
+            let small = (size - at).min(LOST_BYTES - at % LOST_BYTES) as usize;
+            read = file.read_at(at, &mut buffer[..small]).or_else(|error| {
+                tell(error);
+                buffer[..small].fill(0);
+                Ok(small)
+            });
+        }
+        let length = read.unwrap_or(0);
+        if length == 0 {
+            break;
+        }
+        out.write_all(&buffer[..length]).map_err(|error| Error::stdout(&error))?;
+        at += length as u64;
+    }
+    Ok(troubles.exit())
 }
 
 /// Stretch by stretch: data is read in large pieces, what is between is zeros that are not read.

@@ -7,7 +7,7 @@ use extant_format::inode::FileType;
 use extant_host::console::{Console, Form};
 use extant_host::disk;
 use extant_host::error::{Error, Exit};
-use extant_host::image::{self, ImageArguments, ImagePath};
+use extant_host::image::{DamageArguments, ImageArguments, ImagePath};
 use extant_host::place::{Part, VolumeName};
 use extant_host::progress::Unit;
 use extant_image::date::{Grain, shown};
@@ -62,6 +62,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     pub limit: Option<u64>,
     #[command(flatten)]
+    pub damage: DamageArguments,
+    #[command(flatten)]
     pub place: ImageArguments,
 }
 
@@ -115,15 +117,16 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     if arguments.a == "-" && arguments.b == "-" {
         return Err(Error::usage("-: standard input can be one of the two only"));
     }
-    let mut a = side(&arguments.a, &arguments, console)?;
-    let mut b = side(&arguments.b, &arguments, console)?;
+    let mut state = State::Complete;
+    let mut a = side(&arguments.a, &arguments, console, &mut state)?;
+    let mut b = side(&arguments.b, &arguments, console, &mut state)?;
     let mut output = Output {
         console,
         words: [&arguments.a, &arguments.b],
         out: BufWriter::with_capacity(1 << 16, io::stdout().lock()),
         count: 0,
         limit: arguments.limit.unwrap_or(u64::MAX),
-        state: State::Complete,
+        state,
         failed: None,
     };
     output.begin();
@@ -136,7 +139,12 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 }
 
 /// One of the two, whatever it is.
-fn side(word: &OsStr, arguments: &Arguments, console: &Console) -> Result<Side, Error> {
+fn side(
+    word: &OsStr,
+    arguments: &Arguments,
+    console: &Console,
+    state: &mut State,
+) -> Result<Side, Error> {
     let source = if word == "-" {
         let stdin = io::stdin();
         let file = std::os::fd::AsFd::as_fd(&stdin).try_clone_to_owned();
@@ -146,7 +154,7 @@ fn side(word: &OsStr, arguments: &Arguments, console: &Console) -> Result<Side, 
         let place = ImagePath::of(word);
         let is_folder = place.path.is_none() && place.image.is_dir();
         if !is_folder && (place.path.is_some() || !is_archive(&place.image)?) {
-            return of_image(&place, arguments, console);
+            return of_image(&place, arguments, console, state);
         }
         Source::Path(place.image)
     };
@@ -158,9 +166,18 @@ fn side(word: &OsStr, arguments: &Arguments, console: &Console) -> Result<Side, 
     Ok(Side::of_sources(collected))
 }
 
-fn of_image(place: &ImagePath, arguments: &Arguments, console: &Console) -> Result<Side, Error> {
+fn of_image(
+    place: &ImagePath,
+    arguments: &Arguments,
+    console: &Console,
+    state: &mut State,
+) -> Result<Side, Error> {
     let offset = arguments.place.offset_bytes();
-    let filesystem = image::open(&place.image, offset, console)?;
+    let opened = arguments.damage.open(&place.image, offset, console)?;
+    if opened.exit() != Exit::Complete {
+        *state = State::Incomplete;
+    }
+    let filesystem = opened.filesystem;
     let path = place.path_or_root();
     let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
     Side::of_image(&filesystem, bytes)

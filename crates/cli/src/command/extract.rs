@@ -6,7 +6,7 @@ use extant_engine::Filesystem;
 use extant_host::cleanup;
 use extant_host::console::{Console, Form};
 use extant_host::error::{Error, Exit};
-use extant_host::image::{self, ImageArguments, ImagePath};
+use extant_host::image::{self, DamageArguments, ImageArguments, ImagePath, Opened};
 use extant_host::progress::Unit;
 use extant_image::ErrorKind;
 use extant_image::export::{ExportPlan, LeftOut};
@@ -57,6 +57,8 @@ pub struct Arguments {
     #[arg(long)]
     pub strict: bool,
     #[command(flatten)]
+    pub damage: DamageArguments,
+    #[command(flatten)]
     pub place: ImageArguments,
 }
 
@@ -88,7 +90,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     host()?;
     let mut place = ImagePath::of(&arguments.image);
     let (folder, mut paths) = words(&arguments, &place)?;
-    let filesystem = image::open(&place.image, arguments.place.offset_bytes(), console)?;
+    let offset = arguments.place.offset_bytes();
+    let Opened { filesystem, skipped } = arguments.damage.open(&place.image, offset, console)?;
     // What a pattern means comes out with the directories that it is in.
     if place.expanded(&filesystem) != [place.clone()] {
         place.path = None;
@@ -103,8 +106,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let base = base(&filesystem, &place, &paths)?;
     let mut plan = ExportPlan::new(Arc::new(survey), &paths).map_err(in_image)?;
-    let on_trouble = if arguments.keep_going { OnTrouble::Skip } else { OnTrouble::Stop };
+    let goes_on = arguments.keep_going || arguments.damage.force_read;
+    let on_trouble = if goes_on { OnTrouble::Skip } else { OnTrouble::Stop };
     let mut trouble = LeaveOut::new(console, &place.image, on_trouble);
+    trouble.left_out = skipped;
     let of_socket = |left_out: &LeftOut| format!("{}: is a socket, and left out", left_out.path);
     let sockets = trouble.sort(std::mem::take(&mut plan.omissions), &of_socket)?;
     let target = open_folder(folder)?;

@@ -7,7 +7,7 @@ use extant_format::Ino;
 use extant_format::inode::FileType;
 use extant_host::console::{Console, with_schema};
 use extant_host::error::{Error, Exit};
-use extant_host::image::{self, ImageArguments, ImagePath, failure};
+use extant_host::image::{self, DamageArguments, ImageArguments, ImagePath, failure};
 use extant_image::date::{self, Grain};
 use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
@@ -63,6 +63,8 @@ pub struct Arguments {
     #[arg(long, requires = "json")]
     pub sha256: bool,
     #[command(flatten)]
+    pub damage: DamageArguments,
+    #[command(flatten)]
     pub image: ImageArguments,
 }
 
@@ -74,7 +76,11 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (mut number, mut exit) = (0, Exit::Complete);
     for word in &arguments.places {
         let word = ImagePath::of(word);
-        let filesystem = image::open(&word.image, offset, console)?;
+        let opened = arguments.damage.open(&word.image, offset, console)?;
+        if opened.exit() != Exit::Complete {
+            exit = opened.exit();
+        }
+        let filesystem = opened.filesystem;
         let places = word.expanded(&filesystem);
         let is_one = arguments.places.len() == 1 && places.len() == 1;
         let headings = match arguments.recursive || !is_one {
@@ -161,6 +167,17 @@ impl<W: Write> Lister<'_, W> {
         Ok(Named { name, object, metadata })
     }
 
+    /// What came of one thing; under --force-read a failure is told, and this is taken instead.
+    fn passed<T>(&self, outcome: Result<T, Error>, instead: T) -> Result<T, Error> {
+        match outcome {
+            Err(error) if self.arguments.damage.force_read => {
+                self.troubles.told(&error);
+                Ok(instead)
+            }
+            outcome => outcome,
+        }
+    }
+
     /// Whether a directory was not listed yet; tells it if it was.
     fn is_new(&mut self, directory: &Named) -> bool {
         let ino = directory.metadata.ino;
@@ -177,7 +194,8 @@ impl<W: Write> Lister<'_, W> {
 
     /// The names in a directory, in the order that was asked for. What cannot be listed is told.
     fn read(&mut self, path: &[u8], directory: &Object) -> Result<Vec<Named>, Error> {
-        let mut entries = directory.read_dir().map_err(|error| self.failure(path, error))?;
+        let entries = directory.read_dir().map_err(|error| self.failure(path, error));
+        let mut entries = self.passed(entries, Vec::new())?;
         if !self.arguments.unsorted {
             entries.sort_by(|left, right| left.name.cmp(&right.name));
         }
@@ -261,10 +279,9 @@ impl<W: Write> Lister<'_, W> {
             }
             line.extend(self.names.write(&entry.name));
             if self.arguments.long && entry.metadata.file_type == FileType::Symlink {
-                let target = entry
-                    .object
-                    .read_link()
-                    .map_err(|error| self.failure(&join(path, &entry.name), error))?;
+                let target = entry.object.read_link();
+                let target = target.map_err(|error| self.failure(&join(path, &entry.name), error));
+                let target = self.passed(target, b"?".to_vec())?;
                 line.extend(b" -> ");
                 line.extend(self.names.write(&target));
             }
@@ -279,7 +296,8 @@ impl<W: Write> Lister<'_, W> {
         let mark = |entry: &Named| {
             let attributes = entry.object.attributes();
             let attributes =
-                attributes.map_err(|error| self.failure(&join(path, &entry.name), error))?;
+                attributes.map_err(|error| self.failure(&join(path, &entry.name), error));
+            let attributes = self.passed(attributes, Vec::new())?;
             let has_list =
                 attributes.iter().any(|attribute| attribute.name.starts_with(b"system.posix_acl_"));
             Ok(if has_list { '+' } else { ' ' })

@@ -5,7 +5,7 @@ use extant_archive::printable;
 use extant_edit::glob;
 use extant_host::console::{Console, Form};
 use extant_host::error::{Error, Exit};
-use extant_host::image::{self, ImageArguments, ImagePath};
+use extant_host::image::{self, DamageArguments, ImageArguments, ImagePath, Opened};
 use extant_host::place::{self, VolumeName};
 use extant_host::progress::Unit;
 use extant_host::target::Existing;
@@ -52,6 +52,8 @@ pub struct Arguments {
     #[arg(long, short = 'k')]
     pub keep_going: bool,
     #[command(flatten)]
+    pub damage: DamageArguments,
+    #[command(flatten)]
     pub place: ImageArguments,
 }
 
@@ -79,7 +81,8 @@ const SCHEMA: &str = "extant-tar/1";
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     check_words(&arguments)?;
-    let filesystem = image::open(image, arguments.place.offset_bytes(), console)?;
+    let offset = arguments.place.offset_bytes();
+    let Opened { filesystem, skipped } = arguments.damage.open(image, offset, console)?;
     check_output(&arguments)?;
     let survey =
         filesystem.survey().map_err(|error| Error::new(format!("{}: {error}", image.display())))?;
@@ -90,8 +93,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Error { message: format!("{}: {}", image.display(), error.message), ..error }
     };
     let mut plan = ExportPlan::new(Arc::new(survey), &paths).map_err(in_image)?;
-    let on_damage = if arguments.keep_going { OnTrouble::Skip } else { OnTrouble::Stop };
+    let goes_on = arguments.keep_going || arguments.damage.force_read;
+    let on_damage = if goes_on { OnTrouble::Skip } else { OnTrouble::Stop };
     let mut damage = LeaveOut::new(console, image, on_damage);
+    damage.left_out = skipped;
     let sockets = damage.sort(std::mem::take(&mut plan.omissions), &LeftOut::to_string)?;
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let mut output = match output_path(&arguments) {

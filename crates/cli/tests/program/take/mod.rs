@@ -8,6 +8,7 @@
 //! extract      beside the kernel's mount
 //! hostile      images that lead elsewhere, folders that do
 //! salvage      what is beside a name that no file may have, or beside a circle
+//! force        damaged images, read as far as they can be
 //! rights       as a user, in a user namespace, under fakeroot
 //! diff         every kind of difference, between every two kinds of trees
 //! ```
@@ -20,6 +21,7 @@ mod containers;
 mod diff;
 mod disks;
 mod extract;
+mod force;
 mod hostile;
 mod made;
 mod rights;

@@ -1,0 +1,257 @@
+//! Damaged images, read with --force-read: every byte that comes out is that of its own file, or a
+//! line says what may be wrong.
+use crate::take::command::extant;
+use extant_testkit::command::{output, program};
+use extant_testkit::numbers::Numbers;
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const BLOCK: usize = 1024;
+/// What every block of data begins with, so that others can be told from it.
+const MARK: &[u8] = b"data of ";
+
+/// A block of a file, which says whose it is.
+fn data(name: &str, index: usize) -> Vec<u8> {
+    let words = format!("{}{name}, block {index}; ", MARK.escape_ascii());
+    words.into_bytes().into_iter().cycle().take(BLOCK).collect()
+}
+
+/// A volume of blocks of 1 KiB, `x.img`, of small files, a directory with an index, and a file in
+/// many pieces; all files by their path.
+fn volume(folder: &Path, kind: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let tree = folder.join("tree");
+    fs::create_dir_all(tree.join("many")).unwrap();
+    for number in 0..150 {
+        let name = format!("many/file-with-quite-a-long-name-{number}");
+        files.insert(name.clone(), data(&name, 0));
+    }
+    for number in 0..8 {
+        let name = format!("file-{number}");
+        files.insert(name.clone(), (0..=number).flat_map(|index| data(&name, index)).collect());
+    }
+    for (name, bytes) in &files {
+        fs::write(tree.join(name), bytes).unwrap();
+    }
+    let holes = fs::File::create(tree.join("pieces")).unwrap();
+    for index in (0..80).step_by(2) {
+        holes.write_all_at(&data("pieces", index), (index * BLOCK) as u64).unwrap();
+    }
+    files.insert("pieces".to_owned(), fs::read(tree.join("pieces")).unwrap());
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-b", "1024", "-t", kind, "-d", "tree", "x.img", "20M"]);
+    output(mke2fs.current_dir(folder)).unwrap();
+    // It ends with 0 or 1: directories got their index.
+    let ended = program("e2fsck").args(["-fyD", "x.img"]).current_dir(folder).output().unwrap();
+    assert!(ended.status.code().is_some_and(|code| code < 2));
+    files
+}
+
+fn debugfs(folder: &Path, request: &str) -> String {
+    let mut debugfs = program("debugfs");
+    let found = debugfs.args(["-R", request, "x.img"]).current_dir(folder).output().unwrap();
+    String::from_utf8_lossy(&found.stdout).into_owned()
+}
+
+/// The block that a mark such as `ETB0` stands before in what debugfs says of a file.
+fn place(folder: &Path, path: &str, mark: &str) -> usize {
+    let said = debugfs(folder, &format!("stat {path}"));
+    let after = said.split(&format!("({mark}):")).nth(1).unwrap_or_else(|| panic!("{said}"));
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+/// What came out of a volume.
+struct Taken {
+    said: String,
+    code: i32,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+fn take(folder: &Path) -> Taken {
+    let out = folder.join("out");
+    let _ = fs::remove_dir_all(&out);
+    let ended = extant(&["extract", "--force-read", "x.img", "out"], folder);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let code = ended.status.code().unwrap_or(-1);
+    assert!(matches!(code, 0 | 1) && !said.contains("panicked"), "{code}: {said}");
+    let mut files = BTreeMap::new();
+    let mut folders = vec![out.clone()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(at).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let kind = path.symlink_metadata().unwrap().file_type();
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() && path.metadata().unwrap().len() < 1 << 24 {
+                let name = path.strip_prefix(&out).unwrap().to_string_lossy().into_owned();
+                files.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    Taken { said, code, files }
+}
+
+/// Whether a line names a file, by its path or its inode, or all of a group.
+fn names(said: &str, name: &str, ino: u32) -> bool {
+    said.lines().any(|line| {
+        let number = format!("{ino}");
+        let mut words = line.split([' ', ':', ',']);
+        line.contains(&format!(" {name}:"))
+            || (line.contains("inode") && words.any(|word| word == number))
+            || ["img: superblock", "img: group", "img: journal"].iter().any(|at| line.contains(at))
+    })
+}
+
+/// Changes a copy of a fresh volume of a kind, and says what has to be said, and how many files may
+/// be lost.
+fn after(kind: &str, label: &str, damage: &dyn Fn(&Path, &mut [u8]), said: &[&str], lost: usize) {
+    if !["mke2fs", "e2fsck", "debugfs"].iter().all(|tool| require(tool)) {
+        return;
+    }
+    let scratch = Scratch::new(&format!("take-force-{label}"));
+    let folder = scratch.path();
+    let files = volume(folder, kind);
+    let mut bytes = fs::read(folder.join("x.img")).unwrap();
+    damage(folder, &mut bytes);
+    fs::write(folder.join("x.img"), &bytes).unwrap();
+    let refused = extant(&["extract", "x.img", "without"], folder);
+    assert_ne!(refused.status.code(), Some(0), "{label}: without the option nothing changes");
+    let taken = take(folder);
+    assert_eq!(taken.code, 1, "{label}: {}", taken.said);
+    for words in said {
+        assert!(taken.said.contains(words), "{label}: {words} is not in: {}", taken.said);
+    }
+    let whole = files.iter().filter(|(name, bytes)| taken.files.get(*name) == Some(bytes)).count();
+    assert!(files.len() - whole <= lost, "{label}: {whole} of {}: {}", files.len(), taken.said);
+    // The other commands go on too, and the image stays as it is.
+    let listed = extant(&["ls", "-R", "--force-read", "x.img"], folder);
+    assert_eq!(listed.status.code(), Some(1), "{label}");
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("file-7"), "{label}");
+    let read = extant(&["cat", "--force-read", "x.img:/file-3"], folder);
+    assert_eq!((read.status.code(), &read.stdout), (Some(1), &files["file-3"]), "{label}");
+    let differs = extant(&["diff", "--force-read", "--quiet", "x.img", "x.img"], folder);
+    assert_eq!(differs.status.code(), Some(2), "{label}");
+    let packed = extant(&["tar", "--force-read", "-o", "x.tar", "x.img"], folder);
+    assert_eq!(packed.status.code(), Some(1), "{label}");
+    assert!(fs::read(folder.join("x.img")).unwrap() == bytes, "{label}: it was written");
+}
+
+#[test]
+fn a_lost_superblock_and_lost_descriptors_are_taken_from_copies() {
+    let superblock = |_: &Path, bytes: &mut [u8]| bytes[1024..2048].fill(0);
+    after("ext4", "superblock", &superblock, &["superblock: ", "group 1's copy is used"], 0);
+    let descriptors = |_: &Path, bytes: &mut [u8]| bytes[2048..3072].fill(0);
+    after("ext4", "descriptors", &descriptors, &["group 0: ", "group 1's copy is used"], 0);
+    after("ext2", "descriptors-ext2", &descriptors, &["group 2: "], 0);
+}
+
+#[test]
+fn directories_are_read_without_their_index_and_around_what_is_damaged() {
+    let index = |folder: &Path, bytes: &mut [u8]| {
+        let at = place(folder, "/many", "0") * BLOCK;
+        bytes[at + 0x18..at + 0x60].fill(0xff);
+    };
+    after("ext4", "index", &index, &["its names may be wrong"], 0);
+    let names = |folder: &Path, bytes: &mut [u8]| {
+        let at = place(folder, "/", "0") * BLOCK;
+        // The length of the fourth record.
+        let mut record = at;
+        for _ in 0..3 {
+            record += usize::from(u16::from_le_bytes([bytes[record + 4], bytes[record + 5]]));
+        }
+        bytes[record + 4] = 3;
+    };
+    after("ext4", "names", &names, &["directory inode 2: block", "are lost"], 1);
+}
+
+#[test]
+fn what_is_lost_of_a_map_is_named_and_the_rest_is_read() {
+    let node = |folder: &Path, bytes: &mut [u8]| {
+        let at = place(folder, "/pieces", "ETB0") * BLOCK;
+        // The block of the third extent: outside the volume.
+        bytes[at + 12 * 3 + 8..at + 12 * 4].fill(0x7f);
+    };
+    after("ext4", "node", &node, &["are lost: some or all of it"], 1);
+    let wild = |folder: &Path, bytes: &mut [u8]| {
+        let at = place(folder, "/pieces", "IND") * BLOCK;
+        bytes[at..at + 4].fill(0x7f);
+        // The inode table of the first group.
+        bytes.copy_within(2048 + 8..2048 + 12, at + 8);
+    };
+    let lost = ["bytes 12288 to 13311 are lost", "bytes 14336 to 15359 are lost"];
+    after("ext2", "wild", &wild, &lost, 1);
+}
+
+#[test]
+fn a_journal_that_cannot_be_replayed_is_left_and_that_is_said() {
+    let journal = |folder: &Path, bytes: &mut [u8]| {
+        let at = place(folder, "<8>", "0-1023") * BLOCK;
+        bytes[at..at + 4].fill(0);
+        // It asks for recovery; the checksum of the superblock is wrong after that, too.
+        bytes[1024 + 0x60] |= 4;
+    };
+    after("ext4", "journal", &journal, &["journal: is not replayed"], 0);
+}
+
+/// Damage at random to all that is not data.
+#[test]
+fn no_file_has_bytes_that_are_not_its_own_without_a_line() {
+    if !["mke2fs", "e2fsck", "debugfs"].iter().all(|tool| require(tool)) {
+        return;
+    }
+    let scratch = Scratch::new("take-force-random");
+    let folder = scratch.path();
+    let files = volume(folder, "ext4");
+    let fresh = fs::read(folder.join("x.img")).unwrap();
+    let mut inodes = BTreeMap::new();
+    for name in files.keys() {
+        let said = debugfs(folder, &format!("stat /{name}"));
+        let digits = said.split("Inode: ").nth(1).and_then(|rest| rest.split(' ').next());
+        inodes.insert(name, digits.unwrap().parse::<u32>().unwrap());
+    }
+    let is_data = |block: &[u8]| block.starts_with(MARK);
+    let used: Vec<usize> = (1..fresh.len() / BLOCK)
+        .filter(|block| {
+            let bytes = &fresh[block * BLOCK..][..BLOCK];
+            !is_data(bytes) && bytes.iter().any(|byte| *byte != 0)
+        })
+        .collect();
+    let (mut whole, rounds) = (0, number("EXTANT_FORCE_ROUNDS"));
+    for seed in 0..rounds {
+        let mut numbers = Numbers::new(seed);
+        let mut bytes = fresh.clone();
+        for _ in 0..1 + numbers.below(6) {
+            let at = used[numbers.below(used.len() as u64) as usize] * BLOCK;
+            let from = at + numbers.below(BLOCK as u64) as usize;
+            match numbers.below(4) {
+                0 => bytes[at..at + BLOCK].fill(0),
+                1 => bytes[from..at + BLOCK].fill(numbers.below(256) as u8),
+                2 => {
+                    let other = used[numbers.below(used.len() as u64) as usize] * BLOCK;
+                    bytes.copy_within(other..other + BLOCK, at);
+                }
+                _ => bytes[from] ^= 1 << numbers.below(8),
+            }
+        }
+        fs::write(folder.join("x.img"), &bytes).unwrap();
+        let taken = take(folder);
+        for (name, original) in &files {
+            match taken.files.get(name) {
+                Some(bytes) if bytes == original => whole += 1,
+                Some(_) => assert!(
+                    names(&taken.said, name, inodes[name]),
+                    "seed {seed}: {name} is wrong without a line: {}",
+                    taken.said
+                ),
+                None => assert_eq!(taken.code, 1, "seed {seed}: {name} is missing"),
+            }
+        }
+    }
+    assert!(whole as u64 > rounds * files.len() as u64 / 2, "{whole} files came out");
+}
