@@ -29,6 +29,7 @@ pub struct Options {
     policies: String,
     time: Option<i64>,
     pub(crate) errors: Errors,
+    pub(crate) damage: Damage,
 }
 
 /// Which bytes of an image are the volume.
@@ -49,6 +50,13 @@ pub(crate) enum Errors {
     Ignore,
 }
 
+/// What becomes of a damaged volume that is to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Damage {
+    Refuse,
+    GoOn,
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -58,6 +66,7 @@ impl Default for Options {
             policies: "modern".to_owned(),
             time: None,
             errors: Errors::Refuse,
+            damage: Damage::Refuse,
         }
     }
 }
@@ -114,6 +123,15 @@ impl Options {
     #[must_use]
     pub fn despite_errors(mut self, despite_errors: bool) -> Self {
         self.errors = if despite_errors { Errors::Ignore } else { Errors::Refuse };
+        self
+    }
+
+    /// Whether reading goes on over damage: copies of superblock and descriptors are used, and
+    /// checksums are not believed. What was lost is in [`Volume::skipped`](crate::Volume::skipped).
+    /// Not with [`Options::write`].
+    #[must_use]
+    pub fn force_read(mut self, force_read: bool) -> Self {
+        self.damage = if force_read { Damage::GoOn } else { Damage::Refuse };
         self
     }
 

@@ -2,11 +2,11 @@
 //!
 //! *Invariants*: the engine is closed at most once: by [`Volume::close`], else when it is dropped.
 //! *Locking*: none of its own.
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file::File;
 use crate::image::{Hold, Image};
 use crate::opening;
-use crate::options::Options;
+use crate::options::{Damage, Options};
 use crate::walk::{Reach, Walk};
 use extant_block::Access;
 use extant_engine::{Change, Filesystem, Metadata, Rename, SetAttribute, Statfs};
@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 pub struct Volume {
     filesystem: Filesystem,
     closing: Closing,
+    skipped: Vec<String>,
     /// Keeps memory from others; a file or a device of the host is kept by what reads it.
     _hold: Option<Hold>,
 }
@@ -83,18 +84,37 @@ impl Volume {
             if options.access == Access::ReadWrite {
                 opening::refuse_errors(&found.device, options)?;
             }
-            Ok(Filesystem::open(found.device, &options.engine()?)?)
+            let (device, skipped) = match (options.damage, options.access) {
+                (Damage::Refuse, _) => (found.device, Vec::new()),
+                (Damage::GoOn, Access::ReadOnly) => {
+                    let salvaged = extant_engine::salvaged(found.device)?;
+                    (salvaged.device, salvaged.skipped)
+                }
+                (Damage::GoOn, Access::ReadWrite) => {
+                    let words = "force_read is for reading alone";
+                    return Err(Error::new(ErrorKind::InvalidInput, words));
+                }
+            };
+            Ok((Filesystem::open(device, &options.engine()?)?, skipped))
         };
-        let filesystem = opened().map_err(|error: Error| error.at(&found.name))?;
+        let (filesystem, skipped) = opened().map_err(|error: Error| error.at(&found.name))?;
         let closing = match options.access {
             Access::ReadWrite => Closing::Volume,
             Access::ReadOnly => Closing::Nobody,
         };
-        Ok(Volume::of(filesystem, closing, found.hold))
+        let mut volume = Volume::of(filesystem, closing, found.hold);
+        volume.skipped = skipped;
+        Ok(volume)
     }
 
     pub(crate) fn of(filesystem: Filesystem, closing: Closing, hold: Option<Hold>) -> Volume {
-        Volume { filesystem, closing, _hold: hold }
+        Volume { filesystem, closing, skipped: Vec::new(), _hold: hold }
+    }
+
+    /// What was lost of a damaged volume, and what may be wrong, a line each: with
+    /// [`Options::force_read`] alone.
+    pub fn skipped(&self) -> &[String] {
+        &self.skipped
     }
 
     /// Makes all that was written durable.
