@@ -71,7 +71,7 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-image",
         links: &["extant-format", "extant-tree", "extant-block", "extant-engine", "extant-archive"],
-        tests: &["extant-format", "extant-tree", "extant-inspect", "extant-testkit"],
+        tests: &["extant-format", "extant-tree", "extant-inspect", "extant-sim", "extant-testkit"],
     },
     Arrow {
         name: "extant-edit",

@@ -1,6 +1,5 @@
 //! Blocks of directories: records that lead on stay, what is between them is passed over.
-use super::block;
-use super::inodes::Mend;
+use super::{Mend, block};
 use crate::error::Result;
 use extant_block::BlockDevice;
 use extant_format::directory::{Form, Style};

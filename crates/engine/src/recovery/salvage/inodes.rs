@@ -1,7 +1,7 @@
 //! All inodes in use, once: their checksums, maps, attributes and directories; and which blocks two
 //! of them claim.
 use super::maps::Mapped;
-use super::{Lines, block, directories, metadata};
+use super::{Lines, MAP, Mend, block, directories, metadata};
 use crate::error::Result;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::group::GroupDescriptor;
@@ -12,25 +12,11 @@ use rustc_hash::FxHashSet;
 
 /// Stretches of blocks that files claim, of which at most this many are compared.
 const CLAIMS_MAX: usize = 1 << 24;
-/// Where an inode has its map, its size, and the number of its attribute block.
-pub(super) const MAP: usize = 40;
+/// Where an inode has its size, and the number of its attribute block.
 const SIZE: usize = 4;
 const SIZE_HIGH: usize = 108;
 const ATTRIBUTE_BLOCK: usize = 104;
 const ATTRIBUTE_BLOCK_HIGH: usize = 118;
-
-/// What is known while the inodes are read.
-pub(super) struct Mend<'a> {
-    pub(super) over: &'a Overlay,
-    pub(super) superblock: &'a Superblock,
-    pub(super) lines: &'a mut Lines,
-    /// What no file may hold.
-    metadata: Vec<Run>,
-    /// Map blocks that were followed.
-    followed: FxHashSet<BlockNo>,
-    /// What each file holds.
-    claims: Vec<(Run, Ino)>,
-}
 
 /// Mends what all inodes lead to.
 ///

@@ -1,6 +1,5 @@
 //! Maps: what leads wrong is taken out of them, and becomes a hole.
-use super::block;
-use super::inodes::{MAP, Mend};
+use super::{MAP, Mend, block};
 use crate::error::Result;
 use extant_block::BlockDevice;
 use extant_format::extent::{self, MAX_DEPTH, Node, StoredNode};

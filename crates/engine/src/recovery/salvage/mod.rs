@@ -26,8 +26,9 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use extant_block::{BlockDevice, Overlay};
 use extant_format::group::GroupDescriptor;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
-use extant_format::{BlockNo, GroupNo, Run};
+use extant_format::{BlockNo, GroupNo, Ino, Run};
 use extant_journal::{End, MEMORY_BYTES_MAX};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// Lines that are kept, at most.
@@ -89,6 +90,22 @@ pub fn salvaged(device: Arc<dyn BlockDevice>) -> Result<Salvaged> {
     features.into_iter().for_each(|feature| superblock.features.clear(feature));
     over.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
     Ok(Salvaged { device: over, skipped: lines.lines })
+}
+
+/// Where an inode has its map.
+const MAP: usize = 40;
+
+/// What is known while the inodes are read.
+struct Mend<'a> {
+    over: &'a Overlay,
+    superblock: &'a Superblock,
+    lines: &'a mut Lines,
+    /// What no file may hold.
+    metadata: Vec<Run>,
+    /// Map blocks that were followed.
+    followed: FxHashSet<BlockNo>,
+    /// What each file holds.
+    claims: Vec<(Run, Ino)>,
 }
 
 /// What is said.
