@@ -90,13 +90,13 @@ pub(crate) fn read(
     check_mapped(&state)?;
     let length = state.inode.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
     state.check_not_encrypted(volume)?;
-    let is_access_due = access_time::is_due_now(volume, &state.inode);
     if let Some(data) = state.inline_data(volume)? {
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
         let there = &data[from..data.len().min(from.saturating_add(length))];
         let (kept, zeros) = buffer[..length].split_at_mut(there.len());
         kept.copy_from_slice(there);
         zeros.fill(0);
+        let is_access_due = access_time::is_due_now(volume, &state.inode);
         return Ok(Done { bytes: length, is_access_due });
     }
     let policy = &volume.store.policies.file_read_ahead;
@@ -110,7 +110,8 @@ pub(crate) fn read(
         reader.read_part(&stream.reads, offset + done as u64, &mut buffer[done..end])?;
         done = end;
     }
-    Ok(Done { bytes: length, is_access_due })
+    // When it has been read, not before: reading takes time.
+    Ok(Done { bytes: length, is_access_due: access_time::is_due_now(volume, &state.inode) })
 }
 
 /// Notes that the content changed: sets its times, and the mode that is left.
