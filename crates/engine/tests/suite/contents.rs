@@ -9,8 +9,9 @@ use extant_testkit::compare::{self, Field};
 use extant_testkit::oracle::{self, debugfs, mount_loop};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::walk::walk;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::symlink;
+use std::collections::BTreeMap;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirEntryExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use volume::reading;
@@ -281,4 +282,69 @@ fn what_is_encrypted_is_no_content_and_its_facts_are_read() {
         assert_eq!(survey.data(surveyed).count(), 0, "no byte of it is given");
     }
     assert_eq!((files, links), (1, 1));
+}
+
+/// Every entry below a folder, by its path: the inode number. Symlinks and files are not opened.
+fn kernel_names(root: &Path, path: &Path, found: &mut BTreeMap<PathBuf, u32>) {
+    for entry in std::fs::read_dir(root.join(path)).expect("lists") {
+        let entry = entry.expect("an entry");
+        let below = path.join(entry.file_name());
+        found.insert(below.clone(), u32::try_from(entry.ino()).expect("a number"));
+        if entry.file_type().expect("a type").is_dir() {
+            kernel_names(root, &below, found);
+        }
+    }
+}
+
+#[test]
+fn encrypted_names_are_those_of_the_kernel_without_the_key_and_lead_to_their_files() {
+    if !can_judge() {
+        return;
+    }
+    for (features, name) in [("encrypt", "dir_index"), ("encrypt,^dir_index", "linear")] {
+        let folder = Scratch::new(name);
+        let image = make(&folder, &["-O", features, "-b", "1024"], 16);
+        let options = "test_dummy_encryption";
+        let mounted = mount_loop(&image, oracle::Access::ReadWrite, options).expect("mounts");
+        let below = mounted.path().join("folder");
+        std::fs::create_dir_all(below.join("small")).expect("makes");
+        for length in [1, 16, 140, 148, 149, 150, 180, 255] {
+            std::fs::write(below.join("small").join("n".repeat(length)), "x").expect("writes");
+        }
+        for number in 0..60 {
+            std::fs::write(below.join(format!("a name among many {number}")), "").expect("writes");
+        }
+        symlink("target", below.join("link")).expect("links");
+        mounted.unmount().expect("unmounts");
+
+        let mounted = mount_loop(&image, oracle::Access::ReadOnly, "").expect("mounts");
+        let mut kernel = BTreeMap::new();
+        kernel_names(mounted.path(), Path::new(""), &mut kernel);
+        assert!(kernel.len() > 70);
+        let volume = open(&image);
+        let survey = volume.survey().expect("surveys");
+        let (mut ours, mut surveyed) = (BTreeMap::new(), BTreeMap::new());
+        let mut folders = vec![PathBuf::new()];
+        while let Some(path) = folders.pop() {
+            let shown = |name: &[u8]| path.join(std::ffi::OsStr::from_bytes(name));
+            let absolute = Path::new("/").join(&path);
+            let ino = volume.metadata(&absolute).expect("leads there").ino;
+            for name in survey.names(survey.object(ino).expect("is surveyed")) {
+                surveyed.insert(shown(survey.name(name)), survey.leads_to(name).0);
+            }
+            for entry in volume.read_dir(&absolute).expect("lists") {
+                let below = shown(&entry.name);
+                let found = volume.symlink_metadata(Path::new("/").join(&below)).expect("found");
+                assert_eq!(found.ino, entry.ino, "{}", below.display());
+                if found.file_type == extant_format::inode::FileType::Directory {
+                    folders.push(below.clone());
+                }
+                ours.insert(below, entry.ino.0);
+            }
+        }
+        assert_eq!(ours, kernel, "{name}");
+        assert_eq!(surveyed, kernel, "{name}");
+        let error = volume.metadata("/folder/a name among many 1").expect_err("needs the key");
+        assert!(matches!(error.kind, ErrorKind::NotFound), "{error}");
+    }
 }

@@ -188,6 +188,7 @@ impl Reader<'_> {
         bytes: &[u8],
     ) -> Result<std::result::Result<(), Fault>> {
         let mut own = OwnNames::of(block);
+        let naming = self.directories.list[directory as usize].naming;
         let entries = self.core.inodes.volume.store.style.all_entries(bytes);
         let mut outcome = Ok(());
         for entry in entries {
@@ -202,14 +203,15 @@ impl Reader<'_> {
             if is_own(entry.name) && legality == Legality::Legal {
                 continue;
             }
+            let (name, legality) = naming.shown(bytes, &entry, legality);
             self.unsorted.push(NameRecord {
                 directory: ObjectId(directory),
                 ino: entry.ino,
                 start: self.survey.text.len() as u32,
-                length: entry.name.len() as u8,
+                length: name.len() as u8,
                 legality,
             });
-            self.survey.text.extend_from_slice(entry.name);
+            self.survey.text.extend_from_slice(&name);
         }
         // The offsets above may have been cut to 32 bits; nothing of this block is kept then.
         if u32::try_from(self.survey.text.len()).is_err()

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::volume::Volume;
+use crate::name::directory::{Naming, naming};
 use crate::store::cache::BlockKind;
 use extant_block::Holes;
 use extant_format::directory::Form;
@@ -24,6 +25,7 @@ pub(super) struct Directory {
     /// Seed of the checksums of its blocks.
     pub(super) seed: u32,
     pub(super) form: Form,
+    pub(super) naming: Naming,
 }
 
 /// Directories, and where their blocks are.
@@ -461,9 +463,13 @@ impl Table<'_> {
             false => Form::Linear,
         };
         let state = NodeState::new(self.volume, ino, inode);
+        let naming = naming(self.volume, &state).unwrap_or_else(|error| {
+            self.survey.add_fault(id, error);
+            Naming::WITHOUT_HASHES
+        });
         let list = &mut self.directories.list;
         let directory = list.len() as u32;
-        list.push(Directory { object: id, seed: state.seed, form });
+        list.push(Directory { object: id, seed: state.seed, form, naming });
         if let Some(data) = state.inline_data(self.volume)? {
             self.directories.inline.push((directory, data));
             return Ok(());

@@ -17,7 +17,8 @@
 //! In a linear directory entries never move, so their offsets stay valid.
 //!
 //! *Invariants*: the cookies of one listing rise, so a listing that is resumed comes to an end.
-use super::list::{Legality, Listed, Position, list_from};
+use super::keyless::Legality;
+use super::list::{Listed, Position, list_from};
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::volume::Volume;

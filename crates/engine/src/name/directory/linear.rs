@@ -1,4 +1,5 @@
 //! Directories without an index: every block is searched, in order.
+use super::keyless::{Legality, Naming, OwnNames};
 use super::{Directory, NameTarget, is_dot};
 use crate::error::Result;
 use crate::store::cache::Frame;
@@ -15,6 +16,31 @@ pub(super) fn locate(
         let frame = directory.read(FileBlock(block))?;
         if let Some(located) = directory.find_in(&frame, name)? {
             return Ok(Some(located));
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the first name that is wanted, of all that readers are shown, but "." and "..". Works for
+/// indexed directories too.
+pub(super) fn locate_shown(
+    directory: Directory<'_>,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) -> Result<Option<(Arc<Frame>, NameTarget)>> {
+    let naming = Naming::of(directory)?;
+    let blocks = directory.blocks()?;
+    for block in 0..blocks {
+        directory.read_for_lookup(block, blocks);
+        let frame = directory.read(FileBlock(block))?;
+        let bytes = frame.bytes();
+        let mut own = OwnNames::of(FileBlock(block));
+        for entry in directory.volume.store.style.all_entries(&bytes) {
+            let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
+            let legality = own.legality(entry.name);
+            let (shown, legality) = naming.shown(&bytes, &entry, legality);
+            if legality == Legality::Legal && !is_dot(&shown) && is_wanted(&shown) {
+                return Ok(Some((Arc::clone(&frame), directory.found(&frame, &entry)?)));
+            }
         }
     }
     Ok(None)

@@ -8,6 +8,7 @@
 //! resumed comes to an end.
 use super::ahead::Ahead;
 use super::hashed::{CONTINUED, Path};
+use super::keyless::{Legality, Naming, OwnNames};
 use super::{Directory, NameTarget, is_dot};
 use crate::error::Result;
 use crate::inode::NodeState;
@@ -15,7 +16,6 @@ use crate::inode::listings::Part;
 use crate::inode::volume::Volume;
 use crate::policy::preset::TableReadAhead;
 use crate::store::cache::Frame;
-use extant_format::directory::legal::is_legal;
 use extant_format::hash::{Hasher, NameHash};
 use extant_format::inode::FileType;
 use extant_format::{FileBlock, Ino};
@@ -43,38 +43,6 @@ pub(crate) struct Listed<'a> {
     pub(crate) file_type: Option<FileType>,
     pub(crate) legality: Legality,
     pub(crate) next: Position,
-}
-
-/// Whether a file may have a name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Legality {
-    Legal,
-    /// It has no bytes, a slash or a NUL, or is a second "." or "..": it is on disk, but no path
-    /// leads there.
-    Illegal,
-}
-
-/// Which of "." and ".." are still to come in a block: each directory has both once, in its first
-/// block.
-pub(crate) struct OwnNames {
-    here: bool,
-    above: bool,
-}
-
-impl OwnNames {
-    pub(crate) fn of(block: FileBlock) -> OwnNames {
-        OwnNames { here: block.0 == 0, above: block.0 == 0 }
-    }
-
-    /// Whether a file may have the name that comes next in the block.
-    pub(crate) fn legality(&mut self, name: &[u8]) -> Legality {
-        let is_legal = match name {
-            b"." => std::mem::take(&mut self.here),
-            b".." => std::mem::take(&mut self.above),
-            name => is_legal(name),
-        };
-        if is_legal { Legality::Legal } else { Legality::Illegal }
-    }
 }
 
 /// What is called for each entry.
@@ -219,17 +187,20 @@ fn as_they_stand(
     };
     let block_size = u64::from(directory.volume.store.block_size());
     let first = u32::try_from(from / block_size).unwrap_or(u32::MAX);
+    let naming = Naming::of(directory)?;
     for block in first..blocks {
         ahead.in_order(directory, block, blocks);
         let frame = directory.read(FileBlock(block))?;
         let mut own = OwnNames::of(FileBlock(block));
-        for entry in directory.volume.store.style.all_entries(&frame.bytes()) {
+        let bytes = frame.bytes();
+        for entry in directory.volume.store.style.all_entries(&bytes) {
             let entry = entry.map_err(|fault| directory.corrupt(&frame, fault))?;
             let legality = own.legality(entry.name);
+            let (name, legality) = naming.shown(&bytes, &entry, legality);
             let offset = u64::from(block) * block_size + entry.offset as u64;
             let NameTarget { ino, file_type } = directory.found(&frame, &entry)?;
             let next = Position::Offset(offset + 1);
-            let listed = Listed { name: entry.name, ino, file_type, legality, next };
+            let listed = Listed { name: &name, ino, file_type, legality, next };
             if offset >= from && each(listed).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -368,7 +339,8 @@ impl Batch {
         range: HashRange,
     ) -> Result<()> {
         let mut own = OwnNames::of(block);
-        for entry in directory.volume.store.style.all_entries(&frame.bytes()) {
+        let (naming, bytes) = (Naming::of(directory)?, frame.bytes());
+        for entry in directory.volume.store.style.all_entries(&bytes) {
             let entry = entry.map_err(|fault| directory.corrupt(frame, fault))?;
             let legality = own.legality(entry.name);
             if is_dot(entry.name) && legality == Legality::Legal {
@@ -377,8 +349,9 @@ impl Batch {
             let NameTarget { ino, file_type } = directory.found(frame, &entry)?;
             let hash = hasher.hash(entry.name);
             let hash = NameHash { major: hash.major.clamp(range.low, range.high), ..hash };
-            let (start, length) = (self.names.len(), entry.name.len() as u8);
-            self.names.extend_from_slice(entry.name);
+            let (name, legality) = naming.shown(&bytes, &entry, legality);
+            let (start, length) = (self.names.len(), name.len() as u8);
+            self.names.extend_from_slice(&name);
             self.items.push(Item { hash, equal: 0, start, length, ino, file_type, legality });
         }
         if self.names.len() + self.items.len() * size_of::<Item>() > BATCH_BYTES_MAX {

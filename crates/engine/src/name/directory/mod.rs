@@ -2,8 +2,8 @@
 //! packing of a whole directory at once.
 //!
 //! `linear` scans blocks, `hashed` walks the index, `split` lets it grow, `list` follows the order
-//! of readdir, `saved` has all names at once, `ahead` reads blocks before they are wanted, and
-//! `pack` makes a directory that never has to grow.
+//! of readdir, `saved` has all names at once, `keyless` is how encrypted ones are shown, `ahead`
+//! reads blocks before they are wanted, and `pack` makes a directory that never has to grow.
 //!
 //! *Invariants*: every name occurs once. In an indexed directory every name is in the leaf that its
 //! hash leads to.
@@ -11,6 +11,7 @@
 mod ahead;
 pub(crate) mod cookie;
 mod hashed;
+mod keyless;
 mod linear;
 mod list;
 mod pack;
@@ -19,7 +20,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use list::{Legality, Listing, OwnNames, Position, list_from};
+pub(crate) use keyless::{Legality, Naming, OwnNames};
+pub(crate) use list::{Listing, Position, list_from};
 pub(crate) use pack::pack;
 pub use pack::{NewEntry, Packing};
 pub use saved::DirectoryEntry;
@@ -319,9 +321,23 @@ pub(crate) fn replace(
     Ok(())
 }
 
-/// Whether it is listed by hash (see `list`).
+/// How the names of a directory are shown to readers.
+///
+/// # Errors
+/// `Corrupt`, what the device returns: for an index whose root says how names are hashed.
+pub(crate) fn naming(volume: &Volume, node: &NodeState) -> Result<Naming> {
+    Naming::of(Directory { volume, node })
+}
+
+/// Whether it is listed by hash (see `list`). Encrypted names that know no case are not: their
+/// hashes need the key.
 pub(crate) fn is_by_hash(volume: &Volume, node: &NodeState) -> Result<bool> {
     let directory = Directory { volume, node };
+    if node.inode.flags & flags::CASEFOLDED != 0
+        && node.inode.is_encrypted(&volume.store.superblock)
+    {
+        return Ok(false);
+    }
     let blocks = directory.blocks()?;
     let has_index = volume.store.superblock.has(Feature::DIR_INDEX);
     Ok(has_index && (directory.is_indexed() || blocks == 1))
@@ -472,6 +488,9 @@ impl Directory<'_> {
 
     /// Finds a name, and the block that contains it.
     fn locate(self, name: &[u8]) -> Result<Option<(Arc<Frame>, NameTarget)>> {
+        if self.node.inode.is_encrypted(&self.volume.store.superblock) && !is_dot(name) {
+            return linear::locate_shown(self, |shown| shown == name);
+        }
         if !self.is_indexed() {
             return linear::locate(self, name);
         }
