@@ -348,3 +348,73 @@ fn encrypted_names_are_those_of_the_kernel_without_the_key_and_lead_to_their_fil
         assert!(matches!(error.kind, ErrorKind::NotFound), "{error}");
     }
 }
+
+#[test]
+fn names_without_case_are_found_by_their_exact_bytes_or_else_with_ascii_letters_folded() {
+    if !["mke2fs", "debugfs", "e2fsck"].iter().all(|tool| oracle::require(tool)) {
+        return;
+    }
+    let folder = Scratch::new("casefold");
+    let tree = folder.join("tree");
+    let (folded, plain) = (tree.join("folded"), tree.join("plain"));
+    for directory in [&folded, &plain] {
+        std::fs::create_dir_all(directory).expect("makes");
+        for name in ["README", "readMe", "Straße", "ÉTÉ"] {
+            std::fs::write(directory.join(name), name).expect("writes");
+        }
+        let bytes = std::ffi::OsStr::from_bytes(b"Not\xffUTF-8");
+        std::fs::write(directory.join(bytes), "").expect("writes");
+        // Several blocks.
+        for number in 0..100 {
+            std::fs::write(directory.join(format!("One Of Many {number}")), "").expect("writes");
+        }
+    }
+    let indexed = tree.join("indexed");
+    std::fs::create_dir_all(&indexed).expect("makes");
+    for number in 0..100 {
+        std::fs::write(indexed.join(format!("One Of Many {number}")), "").expect("writes");
+    }
+    let source = tree.display().to_string();
+    let words = ["-O", "casefold", "-E", "encoding=utf8", "-b", "1024", "-d", &source];
+    let image = make(&folder, &words, 16);
+    let path = image.display().to_string();
+    for directory in ["folded", "indexed"] {
+        let request = format!("set_inode_field /{directory} flags 0x40080000");
+        run("debugfs", &["-w", "-R", &request, &path]).expect("the flag is set");
+    }
+    judge_without_case(&image, "folded");
+    let volume = open(&image);
+    for exact in ["README", "readMe"] {
+        assert_eq!(volume.read(format!("/folded/{exact}")).expect("reads"), exact.as_bytes());
+    }
+    let first = volume.read("/folded/readme").expect("reads");
+    assert!([&b"README"[..], b"readMe"].contains(&&*first));
+    judge_folded(&volume);
+    // e2fsck makes an index of folded hashes, where no two names are equal and all are UTF-8.
+    let optimized = std::process::Command::new("e2fsck").args(["-fyD", &path]).output();
+    assert!(matches!(optimized.expect("runs").status.code(), Some(0 | 1)));
+    let shown = debugfs(&image, "stat /indexed").expect("shows");
+    assert!(shown.contains("Flags: 0x40081000"), "{shown}");
+    judge_without_case(&image, "indexed");
+}
+
+fn judge_without_case(image: &Path, directory: &str) {
+    let volume = open(image);
+    for number in 0..100 {
+        let found =
+            volume.metadata(format!("/{directory}/oNE oF mANY {number}")).expect("is found");
+        let exact =
+            volume.metadata(format!("/{directory}/One Of Many {number}")).expect("is found");
+        assert_eq!(found.ino, exact.ino);
+    }
+}
+
+fn judge_folded(volume: &Filesystem) {
+    assert_eq!(volume.read("/folded/STRAßE").expect("reads"), "Straße".as_bytes());
+    let bytes = std::ffi::OsStr::from_bytes(b"/folded/not\xffutf-8");
+    volume.metadata(bytes).expect_err("is no UTF-8");
+    for absent in ["/folded/readme.txt", "/folded/été", "/plain/readme", "/FOLDED/README"] {
+        let error = volume.metadata(absent).expect_err("is not there");
+        assert!(matches!(error.kind, ErrorKind::NotFound), "{error}");
+    }
+}

@@ -411,6 +411,12 @@ impl Directory<'_> {
         self.node.inode.is_inline(&self.volume.store.superblock)
     }
 
+    /// Whether its names know no case.
+    fn is_without_case(self) -> bool {
+        self.node.inode.flags & flags::CASEFOLDED != 0
+            && self.volume.store.superblock.has(Feature::CASEFOLD)
+    }
+
     /// Whether it has an index that is to be used.
     fn is_indexed(self) -> bool {
         !self.is_inline()
@@ -491,6 +497,13 @@ impl Directory<'_> {
         if self.node.inode.is_encrypted(&self.volume.store.superblock) && !is_dot(name) {
             return linear::locate_shown(self, |shown| shown == name);
         }
+        if self.is_without_case() && !is_dot(name) {
+            // An index has the hashes of folded names.
+            return match linear::locate(self, name)? {
+                Some(exact) => Ok(Some(exact)),
+                None => linear::locate_shown(self, |shown| is_same_but_case(shown, name)),
+            };
+        }
         if !self.is_indexed() {
             return linear::locate(self, name);
         }
@@ -541,6 +554,12 @@ pub(crate) fn inline_block(volume: &Volume, node: &NodeState) -> Result<Option<V
     let Some(data) = node.inline_data(volume)? else { return Ok(None) };
     let bytes = volume.store.style.block_of_inline(node.ino, &data);
     bytes.map(Some).map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))
+}
+
+/// Whether names differ only in the case of ASCII letters. Linux folds the letters of UTF-8 alone:
+/// other bytes are compared as they are.
+fn is_same_but_case(one: &[u8], other: &[u8]) -> bool {
+    one.eq_ignore_ascii_case(other) && std::str::from_utf8(one).is_ok()
 }
 
 fn is_dot(name: &[u8]) -> bool {
