@@ -23,6 +23,8 @@ pub enum Fault {
     WritesAfter(u64),
     /// The n-th read fails (EIO).
     NthRead(u64),
+    /// All reads after the n-th fail (EIO).
+    ReadsAfter(u64),
     /// Reads that touch these bytes fail (EIO).
     ReadsIn(Range<u64>),
     /// Writes fail once all of them together would exceed this many bytes (ENOSPC).
@@ -106,6 +108,9 @@ impl Plan {
             }
             (Operation::Read, Fault::NthRead(number)) => {
                 (self.reads == *number).then_some(Errno::IO)
+            }
+            (Operation::Read, Fault::ReadsAfter(number)) => {
+                (self.reads > *number).then_some(Errno::IO)
             }
             (Operation::Read, Fault::ReadsIn(bad)) => {
                 (offset < bad.end && bad.start < end).then_some(Errno::IO)

@@ -56,7 +56,7 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-inspect",
         links: &["extant-format", "extant-block"],
-        tests: &["extant-format", "extant-block", "extant-testkit"],
+        tests: &["extant-format", "extant-block", "extant-sim", "extant-testkit"],
     },
     Arrow {
         name: "extant-archive",

@@ -58,7 +58,6 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     if let Some(report) = report {
         say_replayed(image, &report, console);
     }
-    recovery::warn_if_damaged(image, &device, console);
     let beside = target.device_bytes.is_none().then(|| redo::path_of(&target.path)).flatten();
     let log = arguments.log.clone().or(beside);
     let identity = Identity { offset: place.start(), image_bytes: bytes };
@@ -67,7 +66,9 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
         on_errors: on_errors(arguments),
         held_bytes_max: None,
     };
-    let change = Change::open(device, &options).map_err(|error| failure::of(image, error))?;
+    let change = Change::open(Arc::clone(&device), &options);
+    let change = change.map_err(|error| failure::of(image, error))?;
+    recovery::warn_if_damaged(image, &device, console);
     let superblock = change.superblock();
     let volume_bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
     if disk::has_hash_tree(&place, &*disk, volume_bytes) {

@@ -108,6 +108,7 @@ fn name(report: &mut CheckReport, facts: &Facts, tree: &Tree) -> Result<(), Erro
 /// The passes after pass 0. Leaves the directories as a tree.
 fn run(facts: &Arc<Facts>, found: &mut Option<Arc<Tree>>) -> Result<Summary, Error> {
     let tables = inodes::run(facts)?;
+    facts.check_read()?;
     if facts.claims.any_double() {
         duplicates::run(facts, &tables)?;
     }

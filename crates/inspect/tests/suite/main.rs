@@ -3,6 +3,7 @@ mod corpus;
 mod damage;
 mod documented;
 mod dumpe2fs;
+mod failing;
 mod features;
 mod hostile;
 mod layout;

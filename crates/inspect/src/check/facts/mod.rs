@@ -33,7 +33,7 @@ use super::work::Threads;
 use crate::claims::Claims;
 use crate::error::Error;
 use crate::volume::Volume;
-use extant_block::Clock;
+use extant_block::{Clock, ShortLock};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino};
 use std::collections::BTreeSet;
@@ -61,6 +61,8 @@ pub(crate) struct Facts {
     /// A map block or directory block was claimed twice: which claim is first decides what follows.
     order_matters: AtomicBool,
     pub(crate) problems: Sink,
+    /// The first failure of the device where a problem is judged, which is no problem itself.
+    failure: ShortLock<Option<Error>>,
     meter: Meter,
 }
 
@@ -105,6 +107,7 @@ impl Facts {
             orphans: Orphans::default(),
             order_matters: AtomicBool::new(false),
             problems,
+            failure: ShortLock::default(),
             meter: Meter::new(options.progress.clone()),
             read_order: options.read_order,
             threads: Threads::new(clock, options.threads),
@@ -115,6 +118,27 @@ impl Facts {
     /// Adds a problem to the report.
     pub(crate) fn report(&self, problem: Problem) {
         self.problems.add(problem);
+    }
+
+    /// What was read: `None` where what is there cannot be that, and where the device failed, which
+    /// ends the check after this pass.
+    pub(crate) fn read_or_fail<T>(&self, read: Result<T, Error>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(error @ Error::Device(_)) => {
+                self.failure.lock().get_or_insert(error);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Fails if the device has, in [`read_or_fail`](Facts::read_or_fail).
+    ///
+    /// # Errors
+    /// The first failure.
+    pub(crate) fn check_read(&self) -> Result<(), Error> {
+        self.failure.lock().take().map_or(Ok(()), Err)
     }
 
     /// A pass begins, which will read about `expected_bytes`.

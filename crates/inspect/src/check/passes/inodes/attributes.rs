@@ -164,7 +164,7 @@ impl ListJudge<'_> {
         let value = (superblock.has(Feature::EA_INODE)
             && ino.0 >= superblock.first_inode
             && ino != self.ino)
-            .then(|| self.facts.volume.inode(ino).ok())
+            .then(|| self.facts.read_or_fail(self.facts.volume.inode(ino)))
             .flatten();
         let is_value = |value: &Inode| value.flags & flags::EA_INODE != 0 && value.links > 0;
         let Some(value) = value.filter(is_value) else {

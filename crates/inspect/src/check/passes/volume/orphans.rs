@@ -85,7 +85,10 @@ fn collect_file(
             }
         };
         for entry in entries {
-            let inode = facts.volume.inode(entry).ok();
+            let inode = match facts.volume.inode(entry) {
+                Err(error @ Error::Device(_)) => return Err(error),
+                inode => inode.ok(),
+            };
             let inode = inode.filter(|inode| inode.mode != 0 && entry.0 >= superblock.first_inode);
             match inode {
                 Some(inode) if listed.insert(entry) && inode.links == 0 => {
