@@ -139,8 +139,8 @@ pub fn warn_if_damaged(image: &Path, device: &Arc<dyn BlockDevice>, console: &Co
     let damage: Vec<&Problem> = report.problems.iter().filter(is_damage).collect();
     let found = match (damage.as_slice(), trust) {
         ([], Trust::Given) => return,
-        ([], Trust::Lost) => "more is counted free than there is, or the copy of the superblock \
-                              has other features"
+        ([], Trust::Lost) => "a group counts more than it can have, or the copy of the \
+                              superblock has other features"
             .to_owned(),
         ([only], _) => only.to_string(),
         ([first, rest @ ..], _) => format!("{first}, and {} more", rest.len()),

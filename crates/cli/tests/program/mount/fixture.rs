@@ -152,11 +152,13 @@ impl<'a> Mounted<'a> {
         let inode = std::os::unix::fs::MetadataExt::ino(
             &std::fs::metadata(self.bench.image()).expect("an image"),
         );
-        let locks = std::fs::read_to_string("/proc/locks").expect("locks");
-        let line = locks.lines().find(|line| line.contains(&format!(":{inode} ")));
-        let number = line.and_then(|line| line.split_whitespace().nth(4));
-        let number = number.and_then(|number| number.parse().ok()).expect("a lock");
-        rustix::process::Pid::from_raw(number).expect("a process")
+        // The list is read in pieces, and lines are lost where locks of others end between two.
+        let number = (0..100).find_map(|_| {
+            let locks = std::fs::read_to_string("/proc/locks").expect("locks");
+            let line = locks.lines().find(|line| line.contains(&format!(":{inode} ")))?;
+            line.split_whitespace().nth(4)?.parse().ok()
+        });
+        rustix::process::Pid::from_raw(number.expect("a lock")).expect("a process")
     }
 }
 
