@@ -24,7 +24,8 @@ test-level: tools
 	$(XTASK) tidy
 	$(XTASK) licenses
 
-# What ships: the release profile, without the mistakes that tests plant and without assertions.
+# What ships: the release profile, without assertions; the command also without the mistakes that
+# tests plant.
 test-release: tools
 	$(CARGO) build --release -p extant-cli
 	EXTANT_PROGRAM=$(CURDIR)/target/release/extant $(XTASK) suites $(SUITES_OF_CLI)

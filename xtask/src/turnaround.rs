@@ -90,7 +90,32 @@ fn cargo(words: &[&str]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::command::{output, program};
+
     use super::{crates, package, root};
+
+    /// Every library that the tests of `scope` are built of, with its features.
+    fn libraries(scope: &[&str]) -> BTreeSet<String> {
+        let mut tree = program("cargo");
+        tree.args(["tree", "--offline", "--prefix", "none", "--format", "{p} {f}"]).args(scope);
+        let said = output(&mut tree).expect("cargo tree");
+        let text = String::from_utf8(said.stdout).expect("text");
+        text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    }
+
+    #[test]
+    fn the_tests_of_one_crate_build_no_library_again() {
+        let all = libraries(&["--workspace"]);
+        assert!(all.len() > 50, "{all:?}");
+        for name in crates().unwrap() {
+            let package = package(&name).unwrap();
+            let alone = libraries(&["-p", &package]);
+            let again: Vec<&String> = alone.difference(&all).collect();
+            assert!(again.is_empty(), "{package}: {again:?}: see crates/testkit/Cargo.toml");
+        }
+    }
 
     #[test]
     fn each_crate_has_a_name_and_a_root() {
