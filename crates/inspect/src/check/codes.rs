@@ -62,7 +62,7 @@ codes! {
         "the checksum of the superblock is wrong, and no copy is better", RewriteSuperblock;
     DeviceTooSmall, "device-too-small", Volume, Error,
         "the volume has {expected} blocks, the device only {found}", None;
-    InodeCount, "inode-count", Volume, Error,
+    InodeCount, "inode-count", Volume, Stopping,
         "the inode count is {found}, should be {expected}", RewriteSuperblock;
     ReservedBlocks, "reserved-blocks", Volume, Fatal,
         "{found} blocks are reserved: more than half of the volume", RewriteSuperblock;
@@ -133,6 +133,8 @@ codes! {
         "group {group}: the inode bitmap cannot be at block {block}", RelocateMetadata;
     InodeTablePlace, "inode-table-place", Volume, Error,
         "group {group}: the inode table cannot be at block {block}", RelocateMetadata;
+    RootTablePlace, "root-table-place", Volume, Fatal,
+        "the inode table that has the root directory cannot be at block {block}", RelocateMetadata;
     BlockBitmapConflict, "block-bitmap-conflict", Volume, Error,
         "group {group}: the block bitmap at block {block} overlaps other \
          metadata", RelocateMetadata;

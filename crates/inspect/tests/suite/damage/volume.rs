@@ -347,6 +347,27 @@ pub const CASES: &[Case] = &[
         ],
     ),
     case(
+        "the table of the root outside, without a journal",
+        || {
+            changed(Image::plain(), |image| {
+                let at = image.descriptor(0);
+                image.put32(at + 8, 9_999_999);
+            })
+        },
+        &[
+            "root-table-place: the inode table that has the root directory cannot be at block \
+             9999999",
+            "root-missing: there is no root directory",
+            "free-blocks: 991 free blocks are counted in the superblock, should be 1019",
+            "free-inodes: 43 free inodes are counted in the superblock, should be 54",
+            "group-free-blocks: group 0: 991 free blocks are counted, should be 1019",
+            "group-free-inodes: group 0: 43 free inodes are counted, should be 54",
+            "group-directories: group 0: 6 directories are counted, should be 0",
+            "blocks-marked-used: group 0: 28 blocks are marked in use but free, block 5 first",
+            "inodes-marked-used: group 0: 11 inodes are marked in use but free, inode 11 first",
+        ],
+    ),
+    case(
         "a block bitmap on descriptors",
         || two_groups(group(0) + BLOCK_BITMAP, 2),
         &[

@@ -8,16 +8,18 @@ use extant_testkit::numbers::Numbers;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A change: bytes that are put somewhere, and the checksum that is stored after it.
+/// A change: bytes that are put somewhere, and the checksums that are stored after it.
 #[derive(Clone)]
 pub struct Change {
     /// `structure.field`.
     pub name: String,
-    at: usize,
-    bytes: Vec<u8>,
-    seal: Seal,
+    puts: Vec<(usize, Vec<u8>)>,
+    seals: Vec<Seal>,
     said: String,
 }
+
+/// Of so many changes one is of a whole block.
+const BLOCKS_ONE_OF: u64 = 20;
 
 /// Whether checksums are stored anew after a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +31,7 @@ enum Checksum {
 impl Change {
     /// The next change for a volume.
     pub fn draw(numbers: &mut Numbers, image: &Image, places: &Places) -> Change {
-        if numbers.below(40) == 0 {
+        if numbers.below(BLOCKS_ONE_OF) == 0 {
             return Change::draw_block(numbers, image, places);
         }
         // Each kind of structure as often as any other, however many there are of it.
@@ -54,30 +56,48 @@ impl Change {
         let name = format!("{}.{}", place.structure.name.to_lowercase(), field.name);
         let said = format!("{name} at byte {at} = {value:#x} ({what}, {checksum:?})");
         let is_checksum = field.name.starts_with("checksum");
-        let seal = match checksum {
-            Checksum::Sealed if !is_checksum => place.seal.clone(),
-            _ => Seal::None,
+        let seals = match checksum {
+            Checksum::Sealed if !is_checksum => vec![place.seal.clone()],
+            _ => Vec::new(),
         };
-        Change { name, at, bytes, seal, said }
+        Change { name, puts: vec![(at, bytes)], seals, said }
     }
 
-    /// A block of metadata is lost, or has the bytes of another.
+    /// A block of metadata is lost, in whole or from its middle on, has the bytes of another, or
+    /// changes places with it; with checksums that are right where it is now, or not.
     fn draw_block(numbers: &mut Numbers, image: &Image, places: &Places) -> Change {
         let length = image.block_size();
         let to = *pick(numbers, &places.blocks).expect("it has blocks");
-        let (from, zeros) = (*pick(numbers, &places.blocks).expect("as before"), vec![0; length]);
-        let (name, bytes) = match numbers.below(3) {
-            0 => ("block dropped", zeros),
-            _ => ("block repeated", image.bytes[from..from + length].to_vec()),
+        let from = *pick(numbers, &places.blocks).expect("as before");
+        let block = |at: usize| image.bytes[at..at + length].to_vec();
+        let half = length / 2;
+        let (name, puts) = match numbers.below(5) {
+            0 => ("block dropped", vec![(to, vec![0; length])]),
+            1 => ("block torn", vec![(to + half, vec![0; half])]),
+            2 => ("block torn by another", vec![(to + half, block(from)[half..].to_vec())]),
+            3 => ("block repeated", vec![(to, block(from))]),
+            _ => ("block swapped", vec![(to, block(from)), (from, block(to))]),
         };
-        let said = format!("{name}: {} of {}", to / length, from / length);
-        Change { name: name.to_owned(), at: to, bytes, seal: Seal::None, said }
+        let checksum = match numbers.below(2) {
+            0 => Checksum::Stale,
+            _ => Checksum::Sealed,
+        };
+        let is_changed = |at: usize| puts.iter().any(|(start, _)| start / length == at / length);
+        let seals = match checksum {
+            Checksum::Sealed => {
+                let inside = places.places.iter().filter(|place| is_changed(place.at));
+                inside.map(|place| place.seal.clone()).collect()
+            }
+            Checksum::Stale => Vec::new(),
+        };
+        let said = format!("{name}: {} of {} ({checksum:?})", to / length, from / length);
+        Change { name: name.to_owned(), puts, seals, said }
     }
 
     /// Makes the change.
     pub fn apply(&self, image: &mut Image, before: &Image, superblock: &Superblock) {
-        image.put(self.at, &self.bytes);
-        self.seal.store(image, before, superblock);
+        self.puts.iter().for_each(|(at, bytes)| image.put(*at, bytes));
+        self.seals.iter().for_each(|seal| seal.store(image, before, superblock));
     }
 }
 

@@ -333,6 +333,13 @@ fn claim_parts(
 ) {
     let descriptor = &of.descriptor;
     let table_blocks = volume.superblock().inode_table_blocks().into();
+    // e2fsck gives up without the root directory, but of a volume with a journal it has by then
+    // said that it misses that.
+    let has_journal = volume.superblock().has(Feature::HAS_JOURNAL);
+    let table_misplaced = match group == GroupNo(0) && !has_journal {
+        true => Code::RootTablePlace,
+        false => Code::InodeTablePlace,
+    };
     let parts = [
         (
             descriptor.block_bitmap,
@@ -352,7 +359,7 @@ fn claim_parts(
             descriptor.inode_table,
             table_blocks,
             of.has_table,
-            Code::InodeTablePlace,
+            table_misplaced,
             Code::InodeTableConflict,
         ),
     ];
