@@ -126,6 +126,8 @@ pub struct List {
     pub distant: Vec<Distant>,
     /// How many more there are that no system call gives: inline data, an encryption context.
     pub hidden: usize,
+    /// The encryption context, which is one of those.
+    pub context: Option<Vec<u8>>,
 }
 
 /// A value that is in an inode of its own.
@@ -261,6 +263,17 @@ fn parse_entries(region: &[u8], start: usize) -> Result<List, Fault> {
         rest = next;
         if [INLINE_DATA, ENCRYPTION_CONTEXT].contains(&(entry.prefix, suffix)) {
             list.hidden = list.hidden.saturating_add(1);
+            if (entry.prefix, suffix) == ENCRYPTION_CONTEXT {
+                if entry.value_inode != U32::ZERO {
+                    let ino = entry.value_inode.get();
+                    return Err(fault(
+                        "value's inode",
+                        ino.into(),
+                        "not 0, of an encryption context",
+                    ));
+                }
+                list.context.get_or_insert_with(|| value.to_vec());
+            }
             continue;
         }
         let attribute = match entry.value_inode.get() {
@@ -374,6 +387,12 @@ impl Stored {
         })
     }
 
+    fn context(value: &[u8]) -> Stored {
+        let (prefix, suffix) = ENCRYPTION_CONTEXT;
+        let (name_length, suffix) = (suffix.len(), suffix.to_vec());
+        Stored { prefix, name_length, suffix, value: value.to_vec() }
+    }
+
     /// Bytes that entry and value take together.
     fn size(&self) -> usize {
         entry_size(self.name_length).saturating_add(padded(self.value.len()))
@@ -404,12 +423,29 @@ pub fn place(
     tail_length: usize,
     superblock: &Superblock,
 ) -> Result<Placed, AttributeError> {
+    place_encrypted(attributes, None, tail_length, superblock)
+}
+
+/// As [`place`], for an inode that may have an encryption context. It is in the tail before all
+/// others, wherever it fits there.
+///
+/// # Errors
+/// As [`place`].
+pub fn place_encrypted(
+    attributes: &[Attribute],
+    context: Option<&[u8]>,
+    tail_length: usize,
+    superblock: &Superblock,
+) -> Result<Placed, AttributeError> {
     let mut stored = attributes.iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
     stored.sort();
     let is_same =
         |pair: &[Stored]| matches!(pair, [a, b] if (a.prefix, &a.suffix) == (b.prefix, &b.suffix));
     if stored.windows(2).any(is_same) {
         return Err(AttributeError::BadName);
+    }
+    if let Some(value) = context {
+        stored.insert(0, Stored::context(value));
     }
     let block_length = superblock.block_size() as usize;
     let tail_room = (tail_length & !3).saturating_sub(END).saturating_sub(END);
@@ -427,10 +463,10 @@ pub fn place(
     }
     if !block_part.is_empty() {
         let mut bytes = vec![0; block_length];
-        write_block(
-            &mut bytes,
-            &block_part.into_iter().map(|(stored, _)| stored).collect::<Vec<_>>(),
-        );
+        let mut in_block: Vec<_> = block_part.into_iter().map(|(stored, _)| stored).collect();
+        // The kernel searches a block as one that is sorted.
+        in_block.sort();
+        write_block(&mut bytes, &in_block);
         placed.block = Some(bytes);
     }
     Ok(placed)

@@ -76,6 +76,9 @@ pub enum ErrorKind {
     PermissionDenied,
     /// The directory takes objects of its own project only, and this one belongs to another.
     OtherProject,
+    /// It is encrypted, and there is no key: contents cannot be read or changed, and no name can be
+    /// made or changed in a directory.
+    NoKey,
     /// The number belongs to another inode than it did.
     Stale,
     /// No such extended attribute.
@@ -198,6 +201,7 @@ impl Error {
             ErrorKind::ReadOnly => 30,
             ErrorKind::NotPermitted(_) => 1,
             ErrorKind::PermissionDenied => 13,
+            ErrorKind::NoKey => 126,
             ErrorKind::Stale => 116,
             ErrorKind::NoAttribute => 61,
             ErrorKind::AttributeUnsupported | ErrorKind::OperationUnsupported(_) => 95,
@@ -309,6 +313,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::ReadOnly => "read-only volume",
             ErrorKind::PermissionDenied => "permission denied",
             ErrorKind::OtherProject => "it belongs to another project than the directory",
+            ErrorKind::NoKey => "encrypted, and there is no key",
             ErrorKind::Stale => "the inode is gone, and its number belongs to another one",
             ErrorKind::NoAttribute => "no such extended attribute",
             ErrorKind::AttributesTooLarge => {

@@ -20,7 +20,7 @@ use extant_format::inode::{FileType, flags};
 /// Read, as in a mode.
 pub(crate) const READ: u16 = 4;
 /// Write, as in a mode.
-pub(crate) const WRITE: u16 = 2;
+pub(crate) use crate::inode::permission::WRITE;
 /// Execute a file, or search a directory.
 pub(crate) const EXECUTE: u16 = 1;
 

@@ -48,6 +48,25 @@ pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> 
     Ok(attributes)
 }
 
+/// The encryption context, which no list of attributes shows and no change of them may lose.
+///
+/// # Errors
+/// `Corrupt`; what the device returns.
+fn context(volume: &Volume, node: &NodeState) -> Result<Option<Vec<u8>>> {
+    if !volume.store.superblock.has(Feature::ENCRYPT) {
+        return Ok(None);
+    }
+    let tail = attribute::parse_tail(&node.inode.tail)
+        .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
+    if tail.context.is_some() || node.inode.attribute_block.0 == 0 {
+        return Ok(tail.context);
+    }
+    let (frame, place) = read_block(volume, node)?;
+    let block = node.inode.attribute_block;
+    let more = attribute::parse_block(&frame.bytes(), block, &volume.store.superblock);
+    Ok(more.map_err(|fault| Error::corrupt(place, fault))?.context)
+}
+
 /// What values in inodes of their own may take together, in bytes: a list of a hostile volume may
 /// name one a thousand times.
 const DISTANT_BYTES_MAX: u32 = 16 << 20;
@@ -217,7 +236,8 @@ pub(crate) fn remove(operation: &Operation<'_>, node: &mut NodeState, name: &[u8
     replace_all(operation, node, &attributes)
 }
 
-/// Makes these the inode's only attributes, and stores it. If there is no room, nothing changes.
+/// Makes these the inode's only attributes, but for its encryption context, and stores it. If there
+/// is no room, nothing changes.
 ///
 /// # Errors
 /// `AttributesTooLarge`, `NoSpace`; what the device returns.
@@ -229,7 +249,10 @@ pub(crate) fn replace_all(
     let volume = operation.volume();
     node.has_no_capability = false;
     let _table = table::hold(volume, node.ino)?;
-    let placed = attribute::place(attributes, node.inode.tail.len(), &volume.store.superblock)?;
+    let context = context(volume, node)?;
+    let (tail_length, superblock) = (node.inode.tail.len(), &volume.store.superblock);
+    let placed =
+        attribute::place_encrypted(attributes, context.as_deref(), tail_length, superblock)?;
     // Read before a block is allocated, and kept in memory.
     let there = match node.inode.attribute_block.0 {
         0 => None,

@@ -238,13 +238,14 @@ impl NodeState {
         Ok(Some(data))
     }
 
-    /// Fails if its content is encrypted: without the key it is no more than noise.
+    /// Fails if its content is encrypted, which of a directory are its names: without the key it is
+    /// no more than noise.
     ///
     /// # Errors
-    /// `OperationUnsupported`.
+    /// `NoKey`.
     pub(crate) fn check_not_encrypted(&self, volume: &Volume) -> Result<()> {
         match self.inode.is_encrypted(&volume.store.superblock) {
-            true => Err(ErrorKind::OperationUnsupported("encrypted, and there is no key").into()),
+            true => Err(ErrorKind::NoKey.into()),
             false => Ok(()),
         }
     }

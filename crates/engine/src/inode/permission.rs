@@ -14,6 +14,9 @@ use crate::inode::volume::Volume;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::Feature;
 
+/// The right to change bytes or names.
+pub(crate) const WRITE: u16 = 2;
+
 fn has(state: &NodeState, flag: u32) -> bool {
     state.inode.flags & flag != 0
 }
@@ -38,6 +41,42 @@ pub(crate) fn check_not_append(state: &NodeState) -> Result<()> {
 pub(crate) fn check_not_locked(state: &NodeState) -> Result<()> {
     check_not_immutable(state)?;
     check_not_append(state)
+}
+
+/// Fails if the content must not change: it is encrypted, or sealed by verity.
+pub(crate) fn check_content(volume: &Volume, state: &NodeState) -> Result<()> {
+    state.check_not_encrypted(volume)?;
+    if has(state, flags::VERITY) {
+        return Err(ErrorKind::NotPermitted("verity seals its content").into());
+    }
+    Ok(())
+}
+
+/// What a file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Opening {
+    ToRead,
+    ToWrite,
+}
+
+/// What a file is opened for by a caller who wants these rights.
+pub(crate) fn opening(wanted: u16) -> Opening {
+    if wanted & WRITE == 0 { Opening::ToRead } else { Opening::ToWrite }
+}
+
+/// Fails if a file must not be opened for this: an encrypted one for anything, as without the key
+/// on Linux, and one with verity to be written.
+pub(crate) fn check_may_open(volume: &Volume, state: &NodeState, opening: Opening) -> Result<()> {
+    match (state.file_type()?, opening) {
+        (FileType::Regular, Opening::ToWrite) => check_content(volume, state),
+        (FileType::Regular, Opening::ToRead) => state.check_not_encrypted(volume),
+        _ => Ok(()),
+    }
+}
+
+/// Fails if names of a directory must not be made or moved: what to call them takes the key.
+pub(crate) fn check_names(volume: &Volume, directory: &NodeState) -> Result<()> {
+    directory.check_not_encrypted(volume)
 }
 
 /// Fails if a name must not be added to a directory.

@@ -277,6 +277,7 @@ impl Inodes {
     ) -> Result<Arc<Node>> {
         let volume = &self.volume;
         check_may_add(volume, parent, caller)?;
+        permission::check_names(volume, parent)?;
         check_may_make(new.file_type, caller)?;
         if new.file_type == FileType::Directory {
             check_subdirectories(volume, parent)?;
@@ -404,6 +405,7 @@ impl Inodes {
             return Err(ErrorKind::Exists.into());
         }
         check_may_add(volume, &parent, caller)?;
+        permission::check_names(volume, &parent)?;
         if file_type == FileType::Directory {
             return Err(ErrorKind::NotPermitted("a directory cannot have a second name").into());
         }

@@ -10,6 +10,7 @@ use crate::inode::caller::{Caller, room_of};
 use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::Node;
+use crate::inode::permission::{check_may_open, check_names, opening};
 use crate::inode::unfinished::add_orphan;
 use crate::name::beginning::Beginning;
 use crate::name::directory::{self, Sought};
@@ -78,6 +79,7 @@ impl Inodes {
             _ => return Err(ErrorKind::Exists.into()),
         }
         check(volume, &state, caller, wanted)?;
+        check_may_open(volume, &state, opening(wanted))?;
         drop(state);
         self.hold(&node)?;
         Ok((node, OpenOutcome::Found))
@@ -96,6 +98,7 @@ impl Inodes {
         let parent = directory.state.read();
         parent.check_directory()?;
         check_may_add(volume, &parent, caller)?;
+        check_names(volume, &parent)?;
         let beginning = Beginning::of(volume, &parent, new.wish(), caller)?;
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let need = own_blocks(volume, new)? + beginning.blocks();

@@ -12,7 +12,7 @@ use crate::inode::credits;
 use crate::inode::inodes::Inodes;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
-use crate::inode::permission::check_project;
+use crate::inode::permission::{check_names, check_project};
 use crate::inode::table;
 use crate::inode::write_back::write_with_names;
 use crate::name::beginning::{Beginning, Defaults, Wish};
@@ -152,6 +152,8 @@ impl Inodes {
             Some(target) => check_may_unlink(volume, parents.to(), target, caller)?,
             None => check_may_add(volume, parents.to(), caller)?,
         }
+        check_names(volume, &parents.from)?;
+        check_names(volume, parents.to())?;
         if parents.crosses() {
             check_may_move(volume, &source, caller)?;
             if let Some(target) = target.as_deref().filter(|_| how == Rename::Exchange) {

@@ -105,6 +105,15 @@ fn end(inodes: &Inodes, ino: Ino, counts: &mut OrphanCounts) -> Result<()> {
         counts.freed += u64::from(inodes.free(&node)? == Freeing::Ended);
         return Ok(());
     }
+    if node.state.read().check_not_encrypted(&inodes.volume).is_err()
+        && file_type == Some(FileType::Regular)
+    {
+        // Without the key the end of its last block cannot be zeroed; it is of no reader's concern.
+        let mut state = node.state.write();
+        file::cut_rest(&inodes.volume, &node, &mut state)?;
+        counts.truncated += u64::from(!state.is_cut_unfinished);
+        return Ok(());
+    }
     if file_type == Some(FileType::Regular) {
         match file::set_size(&inodes.volume, &node, size) {
             // It was made immutable, or is larger than a file can be: its blocks stay as they are.

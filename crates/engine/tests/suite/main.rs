@@ -25,6 +25,7 @@ mod preallocation;
 mod readahead;
 mod recovery;
 mod remembered;
+mod sealed;
 mod smoke;
 mod symlinks;
 mod throttle;

@@ -6,6 +6,7 @@ use crate::inode::access;
 use crate::inode::file::Durable;
 use crate::inode::file::Size;
 use crate::inode::file::range::{self, Content, RangeChange};
+use crate::inode::permission::{check_may_open, opening};
 use crate::inode::rights::RunRights;
 use extant_format::inode::FileType;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ impl Inodes<'_> {
     ///
     /// # Errors
     /// `IsDirectory`; `SymlinkLoop`; `PermissionDenied`, `NotPermitted` (writing what is
-    /// immutable); `NotFound`.
+    /// immutable, or has verity); `NoKey`; `NotFound`.
     pub fn open(&self, inode: &Inode, rights: Rights) -> Result<File> {
         let node = self.node(inode)?;
         self.look(|core| {
@@ -28,6 +29,7 @@ impl Inodes<'_> {
                 _ => {}
             }
             access::check(&core.inodes.volume, &state, self.caller, rights.0)?;
+            check_may_open(&core.inodes.volume, &state, opening(rights.0))?;
             drop(state);
             core.inodes.hold(node)?;
             Ok(File::of_held(self.core, Arc::clone(node)).within(self.room()))

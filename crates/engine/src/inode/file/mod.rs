@@ -16,7 +16,7 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Leads, Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::pages::{Pages, Payload, Stream};
-use crate::inode::permission::{check_not_append, check_not_immutable};
+use crate::inode::permission::{check_content, check_not_append, check_not_immutable};
 use crate::inode::placed::Before;
 use crate::inode::rights::RunRights;
 use crate::inode::table;
@@ -63,10 +63,11 @@ pub(crate) fn check_sized(state: &NodeState) -> Result<()> {
     }
 }
 
-fn check_changeable(state: &NodeState) -> Result<()> {
+fn check_changeable(volume: &Volume, state: &NodeState) -> Result<()> {
     state.check_alive()?;
     check_not_immutable(state)?;
-    check_mapped(state)
+    check_mapped(state)?;
+    check_content(volume, state)
 }
 
 /// What a read did.
@@ -136,8 +137,9 @@ pub(crate) fn write(
     let mut state = node.state.write();
     if rights == RunRights::Stay {
         check_mapped(&state)?;
+        check_content(volume, &state)?;
     } else {
-        check_changeable(&state)?;
+        check_changeable(volume, &state)?;
         if offset != state.inode.size {
             check_not_append(&state)?;
         }
@@ -422,7 +424,7 @@ pub(crate) fn set_size_locked(
     size: u64,
     (mode, rights): (u16, RunRights),
 ) -> Result<()> {
-    check_changeable(state)?;
+    check_changeable(volume, state)?;
     check_not_append(state)?;
     if size > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
@@ -490,6 +492,15 @@ pub(crate) fn finish_cut(volume: &Volume, node: &Node, state: &mut NodeState) ->
     if !state.is_cut_unfinished {
         return Ok(());
     }
+    cut_rest(volume, node, state)
+}
+
+/// Removes all blocks after the end of a file, and takes it off the list of orphans. Its content
+/// stays as it is, also what its last block has after the end.
+///
+/// # Errors
+/// As for [`cut`].
+pub(crate) fn cut_rest(volume: &Volume, node: &Node, state: &mut NodeState) -> Result<()> {
     let _table = table::hold(volume, state.ino)?;
     let size = state.inode.size;
     volume.change(WRITE, |operation| {
@@ -583,7 +594,7 @@ pub(crate) fn allocate(
 ) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
-    check_changeable(&state)?;
+    check_changeable(volume, &state)?;
     check_not_append(&state)?;
     let Some(end) = offset.checked_add(length) else {
         return Err(ErrorKind::FileTooLarge.into());
@@ -635,7 +646,7 @@ pub(crate) fn punch(
 ) -> Result<()> {
     volume.store.check_writable()?;
     let mut state = node.state.write();
-    check_changeable(&state)?;
+    check_changeable(volume, &state)?;
     check_not_append(&state)?;
     if length == 0 {
         return Err(ErrorKind::InvalidArgument("nothing to punch").into());

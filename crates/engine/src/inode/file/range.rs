@@ -65,7 +65,7 @@ fn check_ranges(volume: &Volume, state: &NodeState, length: u64) -> Result<()> {
         return Err(ErrorKind::InvalidArgument("a range of no bytes").into());
     }
     check_not_append(state)?;
-    check_changeable(state)?;
+    check_changeable(volume, state)?;
     check_sized(state)?;
     if !state.inode.has_extents() {
         return Err(ErrorKind::OperationUnsupported("ranges need a map of extents").into());

@@ -298,6 +298,8 @@ fn remove_from(
         Departure::Removed => Stage::Names,
         Departure::Moved => Stage::Removals,
     };
+    let stored = linear::stored_name(directory, frame, name)?;
+    let name = stored.as_deref().unwrap_or(name);
     let removed = operation.modify_in(frame, stage, |bytes| volume.store.style.remove(bytes, name));
     directory.expect_done(frame, removed)
 }
