@@ -138,6 +138,20 @@ impl dyn BlockDevice + '_ {
         self.write(offset, bytes)?;
         self.flush()
     }
+    /// Reads bytes that another machine may have written since they were read last: what the host
+    /// has in memory of them is forgotten first, where it can be.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub fn read_anew(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        if let Some((file, start)) = self.host_file() {
+            let length = std::num::NonZeroU64::new(bytes.len() as u64);
+            let advice = rustix::fs::Advice::DontNeed;
+            // A host that cannot has no more to offer.
+            let _ = rustix::fs::fadvise(file, start.saturating_add(offset), length, advice);
+        }
+        self.read(offset, bytes)
+    }
     /// Tells the device that bytes are not needed any more (`Discards::discard`).
     ///
     /// # Errors

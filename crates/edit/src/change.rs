@@ -17,8 +17,8 @@ use crate::redo::{self, Identity};
 use extant_block::{BlockDevice, Overlay, Staged};
 use extant_engine::preset::{AccessTimes, Journal as JournalPolicy, Policies};
 use extant_engine::{
-    Access, DataKeeping, Filesystem, Options, cache_for_blocks, check_written, read_superblock,
-    recover,
+    Access, DataKeeping, Filesystem, MountHold, Options, cache_for_blocks, check_written, hold,
+    read_superblock, recover_held,
 };
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state};
 use extant_format::{BlockNo, GroupNo};
@@ -83,6 +83,8 @@ pub struct Committed {
 pub struct Change {
     filesystem: Filesystem,
     staged: Arc<Staged>,
+    /// What keeps other machines from the volume, where several may reach it (mmp).
+    hold: Option<MountHold>,
     options: ChangeOptions,
     block_size: u32,
 }
@@ -97,6 +99,10 @@ impl std::ops::Deref for Change {
 impl Drop for Change {
     fn drop(&mut self) {
         self.staged.end();
+        if let Some(hold) = &self.hold {
+            // One that cannot be given back stays taken, which the next program waits for.
+            let _ = hold.release();
+        }
     }
 }
 
@@ -108,7 +114,22 @@ impl Change {
     /// No ext volume, one with features that are not written, with errors, one without a journal
     /// that was not unmounted, or a journal that cannot be replayed; a device that fails.
     pub fn open(device: Arc<dyn BlockDevice>, options: &ChangeOptions) -> Result<Change> {
-        recover(&device)?;
+        // One that is damaged says nothing of other machines: its log may mend it.
+        let hold = read_superblock(&*device).map_or(Ok(None), |found| hold(&device, &found))?;
+        let opened = Change::open_held(device, options).inspect_err(|_| {
+            // The error is that of opening, whether this can be stored or not.
+            let _ = hold.as_ref().map(MountHold::release);
+        });
+        let (filesystem, staged, block_size) = opened?;
+        Ok(Change { filesystem, staged, hold, options: options.clone(), block_size })
+    }
+
+    /// As [`Change::open`], for a volume that is held where it has to be.
+    fn open_held(
+        device: Arc<dyn BlockDevice>,
+        options: &ChangeOptions,
+    ) -> Result<(Filesystem, Arc<Staged>, u32)> {
+        recover_held(&device)?;
         let superblock = read_superblock(&*device)?;
         check_written(&superblock)?;
         // A journal that cannot be is met before anything is written, not when all is done.
@@ -136,9 +157,9 @@ impl Change {
         };
         let staged = Arc::new(Staged::new(held, free));
         let engine = engine_options(Access::ReadWrite)?;
-        let opened = Filesystem::open(Arc::clone(&staged) as Arc<dyn BlockDevice>, &engine);
+        let opened = Filesystem::open_held(Arc::clone(&staged) as Arc<dyn BlockDevice>, &engine);
         let filesystem = opened.inspect_err(|_| staged.end())?;
-        Ok(Change { filesystem, staged, options: options.clone(), block_size })
+        Ok((filesystem, staged, block_size))
     }
 
     /// The file system, as the change has left it so far.
@@ -166,6 +187,9 @@ impl Change {
             return Ok(Committed { new_bytes: 0, ..committed });
         }
         let device = self.staged.device();
+        if let Some(hold) = &self.hold {
+            hold.confirm()?;
+        }
         let journal = Journal::find(Arc::clone(device), MapSource::Inode)?;
         let takes = journal.filter(|journal| takes(journal, &held));
         if takes.is_some() || self.options.redo.is_some() {

@@ -102,10 +102,11 @@ pub use name::namespace::Follow;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
 pub use recovery::{
-    Judged, OrphanCounts, Orphans, Recovered, RecoveryReport, Salvaged, free_orphans, judged,
-    recover, recovered, salvaged, unreplayed, without_orphans,
+    Judged, OrphanCounts, Orphans, Recovered, RecoveryReport, Salvaged, free_orphans, hold, judged,
+    recover, recover_held, recovered, salvaged, unreplayed, without_orphans,
 };
 pub use store::journal::JournalCounts;
+pub use store::mount_hold::MountHold;
 pub use store::superblock::{check_written, read_superblock};
 pub use store::{Access, DataKeeping, Options, cache_for_blocks, least_cache_bytes};
 

@@ -194,6 +194,7 @@ impl From<extant_engine::Error> for Error {
             | Kind::Layout(_) => ErrorKind::InvalidInput,
             Kind::NoSpace { .. } | Kind::DirectoryFull | Kind::NoInodes => ErrorKind::NoSpace,
             Kind::ReadOnly => ErrorKind::ReadOnly,
+            Kind::Held(_) => ErrorKind::InUse,
             Kind::NotPermitted(_) | Kind::PermissionDenied | Kind::OtherProject | Kind::NoKey => {
                 ErrorKind::NotPermitted
             }

@@ -14,6 +14,8 @@ const MAGIC: u32 = 0x004d_4d50;
 const SEQUENCE_CLEAN: u32 = 0xff4d_4d50;
 /// The highest sequence number that a mount counts up to. Numbers above it are of checkers.
 const SEQUENCE_MAX: u32 = 0xe24d_4d4f;
+/// Bytes of the block that mean something.
+pub const MOUNT_BLOCK_SIZE: usize = size_of::<RawMountBlock>();
 
 /// The block as it is on the disk; only offsets are taken of it.
 #[repr(C)]
@@ -56,8 +58,29 @@ impl<'a> StoredMountBlock<'a> {
 
     /// The machine that wrote it last.
     pub fn node_name(self) -> &'a [u8] {
-        const AT: usize = offset_of!(RawMountBlock, node_name);
-        let name = self.0.get(AT..AT.saturating_add(64)).unwrap_or_default();
+        self.name(offset_of!(RawMountBlock, node_name), 64)
+    }
+
+    /// What that machine calls the device.
+    pub fn device_name(self) -> &'a [u8] {
+        self.name(offset_of!(RawMountBlock, device_name), 32)
+    }
+
+    /// When it was written last, in seconds since 1970 by that machine's clock.
+    pub fn seconds(self) -> u64 {
+        const AT: usize = offset_of!(RawMountBlock, seconds);
+        let [low, high] = [AT, AT.saturating_add(4)].map(|at| u64::from(u32_at(self.0, at)));
+        high << 32 | low
+    }
+
+    /// For how long others have to look at it, in seconds, to see that it is not written.
+    pub fn interval_seconds(self) -> u16 {
+        const AT: usize = offset_of!(RawMountBlock, interval);
+        u32_at(self.0, AT) as u16
+    }
+
+    fn name(self, at: usize, bytes: usize) -> &'a [u8] {
+        let name = self.0.get(at..at.saturating_add(bytes)).unwrap_or_default();
         name.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 
@@ -85,28 +108,71 @@ pub struct NewMountBlock<'a> {
     pub interval_seconds: u16,
 }
 
+/// The sequence number of a mount that begins, of any number.
+pub fn first_sequence(number: u32) -> u32 {
+    number.checked_rem(SEQUENCE_MAX).unwrap_or(0).saturating_add(1)
+}
+
+/// The sequence number after this one of a mount.
+pub fn next_sequence(sequence: u32) -> u32 {
+    if sequence >= SEQUENCE_MAX { 1 } else { sequence.saturating_add(1) }
+}
+
 /// Makes a block of zeros one that says that no machine has the volume. Bytes that are too short
 /// are filled as far as they go.
 pub fn initialize(bytes: &mut [u8], new: &NewMountBlock<'_>, superblock: &Superblock) {
-    let mut put = |at: usize, value: &[u8], room: usize| {
-        for (to, from) in bytes.iter_mut().skip(at).zip(value.iter().take(room)) {
-            *to = *from;
-        }
+    hold(bytes, SEQUENCE_CLEAN, new, superblock);
+}
+
+/// Makes a block say that a machine has the volume, and is at this sequence number. Bytes that are
+/// too short are filled as far as they go.
+pub fn hold(bytes: &mut [u8], sequence: u32, new: &NewMountBlock<'_>, superblock: &Superblock) {
+    // Names are shorter than what was there: zeros follow them.
+    let padded = |name: &[u8], room: usize| -> Vec<u8> {
+        name.iter().copied().chain(std::iter::repeat(0)).take(room).collect()
     };
-    put(offset_of!(RawMountBlock, magic), &MAGIC.to_le_bytes(), 4);
-    put(offset_of!(RawMountBlock, sequence), &SEQUENCE_CLEAN.to_le_bytes(), 4);
-    put(offset_of!(RawMountBlock, seconds), &new.seconds.to_le_bytes(), 8);
-    put(offset_of!(RawMountBlock, node_name), new.node_name, 64);
-    put(offset_of!(RawMountBlock, device_name), new.device_name, 32);
-    put(offset_of!(RawMountBlock, interval), &new.interval_seconds.to_le_bytes(), 2);
+    put(bytes, offset_of!(RawMountBlock, magic), &MAGIC.to_le_bytes());
+    put(bytes, offset_of!(RawMountBlock, seconds), &new.seconds.to_le_bytes());
+    put(bytes, offset_of!(RawMountBlock, node_name), &padded(new.node_name, 64));
+    put(bytes, offset_of!(RawMountBlock, device_name), &padded(new.device_name, 32));
+    put(bytes, offset_of!(RawMountBlock, interval), &new.interval_seconds.to_le_bytes());
+    set_sequence(bytes, sequence, superblock);
+}
+
+/// Makes a block say that no machine has the volume any more; who had it last stays.
+pub fn release(bytes: &mut [u8], superblock: &Superblock) {
+    set_sequence(bytes, SEQUENCE_CLEAN, superblock);
+}
+
+fn set_sequence(bytes: &mut [u8], sequence: u32, superblock: &Superblock) {
+    const CHECKSUM: usize = offset_of!(RawMountBlock, checksum);
+    put(bytes, offset_of!(RawMountBlock, sequence), &sequence.to_le_bytes());
     if superblock.has(Feature::METADATA_CSUM) {
-        const CHECKSUM: usize = offset_of!(RawMountBlock, checksum);
         let covered = bytes.get(..CHECKSUM).unwrap_or_default();
         let sum = crc32c(superblock.checksum_seed, covered).to_le_bytes();
-        for (to, from) in bytes.iter_mut().skip(CHECKSUM).zip(sum) {
-            *to = from;
-        }
+        put(bytes, CHECKSUM, &sum);
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    for (to, from) in bytes.iter_mut().skip(at).zip(value) {
+        *to = *from;
     }
 }
 
 const _: () = assert!(size_of::<RawMountBlock>() == 1024);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_of_mounts_are_never_those_of_checkers() {
+        for number in [0, 1, SEQUENCE_MAX - 1, SEQUENCE_MAX, SEQUENCE_CLEAN, u32::MAX] {
+            let first = first_sequence(number);
+            assert!((1..=SEQUENCE_MAX).contains(&first), "{number:#x}");
+            assert!((1..=SEQUENCE_MAX).contains(&next_sequence(first)), "{number:#x}");
+            assert_ne!(next_sequence(first), first);
+        }
+    }
+}

@@ -678,6 +678,10 @@ impl Superblock {
     pub fn mount_block(&self) -> BlockNo {
         BlockNo(self.raw.mmp_block.get())
     }
+    /// How often a machine that has the volume writes that block, in seconds.
+    pub fn mount_interval_seconds(&self) -> u16 {
+        self.raw.mmp_interval.get()
+    }
     /// Sets the quota files of users, groups and projects; 0 for none.
     pub fn set_quota_inodes(&mut self, [users, groups, projects]: [Ino; 3]) {
         self.raw.quota_inodes = [users.0.into(), groups.0.into()];

@@ -334,6 +334,11 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
         ErrorKind::NotWritten(_) => {
             failure.hint(format!("it can be read: extant ls {shown}, extant mount -o ro {shown}"))
         }
+        ErrorKind::Held(_) => {
+            let ended = "unmount it there; after a crash its time to be taken passes by itself, and \
+                         after an interrupted check it is freed by tune2fs -f -E clear_mmp";
+            failure.hint(ended)
+        }
         ErrorKind::NeedsRecovery => match target::mount(image) {
             Some(Mount { folder, .. }) => {
                 Error::new(format!("{subject}: is mounted on {}: {}", folder.display(), error.kind))

@@ -79,6 +79,8 @@ pub enum ErrorKind {
     /// It is encrypted, and there is no key: contents cannot be read or changed, and no name can be
     /// made or changed in a directory.
     NoKey,
+    /// The volume is in use on another machine, or was when that ended (mmp).
+    Held(Box<MountHolder>),
     /// The number belongs to another inode than it did.
     Stale,
     /// No such extended attribute.
@@ -105,6 +107,39 @@ pub enum ErrorKind {
     NeedsRecovery,
     /// The device returned an error.
     Device(io::Error),
+}
+
+/// Who has a volume, as its mount block says (mmp).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountHolder {
+    /// The machine.
+    pub node: String,
+    /// What that machine calls the device.
+    pub device: String,
+    /// How long ago it said so by our clock, in seconds.
+    pub ago_seconds: u64,
+    /// What it does with the volume.
+    pub by: HeldBy,
+}
+
+/// What a machine that has a volume does with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldBy {
+    /// It has mounted it, or changes it otherwise.
+    Mount,
+    /// It checks it.
+    Checker,
+}
+
+impl fmt::Display for MountHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MountHolder { node, device, ago_seconds, by } = self;
+        let how = match by {
+            HeldBy::Mount => "in use",
+            HeldBy::Checker => "being checked, or a check of it was interrupted (e2fsck),",
+        };
+        write!(f, "{how} on the machine {node}, as {device}, which said so {ago_seconds} s ago")
+    }
 }
 
 /// Damage found on disk.
@@ -202,6 +237,7 @@ impl Error {
             ErrorKind::NotPermitted(_) => 1,
             ErrorKind::PermissionDenied => 13,
             ErrorKind::NoKey => 126,
+            ErrorKind::Held(_) => 16,
             ErrorKind::Stale => 116,
             ErrorKind::NoAttribute => 61,
             ErrorKind::AttributeUnsupported | ErrorKind::OperationUnsupported(_) => 95,
@@ -313,6 +349,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::ReadOnly => "read-only volume",
             ErrorKind::PermissionDenied => "permission denied",
             ErrorKind::OtherProject => "it belongs to another project than the directory",
+            ErrorKind::Held(holder) => return write!(f, "{holder}"),
             ErrorKind::NoKey => "encrypted, and there is no key",
             ErrorKind::Stale => "the inode is gone, and its number belongs to another one",
             ErrorKind::NoAttribute => "no such extended attribute",

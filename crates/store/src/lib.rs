@@ -16,6 +16,7 @@
 //! barrier     knows what is durable, flushes the rest
 //! latch       closed by the first failure; no write starts afterwards
 //! budget      dirty bytes on all volumes that share memory
+//! mount_hold  a volume that several machines may reach is written by one of them (mmp)
 //! proportion  shares of recent events, per device and per writer
 //! shares      how memory is divided
 //! error       what can go wrong                    runs    sets of file blocks
@@ -40,6 +41,7 @@ mod gate;
 pub mod handle;
 pub mod journal;
 pub mod latch;
+pub mod mount_hold;
 mod proportion;
 pub mod ranks;
 pub mod runs;

@@ -4,9 +4,11 @@
 //! ```text
 //! volumes   volumes, a change of one, and the tree that is there
 //! devices   what the change writes to: cuts, flushes that are left out, when the log was whole
+//! held      a volume that several machines may reach
 //! host      power cuts of the host: its disk has the log before the image, and the image after it
 //! ```
 mod devices;
+mod held;
 mod host;
 mod volumes;
 

@@ -17,7 +17,7 @@ use crate::name::beginning::Defaults;
 use crate::name::directory::{self, DirectoryEntry};
 use crate::name::namespace::{Follow, NewInode};
 use crate::name::rename::Rename;
-use crate::recovery;
+use crate::recovery::{self, Holding};
 use crate::space::Room;
 use crate::store::budget::DirtyBudget;
 use crate::store::journal::JournalCounts;
@@ -128,7 +128,16 @@ impl Filesystem {
     /// `NotExt`; `Unsupported` with the names of features; `NeedsRecovery`; `Corrupt` with the
     /// place; what the device returns.
     pub fn open(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
-        Filesystem::start(recovery::open(device, options, None)?, options)
+        Filesystem::start(recovery::open(device, options, None, Holding::Ours)?, options)
+    }
+
+    /// As [`Filesystem::open`], for a caller that keeps other machines from the volume itself
+    /// ([`hold`](crate::hold)), or has just made it.
+    ///
+    /// # Errors
+    /// As [`Filesystem::open`], but `Held`.
+    pub fn open_held(device: Arc<dyn BlockDevice>, options: &Options) -> Result<Filesystem> {
+        Filesystem::start(recovery::open(device, options, None, Holding::Callers)?, options)
     }
 
     /// Opens one of several file systems that share memory, and with it one limit on dirty blocks.
@@ -143,7 +152,8 @@ impl Filesystem {
         budget: &Arc<DirtyBudget>,
         number: u32,
     ) -> Result<Filesystem> {
-        Filesystem::start(recovery::open(device, options, Some((budget, number)))?, options)
+        let shared = Some((budget, number));
+        Filesystem::start(recovery::open(device, options, shared, Holding::Ours)?, options)
     }
 
     fn start(core: Core, options: &Options) -> Result<Filesystem> {

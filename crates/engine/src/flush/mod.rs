@@ -26,6 +26,7 @@ use crate::ranks;
 use crate::store::Options;
 use crate::store::budget::DirtyBudget;
 use crate::store::cache::BlockKind;
+use crate::store::mount_hold::MountHold;
 use admission::Backlog;
 use committer::Committer;
 use extant_block::{BlockDevice, ShortLock};
@@ -56,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) committer: Committer,
     /// What the next writer that has to write continues with.
     pub(crate) backlog: ShortLock<Backlog>,
+    /// What keeps other machines from it (mmp), where it was taken for this.
+    hold: Option<MountHold>,
 }
 
 /// Starts the threads of a volume that is opened to be written.
@@ -90,6 +93,7 @@ impl Core {
             committer: Committer::new(&volume.store),
             backlog: ShortLock::ranked(ranks::LAST, Backlog::default()),
             inodes: Inodes::new(volume, options.cache_bytes),
+            hold: None,
         };
         if core.is_writable() {
             match core.volume().store.journals() {
@@ -103,6 +107,13 @@ impl Core {
             }
         }
         Ok(core)
+    }
+
+    /// The same, with what keeps other machines from it until it is closed. Nothing more is written
+    /// once that is lost.
+    pub(crate) fn held(self, hold: MountHold) -> Core {
+        hold.closes(&self.volume().store.latch);
+        Core { hold: Some(hold), ..self }
     }
 
     /// The volume.
@@ -240,6 +251,9 @@ impl Core {
         let errors = self.volume().store.record.now().state & state::ERRORS;
         self.store_state(self.state_found | errors)?;
         self.volume().store.barrier.pass()?;
+        if let Some(hold) = &self.hold {
+            hold.release()?;
+        }
         self.closed.store(true, Ordering::Release);
         self.volume().store.latch.close(None);
         // What a call that was under way has made dirty since then is never written, and must not

@@ -38,6 +38,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;
 use crate::policy::preset::{DataOrder, Journal, Mount, Policies};
 use crate::store::budget::DirtyBudget;
+use crate::store::mount_hold::MountHold;
 use crate::store::superblock::{check_written, read_superblock};
 use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
 use extant_block::{BlockDevice, Overlay};
@@ -170,9 +171,23 @@ pub fn unreplayed(device: Arc<dyn BlockDevice>) -> Result<Arc<dyn BlockDevice>> 
 /// Interrupted at any write, by a cut or by an error, it can be begun again.
 ///
 /// # Errors
-/// As [`recovered`], before anything was written; `NotWritten`; `OperationUnsupported` for fast
-/// commits that change more than the log can hold.
+/// As [`recovered`], before anything was written; `NotWritten`; `Held`; `OperationUnsupported` for
+/// fast commits that change more than the log can hold.
 pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
+    let superblock = read_superblock(&**device);
+    if superblock.as_ref().is_ok_and(|superblock| !superblock.has(Feature::NEEDS_RECOVERY)) {
+        return Ok(None);
+    }
+    // One that is damaged says nothing of other machines: it may be mended by its log.
+    let hold = superblock.map_or(Ok(None), |superblock| hold(device, &superblock))?;
+    released(hold, recover_held(device))
+}
+
+/// As [`recover`], for a caller that holds the volume.
+///
+/// # Errors
+/// As [`recover`], but `Held`.
+pub fn recover_held(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
     let Some(recovery) = find(device, MEMORY_BYTES_MAX)? else { return Ok(None) };
     check_written(recovery.journal().volume())?;
     let mut report = recovery.report();
@@ -234,15 +249,35 @@ pub fn without_orphans(
 /// As [`without_orphans`], before anything was written; a journal that is damaged or on another
 /// device; what the device returns.
 pub fn free_orphans(device: &Arc<dyn BlockDevice>) -> Result<Option<OrphanCounts>> {
-    if !has_orphans(&read_any(&**device)?) {
+    let superblock = read_any(&**device)?;
+    if !has_orphans(&superblock) {
         return Ok(None);
     }
     let options = Options { policies: modern()?, ..unjournalled()? };
     check_orphans(device, &options)?;
-    let core = Core::open(Arc::clone(device), &options, None)?;
-    let counts = orphans::finish(&core.inodes)?;
-    core.close()?;
-    Ok(Some(counts))
+    let hold = hold(device, &superblock)?;
+    let free = || {
+        let core = Core::open(Arc::clone(device), &options, None)?;
+        let counts = orphans::finish(&core.inodes)?;
+        core.close()?;
+        Ok(Some(counts))
+    };
+    released(hold, free())
+}
+
+/// Takes a volume that several machines may reach, if it is one and can be written.
+///
+/// # Errors
+/// As [`MountHold::take`]; `NotWritten`.
+pub fn hold(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<Option<MountHold>> {
+    check_written(superblock)?;
+    MountHold::take(device, superblock)
+}
+
+/// What was done under a hold, after which the volume is given back.
+fn released<T>(hold: Option<MountHold>, outcome: Result<T>) -> Result<T> {
+    let release = hold.map_or(Ok(()), |hold| hold.release());
+    outcome.and_then(|done| release.map(|()| done))
 }
 
 /// Whether a volume says that orphans wait.
@@ -258,6 +293,15 @@ fn read_any(device: &dyn BlockDevice) -> Result<Superblock> {
     Ok(Superblock::parse_any(&bytes)?)
 }
 
+/// Whether the caller of [`open`] has taken the volume, for as long as it is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Holding {
+    /// It has not: the volume is taken, and given back when it is closed.
+    Ours,
+    /// It has, or no other machine can reach it.
+    Callers,
+}
+
 /// Opens a volume, recovered. `shared` as in [`Core::open`].
 ///
 /// # Errors
@@ -266,6 +310,7 @@ pub(crate) fn open(
     device: Arc<dyn BlockDevice>,
     options: &Options,
     shared: Option<(&Arc<DirtyBudget>, u32)>,
+    holding: Holding,
 ) -> Result<Core> {
     if options.access == Access::ReadOnly || device.info().read_only {
         let device = recovered(device, Orphans::Finish)?.device;
@@ -275,11 +320,22 @@ pub(crate) fn open(
             shared,
         );
     }
-    recover(&device)?;
-    check_orphans(&device, options)?;
-    let core = Core::open(device, options, shared)?;
-    orphans::finish(&core.inodes)?;
-    Ok(core)
+    let hold = match (holding, read_superblock(&*device)) {
+        (Holding::Ours, Ok(superblock)) => hold(&device, &superblock)?,
+        _ => None,
+    };
+    let open = || {
+        recover_held(&device)?;
+        check_orphans(&device, options)?;
+        let core = Core::open(Arc::clone(&device), options, shared)?;
+        orphans::finish(&core.inodes)?;
+        Ok(core)
+    };
+    match (open(), hold) {
+        (Ok(core), Some(hold)) => Ok(core.held(hold)),
+        (Ok(core), None) => Ok(core),
+        (failed, hold) => released(hold, failed),
+    }
 }
 
 /// Reads the journal of a volume that needs recovery, keeping copies of at most `memory_bytes`;

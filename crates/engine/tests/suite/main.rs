@@ -10,6 +10,7 @@ mod contents;
 mod failing;
 mod features;
 mod hard;
+mod held;
 mod hostile;
 mod journals;
 mod kernel_rules;

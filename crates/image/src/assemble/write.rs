@@ -446,7 +446,7 @@ impl Job<'_> {
             cache_bytes: cache_for_blocks(CACHE_BYTES),
             data: DataKeeping::Bytes,
         };
-        let filesystem = Filesystem::open(Arc::clone(&device), &options)?;
+        let filesystem = Filesystem::open_held(Arc::clone(&device), &options)?;
         let mut import = filesystem.import();
         if let Some(seconds) = plan.options.dated_latest {
             import.date_until(seconds);
