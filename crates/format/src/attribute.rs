@@ -368,6 +368,52 @@ struct Stored {
     name_length: usize,
     suffix: Vec<u8>,
     value: Vec<u8>,
+    /// Where the value is, if it has an inode of its own. `value` is empty then.
+    inode: Option<ValueInode>,
+}
+
+/// A value that is kept in an inode of its own (ea_inode).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ValueInode {
+    /// Which of the attributes has it, by its number in the list.
+    pub at: usize,
+    /// The inode.
+    pub ino: Ino,
+    /// Bytes of the value.
+    pub bytes: u32,
+    /// The hash of the entry: see [`hash_of_entry`].
+    pub hash: u32,
+}
+
+/// What one inode's tail and block have to hold.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Wanted<'a> {
+    /// All that getxattr gives.
+    pub attributes: &'a [Attribute],
+    /// Those of them whose values are in inodes, rising.
+    pub in_inodes: &'a [ValueInode],
+    /// The second part of inline data, which stays in the tail; `None` for an inode without.
+    pub inline_rest: Option<&'a [u8]>,
+    /// The encryption context, which comes first of what may be elsewhere.
+    pub context: Option<&'a [u8]>,
+}
+
+/// The hash of an entry whose value is in an inode: of the name, and of the hash of the value.
+///
+/// # Errors
+/// As [`check_name`] has them.
+pub fn hash_of_entry(name: &[u8], value_hash: u32) -> Result<u32, AttributeError> {
+    let (_, suffix) = split_name(name)?;
+    let name_hash = stored::hash_of_name(suffix, Characters::Unsigned);
+    Ok(stored::hash_of_words(name_hash, [value_hash]))
+}
+
+/// The value of an attribute as the disk has it: access lists have another form there.
+///
+/// # Errors
+/// `BadAccessList`; those of a bad name.
+pub fn value_on_disk(attribute: &Attribute) -> Result<Vec<u8>, AttributeError> {
+    Stored::new(attribute).map(|stored| stored.value)
 }
 
 impl Stored {
@@ -384,13 +430,30 @@ impl Stored {
             name_length: suffix.len(),
             suffix: suffix.to_vec(),
             value,
+            inode: None,
         })
     }
 
     fn context(value: &[u8]) -> Stored {
         let (prefix, suffix) = ENCRYPTION_CONTEXT;
         let (name_length, suffix) = (suffix.len(), suffix.to_vec());
-        Stored { prefix, name_length, suffix, value: value.to_vec() }
+        Stored { prefix, name_length, suffix, value: value.to_vec(), inode: None }
+    }
+
+    /// The second part of inline data.
+    fn of_inline_rest(rest: &[u8]) -> Stored {
+        let (prefix, suffix) = INLINE_DATA;
+        let (suffix, value) = (suffix.to_vec(), rest.to_vec());
+        Stored { prefix, name_length: suffix.len(), suffix, value, inode: None }
+    }
+
+    /// The entry, with this hash.
+    fn entry(&self, hash: u32) -> StoredEntry<'_> {
+        let value = match self.inode {
+            Some(ValueInode { ino, bytes, .. }) => StoredValue::Elsewhere { ino, bytes },
+            None => StoredValue::Here(&self.value),
+        };
+        StoredEntry { prefix: self.prefix, name: &self.suffix, value, offset: 0, hash }
     }
 
     /// Bytes that entry and value take together.
@@ -400,6 +463,9 @@ impl Stored {
 
     /// The hash of an entry in a block: over the name, and the value with its padding.
     fn hash(&self) -> u32 {
+        if let Some(inode) = self.inode {
+            return inode.hash;
+        }
         let name = stored::hash_of_name(&self.suffix, Characters::Unsigned);
         stored::hash_of_words(name, stored::words(&self.value))
     }
@@ -423,44 +489,51 @@ pub fn place(
     tail_length: usize,
     superblock: &Superblock,
 ) -> Result<Placed, AttributeError> {
-    place_encrypted(attributes, None, tail_length, superblock)
+    place_all(&Wanted { attributes, ..Wanted::default() }, tail_length, superblock)
 }
 
-/// As [`place`], for an inode that may have an encryption context. It is in the tail before all
-/// others, wherever it fits there.
+/// As [`place`], beside inline data, which comes first in the tail, and an encryption context,
+/// which is there before all others wherever it fits, and with values in inodes.
 ///
 /// # Errors
-/// As [`place`].
-pub fn place_encrypted(
-    attributes: &[Attribute],
-    context: Option<&[u8]>,
+/// `NoRoom`, also where inline data does not fit in the tail; those of the attributes.
+pub fn place_all(
+    wanted: &Wanted<'_>,
     tail_length: usize,
     superblock: &Superblock,
 ) -> Result<Placed, AttributeError> {
-    let mut stored = attributes.iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
+    let mut stored = wanted.attributes.iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
+    for inode in wanted.in_inodes {
+        if let Some(stored) = stored.get_mut(inode.at) {
+            (stored.value, stored.inode) = (Vec::new(), Some(*inode));
+        }
+    }
     stored.sort();
     let is_same =
         |pair: &[Stored]| matches!(pair, [a, b] if (a.prefix, &a.suffix) == (b.prefix, &b.suffix));
     if stored.windows(2).any(is_same) {
         return Err(AttributeError::BadName);
     }
-    if let Some(value) = context {
+    if let Some(value) = wanted.context {
         stored.insert(0, Stored::context(value));
     }
     let block_length = superblock.block_size() as usize;
     let tail_room = (tail_length & !3).saturating_sub(END).saturating_sub(END);
+    let inline = wanted.inline_rest.map(Stored::of_inline_rest);
+    let tail_room = tail_room
+        .checked_sub(inline.as_ref().map_or(0, Stored::size))
+        .ok_or(AttributeError::NoRoom)?;
     let block_room = block_length.saturating_sub(HEADER).saturating_sub(END);
     let in_tail = distribute(&stored, tail_room, block_room).ok_or(AttributeError::NoRoom)?;
     let (tail_part, block_part): (Vec<_>, Vec<_>) =
         stored.iter().zip(in_tail).partition(|(_, in_tail)| *in_tail);
+    let tail_part = inline.iter().chain(tail_part.into_iter().map(|(stored, _)| stored));
+    // In a tail the entries with a value in an inode alone have a hash.
+    let tail_part =
+        tail_part.map(|stored| stored.entry(stored.inode.map_or(0, |inode| inode.hash)));
 
-    let mut placed = Placed { tail: vec![0; tail_length], block: None };
-    if let (false, Some((magic, region))) =
-        (tail_part.is_empty(), placed.tail.split_first_chunk_mut())
-    {
-        *magic = MAGIC.to_le_bytes();
-        write_entries(region, 0, tail_part.into_iter().map(|(stored, _)| (stored, 0)));
-    }
+    let tail = write_tail(tail_length, &tail_part.collect::<Vec<_>>());
+    let mut placed = Placed { tail, block: None };
     if !block_part.is_empty() {
         let mut bytes = vec![0; block_length];
         let mut in_block: Vec<_> = block_part.into_iter().map(|(stored, _)| stored).collect();
@@ -470,6 +543,33 @@ pub fn place_encrypted(
         placed.block = Some(bytes);
     }
     Ok(placed)
+}
+
+/// A tail of these entries, in their order, which fit; all zero for none.
+fn write_tail(tail_length: usize, entries: &[StoredEntry<'_>]) -> Vec<u8> {
+    let mut tail = vec![0; tail_length];
+    if let (false, Some((magic, region))) = (entries.is_empty(), tail.split_first_chunk_mut()) {
+        *magic = MAGIC.to_le_bytes();
+        write_entries(region, 0, entries.iter().copied());
+    }
+    tail
+}
+
+/// An inode's tail without the second part of inline data; the other entries are as they were.
+///
+/// # Errors
+/// [`Fault::Field`] for a list with parts that overlap or pass its end.
+pub fn without_inline_rest(tail: &[u8]) -> Result<Vec<u8>, Fault> {
+    let Some(list) = list_in_tail(tail) else { return Ok(tail.to_vec()) };
+    let mut entries = Vec::new();
+    let walked = walk(list, 0, &mut |entry| {
+        if (entry.prefix, entry.name) != INLINE_DATA {
+            entries.push(entry);
+        }
+    });
+    let whole = list.len() as u64;
+    walked.map_err(|_| fault("list", whole, "bytes long and has parts that overlap"))?;
+    Ok(write_tail(tail.len(), &entries))
 }
 
 /// Which attributes go in the tail: in order, whatever still fits there; or, when that leaves too
@@ -521,31 +621,34 @@ fn fullest(sizes: &[usize], room: usize) -> (Vec<bool>, usize) {
     (chosen, best.saturating_mul(4))
 }
 
-/// Writes entries from `start` on, each with its hash, and their values from the end of `region`
-/// down. The caller has made sure that they fit.
+/// Writes entries from `start` on, and their values from the end of `region` down. The caller has
+/// made sure that they fit.
 fn write_entries<'a>(
     region: &mut [u8],
     start: usize,
-    entries: impl Iterator<Item = (&'a Stored, u32)>,
+    entries: impl Iterator<Item = StoredEntry<'a>>,
 ) {
     let mut at = start;
     // Values are aligned to the start of the region: a tail may end off the grid.
     let mut value_end = region.len() & !3;
-    for (stored, hash) in entries {
-        let size = stored.value.len();
-        value_end = value_end.saturating_sub(padded(size));
+    for StoredEntry { prefix, name, value, hash, .. } in entries {
+        let (here, ino, value_size) = match value {
+            StoredValue::Here(value) => (value, Ino(0), value.len() as u32),
+            StoredValue::Elsewhere { ino, bytes } => (&[][..], ino, bytes),
+        };
+        value_end = value_end.saturating_sub(padded(here.len()));
         let entry = RawEntry {
-            name_length: stored.name_length as u8,
-            prefix: stored.prefix,
-            value_offset: U16::new(if size == 0 { 0 } else { value_end as u16 }),
-            value_inode: U32::ZERO,
-            value_size: U32::new(size as u32),
+            name_length: name.len() as u8,
+            prefix,
+            value_offset: U16::new(if here.is_empty() { 0 } else { value_end as u16 }),
+            value_inode: U32::new(ino.0),
+            value_size: U32::new(value_size),
             hash: U32::new(hash),
         };
         write_at(region, at, entry.as_bytes());
-        write_at(region, at.saturating_add(ENTRY), &stored.suffix);
-        write_at(region, value_end, &stored.value);
-        at = at.saturating_add(entry_size(stored.name_length));
+        write_at(region, at.saturating_add(ENTRY), name);
+        write_at(region, value_end, here);
+        at = at.saturating_add(entry_size(name.len()));
     }
 }
 
@@ -568,7 +671,8 @@ fn write_block(bytes: &mut [u8], entries: &[&Stored]) {
         reserved: [U32::ZERO; 3],
     };
     write_at(bytes, 0, header.as_bytes());
-    write_entries(bytes, HEADER, entries.iter().copied().zip(hashes));
+    let entries = entries.iter().zip(hashes).map(|(stored, hash)| stored.entry(hash));
+    write_entries(bytes, HEADER, entries);
 }
 
 /// Writes the block's checksum for its place.

@@ -13,7 +13,7 @@ use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{BlockKind, Frame};
-use extant_format::attribute::{self, Attribute, Distant, List};
+use extant_format::attribute::{self, Attribute, Distant, List, Wanted};
 use extant_format::checksum::crc32c;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, flags};
@@ -250,9 +250,13 @@ pub(crate) fn replace_all(
     node.has_no_capability = false;
     let _table = table::hold(volume, node.ino)?;
     let context = context(volume, node)?;
-    let (tail_length, superblock) = (node.inode.tail.len(), &volume.store.superblock);
-    let placed =
-        attribute::place_encrypted(attributes, context.as_deref(), tail_length, superblock)?;
+    let wanted = Wanted {
+        attributes,
+        context: context.as_deref(),
+        inline_rest: inline_rest(volume, node)?,
+        ..Wanted::default()
+    };
+    let placed = attribute::place_all(&wanted, node.inode.tail.len(), &volume.store.superblock)?;
     // Read before a block is allocated, and kept in memory.
     let there = match node.inode.attribute_block.0 {
         0 => None,
@@ -276,6 +280,25 @@ pub(crate) fn replace_all(
     node.inode.tail = placed.tail;
     node.inode.change_time = volume.store.now();
     node.store(operation)
+}
+
+/// The second part of inline data, which no change of attributes may lose.
+///
+/// # Errors
+/// `Corrupt`; `OperationUnsupported` for another attribute that no system call gives.
+fn inline_rest<'n>(volume: &Volume, node: &'n NodeState) -> Result<Option<&'n [u8]>> {
+    if !volume.store.superblock.has(Feature::INLINE_DATA) {
+        return Ok(None);
+    }
+    let tail = &node.inode.tail;
+    let wrong = |fault| Error::corrupt(Place::Inode(node.ino), fault);
+    let rest = attribute::inline_rest(tail).map_err(wrong)?;
+    if attribute::parse_tail(tail).map_err(wrong)?.hidden > usize::from(rest.is_some()) {
+        let what = "an encryption context without the feature is not written again";
+        return Err(ErrorKind::OperationUnsupported(what).into());
+    }
+    let is_inline = node.inode.is_inline(&volume.store.superblock);
+    Ok(rest.filter(|_| is_inline).and_then(|range| tail.get(range)))
 }
 
 /// Fills an attribute block and seals it: its checksum is verified even before it is written.

@@ -29,6 +29,7 @@ use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::Sequence;
 use extant_format::{FileBlock, Ino, Run};
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -112,9 +113,9 @@ pub(crate) struct NodeState {
     /// How many sweeps there had been when its map last changed to point to more blocks. One sweep
     /// must not write changes of both kinds: it writes maps that grew early, and maps that shrank
     /// last.
-    grown_before: Option<u64>,
+    grown_before: Option<NonZeroU64>,
     /// The same for a change to fewer blocks.
-    shrunk_before: Option<u64>,
+    shrunk_before: Option<NonZeroU64>,
     /// A directory's number among those that names are known of.
     pub(crate) serial: DirectorySerial,
     /// Seed of the checksums of its blocks.
@@ -157,6 +158,9 @@ pub(crate) struct NodeState {
     pub(crate) has_no_capability: bool,
     /// It was made without a name, and may still be given one.
     pub(crate) may_be_named: bool,
+    /// While content moves out of the inode to a block: the inode as its table keeps it until the
+    /// map leads to that block.
+    pub(crate) moving: Option<Box<Inode>>,
     /// The inode was freed while some thread held the node.
     pub(crate) gone: bool,
 }
@@ -202,6 +206,7 @@ impl NodeState {
             is_cut_unfinished: false,
             has_no_capability: false,
             may_be_named: false,
+            moving: None,
             gone: false,
         }
     }
@@ -378,6 +383,9 @@ impl NodeState {
 
     /// The inode with the size and link count that its table should have.
     fn as_stored(&mut self, volume: &Volume) -> Cow<'_, Inode> {
+        if let Some(before) = &self.moving {
+            return Cow::Borrowed(before);
+        }
         self.table_size = match volume.store.keeps_order() {
             true => self.size_with_data(volume),
             false => self.inode.size,
@@ -433,7 +441,7 @@ impl NodeState {
             Leads::More => &mut self.grown_before,
             Leads::Fewer => &mut self.shrunk_before,
         };
-        *noted = Some(volume.store.cache.sweeps());
+        *noted = sweep_number(volume);
         self.map_changed = true;
     }
 
@@ -444,7 +452,7 @@ impl NodeState {
 
     /// Whether a change of its map is not in any sweep yet.
     pub(super) fn is_map_unswept(&self, volume: &Volume) -> bool {
-        let sweeps = Some(volume.store.cache.sweeps());
+        let sweeps = sweep_number(volume);
         volume.store.writes_in_stages()
             && (self.grown_before == sweeps || self.shrunk_before == sweeps)
     }
@@ -465,7 +473,7 @@ impl NodeState {
             Leads::More => self.shrunk_before,
             Leads::Fewer => self.grown_before,
         };
-        let is_pending = other == Some(volume.store.cache.sweeps());
+        let is_pending = other.is_some() && other == sweep_number(volume);
         if !volume.store.writes_in_stages() || !is_pending {
             return Ok(());
         }
@@ -478,6 +486,11 @@ impl NodeState {
     pub(crate) fn take_freed(&mut self) -> Vec<Run> {
         std::mem::take(&mut self.freed)
     }
+}
+
+/// The number of the next sweep, from 1 on.
+fn sweep_number(volume: &Volume) -> Option<NonZeroU64> {
+    NonZeroU64::new(volume.store.cache.sweeps().saturating_add(1))
 }
 
 /// Which way a map changes, which decides the stage of a sweep that writes it.

@@ -174,6 +174,29 @@ fn write_blocks(volume: &Volume, pages: &Pages, state: &mut NodeState, part: Par
     })
 }
 
+/// Starts to write the one block that the content of an inode moves out to, and stores the inode:
+/// with it in its map, or as it was where blocks enter the map later ([`enter_map`]).
+///
+/// # Errors
+/// Those of writing, which close the latch.
+pub(crate) fn submit_moved(
+    operation: &Operation<'_>,
+    pages: &Pages,
+    state: &mut NodeState,
+) -> Result<()> {
+    let volume = operation.volume();
+    submit_some(operation, pages, state, Part::ALL)
+        .inspect_err(|error| volume.store.latch.close(Some(error)))?;
+    volume.pages.count_placed((state.ino, pages), state.placed.len());
+    volume.pages.count_left(&volume.store, (state.ino, pages), state.dirty.len());
+    if let Some(log) = volume.store.log().filter(|_| state.moving.is_none()) {
+        // Whatever the journal promises of new data: this was durable in the inode.
+        let under_way = Arc::clone(&pages.under_way);
+        log.wait_for_data(Box::new(move || under_way.wait_for(&(0..1))));
+    }
+    state.store_now(operation)
+}
+
 /// Starts to write a dirty block that has a place, and has the running transaction wait for it.
 /// Volumes without a journal write it later.
 pub(crate) fn write_before_commit(
@@ -422,7 +445,11 @@ fn place(
             mapping::set_written(operation, reservation, state, block, placed.length)?;
             Ok(placed)
         }
-        Piece::Hole(length) => place_in_map(operation, reservation, state, block, length),
+        Piece::Hole(length) => {
+            let placed = place_in_map(operation, reservation, state, block, length)?;
+            state.moving = None;
+            Ok(placed)
+        }
     }
 }
 
@@ -546,6 +573,7 @@ fn enter_range(
             state.promised_map = reservation.remaining();
             reservation.take(state.promised_map);
             entered?;
+            state.moving = None;
         }
         at = end;
     }

@@ -285,6 +285,7 @@ impl Inodes {
         let beginning = Beginning::of(volume, parent, new.wish(), caller)?;
         let new = &NewInode { permissions: beginning.permissions(), ..*new };
         let own_blocks = own_blocks(volume, new)? + beginning.blocks();
+        directory::move_out(volume, parent, room_of(caller))?;
         let need = directory::insert_need_at(volume, parent, name, vacancy)? + own_blocks;
         let mut reservation = volume.space.reserve_within(need, room_of(caller))?;
         volume.space.check_may_allocate(group_of(volume, parent.ino), need)?;
@@ -412,6 +413,7 @@ impl Inodes {
         let mut state = node.state.write();
         check_may_be_linked(&state)?;
         permission::check_project(volume, &parent, &state)?;
+        directory::move_out(volume, &mut parent, room_of(caller))?;
         let need = directory::insert_need(volume, &parent, name)?;
         let mut reservation = volume.space.reserve_within(need, room_of(caller))?;
         volume.space.check_may_allocate(group_of(volume, parent.ino), need)?;

@@ -208,9 +208,16 @@ impl Inodes {
         let source_type = source.file_type()?;
         let moves_directory = source_type == FileType::Directory;
         let mut need = whiteout.as_ref().map_or(0, |whiteout| whiteout.beginning.blocks());
-        match &target {
-            Some(target) => self.check_replaceable(source_type, target)?,
-            None => need += directory::insert_need(volume, parents.to(), ends.to)?,
+        if let Some(target) = &target {
+            self.check_replaceable(source_type, target)?;
+        }
+        if parents.crosses() && volume.store.writes_in_stages() {
+            // A sweep writes inodes before names: the old name would go before the new one is there.
+            directory::move_out(volume, &mut parents.from, room)?;
+        }
+        if target.is_none() {
+            directory::move_out(volume, parents.to_mut(), room)?;
+            need += directory::insert_need(volume, parents.to(), ends.to)?;
         }
         if moves_directory && parents.crosses() && target.is_none() {
             check_subdirectories(volume, parents.to())?;

@@ -12,6 +12,7 @@ mod features;
 mod hard;
 mod held;
 mod hostile;
+mod inline_data;
 mod journals;
 mod kernel_rules;
 mod known_names;

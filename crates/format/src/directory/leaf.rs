@@ -233,19 +233,26 @@ impl Style {
     /// Removes a name (its space goes to the entry before it); false if it is not there. The name's
     /// bytes are wiped.
     pub fn remove(&self, bytes: &mut [u8], name: &[u8]) -> Result<bool, Fault> {
+        let before_tail = bytes.get_mut(..self.leaf_capacity()).unwrap_or_default();
+        self.remove_inline(before_tail, name)
+    }
+
+    /// As [`Style::remove`], in one part of a directory with inline data: records fill all of it.
+    ///
+    /// # Errors
+    /// [`Fault::Field`] for a chain of records that is broken before the name.
+    pub fn remove_inline(&self, part: &mut [u8], name: &[u8]) -> Result<bool, Fault> {
         let (mut offset, mut before) = (0, None::<Record>);
-        while offset < self.leaf_capacity() {
-            let record = self.leaf_record(bytes, offset)?;
-            if record.ino.0 == 0 || !record.has_name(bytes, name) {
+        while offset < part.len() {
+            let record = self.record(part, offset)?;
+            if record.ino.0 == 0 || !record.has_name(part, name) {
                 (offset, before) = (record.end(), Some(record));
                 continue;
             }
-            bytes[offset..offset + HEADER + record.name_length].fill(0);
+            part[offset..offset + HEADER + record.name_length].fill(0);
             match before {
-                Some(before) => {
-                    self.set_length(bytes, before.offset, before.length + record.length)
-                }
-                None => self.set_length(bytes, offset, record.length),
+                Some(before) => self.set_length(part, before.offset, before.length + record.length),
+                None => self.set_length(part, offset, record.length),
             }
             return Ok(true);
         }

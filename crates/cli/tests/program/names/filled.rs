@@ -203,7 +203,7 @@ fn what_the_builder_does_not_do_is_refused_and_nothing_is_made() {
         ("-O fast_commit -J fast_commit_size=512", "-J fast_commit_size: is not"),
         ("-O orphan_file -E orphan_file_size=64K", "-E orphan_file_size: is not"),
         ("-O quota", "-d: a volume with quota"),
-        ("-O inline_data", "-d: a volume with inline_data"),
+        ("-O casefold", "-d: a volume with casefold"),
     ] {
         let words = words(options, &source);
         let (code, said) = run(extant("mkfs.ext4").args(words).arg(&image).arg("32M"));

@@ -5,6 +5,7 @@
 //! have made the map need more since (`keep_promises`): the file then keeps its dirty blocks. In
 //! the last block of a file, the bytes after its end are zero on disk.
 //! *Locking*: the inode is locked shared to read and exclusively to change.
+pub(crate) mod inline;
 pub(crate) mod range;
 mod read;
 mod remembered;
@@ -147,6 +148,7 @@ pub(crate) fn write(
     if bytes.is_empty() {
         return Ok(0);
     }
+    inline::move_out(volume, node, &mut state, room)?;
     let length_max = size_max(volume, &state).saturating_sub(offset);
     if length_max == 0 {
         return Err(ErrorKind::FileTooLarge.into());
@@ -426,6 +428,10 @@ pub(crate) fn set_size_locked(
 ) -> Result<()> {
     check_changeable(volume, state)?;
     check_not_append(state)?;
+    match size {
+        0 => inline::empty(volume, node, state)?,
+        _ => inline::move_out(volume, node, state, Room::Whole)?,
+    }
     if size > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
     }
@@ -602,6 +608,7 @@ pub(crate) fn allocate(
     if length == 0 {
         return Err(ErrorKind::InvalidArgument("nothing to allocate").into());
     }
+    inline::move_out(volume, node, &mut state, room)?;
     if !state.inode.has_extents() {
         return Err(
             ErrorKind::OperationUnsupported("blocks that read as zeros need extents").into()
@@ -651,6 +658,7 @@ pub(crate) fn punch(
     if length == 0 {
         return Err(ErrorKind::InvalidArgument("nothing to punch").into());
     }
+    inline::move_out(volume, node, &mut state, Room::Whole)?;
     let block_size = u64::from(volume.store.block_size());
     let size = state.inode.size;
     let asked = offset.saturating_add(length);

@@ -7,7 +7,7 @@
 //! *Locking*: the inode is locked exclusively to change it, shared to read.
 use super::{
     Size, WRITE, allocate, check_changeable, check_mapped, check_sized, fill_holes, finish_cut,
-    forget_range, missing, note_change, punch, size_max, zero_part,
+    forget_range, inline, missing, note_change, punch, size_max, zero_part,
 };
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
@@ -58,8 +58,8 @@ pub(crate) fn change(
 }
 
 /// Fails unless ranges of this file may be changed: it has extents, and is neither immutable nor
-/// append-only.
-fn check_ranges(volume: &Volume, state: &NodeState, length: u64) -> Result<()> {
+/// append-only. Content that is in its inode moves out.
+fn check_ranges(volume: &Volume, node: &Node, state: &mut NodeState, length: u64) -> Result<()> {
     state.check_alive()?;
     if length == 0 {
         return Err(ErrorKind::InvalidArgument("a range of no bytes").into());
@@ -67,6 +67,7 @@ fn check_ranges(volume: &Volume, state: &NodeState, length: u64) -> Result<()> {
     check_not_append(state)?;
     check_changeable(volume, state)?;
     check_sized(state)?;
+    inline::move_out(volume, node, state, Room::Whole)?;
     if !state.inode.has_extents() {
         return Err(ErrorKind::OperationUnsupported("ranges need a map of extents").into());
     }
@@ -95,7 +96,7 @@ fn zero(
     volume.store.check_writable()?;
     let mut state = node.state.write();
     let state = &mut *state;
-    check_ranges(volume, state, length)?;
+    check_ranges(volume, node, state, length)?;
     let end = offset.checked_add(length).ok_or(ErrorKind::FileTooLarge)?;
     if end > size_max(volume, state) {
         return Err(ErrorKind::FileTooLarge.into());
@@ -168,7 +169,7 @@ fn collapse(
     volume.store.check_writable()?;
     let mut state = node.state.write();
     let state = &mut *state;
-    check_ranges(volume, state, length)?;
+    check_ranges(volume, node, state, length)?;
     let blocks = whole_blocks(volume, offset, length)?;
     if offset.saturating_add(length) >= state.inode.size {
         return Err(ErrorKind::InvalidArgument("the range reaches the end of the file").into());
@@ -182,7 +183,7 @@ fn insert(volume: &Volume, node: &Node, offset: u64, length: u64, rights: RunRig
     volume.store.check_writable()?;
     let mut state = node.state.write();
     let state = &mut *state;
-    check_ranges(volume, state, length)?;
+    check_ranges(volume, node, state, length)?;
     let blocks = whole_blocks(volume, offset, length)?;
     let size = state.inode.size.checked_add(length).ok_or(ErrorKind::FileTooLarge)?;
     if size > size_max(volume, state) {
@@ -256,6 +257,9 @@ pub(crate) fn seek(
     let size = state.inode.size;
     if offset >= size {
         return Ok(None);
+    }
+    if state.inode.is_inline(&volume.store.superblock) {
+        return Ok(Some(if wanted == Content::Data { offset } else { size }));
     }
     let blocks = size.div_ceil(block_size);
     let mut at = offset / block_size;

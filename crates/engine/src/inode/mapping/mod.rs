@@ -19,8 +19,7 @@ use crate::policy::allocation::{AllocationFacts, Purpose, Route};
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{Frame, Stage};
 use extant_format::extent::State;
-use extant_format::inode::{FileType, flags};
-use extant_format::superblock::Feature;
+use extant_format::inode::FileType;
 use extant_format::{BlockNo, FileBlock, GroupNo, Run};
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,17 +61,21 @@ pub(crate) fn find(volume: &Volume, node: &NodeState, block: FileBlock, max: u32
 /// # Errors
 /// `Corrupt` for a file that is read elsewhere, because it has no map.
 fn find_mapped(volume: &Volume, node: &NodeState, block: FileBlock, max: u32) -> Result<Piece> {
-    if node.inode.flags & flags::INLINE_DATA != 0
-        && volume.store.superblock.has(Feature::INLINE_DATA)
-    {
-        let (place, value) = (Place::Inode(node.ino), node.inode.flags.into());
-        return Err(Error::field(place, "inode", "flags", value, "those of one without a map"));
-    }
+    check_has_map(volume, node)?;
     if node.inode.has_extents() {
         extents::find(volume, node, block, max)
     } else {
         indirect::find(volume, node, block, max)
     }
+}
+
+/// Fails if the content is in the inode, where others have their map.
+fn check_has_map(volume: &Volume, node: &NodeState) -> Result<()> {
+    if !node.inode.is_inline(&volume.store.superblock) {
+        return Ok(());
+    }
+    let (place, value) = (Place::Inode(node.ino), node.inode.flags.into());
+    Err(Error::field(place, "inode", "flags", value, "those of one without a map"))
 }
 
 /// The block that holds `block` of the file, if it is mapped.
@@ -115,6 +118,7 @@ pub(crate) fn allocate(
     purpose: Purpose,
     state: State,
 ) -> Result<Run> {
+    check_has_map(operation.volume(), node)?;
     let mut grant = Grant { operation, reservation, purpose, state };
     if node.inode.has_extents() {
         extents::allocate(&mut grant, node, block, want)
@@ -132,6 +136,7 @@ pub(crate) fn place(
     block: FileBlock,
     want: u32,
 ) -> Result<Run> {
+    check_has_map(operation.volume(), node)?;
     let (purpose, state) = (Purpose::Data, State::Written);
     let mut grant = Grant { operation, reservation, purpose, state };
     let mut wish = match node.inode.has_extents() {
@@ -167,6 +172,7 @@ pub(crate) fn enter(
     run: Run,
 ) -> Result<()> {
     let volume = operation.volume();
+    check_has_map(volume, node)?;
     volume.space.fix(operation, reservation, run)?;
     node.inode.sectors += u64::from(run.length) * u64::from(volume.store.block_size() / 512);
     let (purpose, state) = (Purpose::Data, State::Written);
@@ -220,7 +226,8 @@ pub(crate) fn remove_reserved(
     range: Range<u64>,
     purpose: Purpose,
 ) -> Result<u64> {
-    if range.is_empty() {
+    // What is in the inode has no blocks.
+    if range.is_empty() || node.inode.is_inline(&operation.volume().store.superblock) {
         return Ok(0);
     }
     operation.note_whole();

@@ -11,6 +11,7 @@
 mod ahead;
 pub(crate) mod cookie;
 mod hashed;
+mod inline;
 mod keyless;
 mod linear;
 mod list;
@@ -20,6 +21,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use inline::move_out;
 pub(crate) use keyless::{Legality, Naming, OwnNames};
 pub(crate) use list::{Listing, Position, list_from};
 pub(crate) use pack::pack;
@@ -152,6 +154,7 @@ pub(crate) fn insert_need_at(
 ) -> Result<u64> {
     check_name(name)?;
     let directory = Directory { volume, node };
+    directory.check_in_blocks()?;
     let blocks = directory.blocks()?;
     let need = if directory.is_indexed() {
         match &vacancy.way {
@@ -230,6 +233,7 @@ fn insert_unknown(
         }
         return split::insert(operation, reservation, node, entry);
     }
+    Directory { volume, node }.check_in_blocks()?;
     leave_index(volume, node)?;
     let directory = Directory { volume, node };
     if let Some(frame) = linear::with_room(directory, name.len())? {
@@ -264,8 +268,8 @@ pub(crate) fn remove(
     name: &[u8],
     departure: Departure,
 ) -> Result<()> {
-    let (frame, _) =
-        Directory { volume: operation.volume(), node }.locate(name)?.ok_or(ErrorKind::NotFound)?;
+    let directory = Directory { volume: operation.volume(), node };
+    let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
     remove_from(operation, node, name, &frame, departure)
 }
 
@@ -292,6 +296,9 @@ fn remove_from(
 ) -> Result<()> {
     let volume = operation.volume();
     volume.names.forget(node.serial, name);
+    if (Directory { volume, node }).is_inline() {
+        return inline::remove(volume, node, name);
+    }
     leave_index(volume, node)?;
     let directory = Directory { volume, node };
     let stage = match departure {
@@ -314,11 +321,15 @@ pub(crate) fn replace(
 ) -> Result<()> {
     let volume = operation.volume();
     volume.names.forget(node.serial, name);
-    let directory = Directory { volume, node };
-    let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
-    let replaced =
-        operation.modify(&frame, |bytes| volume.store.style.replace(bytes, name, ino, file_type));
-    directory.expect_done(&frame, replaced)?;
+    if (Directory { volume, node }).is_inline() {
+        inline::replace(volume, node, name, (ino, file_type))?;
+    } else {
+        let directory = Directory { volume, node };
+        let (frame, _) = directory.locate(name)?.ok_or(ErrorKind::NotFound)?;
+        let style = volume.store.style;
+        let replaced = operation.modify(&frame, |bytes| style.replace(bytes, name, ino, file_type));
+        directory.expect_done(&frame, replaced)?;
+    }
     learn(volume, node, name, Some(target_of(volume, ino, file_type)));
     Ok(())
 }
@@ -411,6 +422,15 @@ impl Directory<'_> {
     /// Whether its names are in its inode.
     fn is_inline(self) -> bool {
         self.node.inode.is_inline(&self.volume.store.superblock)
+    }
+
+    /// Fails if its names are in its inode, where none is added.
+    fn check_in_blocks(self) -> Result<()> {
+        if !self.is_inline() {
+            return Ok(());
+        }
+        let (place, value) = (Place::Inode(self.node.ino), self.node.inode.flags.into());
+        Err(Error::field(place, "directory", "flags", value, "those of names in the inode"))
     }
 
     /// Whether its names know no case.

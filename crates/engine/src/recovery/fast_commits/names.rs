@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::inode::{Inodes, Node, NodeState, attribute, credits, mapping, table};
 use crate::name::directory::{self, Departure};
 use crate::name::namespace::{add_subdirectory, drop_subdirectory};
-use crate::space::InodeKind;
+use crate::space::{InodeKind, Room};
 use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, Time, flags};
 use extant_format::journal::fast_commit::Entry;
@@ -85,7 +85,7 @@ impl<'i> Names<'i> {
             (inode.mode, inode.uid, inode.gid, inode.project);
         (old.access_time, old.modify_time) = (inode.access_time, inode.modify_time);
         (old.change_time, old.create_time) = (inode.change_time, inode.create_time);
-        let own = flags::INDEX | flags::EXTENTS;
+        let own = flags::INDEX | flags::EXTENTS | flags::INLINE_DATA;
         old.flags = inode.flags & !own | old.flags & own;
         old.version = inode.version;
         volume.change(credits::INODE, |work| state.store_now(work))
@@ -105,6 +105,7 @@ impl<'i> Names<'i> {
                 }
             };
         }
+        directory::move_out(volume, &mut parent, Room::Whole)?;
         let need = directory::insert_need(volume, &parent, &name.name)?;
         let mut reservation = volume.space.reserve(need)?;
         volume.change(NAME, |work| {
@@ -185,7 +186,8 @@ impl<'i> Names<'i> {
             return Ok(());
         }
         volume.change(NAME, |work| {
-            directory::replace(work, &mut state, b"..", parent, FileType::Directory)
+            directory::replace(work, &mut state, b"..", parent, FileType::Directory)?;
+            state.store_now(work)
         })
     }
 
