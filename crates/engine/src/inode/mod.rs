@@ -4,7 +4,8 @@
 //! change             size, owner, mode and times in one step, and inode flags
 //! attribute_access   extended attributes and access lists, for a caller
 //! file               bytes: read, write, cut, allocate, punch; range (zero, collapse, insert),
-//!                    remembered (reads of what the host has in memory)
+//!                    remembered (reads of what the host has in memory), inline (content that
+//!                    moves out of its inode)
 //! write_back         dirty blocks are allocated and submitted
 //! attribute          extended attributes
 //! access             what a caller may do        access_list  access lists of callers

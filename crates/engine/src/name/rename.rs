@@ -212,7 +212,8 @@ impl Inodes {
             self.check_replaceable(source_type, target)?;
         }
         if parents.crosses() && volume.store.writes_in_stages() {
-            // A sweep writes inodes before names: the old name would go before the new one is there.
+            // A sweep writes inodes before names: the old name would go before the new one is
+            // there.
             directory::move_out(volume, &mut parents.from, room)?;
         }
         if target.is_none() {
