@@ -425,7 +425,10 @@ fn change_before_the_cut(volume: &Filesystem) {
             volume.sync().expect("syncs");
         }
         let number = at % 9;
-        volume.write(format!("/folder-{number}/new {at}"), b"new").expect("writes");
+        // Two stay in their inodes until the names move.
+        if ![2, 3].contains(&number) {
+            volume.write(format!("/folder-{number}/new {at}"), b"new").expect("writes");
+        }
         if at % 4 == 1 && number > 0 {
             volume.remove_file(format!("/folder-{number}/name 0")).expect("removes");
         }

@@ -31,6 +31,11 @@ pub(crate) fn move_out(volume: &Volume, node: &mut NodeState, room: Room) -> Res
     if let Some(before) = node.moving.take() {
         node.inode = *before;
     }
+    if moved.is_ok() && volume.store.writes_in_stages() {
+        // A new block is written before inodes, and names after them: what happens to names from
+        // here on must not be in the same sweep.
+        volume.space.write_metadata()?;
+    }
     moved
 }
 
