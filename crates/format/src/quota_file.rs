@@ -85,6 +85,138 @@ pub fn entries(bytes: &[u8]) -> impl Iterator<Item = QuotaEntry> {
     })
 }
 
+/// Where block 0 says that the file's blocks are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// How many blocks there are.
+    pub blocks: u32,
+    /// The first of the blocks that were freed; 0 for none.
+    pub free_block: u32,
+    /// The first of the leaves with room; 0 for none.
+    pub free_entry: u32,
+}
+
+impl Head {
+    /// That of a file of users (0), groups (1) or projects (2) with `file_bytes`; `None` where it
+    /// contradicts itself, or is of another kind or version.
+    pub fn parse(kind: usize, bytes: &[u8], file_bytes: u64) -> Option<Head> {
+        let magic = MAGICS.get(kind).copied()?;
+        if u32_at(bytes, offset_of!(RawHead, magic)) != magic {
+            return None;
+        }
+        let blocks = blocks(bytes, file_bytes)?;
+        let free_block = u32_at(bytes, offset_of!(RawHead, free_block));
+        let free_entry = u32_at(bytes, offset_of!(RawHead, free_entry));
+        (blocks > ROOT_BLOCK).then_some(Head { blocks, free_block, free_entry })
+    }
+
+    /// Stores it in block 0, whose other fields stay.
+    pub fn store(self, bytes: &mut [u8]) {
+        put(bytes, offset_of!(RawHead, blocks), &self.blocks.to_le_bytes());
+        put(bytes, offset_of!(RawHead, free_block), &self.free_block.to_le_bytes());
+        put(bytes, offset_of!(RawHead, free_entry), &self.free_entry.to_le_bytes());
+    }
+}
+
+/// The block to which a block of the tree leads for this byte of an id; 0 for none.
+pub fn child(bytes: &[u8], of: u8) -> u32 {
+    u32_at(bytes, usize::from(of).saturating_mul(4))
+}
+
+/// Has a block of the tree lead to `block` for this byte of an id.
+pub fn set_child(bytes: &mut [u8], of: u8, block: u32) {
+    put(bytes, usize::from(of).saturating_mul(4), &block.to_le_bytes());
+}
+
+/// The block after this one on the list of free blocks, or of leaves with room; 0 for none.
+pub fn next_free(bytes: &[u8]) -> u32 {
+    u32_at(bytes, 0)
+}
+
+/// Where the entry of an id begins in a leaf, in bytes; `None` if it has none.
+pub fn entry_at(leaf: &[u8], id: u32) -> Option<usize> {
+    slots(leaf)
+        .find(|(_, slot)| !is_unused(slot) && u32_at(slot, offset_of!(RawEntry, id)) == id)
+        .map(|(at, _)| at)
+}
+
+/// Where a leaf has room for an entry, in bytes; `None` if it is full.
+pub fn room_at(leaf: &[u8]) -> Option<usize> {
+    slots(leaf).find(|(_, slot)| is_unused(slot)).map(|(at, _)| at)
+}
+
+/// Puts an entry without limits, of one who has nothing, where [`room_at`] says. A leaf that is
+/// full afterwards leads to no other: it leaves the list of those with room, whose first it was.
+pub fn begin_entry(leaf: &mut [u8], at: usize, id: u32) {
+    debug_assert!(leaf.get(at..).is_some_and(|rest| is_unused(rest.get(..ENTRY).unwrap_or(&[1]))));
+    put(leaf, at.saturating_add(offset_of!(RawEntry, id)), &id.to_le_bytes());
+    mark_used(leaf, at);
+    let used = slots(leaf).filter(|(_, slot)| !is_unused(slot)).count();
+    put(leaf, LEAF_COUNT, &u16::try_from(used).unwrap_or(u16::MAX).to_le_bytes());
+    if room_at(leaf).is_none() {
+        put(leaf, 0, &[0; LEAF_COUNT]);
+    }
+}
+
+/// Makes a leaf the first of those with room.
+pub fn set_first_with_room(leaf: &mut [u8]) {
+    put(leaf, 4, &[0; 4]);
+}
+
+/// What is added to an entry, or taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EntryChange {
+    /// Inodes.
+    pub inodes: i64,
+    /// Bytes.
+    pub bytes: i64,
+}
+
+/// Changes what the entry at this byte of a leaf counts. Limits and times stay. Nothing falls below
+/// 0, which only a file that was wrong before could.
+pub fn change_entry(leaf: &mut [u8], at: usize, change: EntryChange) {
+    for (offset, change) in
+        [(offset_of!(RawEntry, inodes), change.inodes), (offset_of!(RawEntry, bytes), change.bytes)]
+    {
+        let at = at.saturating_add(offset);
+        let after = u64_at(leaf, at).saturating_add_signed(change);
+        put(leaf, at, &after.to_le_bytes());
+    }
+    mark_used(leaf, at);
+}
+
+/// An entry of zeros would be an unused one: that of id 0, who has nothing and no limits, gets a
+/// time when a limit of inodes ends, which says nothing without the limit.
+fn mark_used(leaf: &mut [u8], at: usize) {
+    let end = at.saturating_add(ENTRY);
+    if leaf.get(at..end).is_some_and(is_unused) {
+        put(leaf, at.saturating_add(INODE_TIME), &1_u64.to_le_bytes());
+    }
+}
+
+fn is_unused(entry: &[u8]) -> bool {
+    entry.iter().all(|byte| *byte == 0)
+}
+
+/// The places of a leaf's entries, in bytes, and what is there.
+fn slots(leaf: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let slots = leaf.get(LEAF_HEAD..).unwrap_or_default().chunks_exact(ENTRY);
+    (LEAF_HEAD..).step_by(ENTRY).zip(slots)
+}
+
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    for (to, from) in bytes.iter_mut().skip(at).zip(value) {
+        *to = *from;
+    }
+}
+
+/// Bytes of an entry.
+const ENTRY: usize = size_of::<RawEntry>();
+/// Where in an entry the time is when its limit of inodes ends: the second of `times`.
+const INODE_TIME: usize = offset_of!(RawEntry, times) + 8;
+/// Where a leaf counts its entries.
+const LEAF_COUNT: usize = 8;
+
 /// The number by which a file of users, of groups, of projects is known.
 const MAGICS: [u32; 3] = [0xd9c0_1f11, 0xd9c0_1927, 0xd9c0_3f14];
 /// How long more than a limit may be used, in seconds, when nothing else is asked: a week.
@@ -106,11 +238,6 @@ pub fn new_file(kind: usize, entries: &[QuotaEntry]) -> NewFile {
     let mut bytes = vec![0; 2 * BLOCK];
     let mut order = vec![0];
     let mut leaf = None;
-    let put = |bytes: &mut [u8], at: usize, value: &[u8]| {
-        for (to, from) in bytes.iter_mut().skip(at).zip(value) {
-            *to = *from;
-        }
-    };
     for (number, entry) in entries.iter().take(ROOM).enumerate() {
         let mut block = ROOT_BLOCK;
         for (step, byte) in (1..=STEPS).zip(entry.id.to_be_bytes()) {

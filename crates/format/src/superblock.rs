@@ -687,6 +687,11 @@ impl Superblock {
         self.raw.quota_inodes = [users.0.into(), groups.0.into()];
         self.raw.project_quota_inode = projects.0.into();
     }
+    /// The quota files of users, groups and projects; 0 for none.
+    pub fn quota_inodes(&self) -> [Ino; 3] {
+        let [users, groups] = self.raw.quota_inodes;
+        [users, groups, self.raw.project_quota_inode].map(|ino| Ino(ino.get()))
+    }
     /// How many errors the kernel has recorded.
     pub fn error_count(&self) -> u32 {
         self.raw.error_count.get()

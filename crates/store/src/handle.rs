@@ -166,6 +166,21 @@ impl<'s> Handle<'s> {
         }
     }
 
+    /// As [`Handle::need`], beside what was declared so far and is not changed yet: for work of
+    /// which the operation that it is a part of does not know.
+    pub fn need_beside(&self, credits: u32) {
+        self.need(self.credits.get().saturating_add(credits));
+    }
+
+    /// As [`Handle::modify`], for a block that the operation's credits do not count.
+    pub fn modify_beside<R>(&self, frame: &Arc<Frame>, change: impl FnOnce(&mut [u8]) -> R) -> R {
+        let left = self.credits.get();
+        self.need_beside(1);
+        let changed = self.modify(frame, change);
+        self.credits.set(left.min(self.credits.get()));
+        changed
+    }
+
     /// Makes the journal's grant that of `credits`.
     fn grant(&self, credits: u32) {
         let before = self.granted.get();

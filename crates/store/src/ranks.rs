@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! sleeping   renaming > inode (several: ancestor first, parent before child, children by number)
-//!            > loading > sweep > checkpoint > gate > superblock > flushing
+//!            > loading > sweep > checkpoint > gate > quotas > superblock
+//!            > flushing
 //! short      nodes > group > orphans > shard > dirty list > frame > arrivals > inner > last
 //! ```
 //!
@@ -23,10 +24,12 @@ pub(crate) const SWEEP: Rank = Rank::one(4, "the lock of sweeps");
 pub(crate) const CHECKPOINT: Rank = Rank::one(5, "the lock of checkpoints");
 /// Held shared by an operation, exclusively by a sweep that freezes.
 pub(crate) const GATE: Rank = Rank::one(6, "the gate");
+/// Held while the entry of an owner is looked up in a quota file, or made there.
+pub const QUOTAS: Rank = Rank::one(7, "the lock of quotas");
 /// Held while bitmaps are read, where the policy says so.
-pub(crate) const SUPERBLOCK: Rank = Rank::one(7, "the lock of the superblock");
+pub(crate) const SUPERBLOCK: Rank = Rank::one(8, "the lock of the superblock");
 /// Held while the device flushes, and while a failure is noted on it.
-pub(crate) const FLUSHING: Rank = Rank::one(8, "the lock of flushes");
+pub(crate) const FLUSHING: Rank = Rank::one(9, "the lock of flushes");
 /// A shard of the table of nodes.
 pub const NODES: Rank = Rank::one(10, "a shard of nodes");
 /// A group.

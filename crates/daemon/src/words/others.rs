@@ -55,7 +55,7 @@ pub(super) static REFUSED: &[Row] = &[
     (&["nouser_xattr"], "attributes of the image are shown; noxattr hides all of them"),
     (
         &["quota", "usrquota", "grpquota", "prjquota", "usrjquota", "grpjquota", "jqfmt"],
-        "quotas are not counted",
+        "limits of quotas are not enforced",
     ),
     (&["dax"], "the data of a FUSE mount is in the page cache"),
     (&["mand"], "no kernel has mandatory locks any more"),

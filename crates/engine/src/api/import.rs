@@ -164,7 +164,9 @@ impl Import {
         volume.space.reuse(freed);
         let mut inode = self.fresh(FileType::Directory, new)?;
         inode.generation = state.inode.generation;
-        state = NodeState::new(volume, Ino::ROOT, inode);
+        let counted = state.counted.take();
+        state = NodeState::fresh(volume, Ino::ROOT, inode);
+        state.counted = counted;
         self.place_attributes(&mut state, new)?;
         self.fill_directory(&mut state, new, Ino::ROOT, names)
     }
@@ -360,7 +362,7 @@ impl Import {
             return Err(ErrorKind::NoInodes.into());
         }
         self.next = Ino(ino.0.saturating_add(1));
-        let mut state = NodeState::new(volume, ino, inode);
+        let mut state = NodeState::fresh(volume, ino, inode);
         state.writer = self.process.unwrap_or(state.writer);
         self.place_attributes(&mut state, new)?;
         Ok(state)

@@ -28,8 +28,8 @@ use crate::store::{Access, DataKeeping, Options, cache_for_blocks};
 use extant_block::BlockDevice;
 use extant_format::layout::{Layout, LayoutError, Wishes};
 use extant_format::superblock::{
-    Feature, JOURNAL_BACKUP_BLOCKS, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
-    state,
+    Feature, Features, JOURNAL_BACKUP_BLOCKS, MappingKind, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE,
+    Superblock, state,
 };
 use extant_format::{BlockNo, Ino, journal};
 use std::sync::Arc;
@@ -216,6 +216,13 @@ fn format_classic(
     Ok(superblock)
 }
 
+/// Names of the features of which a volume is not filled while it is made: those that are not
+/// written, and quota, whose files are made by [`Placing::Mke2fs`] alone.
+pub fn unfilled(features: &Features) -> Vec<String> {
+    let is_filled = |feature: &Feature| feature.is_written() && *feature != Feature::QUOTA;
+    features.iter().filter(|feature| !is_filled(feature)).map(Feature::name).collect()
+}
+
 /// Decides everything and writes nothing, like `mke2fs -n`. Returns the layout and the blocks of
 /// the journal.
 ///
@@ -265,7 +272,7 @@ impl FormatPlan {
         let plan = FormatPlan { layout, journal_blocks };
         plan.check_journal()?;
         if options.placing == Placing::Policies {
-            let unwritten = plan.layout.superblock.features.unwritten();
+            let unwritten = unfilled(&plan.layout.superblock.features);
             if !unwritten.is_empty() {
                 let names = unwritten.join(", ");
                 let reason = format!("features that are not supported for writing: {names}");

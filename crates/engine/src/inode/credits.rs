@@ -57,4 +57,8 @@ pub(crate) const NAME: u32 = 1 + 2 + 2 + RUN + 1;
 /// with that block's bitmap.
 pub(crate) const NEW_INODE: u32 = 2 + 2 + 1 + 1;
 
+/// A new entry of a quota file, beside what an operation said: the head, four blocks of the tree, a
+/// leaf and the one after it, and up to four blocks by which the file grows, with their bitmaps.
+pub(crate) const QUOTA_ENTRY: u32 = 1 + 4 + 2 + RUN + 2 * 4 + INODE;
+
 const _: () = assert!(STEP <= STEP_MAX && NAME + INODE + ORPHAN <= STEP_MAX);

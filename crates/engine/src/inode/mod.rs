@@ -34,6 +34,7 @@
 //! volume             store, space, pages, orphans and unstored inodes of one open volume
 //! orphans            the list of orphans, as it is on the disk
 //! journal            the journal's own inode: the map of the log
+//! quota              what each user, group and project has, in the quota files
 //! ```
 pub(crate) mod access;
 pub(crate) mod access_list;
@@ -58,6 +59,7 @@ mod orphans;
 pub(crate) mod pages;
 pub(crate) mod permission;
 pub(crate) mod placed;
+pub(crate) mod quota;
 pub(crate) mod rights;
 pub(crate) mod table;
 pub(crate) mod table_windows;

@@ -19,6 +19,7 @@ use crate::inode::known_names::DirectorySerial;
 use crate::inode::lazy_pages::{LazyPages, Paged};
 use crate::inode::operation::Operation;
 use crate::inode::placed::{Chosen, Placed};
+use crate::inode::quota::{self, Counted};
 use crate::inode::table::{place, table_frame};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::LastAllocation;
@@ -163,6 +164,8 @@ pub(crate) struct NodeState {
     pub(crate) moving: Option<Box<Inode>>,
     /// The inode was freed while some thread held the node.
     pub(crate) gone: bool,
+    /// What the quota files count it as.
+    pub(crate) counted: Counted,
 }
 
 /// What happens to an inode that its table has already.
@@ -175,9 +178,11 @@ enum Unchanged {
 }
 
 impl NodeState {
-    /// The state of an inode that was just loaded or made.
+    /// The state of an inode that was just loaded, or made and stored. One that is stored for the
+    /// first time is [`NodeState::fresh`].
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
         let stored_map = (inode.size, inode.sectors, inode.block);
+        let counted = quota::counted(volume, ino, &inode);
         NodeState {
             ino,
             serial: volume.names.serial(),
@@ -208,7 +213,13 @@ impl NodeState {
             may_be_named: false,
             moving: None,
             gone: false,
+            counted,
         }
+    }
+
+    /// The state of an inode that was not stored so far, and is counted nowhere.
+    pub(crate) fn fresh(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
+        NodeState { counted: None, ..NodeState::new(volume, ino, inode) }
     }
 
     /// The file type.
@@ -300,6 +311,7 @@ impl NodeState {
         let volume = operation.volume();
         let (block, _) = place(volume, self.ino)?;
         if volume.store.stores_inodes_late() && !volume.store.cache.holds_filled(block) {
+            quota::count(operation, self)?;
             volume.unstored.note(self.ino, volume.store.clock.now());
             return Ok(());
         }
@@ -320,6 +332,7 @@ impl NodeState {
         }
         self.assert_consistent();
         let volume = operation.volume();
+        quota::count(operation, self)?;
         let (frame, offset) = table_frame(volume, self.ino)?;
         if volume.store.policies.mount.is_synchronous() {
             volume.unstored.tables.lock().insert(frame.block());

@@ -93,7 +93,8 @@ impl Nodes {
         if let Some(node) = self.shards[at].lock().by_ino.get(&ino) {
             return Ok(Arc::clone(node));
         }
-        if !volume.store.superblock.is_usable(ino) {
+        let is_quota_file = volume.quotas.as_ref().is_some_and(|quotas| quotas.has(ino));
+        if !volume.store.superblock.is_usable(ino) || is_quota_file {
             let reason = "not one that a name may lead to";
             return Err(Error::field(Place::Inode(ino), "inode", "number", ino.0.into(), reason));
         }

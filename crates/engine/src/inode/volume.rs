@@ -5,6 +5,7 @@ use super::known_names::KnownNames;
 use super::listings::Listings;
 use super::orphans::Orphans;
 use super::pages::VolumePages;
+use super::quota::Quotas;
 use super::table_windows::TableWindows;
 use super::unstored::Unstored;
 use crate::error::Result;
@@ -32,6 +33,8 @@ pub(crate) struct Volume {
     pub(crate) listings: Listings,
     /// How many blocks of files are dirty, and were brought into memory lately.
     pub(crate) pages: VolumePages,
+    /// What each user, group and project has, where quota files count it and it is written.
+    pub(crate) quotas: Option<Quotas>,
     /// Names that were looked up lately.
     pub(crate) names: KnownNames,
 }
@@ -50,16 +53,21 @@ impl Volume {
         let store = Arc::new(Store::open(device, options, shared)?);
         let shares = Shares::of(options.cache_bytes);
         let pages_max = store::pages_max(options, &store.superblock);
-        Ok(Volume {
+        let mut volume = Volume {
             space: Space::open(&store)?,
             orphans: Orphans::default(),
             unstored: Unstored::default(),
             table_windows: TableWindows::default(),
             listings: Listings::default(),
             pages: VolumePages::new(options.data, pages_max, shares.pages),
+            quotas: None,
             names: KnownNames::new(shares.names),
             store,
-        })
+        };
+        if volume.store.check_writable().is_ok() {
+            volume.quotas = Quotas::open(&volume)?;
+        }
+        Ok(volume)
     }
 
     /// Before blocks of a file are read from the device: with `journal=data` they may be newer in

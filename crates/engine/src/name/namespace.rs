@@ -15,6 +15,7 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::{self, check_not_locked};
+use crate::inode::quota;
 use crate::inode::table::{self, next_generation};
 use crate::inode::unfinished::{add_orphan, hold_neighbour, remove_orphan};
 use crate::inode::volume::Volume;
@@ -318,6 +319,8 @@ impl Inodes {
         new: &NewInode<'_>,
     ) -> Result<NodeState> {
         let volume = &self.volume;
+        let inode = fresh_inode(volume, 0, &parent.inode, new);
+        quota::prepare(operation, [inode.uid, inode.gid, inode.project])?;
         let (group, kind) = self.place(parent, name, new.file_type)?;
         let was_whole = operation.is_whole();
         let ino = volume.space.allocate_inode(operation, group, 0, kind)?;
@@ -330,8 +333,7 @@ impl Inodes {
             return Err(error);
         }
         let generation = next_generation(volume, ino)?;
-        let mut state =
-            NodeState::new(volume, ino, fresh_inode(volume, generation, &parent.inode, new));
+        let mut state = NodeState::fresh(volume, ino, Inode { generation, ..inode });
         state.seed = volume.store.inode_seed(ino, generation);
         match new.file_type {
             FileType::Directory => {

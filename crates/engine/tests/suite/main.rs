@@ -24,6 +24,7 @@ mod model;
 mod orphans;
 mod power_cut;
 mod preallocation;
+mod quota;
 mod readahead;
 mod recovery;
 mod remembered;

@@ -38,7 +38,7 @@ pub fn refuse_what_is_not_filled(request: &Request, decision: &Decision) -> Resu
         return Ok(());
     }
     let with = if request.source.is_some() { "-d" } else { "-E root_selinux" };
-    let foreign = decision.options.wishes.features.unwritten();
+    let foreign = mkfs::unfilled(&decision.options.wishes.features);
     if !foreign.is_empty() {
         let foreign = foreign.join(", ");
         return Err(Refusal::Line(format!(

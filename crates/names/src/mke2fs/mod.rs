@@ -229,7 +229,7 @@ fn refuse_what_is_not_packed(decision: &Decision, place: &write::Place) -> Resul
     if decision.extended.offset > 0 {
         return refuse("a sparse image holds a volume alone, without -E offset".to_owned());
     }
-    match decision.options.wishes.features.unwritten() {
+    match mkfs::unfilled(&decision.options.wishes.features) {
         foreign if foreign.is_empty() => Ok(()),
         foreign => refuse(format!(
             "a volume with {} can be made, not packed: img2simg packs it",

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::inode::mapping::rewrite::Rewrite;
 use crate::inode::operation::Operation;
 use crate::inode::unfinished::remove_orphan;
-use crate::inode::{NodeState, Volume, attribute, credits, mapping, table};
+use crate::inode::{NodeState, Volume, attribute, credits, mapping, quota, table};
 use crate::policy::allocation::Purpose;
 use crate::runs::RunSet;
 use crate::space::{InodeKind, Reuse};
@@ -150,7 +150,10 @@ impl<'v> Files<'v> {
             return Err(wrong(ino, "flags", inode.flags.into(), why));
         }
         let old = self.let_go(ino)?;
-        let mut state = NodeState::new(volume, ino, inode);
+        let mut state = NodeState::fresh(volume, ino, inode);
+        if let Some(old) = &old {
+            state.counted = old.state.counted.clone();
+        }
         state.inode.sectors = 0;
         let next_orphan =
             |old: &Draft| if old.is_orphan { old.state.inode.deletion_time } else { 0 };
@@ -186,9 +189,12 @@ impl<'v> Files<'v> {
 
     /// Frees a number that a file had which is no more, for a directory to take.
     pub(super) fn free_number(&mut self, ino: Ino) -> Result<()> {
-        if self.let_go(ino)?.is_some_and(|old| old.is_counted) {
+        if let Some(mut old) = self.let_go(ino)?.filter(|old| old.is_counted) {
             let volume = self.volume;
-            volume.change(FILE, |work| volume.space.free_inode(work, ino, InodeKind::Other))?;
+            volume.change(FILE, |work| {
+                quota::end(work, &mut old.state)?;
+                volume.space.free_inode(work, ino, InodeKind::Other)
+            })?;
         }
         Ok(())
     }
@@ -367,6 +373,7 @@ fn free(work: &Operation<'_>, ino: Ino, mut draft: Draft) -> Result<()> {
     let latest = state.inode.change_time.seconds.clamp(1, u32::MAX.into());
     state.inode.deletion_time = u32::try_from(latest).unwrap_or(u32::MAX);
     remove_orphan(work, state)?;
+    quota::end(work, state)?;
     state.store_now(work)?;
     volume.space.free_inode(work, ino, InodeKind::Other)
 }

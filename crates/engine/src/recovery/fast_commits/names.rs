@@ -157,7 +157,7 @@ impl<'i> Names<'i> {
             let why = "not part of a fast commit";
             return Err(wrong(ino, "attribute block", inode.attribute_block.0, why));
         }
-        let mut state = NodeState::new(volume, ino, inode);
+        let mut state = NodeState::fresh(volume, ino, inode);
         state.inode.flags &= !flags::INDEX;
         state.inode.links = 2;
         state.inode.sectors = 0;

@@ -6,7 +6,7 @@ pub mod reading;
 
 use extant_block::clock::{Task, Unparked, Waker, WallTime};
 use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
-use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
+use extant_engine::mkfs::{FormatOptions, Identity, Placing, Profile, default_wishes, format};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, least_cache_bytes};
 use extant_format::layout::Inodes;
 use extant_format::superblock::{Feature, Features};
@@ -171,7 +171,12 @@ impl Specification {
         wishes.inodes = Inodes::AtLeast(self.inodes.into());
         let device = Arc::new(MemoryDevice::new(clock, self.bytes));
         let policies = self.policies.parse().expect("policies");
-        format(Arc::clone(&device) as Arc<dyn BlockDevice>, &FormatOptions::new(wishes), &policies)
+        let mut options = FormatOptions::new(wishes);
+        if options.wishes.features.has(Feature::QUOTA) {
+            // Only as mke2fs makes volumes have they quota files.
+            options.placing = Placing::Mke2fs;
+        }
+        format(Arc::clone(&device) as Arc<dyn BlockDevice>, &options, &policies)
             .unwrap_or_else(|error| panic!("{self}: {error}"));
         device
     }
