@@ -335,9 +335,7 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
             failure.hint(format!("it can be read: extant ls {shown}, extant mount -o ro {shown}"))
         }
         ErrorKind::Held(_) => {
-            let ended = "unmount it there; after a crash its time to be taken passes by itself, and \
-                         after an interrupted check it is freed by tune2fs -f -E clear_mmp";
-            failure.hint(ended)
+            failure.hint("unmount it there; after an interrupted check: tune2fs -f -E clear_mmp")
         }
         ErrorKind::NeedsRecovery => match target::mount(image) {
             Some(Mount { folder, .. }) => {

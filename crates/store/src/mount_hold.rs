@@ -9,7 +9,7 @@
 //! release   still ours: nobody has the volume
 //! ```
 //!
-//! Numbers are drawn of the volume, the time and the machine's name. After a volume that nobody had,
+//! Numbers are drawn of the volume, the time and the machine's name. Where nobody had the volume
 //! the block is read again after a second: Linux writes its number at once there.
 //!
 //! *Invariants*: the block is written only by who has seen that its number is his, or that nobody's

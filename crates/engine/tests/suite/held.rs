@@ -11,7 +11,6 @@ use extant_testkit::scratch::Scratch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 const CHECKING: u32 = 0xe24d_4d50;
 
@@ -42,6 +41,14 @@ fn make(folder: &Scratch, features: &str) -> PathBuf {
     let words = ["-q", "-F", "-t", "ext4", "-b", "1024", "-O", features, "-E", interval, &path];
     run("mke2fs", &[&words[..], &["16M"]].concat()).expect("mke2fs makes it");
     image
+}
+
+fn pause(milliseconds: u64) {
+    let clock = RealClock::new();
+    let end = clock.now() + milliseconds * 1_000_000;
+    while clock.now() < end {
+        clock.park(Some(end));
+    }
 }
 
 fn superblock(device: &Shared) -> Superblock {
@@ -103,7 +110,7 @@ fn of_two_writers_the_second_is_refused_and_the_first_gives_the_volume_back() {
         let node = String::from_utf8(node.trim_ascii().to_vec()).expect("text");
         assert!(words.contains(&node) && words.contains("s ago"), "{words}");
         // It is written every second, and not by who was refused.
-        std::thread::sleep(Duration::from_millis(2500));
+        pause(2500);
         let later = StoredMountBlock::new(&block(&device)).sequence();
         let steps = later.wrapping_sub(stored.sequence());
         assert!((2..60).contains(&steps), "{steps}");
@@ -130,25 +137,26 @@ fn a_volume_that_linux_has_mounted_is_refused_and_not_written() {
     let mounted = mount_loop(&image, oracle::Access::ReadWrite, "").expect("mounts");
     std::fs::write(mounted.path().join("file"), b"content").expect("writes");
     std::fs::File::open(mounted.path()).and_then(|all| all.sync_all()).expect("synced");
-    std::thread::sleep(Duration::from_secs(2));
+    pause(2000);
     // A copy, in which the block changes as Linux changes it.
     let device = shared(&image);
     let (theirs, from) = (Arc::clone(&device), image.clone());
     let ended = Arc::new(AtomicBool::new(false));
     let until = Arc::clone(&ended);
-    let mirror = std::thread::spawn(move || {
+    let body = Box::new(move || {
         let at = place(&theirs) as usize;
         while !until.load(Ordering::Acquire) {
             let bytes = std::fs::read(&from).expect("reads");
             theirs.write(at as u64, &bytes[at..at + MOUNT_BLOCK_SIZE]).expect("writes");
-            std::thread::sleep(Duration::from_millis(100));
+            pause(100);
         }
     });
+    let mirror = RealClock::new().spawn("mirror", body);
     let told = refused(open(&device));
     assert!(told.contains("in use on the machine"), "{told}");
     refused(recover(&(Arc::clone(&device) as Arc<dyn BlockDevice>)));
     ended.store(true, Ordering::Release);
-    mirror.join().expect("it ended");
+    mirror.join();
     mounted.unmount().expect("unmounts");
     oracle::e2fsck(&image).expect("e2fsck finds nothing");
     let device = shared(&image);
@@ -178,12 +186,13 @@ fn a_checker_a_machine_that_ended_and_a_block_that_is_none() {
     // The machine gives it back while it is watched.
     write_as_another(&device, Some(7));
     let theirs = Arc::clone(&device);
-    let other = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(1500));
+    let body = Box::new(move || {
+        pause(1500);
         write_as_another(&theirs, None);
     });
+    let other = RealClock::new().spawn("another machine", body);
     open(&device).expect("it was given back").close().expect("closes");
-    other.join().expect("it ended");
+    other.join();
     // Reading neither waits nor writes.
     write_as_another(&device, Some(9));
     let before = block(&device);
@@ -235,10 +244,27 @@ fn nothing_is_written_once_another_machine_has_the_volume() {
     volume.write("/file", b"content").expect("written");
     volume.sync().expect("synced");
     write_as_another(&device, Some(77));
-    std::thread::sleep(Duration::from_millis(2500));
+    pause(2500);
     let error = volume.write("/file", b"other").expect_err("it is lost");
     assert!(error.to_string().contains("elsewhere"), "{error}");
     volume.close().expect_err("it is lost");
     let stored = block(&device);
     assert_eq!(StoredMountBlock::new(&stored).sequence(), 77);
+}
+
+/// Between two looks of ours.
+#[test]
+fn a_volume_that_another_machine_has_is_not_given_back() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("held-at-last");
+    let image = folder.join("image");
+    let path = image.display().to_string();
+    run("mke2fs", &["-q", "-F", "-t", "ext4", "-O", "mmp", &path, "16M"]).expect("it is made");
+    let device = shared(&image);
+    let volume = open(&device).expect("opens");
+    write_as_another(&device, Some(77));
+    refused(volume.close());
+    assert_eq!(StoredMountBlock::new(&block(&device)).sequence(), 77);
 }
