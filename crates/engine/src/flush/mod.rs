@@ -19,6 +19,7 @@ mod memory;
 
 use crate::error::{ErrorKind, Result};
 use crate::inode::file::{self, Durable};
+use crate::inode::quota;
 use crate::inode::write_back::{Wait, make_map_dense};
 use crate::inode::{Inodes, Node, Volume, credits, journal, mapping};
 use crate::policy::preset::Mount;
@@ -80,7 +81,8 @@ impl Core {
         options: &Options,
         shared: Option<(&Arc<DirtyBudget>, u32)>,
     ) -> Result<Core> {
-        let volume = Volume::open(device, options, shared)?;
+        let mut volume = Volume::open(device, options, shared)?;
+        quota::attach(&mut volume)?;
         journal::start(&volume)?;
         let changes = volume.store.check_writable().is_ok();
         let state_found = volume.store.superblock.state;

@@ -13,7 +13,7 @@ use crate::inode::permission::{check_not_append, check_not_immutable};
 use crate::inode::rights::{self, CAPABILITY, RunRights};
 use crate::inode::table;
 use crate::inode::volume::Volume;
-use crate::inode::{access_list, attribute, credits, file, quota};
+use crate::inode::{access_list, attribute, credits, file};
 use extant_format::acl::ACCESS;
 use extant_format::attribute::Attribute;
 use extant_format::inode::mode::SET_GROUP_ID;
@@ -140,7 +140,7 @@ pub(crate) fn apply(
     volume.change(credits::CHANGE, |operation| {
         let inode = &state.inode;
         let (uid, gid) = (change.uid.unwrap_or(inode.uid), change.gid.unwrap_or(inode.gid));
-        quota::prepare(operation, [uid, gid, inode.project])?;
+        operation.prepare_quotas([uid, gid, inode.project])?;
         set(volume, &mut state, change, caller);
         let stored = match &attributes {
             Some(attributes) => attribute::replace_all(operation, &mut state, attributes),
@@ -285,7 +285,7 @@ pub(crate) fn by_path(
     let _table = table::hold(operation.volume(), state.ino)?;
     let inode = &state.inode;
     let (uid, gid) = (change.uid.unwrap_or(inode.uid), change.gid.unwrap_or(inode.gid));
-    quota::prepare(operation, [uid, gid, inode.project])?;
+    operation.prepare_quotas([uid, gid, inode.project])?;
     let owns_anew = change.uid.is_some() || change.gid.is_some();
     if owns_anew && state.file_type()? != FileType::Directory {
         rights::remove_capability(operation, state)?;
@@ -395,7 +395,7 @@ pub(crate) fn set_project(
         return Err(ErrorKind::OperationUnsupported("it has no room for a project").into());
     }
     check_not_immutable(state)?;
-    quota::prepare(operation, [state.inode.uid, state.inode.gid, project])?;
+    operation.prepare_quotas([state.inode.uid, state.inode.gid, project])?;
     state.inode.project = project;
     state.inode.change_time = operation.volume().store.now();
     state.store(operation)

@@ -35,6 +35,7 @@
 //! orphans            the list of orphans, as it is on the disk
 //! journal            the journal's own inode: the map of the log
 //! quota              what each user, group and project has, in the quota files
+//! shares             what an inode counts for in them
 //! ```
 pub(crate) mod access;
 pub(crate) mod access_list;
@@ -61,6 +62,7 @@ pub(crate) mod permission;
 pub(crate) mod placed;
 pub(crate) mod quota;
 pub(crate) mod rights;
+mod shares;
 pub(crate) mod table;
 pub(crate) mod table_windows;
 pub(crate) mod unfinished;

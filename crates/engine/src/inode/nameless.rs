@@ -10,7 +10,7 @@ use crate::inode::operation::Operation;
 use crate::inode::table;
 use crate::inode::unfinished::{add_orphan, hold_neighbour, pause, remove_orphan, stop_here};
 use crate::inode::write_back::{make_map_dense, write_with_names};
-use crate::inode::{attribute, credits, file, mapping, quota};
+use crate::inode::{attribute, credits, file, mapping};
 use crate::policy::allocation::Purpose;
 use crate::space::InodeKind;
 use crate::store::cache::Frame;
@@ -169,7 +169,7 @@ impl Inodes {
             }
             freed => freed?,
         };
-        quota::end(operation, state)?;
+        operation.end_count(&mut state.counted)?;
         remove_orphan(operation, state)?;
         state.inode.size = 0;
         state.inode.links = 0;

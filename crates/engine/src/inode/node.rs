@@ -19,7 +19,7 @@ use crate::inode::known_names::DirectorySerial;
 use crate::inode::lazy_pages::{LazyPages, Paged};
 use crate::inode::operation::Operation;
 use crate::inode::placed::{Chosen, Placed};
-use crate::inode::quota::{self, Counted};
+use crate::inode::shares::{Counted, counted};
 use crate::inode::table::{place, table_frame};
 use crate::inode::volume::Volume;
 use crate::policy::allocation::LastAllocation;
@@ -182,7 +182,7 @@ impl NodeState {
     /// first time is [`NodeState::fresh`].
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
         let stored_map = (inode.size, inode.sectors, inode.block);
-        let counted = quota::counted(volume, ino, &inode);
+        let counted = counted(volume, ino, &inode);
         NodeState {
             ino,
             serial: volume.names.serial(),
@@ -311,7 +311,7 @@ impl NodeState {
         let volume = operation.volume();
         let (block, _) = place(volume, self.ino)?;
         if volume.store.stores_inodes_late() && !volume.store.cache.holds_filled(block) {
-            quota::count(operation, self)?;
+            operation.count(self.ino, &self.inode, &mut self.counted)?;
             volume.unstored.note(self.ino, volume.store.clock.now());
             return Ok(());
         }
@@ -332,7 +332,7 @@ impl NodeState {
         }
         self.assert_consistent();
         let volume = operation.volume();
-        quota::count(operation, self)?;
+        operation.count(self.ino, &self.inode, &mut self.counted)?;
         let (frame, offset) = table_frame(volume, self.ino)?;
         if volume.store.policies.mount.is_synchronous() {
             volume.unstored.tables.lock().insert(frame.block());

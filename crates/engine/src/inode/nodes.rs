@@ -8,6 +8,7 @@
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::lazy_pages::Paged;
 use crate::inode::node::{Node, NodeState};
+use crate::inode::shares;
 use crate::inode::table::load;
 use crate::inode::volume::Volume;
 use crate::ranks;
@@ -93,7 +94,7 @@ impl Nodes {
         if let Some(node) = self.shards[at].lock().by_ino.get(&ino) {
             return Ok(Arc::clone(node));
         }
-        let is_quota_file = volume.quotas.as_ref().is_some_and(|quotas| quotas.has(ino));
+        let is_quota_file = shares::is_quota_file(volume, ino);
         if !volume.store.superblock.is_usable(ino) || is_quota_file {
             let reason = "not one that a name may lead to";
             return Err(Error::field(Place::Inode(ino), "inode", "number", ino.0.into(), reason));

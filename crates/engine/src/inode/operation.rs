@@ -1,7 +1,10 @@
 //! One operation on inodes and names: a handle together with the volume that it changes.
 use crate::error::Result;
+use crate::inode::shares::{Counted, Share, counted};
 use crate::inode::volume::Volume;
 use crate::store::handle::Handle;
+use extant_format::Ino;
+use extant_format::inode::Inode;
 use extant_format::superblock::Feature;
 use std::ops::Deref;
 
@@ -9,6 +12,30 @@ use std::ops::Deref;
 pub(crate) struct Operation<'v> {
     handle: Handle<'v>,
     volume: &'v Volume,
+}
+
+/// The quota files of a volume, in which operations count. They are inodes, so what reads and
+/// changes them is above operations.
+pub(crate) trait QuotaFiles: Send + Sync {
+    /// Makes sure that a user, a group and a project have entries.
+    ///
+    /// # Errors
+    /// `NoSpace`: nothing has changed then. What the device returns.
+    fn prepare(&self, operation: &Operation<'_>, ids: [u32; 3]) -> Result<()>;
+
+    /// Takes away what was counted, and adds what is.
+    ///
+    /// # Errors
+    /// `NoSpace` for an owner without an entry: nothing has changed then. What the device returns.
+    fn change(&self, operation: &Operation<'_>, before: &Counted, after: &Counted) -> Result<()>;
+}
+
+/// What [`Volume::quotas`] holds.
+type Slot = Box<dyn QuotaFiles>;
+
+/// Has every operation on a volume count in these files.
+pub(crate) fn count_in(volume: &mut Volume, files: Box<dyn QuotaFiles>) {
+    volume.quotas = Some(Box::new(files));
 }
 
 impl Volume {
@@ -29,6 +56,51 @@ impl Volume {
 }
 
 impl<'v> Operation<'v> {
+    /// Makes sure that a user, a group and a project have entries in the quota files, before the
+    /// operation changes anything that they are needed for.
+    ///
+    /// # Errors
+    /// As [`QuotaFiles::prepare`].
+    pub(crate) fn prepare_quotas(&self, ids: [u32; 3]) -> Result<()> {
+        self.quotas().map_or(Ok(()), |quotas| quotas.prepare(self, ids))
+    }
+
+    /// Counts an inode that is about to be stored as it is now; `before` is what it counted for.
+    ///
+    /// # Errors
+    /// As [`QuotaFiles::change`].
+    pub(crate) fn count(&self, ino: Ino, inode: &Inode, before: &mut Counted) -> Result<()> {
+        let Some(quotas) = self.quotas() else { return Ok(()) };
+        if before.as_deref() == Some(&Share::Ended) {
+            return Ok(());
+        }
+        let now = counted(self.volume, ino, inode);
+        if *before != now {
+            quotas.change(self, before, &now)?;
+            *before = now;
+        }
+        Ok(())
+    }
+
+    /// Counts an inode no more, which is being freed.
+    ///
+    /// # Errors
+    /// What the device returns.
+    pub(crate) fn end_count(&self, before: &mut Counted) -> Result<()> {
+        let Some(quotas) = self.quotas() else { return Ok(()) };
+        if before.is_some() {
+            quotas.change(self, before, &None)?;
+        }
+        *before = Some(Box::new(Share::Ended));
+        Ok(())
+    }
+
+    fn quotas(&self) -> Option<&dyn QuotaFiles> {
+        let slot = self.volume.quotas.as_ref()?.downcast_ref::<Slot>();
+        assert!(slot.is_some(), "only count_in fills the slot");
+        slot.map(|files| &**files)
+    }
+
     /// Begins an operation that changes at most `credits` blocks of metadata.
     ///
     /// # Errors

@@ -8,8 +8,7 @@
 //!
 //! ```text
 //! new_inode, change of owner or project ----> prepare   an entry for each owner
-//! NodeState::store --> count                            the difference, into the entries
-//! free_locked -------> end                              all that it counted for is taken away
+//! NodeState::store, and freeing an inode ---> change    the difference, into the entries
 //! ```
 //!
 //! *Invariants*: when an operation ends, each entry has what the inodes that are stored count for.
@@ -21,7 +20,8 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits::QUOTA_ENTRY;
 use crate::inode::mapping;
 use crate::inode::node::NodeState;
-use crate::inode::operation::Operation;
+use crate::inode::operation::{self, Operation, QuotaFiles};
+use crate::inode::shares::{Counted, Share};
 use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::policy::allocation::Purpose;
@@ -29,10 +29,10 @@ use crate::ranks;
 use crate::store::cache::{BlockKind, Frame};
 use extant_block::SleepLock;
 use extant_format::extent::State;
-use extant_format::inode::{FileType, Inode, flags};
+use extant_format::inode::FileType;
 use extant_format::quota_file::{self, BLOCK_BYTES, EntryChange, Head, ROOT_BLOCK, STEPS};
 use extant_format::superblock::Feature;
-use extant_format::{BlockNo, FileBlock, Ino, SECTOR_BYTES};
+use extant_format::{BlockNo, FileBlock, Ino};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -40,22 +40,8 @@ use std::sync::Arc;
 const BLOCKS_MAX: u32 = 1 << 16;
 
 /// The quota files of a volume.
-pub(crate) struct Quotas {
-    inodes: [Ino; 3],
+struct Quotas {
     files: SleepLock<Vec<QuotaFile>>,
-}
-
-/// What an inode counts for: nothing, so far or where its volume has no quotas, or a share. In a
-/// box, because most volumes have no quotas, and nodes are many.
-pub(crate) type Counted = Option<Box<Share>>;
-
-/// What one inode counts for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Share {
-    /// One inode and these bytes, of this user, group and project.
-    Of([u32; 3], u64),
-    /// Nothing any more: it is being freed.
-    Ended,
 }
 
 /// Where an entry is.
@@ -78,119 +64,64 @@ struct QuotaFile {
     leaves_with_room: Vec<u32>,
 }
 
-impl Quotas {
-    /// Reads the quota files of a volume that is to be written; `None` if it has none.
-    ///
-    /// # Errors
-    /// `Corrupt` for a file that cannot be; what the device returns.
-    pub(crate) fn open(volume: &Volume) -> Result<Option<Quotas>> {
-        let superblock = &volume.store.superblock;
-        let inodes = superblock.quota_inodes();
-        if !superblock.has(Feature::QUOTA) || inodes == [Ino(0); 3] {
-            return Ok(None);
-        }
-        let mut files: Vec<QuotaFile> = Vec::new();
-        for (kind, ino) in inodes.into_iter().enumerate().filter(|(_, ino)| ino.0 != 0) {
-            if files.iter().any(|file| file.state.ino == ino) {
-                return Err(wrong(ino, "inode", ino.0.into(), "two quota files in one"));
-            }
-            files.push(QuotaFile::read(volume, kind, ino)?);
-        }
-        let clock = Arc::clone(&volume.store.clock);
-        let files = SleepLock::new(clock, files).ranked(ranks::QUOTAS);
-        Ok(Some(Quotas { inodes, files }))
-    }
-
-    /// Whether this inode is a quota file.
-    pub(crate) fn has(&self, ino: Ino) -> bool {
-        ino.0 != 0 && self.inodes.contains(&ino)
-    }
-}
-
-/// What an inode that is in use counts for.
-pub(crate) fn counted(volume: &Volume, ino: Ino, inode: &Inode) -> Counted {
-    let Some(quotas) = &volume.quotas else { return None };
+/// Reads the quota files of a volume that is to be written, and has every operation count in them
+/// from then on. Nothing for a volume that has none, or is only read.
+///
+/// # Errors
+/// `Corrupt` for a file that cannot be; what the device returns.
+pub(crate) fn attach(volume: &mut Volume) -> Result<()> {
     let superblock = &volume.store.superblock;
-    let is_of_user = ino == Ino::ROOT || ino.0 >= superblock.first_inode;
-    let is_orphan_file =
-        superblock.has(Feature::ORPHAN_FILE) && ino.0 == superblock.orphan_file_inode;
-    let is_value = inode.flags & flags::EA_INODE != 0;
-    // As e2fsck counts, which leaves them out.
-    let is_inline_symlink =
-        inode.is_inline(superblock) && inode.file_type() == Some(FileType::Symlink);
-    if !is_of_user || is_orphan_file || is_value || is_inline_symlink || quotas.has(ino) {
-        return None;
-    }
-    let ids = [inode.uid, inode.gid, inode.project];
-    Some(Box::new(Share::Of(ids, inode.sectors.saturating_mul(SECTOR_BYTES))))
-}
-
-/// Makes sure that a user, a group and a project have entries, before an operation changes
-/// anything that they are needed for.
-///
-/// # Errors
-/// `NoSpace`: nothing has changed then. What the device returns.
-pub(crate) fn prepare(operation: &Operation<'_>, ids: [u32; 3]) -> Result<()> {
-    let Some(quotas) = &operation.volume().quotas else { return Ok(()) };
-    let was_whole = operation.is_whole();
-    let mut files = quotas.files.lock();
-    for file in &mut *files {
-        file.spot(operation, ids.get(file.kind).copied().unwrap_or_default())?;
-    }
-    if was_whole {
-        operation.note_whole();
-    }
-    Ok(())
-}
-
-/// Counts an inode that is about to be stored as it is now.
-///
-/// # Errors
-/// `NoSpace` for an owner without an entry: nothing has changed then. What the device returns.
-pub(crate) fn count(operation: &Operation<'_>, state: &mut NodeState) -> Result<()> {
-    if operation.volume().quotas.is_none() || state.counted.as_deref() == Some(&Share::Ended) {
+    let inodes = superblock.quota_inodes();
+    let has_files = superblock.has(Feature::QUOTA) && inodes != [Ino(0); 3];
+    if !has_files || volume.store.check_writable().is_err() {
         return Ok(());
     }
-    let now = counted(operation.volume(), state.ino, &state.inode);
-    change(operation, &state.counted, &now)?;
-    state.counted = now;
-    Ok(())
-}
-
-/// Counts an inode no more, which is being freed.
-///
-/// # Errors
-/// What the device returns.
-pub(crate) fn end(operation: &Operation<'_>, state: &mut NodeState) -> Result<()> {
-    change(operation, &state.counted, &None)?;
-    state.counted = Some(Box::new(Share::Ended));
-    Ok(())
-}
-
-/// Takes away what was counted, and adds what is.
-fn change(operation: &Operation<'_>, before: &Counted, after: &Counted) -> Result<()> {
-    let Some(quotas) = &operation.volume().quotas else { return Ok(()) };
-    if before == after {
-        return Ok(());
-    }
-    let mut changes: Vec<(Spot, EntryChange)> = Vec::with_capacity(6);
-    let mut files = quotas.files.lock();
-    for file in &mut *files {
-        for (id, change) in differences(file.kind, before, after).into_iter().flatten() {
-            changes.push((file.spot(operation, id)?, change));
+    let mut files: Vec<QuotaFile> = Vec::new();
+    for (kind, ino) in inodes.into_iter().enumerate().filter(|(_, ino)| ino.0 != 0) {
+        if files.iter().any(|file| file.state.ino == ino) {
+            return Err(wrong(ino, "inode", ino.0.into(), "two quota files in one"));
         }
+        files.push(QuotaFile::read(volume, kind, ino)?);
     }
-    drop(files);
-    for (Spot { block, offset }, change) in changes {
-        let frame = operation.volume().store.cache.read(block, BlockKind::Plain)?;
-        operation.modify_beside(&frame, |bytes| {
-            let (start, at) = (offset - offset % UNIT, offset % UNIT);
-            if let Some(leaf) = bytes.get_mut(start..start + UNIT) {
-                quota_file::change_entry(leaf, at, change);
-            }
-        });
-    }
+    let clock = Arc::clone(&volume.store.clock);
+    let files = SleepLock::new(clock, files).ranked(ranks::QUOTAS);
+    operation::count_in(volume, Box::new(Quotas { files }));
     Ok(())
+}
+
+impl QuotaFiles for Quotas {
+    fn prepare(&self, operation: &Operation<'_>, ids: [u32; 3]) -> Result<()> {
+        let was_whole = operation.is_whole();
+        let mut files = self.files.lock();
+        for file in &mut *files {
+            file.spot(operation, ids.get(file.kind).copied().unwrap_or_default())?;
+        }
+        if was_whole {
+            operation.note_whole();
+        }
+        Ok(())
+    }
+
+    fn change(&self, operation: &Operation<'_>, before: &Counted, after: &Counted) -> Result<()> {
+        let mut changes: Vec<(Spot, EntryChange)> = Vec::with_capacity(6);
+        let mut files = self.files.lock();
+        for file in &mut *files {
+            for (id, change) in differences(file.kind, before, after).into_iter().flatten() {
+                changes.push((file.spot(operation, id)?, change));
+            }
+        }
+        drop(files);
+        for (Spot { block, offset }, change) in changes {
+            let frame = operation.volume().store.cache.read(block, BlockKind::Plain)?;
+            operation.modify_beside(&frame, |bytes| {
+                let (start, at) = (offset - offset % UNIT, offset % UNIT);
+                if let Some(leaf) = bytes.get_mut(start..start + UNIT) {
+                    quota_file::change_entry(leaf, at, change);
+                }
+            });
+        }
+        Ok(())
+    }
 }
 
 /// Bytes of a block of a quota file.

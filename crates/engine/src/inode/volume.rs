@@ -5,7 +5,6 @@ use super::known_names::KnownNames;
 use super::listings::Listings;
 use super::orphans::Orphans;
 use super::pages::VolumePages;
-use super::quota::Quotas;
 use super::table_windows::TableWindows;
 use super::unstored::Unstored;
 use crate::error::Result;
@@ -15,6 +14,7 @@ use crate::store::budget::DirtyBudget;
 use crate::store::{self, Options, Shares, Store};
 use extant_block::BlockDevice;
 use extant_format::Run;
+use std::any::Any;
 use std::sync::Arc;
 
 /// An open volume, without its inodes and names.
@@ -33,8 +33,9 @@ pub(crate) struct Volume {
     pub(crate) listings: Listings,
     /// How many blocks of files are dirty, and were brought into memory lately.
     pub(crate) pages: VolumePages,
-    /// What each user, group and project has, where quota files count it and it is written.
-    pub(crate) quotas: Option<Quotas>,
+    /// The quota files, where there are some and the volume is written. Of a type that `operation`
+    /// knows, which is above this.
+    pub(super) quotas: Option<Box<dyn Any + Send + Sync>>,
     /// Names that were looked up lately.
     pub(crate) names: KnownNames,
 }
@@ -53,7 +54,7 @@ impl Volume {
         let store = Arc::new(Store::open(device, options, shared)?);
         let shares = Shares::of(options.cache_bytes);
         let pages_max = store::pages_max(options, &store.superblock);
-        let mut volume = Volume {
+        Ok(Volume {
             space: Space::open(&store)?,
             orphans: Orphans::default(),
             unstored: Unstored::default(),
@@ -63,11 +64,7 @@ impl Volume {
             quotas: None,
             names: KnownNames::new(shares.names),
             store,
-        };
-        if volume.store.check_writable().is_ok() {
-            volume.quotas = Quotas::open(&volume)?;
-        }
-        Ok(volume)
+        })
     }
 
     /// Before blocks of a file are read from the device: with `journal=data` they may be newer in

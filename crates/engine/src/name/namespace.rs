@@ -15,7 +15,6 @@ use crate::inode::mapping::{self, Piece};
 use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::{self, check_not_locked};
-use crate::inode::quota;
 use crate::inode::table::{self, next_generation};
 use crate::inode::unfinished::{add_orphan, hold_neighbour, remove_orphan};
 use crate::inode::volume::Volume;
@@ -320,7 +319,7 @@ impl Inodes {
     ) -> Result<NodeState> {
         let volume = &self.volume;
         let inode = fresh_inode(volume, 0, &parent.inode, new);
-        quota::prepare(operation, [inode.uid, inode.gid, inode.project])?;
+        operation.prepare_quotas([inode.uid, inode.gid, inode.project])?;
         let (group, kind) = self.place(parent, name, new.file_type)?;
         let was_whole = operation.is_whole();
         let ino = volume.space.allocate_inode(operation, group, 0, kind)?;

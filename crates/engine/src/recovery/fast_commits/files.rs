@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::inode::mapping::rewrite::Rewrite;
 use crate::inode::operation::Operation;
 use crate::inode::unfinished::remove_orphan;
-use crate::inode::{NodeState, Volume, attribute, credits, mapping, quota, table};
+use crate::inode::{NodeState, Volume, attribute, credits, mapping, table};
 use crate::policy::allocation::Purpose;
 use crate::runs::RunSet;
 use crate::space::{InodeKind, Reuse};
@@ -192,7 +192,7 @@ impl<'v> Files<'v> {
         if let Some(mut old) = self.let_go(ino)?.filter(|old| old.is_counted) {
             let volume = self.volume;
             volume.change(FILE, |work| {
-                quota::end(work, &mut old.state)?;
+                work.end_count(&mut old.state.counted)?;
                 volume.space.free_inode(work, ino, InodeKind::Other)
             })?;
         }
@@ -373,7 +373,7 @@ fn free(work: &Operation<'_>, ino: Ino, mut draft: Draft) -> Result<()> {
     let latest = state.inode.change_time.seconds.clamp(1, u32::MAX.into());
     state.inode.deletion_time = u32::try_from(latest).unwrap_or(u32::MAX);
     remove_orphan(work, state)?;
-    quota::end(work, state)?;
+    work.end_count(&mut state.counted)?;
     state.store_now(work)?;
     volume.space.free_inode(work, ino, InodeKind::Other)
 }
