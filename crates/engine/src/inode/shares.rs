@@ -19,9 +19,7 @@ pub(crate) enum Share {
 
 /// What an inode that is in use counts for.
 pub(crate) fn counted(volume: &Volume, ino: Ino, inode: &Inode) -> Counted {
-    if volume.quotas.is_none() {
-        return None;
-    }
+    volume.quotas.as_ref()?;
     let superblock = &volume.store.superblock;
     let is_of_user = ino == Ino::ROOT || ino.0 >= superblock.first_inode;
     let is_orphan_file =

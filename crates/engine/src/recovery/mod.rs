@@ -178,9 +178,8 @@ pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
     if superblock.as_ref().is_ok_and(|superblock| !superblock.has(Feature::NEEDS_RECOVERY)) {
         return Ok(None);
     }
-    // One that is damaged says nothing of other machines: it may be mended by its log.
-    let hold = superblock.map_or(Ok(None), |superblock| hold(device, &superblock))?;
-    released(hold, recover_held(device))
+    let (superblock, hold) = held(device, superblock)?;
+    released(hold, recover_read(device, superblock))
 }
 
 /// As [`recover`], for a caller that holds the volume.
@@ -188,7 +187,15 @@ pub fn recover(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
 /// # Errors
 /// As [`recover`], but `Held`.
 pub fn recover_held(device: &Arc<dyn BlockDevice>) -> Result<Option<Report>> {
-    let Some(recovery) = find(device, MEMORY_BYTES_MAX)? else { return Ok(None) };
+    recover_read(device, read_superblock(&**device))
+}
+
+/// As [`recover_held`], with the superblock as it was read: each read of it costs a seek.
+fn recover_read(
+    device: &Arc<dyn BlockDevice>,
+    superblock: Result<Superblock>,
+) -> Result<Option<Report>> {
+    let Some(recovery) = find_read(device, superblock, MEMORY_BYTES_MAX)? else { return Ok(None) };
     check_written(recovery.journal().volume())?;
     let mut report = recovery.report();
     let found = recovery.scan();
@@ -274,6 +281,20 @@ pub fn hold(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<Op
     MountHold::take(device, superblock)
 }
 
+/// Takes a volume whose superblock was read, and gives the superblock as it is then.
+fn held(
+    device: &Arc<dyn BlockDevice>,
+    superblock: Result<Superblock>,
+) -> Result<(Result<Superblock>, Option<MountHold>)> {
+    // One that is damaged says nothing of other machines: it may be mended by its log.
+    let hold = superblock.as_ref().map_or(Ok(None), |superblock| hold(device, superblock))?;
+    match hold {
+        // Another machine may have written until it was taken.
+        Some(hold) => Ok((read_superblock(&**device), Some(hold))),
+        None => Ok((superblock, None)),
+    }
+}
+
 /// What was done under a hold, after which the volume is given back.
 fn released<T>(hold: Option<MountHold>, outcome: Result<T>) -> Result<T> {
     let release = hold.map_or(Ok(()), |hold| hold.release());
@@ -320,12 +341,13 @@ pub(crate) fn open(
             shared,
         );
     }
-    let hold = match (holding, read_superblock(&*device)) {
-        (Holding::Ours, Ok(superblock)) => hold(&device, &superblock)?,
-        _ => None,
+    let superblock = read_superblock(&*device);
+    let (superblock, hold) = match holding {
+        Holding::Ours => held(&device, superblock)?,
+        Holding::Callers => (superblock, None),
     };
     let open = || {
-        recover_held(&device)?;
+        recover_read(&device, superblock)?;
         check_orphans(&device, options)?;
         let core = Core::open(Arc::clone(&device), options, shared)?;
         orphans::finish(&core.inodes)?;
@@ -341,7 +363,15 @@ pub(crate) fn open(
 /// Reads the journal of a volume that needs recovery, keeping copies of at most `memory_bytes`;
 /// `None` if it needs none.
 fn find(device: &Arc<dyn BlockDevice>, memory_bytes: u64) -> Result<Option<Box<Recovery>>> {
-    let superblock = read_superblock(&**device);
+    find_read(device, read_superblock(&**device), memory_bytes)
+}
+
+/// As [`find`], with the superblock as it was read.
+fn find_read(
+    device: &Arc<dyn BlockDevice>,
+    superblock: Result<Superblock>,
+    memory_bytes: u64,
+) -> Result<Option<Box<Recovery>>> {
     if superblock.as_ref().is_ok_and(|superblock| !superblock.has(Feature::NEEDS_RECOVERY)) {
         return Ok(None);
     }
