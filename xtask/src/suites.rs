@@ -8,6 +8,9 @@
 //! A test that was skipped is a row of the table, with what it lacked; at the gate it is an error,
 //! but for what `testkit::skips` knows to be missing.
 //!
+//! A test that failed is told again at the end, with the first lines of what it said: of a long run
+//! often only the end is kept.
+//!
 //! A test that hangs is told by name, and ends the run: some hang in the kernel, where nothing can
 //! end them, and a gate that only runs out of its time says nothing of where.
 
@@ -66,6 +69,7 @@ pub fn run(words: &[String]) -> Result<(), String> {
     report.end(seconds_now());
     println!("{}", report.table());
     if !status.success() {
+        println!("{}", report.failures());
         return Err(format!("cargo test: {status}"));
     }
     match report.skipped.iter().filter(|row| !row.is_known).count() {
@@ -133,11 +137,25 @@ struct SkippedRow {
     times: u32,
 }
 
-/// Seconds by crate, in the order in which cargo runs them, and what was skipped.
+/// A test that failed, and the first [`LINES_OF_A_FAILURE`] lines that it said.
+#[derive(Debug, PartialEq)]
+struct Failure {
+    suite: String,
+    test: String,
+    said: Vec<String>,
+}
+
+/// How much of a failure is told again.
+const LINES_OF_A_FAILURE: usize = 8;
+
+/// Seconds by crate, in the order in which cargo runs them, what was skipped and what failed.
 struct Report {
     spent: Vec<(String, f64)>,
     since: f64,
     skipped: Vec<SkippedRow>,
+    failed: Vec<Failure>,
+    /// Which of `failed` the lines belong to that come now.
+    speaks: Option<usize>,
     /// Tests of the program that runs, which take more than a minute.
     slow: Vec<String>,
 }
@@ -149,6 +167,8 @@ impl Report {
             spent: vec![("compiling".into(), 0.0)],
             since: now,
             skipped: Vec::new(),
+            failed: Vec::new(),
+            speaks: None,
             slow: Vec::new(),
         }
     }
@@ -167,6 +187,7 @@ impl Report {
         {
             self.slow.retain(|slow| slow != test);
         }
+        self.note_failure(line.trim_end());
         let Some(suite) = Suite::begun_by(line) else { return };
         self.slow.clear();
         self.end(now);
@@ -185,6 +206,42 @@ impl Report {
         let at = self.spent.iter().position(|(known, _)| *known == name).unwrap_or(0);
         let current = self.spent.remove(at);
         self.spent.push(current);
+    }
+
+    /// A test's end by itself says nothing of why: that comes after all tests of its program, below
+    /// its name.
+    fn note_failure(&mut self, line: &str) {
+        let suite = self.spent.last().map_or("", |(name, _)| name.as_str());
+        let ended = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"));
+        let spoken = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+        // A program that a signal ended names no test.
+        let died = line.trim_start();
+        let died = died.starts_with("process didn't exit successfully").then_some(died);
+        if let Some(test) = ended.or(spoken).or(died) {
+            let known = self.failed.iter().position(|row| row.suite == suite && row.test == test);
+            let at = known.unwrap_or(self.failed.len());
+            if known.is_none() {
+                let (suite, test) = (suite.to_owned(), test.to_owned());
+                self.failed.push(Failure { suite, test, said: Vec::new() });
+            }
+            self.speaks = spoken.map(|_| at);
+        } else if line == "failures:" || line.starts_with("stack backtrace:") {
+            self.speaks = None;
+        } else if let Some(row) = self.speaks.and_then(|at| self.failed.get_mut(at)) {
+            if row.said.len() < LINES_OF_A_FAILURE && !line.trim().is_empty() {
+                row.said.push(line.chars().take(400).collect());
+            }
+        }
+    }
+
+    /// What failed, for the end of a run that did.
+    fn failures(&self) -> String {
+        let mut lines = Vec::new();
+        for row in &self.failed {
+            lines.push(format!("failed: {:<12} {}", row.suite, row.test));
+            lines.extend(row.said.iter().map(|line| format!("    {line}")));
+        }
+        lines.join("\n")
     }
 
     /// The same words of a crate are one row.
@@ -300,6 +357,38 @@ mod tests {
         lines.iter().for_each(|line| report.note(line, 0.0));
         let table = report.table();
         assert!(table.ends_with("\nedit         a::b: no zstd (2 times)"), "{table}");
+    }
+
+    #[test]
+    fn what_failed_is_told_again_with_its_first_words() {
+        let mut report = Report::starting(0.0);
+        let lines = [
+            "     Running unittests src/lib.rs (target/debug/deps/extant_edit-0d25c7)",
+            "test a::b ... FAILED",
+            "test e ... FAILED",
+            "test c ... ok",
+            "",
+            "failures:",
+            "",
+            "---- a::b stdout ----",
+            "",
+            "thread 'a::b' panicked at one.rs:1:",
+            "left and right",
+            "stack backtrace:",
+            "   0: begin",
+            "---- e stdout ----",
+            "said",
+            "",
+            "failures:",
+            "    a::b",
+            "Caused by:",
+            "  process didn't exit successfully: `x` (signal: 6, SIGABRT)",
+        ];
+        lines.iter().for_each(|line| report.note(line, 0.0));
+        let expected = "failed: edit         a::b\n    thread 'a::b' panicked at one.rs:1:\n    \
+                        left and right\nfailed: edit         e\n    said\nfailed: edit         \
+                        process didn't exit successfully: `x` (signal: 6, SIGABRT)";
+        assert_eq!(report.failures(), expected);
     }
 
     #[test]
