@@ -15,7 +15,8 @@
 //! end them, and a gate that only runs out of its time says nothing of where.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::num::NonZero;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -52,6 +53,7 @@ pub fn run(words: &[String]) -> Result<(), String> {
         cargo.arg("--workspace");
     }
     cargo.args(words);
+    run_side_by_side(&mut cargo);
     for row in VARIABLES.iter().filter(|row| std::env::var_os(row.name).is_none()) {
         cargo.env(row.name, row.value(level));
     }
@@ -75,6 +77,16 @@ pub fn run(words: &[String]) -> Result<(), String> {
     match report.skipped.iter().filter(|row| !row.is_known).count() {
         missed if missed > 0 && is_gate() => Err(format!("{missed} tests were skipped")),
         _ => Ok(()),
+    }
+}
+
+/// Twice as many tests side by side as there are processors, unless the environment says how many:
+/// many wait for mounts and for other programs.
+pub fn run_side_by_side(cargo: &mut Command) {
+    const THREADS: &str = "RUST_TEST_THREADS";
+    if std::env::var_os(THREADS).is_none() {
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        cargo.env(THREADS, (2 * processors).to_string());
     }
 }
 

@@ -4,18 +4,29 @@ use std::fs::read_dir;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use crate::command::{self, program};
+use crate::command::program;
 use crate::measure::seconds_now;
 use crate::repository;
 use crate::sheet::{Print, Sheet};
+use crate::suites::run_side_by_side;
 
 /// The document whose section `bench-loop` holds the table.
 const GUIDE: &str = "CONTRIBUTING.md";
 
-/// `loop [--write] [CRATE..]`: changes the root of each crate in turn, as an editor does that saves
-/// it, and says how many seconds `cargo test -p` then takes to build it with its tests, and how
-/// many to run them. All crates without words; what they build on is built before. `--write` puts
-/// the table into CONTRIBUTING.md.
+/// What a change adds: code that has to be compiled and linked again, in every build.
+const ANOTHER_FUNCTION: &str = "
+/// A change.
+#[doc(hidden)]
+#[inline(never)]
+pub fn changed_to_be_measured(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(7, |sum, byte| (sum ^ u64::from(*byte)).rotate_left(9))
+}
+";
+
+/// `loop [--write] [CRATE..]`: changes the code of each crate in turn, by a function at the end of
+/// its root, and says how many seconds `cargo test -p` then takes to build it with its tests, and
+/// how many to run them. All crates without words; what they build on is built before. `--write`
+/// puts the table into CONTRIBUTING.md. The roots are as before afterwards.
 ///
 /// # Errors
 /// There is no such crate, something does not build, or a test fails.
@@ -55,13 +66,37 @@ fn crates() -> Result<Vec<String>, String> {
 fn turn(name: &str) -> Result<(f64, f64), String> {
     let package = package(name)?;
     cargo(&["test", "-p", &package, "--no-run"])?;
-    let root = root(name)?;
-    command::run("touch", &[&root])?;
+    let changed = Changed::at(root(name)?)?;
     let began = seconds_now();
     cargo(&["test", "-p", &package, "--no-run"])?;
     let built = seconds_now();
     cargo(&["test", "-p", &package])?;
-    Ok((built - began, seconds_now() - built))
+    let tested = seconds_now();
+    drop(changed);
+    Ok((built - began, tested - built))
+}
+
+/// A file with a function more than it has, until this is dropped.
+struct Changed {
+    path: PathBuf,
+    text: String,
+}
+
+impl Changed {
+    fn at(path: PathBuf) -> Result<Changed, String> {
+        let said = |error: std::io::Error| format!("{}: {error}", path.display());
+        let text = std::fs::read_to_string(&path).map_err(said)?;
+        std::fs::write(&path, format!("{text}{ANOTHER_FUNCTION}")).map_err(said)?;
+        Ok(Changed { path, text })
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::write(&self.path, &self.text) {
+            eprintln!("{}: still changed: {error}", self.path.display());
+        }
+    }
 }
 
 /// What cargo calls the crate in this folder.
@@ -82,6 +117,7 @@ fn root(name: &str) -> Result<PathBuf, String> {
 
 fn cargo(words: &[&str]) -> Result<(), String> {
     let mut cargo = program("cargo");
+    run_side_by_side(&mut cargo);
     cargo.args(words).stdout(Stdio::null()).stderr(Stdio::null());
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;
     let failed = || format!("cargo {}: {status}", words.join(" "));

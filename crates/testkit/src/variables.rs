@@ -103,10 +103,22 @@ pub const VARIABLES: &[Variable] = &[
         ["200", "600", "20000"],
     ),
     variable(
+        "EXTANT_FIXTURES",
+        "engine",
+        "of the volumes whose tree the kernel judges, one in this many",
+        ["3", "1", "1"],
+    ),
+    variable(
         "EXTANT_CUTS",
         "engine",
         "moments of a power cut for each policy",
-        ["1000", "2000", "30000"],
+        ["400", "1500", "30000"],
+    ),
+    variable(
+        "EXTANT_NAMES",
+        "engine",
+        "names that come to a directory and go one by one",
+        ["25000", "100000", "100000"],
     ),
     variable("EXTANT_MODEL_SEEDS", "engine", "lives compared with a model", ["2", "3", "40"]),
     variable(

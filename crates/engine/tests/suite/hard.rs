@@ -9,6 +9,7 @@ use extant_format::inode::{Device, FileType, LINKS_MAX};
 use extant_format::superblock::{Feature, MappingKind};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use std::sync::Arc;
 use volume::{KIB, MIB, Random, Specification, judge};
 
@@ -35,14 +36,15 @@ fn debugfs(device: &extant_block::MemoryDevice, request: &str) -> String {
 }
 
 #[test]
-fn a_hundred_thousand_names_come_and_go_one_by_one() {
+fn many_names_come_and_go_one_by_one() {
     if !oracle::require("e2fsck") {
         return;
     }
-    const COUNT: u64 = 100_000;
+    let count = number("EXTANT_NAMES");
+    assert!(count >= 10_000, "an index of two levels needs more names than {count}");
     for features in ["", "^metadata_csum"] {
         let specification = Specification {
-            inodes: 101_000,
+            inodes: u32::try_from(count).expect("names that an index holds") + 1000,
             features,
             ..Specification::new(Profile::Ext4, 1024, 160 * MIB)
         };
@@ -51,11 +53,11 @@ fn a_hundred_thousand_names_come_and_go_one_by_one() {
         let volume = specification.open(&device).expect("opens");
         volume.create_dir("/d", 0o755).expect("a directory");
         let path = |number: u64| format!("/d/name number {number:0>24}");
-        for number in shuffled(COUNT, &mut random) {
+        for number in shuffled(count, &mut random) {
             make_file(&volume, &path(number)).unwrap_or_else(|error| panic!("{error}"));
         }
         let listed = volume.read_dir("/d").expect("lists");
-        assert_eq!(listed.len() as u64, COUNT);
+        assert_eq!(listed.len() as u64, count);
         volume.close().expect("closes");
         judge(&device).unwrap_or_else(|said| panic!("{said}"));
         if features.is_empty() {
@@ -64,7 +66,7 @@ fn a_hundred_thousand_names_come_and_go_one_by_one() {
             assert!(dump.contains("Indirect levels: 1"), "the index has two levels");
         }
         let volume = specification.open(&device).expect("opens");
-        for number in shuffled(COUNT, &mut random).into_iter().skip(100) {
+        for number in shuffled(count, &mut random).into_iter().skip(100) {
             volume.remove_file(path(number)).unwrap_or_else(|error| panic!("{error}"));
         }
         assert_eq!(volume.read_dir("/d").expect("lists").len(), 100);
