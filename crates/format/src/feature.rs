@@ -95,6 +95,7 @@ const WRITTEN: Features = Features::of(&[
     Feature::DIR_NLINK,
     Feature::EXTRA_ISIZE,
     Feature::QUOTA,
+    Feature::BIGALLOC,
     Feature::METADATA_CSUM,
     Feature::PROJECT,
     Feature::VERITY,
@@ -110,7 +111,6 @@ const JUDGED: Features = Features::of(&[
     Feature::JOURNAL_DEV,
     Feature::EA_INODE,
     Feature::CASEFOLD,
-    Feature::BIGALLOC,
     Feature::READ_ONLY,
     Feature::SHARED_BLOCKS,
 ]);
@@ -219,10 +219,11 @@ impl Feature {
     }
 
     /// Whether this project makes volumes that have it: those that it writes and some more,
-    /// but not those that mark a volume in use, nor meta_bg, which is not laid out.
+    /// but not those that mark a volume in use, nor meta_bg and bigalloc, which are not laid out.
     pub fn is_made(self) -> bool {
         let only_found =
-            [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT, Feature::META_BG].contains(&self);
+            [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT, Feature::META_BG, Feature::BIGALLOC]
+                .contains(&self);
         (WRITTEN.has(self) || MADE.has(self)) && !only_found
     }
 
@@ -300,7 +301,7 @@ mod tests {
 
     #[test]
     fn sets_are_the_bits_that_the_format_has() {
-        let written = Features { compat: 0x1e3d, incompat: 0x1_e3d6, ro_compat: 0x1_a57b };
+        let written = Features { compat: 0x1e3d, incompat: 0x1_e3d6, ro_compat: 0x1_a77b };
         let judged = Features { compat: 0x1e3f, incompat: 0x3_e7de, ro_compat: 0x1_f77b };
         let read = Features { compat: 0, incompat: 0x2_0400, ro_compat: 0 };
         assert_eq!((WRITTEN, READ), (written, read));

@@ -269,7 +269,7 @@ impl Recovery {
 /// is not one that can be recognised when it is torn.
 fn recount(device: &dyn BlockDevice) -> Result<(), Error> {
     let mut volume = locate::read_volume(device)?;
-    if volume.has(Feature::META_BG) || volume.has(Feature::BIGALLOC) {
+    if volume.has(Feature::META_BG) {
         return Ok(());
     }
     let groups = volume.group_count();
@@ -287,7 +287,7 @@ fn recount(device: &dyn BlockDevice) -> Result<(), Error> {
         device.read(start + at, &mut bytes)?;
         for bytes in bytes.chunks_exact(size) {
             let descriptor = GroupDescriptor::decode(bytes, &volume);
-            free_blocks += u64::from(descriptor.free_blocks);
+            free_blocks += u64::from(descriptor.free_blocks) << volume.cluster_log2();
             free_inodes += u64::from(descriptor.free_inodes);
         }
         at += bytes.len() as u64;

@@ -209,10 +209,31 @@ pub(super) fn read_whole(device: &dyn BlockDevice, access: Access) -> Result<Sup
 /// # Errors
 /// `NotWritten`, with the names of the features at fault.
 pub fn check_written(superblock: &Superblock) -> Result<()> {
-    match superblock.features.unwritten() {
-        names if names.is_empty() => Ok(()),
-        names => Err(ErrorKind::NotWritten(names).into()),
+    let mut names = superblock.features.unwritten();
+    names.extend(unwritten_clusters(superblock).map(str::to_owned));
+    match names.is_empty() {
+        true => Ok(()),
+        false => Err(ErrorKind::NotWritten(names).into()),
     }
+}
+
+/// Why clusters are not written as this volume has them. Nobody makes most of these.
+fn unwritten_clusters(superblock: &Superblock) -> Option<&'static str> {
+    if !superblock.has(Feature::BIGALLOC) {
+        return None;
+    }
+    let size = 1 << superblock.cluster_log2();
+    if !superblock.has(Feature::EXTENTS) {
+        return Some("bigalloc without extent");
+    }
+    // What is in an inode would have to move out and be mapped in one change.
+    if superblock.has(Feature::INLINE_DATA) {
+        return Some("bigalloc with inline_data");
+    }
+    let is_whole = superblock.blocks_count.is_multiple_of(size)
+        && u64::from(superblock.blocks_per_group).is_multiple_of(size)
+        && superblock.first_data_block == 0;
+    (!is_whole).then_some("bigalloc with a part of a cluster at the end")
 }
 
 /// Reads and checks the primary superblock of a device.

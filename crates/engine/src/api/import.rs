@@ -302,7 +302,8 @@ impl Import {
         let Some(blocks) = blocks else { return Ok(()) };
         let volume = &self.core.inodes.volume;
         let block_size = u64::from(volume.store.block_size());
-        let mut reservation = volume.space.reserve(blocks.end.saturating_sub(blocks.start))?;
+        let need = mapping::clusters::data_need(volume, state, std::slice::from_ref(&blocks));
+        let mut reservation = volume.space.reserve(need)?;
         let mut at = blocks.start;
         while at < blocks.end {
             let block =

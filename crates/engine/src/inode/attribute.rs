@@ -6,6 +6,7 @@
 //! *Locking*: the caller has locked the inode.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
+use crate::inode::mapping::clusters::cluster_sectors;
 use crate::inode::mapping::{self, Piece};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_locked;
@@ -309,7 +310,7 @@ fn fill_block(volume: &Volume, target: &mut [u8], bytes: &[u8], block: BlockNo) 
 
 fn point_to(volume: &Volume, node: &mut NodeState, block: BlockNo) {
     node.inode.attribute_block = block;
-    node.inode.sectors += u64::from(volume.store.block_size() / 512);
+    node.inode.sectors += cluster_sectors(volume);
 }
 
 fn allocate_block(operation: &Operation<'_>, node: &NodeState) -> Result<BlockNo> {
@@ -358,8 +359,7 @@ pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result
         node.note_freed(volume, run);
     }
     node.inode.attribute_block = BlockNo(0);
-    node.inode.sectors =
-        node.inode.sectors.saturating_sub(u64::from(volume.store.block_size() / 512));
+    node.inode.sectors = node.inode.sectors.saturating_sub(cluster_sectors(volume));
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::inode::node::{Node, NodeState};
 use crate::inode::nodes::Nodes;
 use crate::inode::table::place;
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{Wait, enter_map, write_out};
+use crate::inode::write_back::{Wait, enter_map, make_entered_dense, write_out};
 use crate::policy::preset::Journal;
 use crate::ranks;
 use crate::store::Shares;
@@ -102,11 +102,12 @@ impl Inodes {
             let mut state = node.state.write();
             match wait {
                 // What another thread has written meanwhile would keep later blocks out of the map.
-                Wait::ForAll => write_out(&self.volume, &node.pages, &mut state),
+                Wait::ForAll => write_out(&self.volume, &node.pages, &mut state)?,
                 Wait::ForNone | Wait::AtCommit => {
-                    enter_map(&self.volume, &node.pages, &mut state, wait)
+                    enter_map(&self.volume, &node.pages, &mut state, wait)?;
                 }
             }
+            make_entered_dense(&self.volume, node, &mut state)
         })
     }
 

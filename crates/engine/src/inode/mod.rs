@@ -5,7 +5,7 @@
 //! attribute_access   extended attributes and access lists, for a caller
 //! file               bytes: read, write, cut, allocate, punch; range (zero, collapse, insert),
 //!                    remembered (reads of what the host has in memory), inline (content that
-//!                    moves out of its inode)
+//!                    moves out of its inode), holes (room for what is written)
 //! write_back         dirty blocks are allocated and submitted
 //! attribute          extended attributes
 //! access             what a caller may do        access_list  access lists of callers
@@ -22,7 +22,7 @@
 //! resident           the runs in which they are kept     stream   what reads in a row share
 //! placed             blocks with a place on the volume and data on their way, in no map yet
 //! mapping            file blocks to blocks: extents (removal, merge, unwritten, compact, shift;
-//!                    dense, rewrite) or indirect blocks
+//!                    dense, rewrite) or indirect blocks; clusters: those of bigalloc
 //! window             blocks in hand for a growing file or directory
 //! table              the inode table                unstored   changed inodes not in it yet
 //! pages::held        the memory that they take

@@ -77,6 +77,24 @@ pub(crate) fn make_map_dense(volume: &Volume, state: &mut NodeState) -> Result<(
     }
 }
 
+/// Makes a map dense that placed blocks have entered. With bigalloc all data enters blocks that
+/// read as zeros, so that extents join here, perhaps after the last close; elsewhere few do.
+///
+/// # Errors
+/// As [`make_map_dense`].
+pub(crate) fn make_entered_dense(
+    volume: &Volume,
+    node: &Node,
+    state: &mut NodeState,
+) -> Result<()> {
+    let is_done = state.dirty.is_empty() && state.placed.is_empty();
+    let is_idle = is_done && node.opens.load(Ordering::Acquire) == 0;
+    match is_idle && volume.space.unit_log2() > 0 {
+        true => make_map_dense(volume, state),
+        false => Ok(()),
+    }
+}
+
 /// Dirty runs from which on a file may be scattered: fewer cost little to write twice.
 const SCATTERED_RUNS_MIN: u64 = 64;
 
@@ -422,7 +440,8 @@ fn place(
             note_placed(volume);
             Ok(run)
         }
-        Piece::Hole(length) if enters_later => {
+        // With bigalloc there are none: see `file::promise`.
+        Piece::Hole(length) if enters_later && volume.space.unit_log2() == 0 => {
             let run = mapping::place(operation, reservation, state, block, length)?;
             debug_assert!(run.length <= length, "{run:?} is longer than the hole");
             reservation.take(run.length.into());

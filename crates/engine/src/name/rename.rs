@@ -14,7 +14,7 @@ use crate::inode::node::{Node, NodeState};
 use crate::inode::operation::Operation;
 use crate::inode::permission::{check_names, check_project};
 use crate::inode::table;
-use crate::inode::write_back::write_with_names;
+use crate::inode::write_back::{make_entered_dense, write_with_names};
 use crate::name::beginning::{Beginning, Defaults, Wish};
 use crate::name::directory::{self, Departure};
 use crate::name::namespace::{
@@ -228,6 +228,7 @@ impl Inodes {
             // A program that writes a new file and renames it over the old one wants one of the two
             // after a power cut. So the new one's data is submitted before the name changes.
             write_with_names(volume, &ends.source.pages, source)?;
+            make_entered_dense(volume, &ends.source, source)?;
         }
         let mut reservation = volume.space.reserve_within(need, room)?;
         volume.space.check_may_allocate(group_of(volume, parents.to().ino), need)?;

@@ -1,6 +1,7 @@
 //! All that the engine is tested for but memory, which has a process of its own (`memory`).
 mod after_failure;
 mod allocation;
+mod bigalloc;
 mod by_inode;
 mod closing;
 mod concurrency;

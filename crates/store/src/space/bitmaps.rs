@@ -67,7 +67,7 @@ const LOADED_MAX: usize = if cfg!(test) { 4 } else { 1024 };
 
 impl Space {
     /// How many bits of a group's bitmap are in use; the rest is padding. Those of blocks stand for
-    /// clusters with bigalloc, which is only read.
+    /// clusters with bigalloc.
     pub(super) fn limit(&self, group: GroupNo, bitmap: BitmapKind) -> u32 {
         match bitmap {
             BitmapKind::Blocks => self.store.superblock.group_bits(group),

@@ -81,9 +81,9 @@ struct Goal {
 }
 
 impl Space {
-    /// Allocates one run of 1 to `plan.length` blocks as `plan` and `route` ask, out of the
-    /// reservation. A reservation guarantees room, so this fails only if the counters on disk are
-    /// wrong or a bitmap cannot be read.
+    /// Allocates one run of 1 to `plan.length` blocks as `plan` and `route` ask, rounded up to
+    /// whole units, out of the reservation. A reservation guarantees room, so this fails only if
+    /// the counters on disk are wrong or a bitmap cannot be read.
     ///
     /// # Errors
     /// `Corrupt`; what the device returns; `NoSpace` if the reservation is empty.
@@ -95,12 +95,12 @@ impl Space {
         route: Route,
     ) -> Result<Run> {
         let promised = u32::try_from(reservation.blocks).unwrap_or(u32::MAX);
-        let length = plan.length.min(promised);
+        let length = self.units_of(plan.length).min(promised);
         if length == 0 {
             return Err(self.no_space(plan.length.into()));
         }
         let run = self.search(Taker::new(handle, Mark::InBitmap), plan, route, length)?;
-        self.used(reservation, run.length);
+        self.used(reservation, self.units_of(run.length));
         Ok(run)
     }
 
@@ -111,7 +111,8 @@ impl Space {
     /// # Errors
     /// `Corrupt`; what the device returns.
     pub fn place(&self, handle: &Handle<'_>, plan: &AllocationPlan, route: Route) -> Result<Run> {
-        self.search(Taker::new(handle, Mark::InMemory), plan, route, plan.length.max(1))
+        let length = self.units_of(plan.length.max(1));
+        self.search(Taker::new(handle, Mark::InMemory), plan, route, length)
     }
 
     fn search(
@@ -148,7 +149,9 @@ impl Space {
     ) -> Result<Option<Run>> {
         match search {
             Search::GoalThenByte => self.goal_then_byte(taker, goal, length),
-            Search::LongestRun { look_for } => self.longest_run(taker, goal, length, look_for),
+            Search::LongestRun { look_for } => {
+                self.longest_run(taker, goal, length, self.units_of(look_for))
+            }
             Search::Sequential if self.windows_bind_all() => {
                 self.sequential(taker, goal, length, Avoid::Windows)
             }
@@ -160,8 +163,10 @@ impl Space {
                 search::goal_then_byte_start(bits, limit, from, length)
             }),
             Search::FreeRun { blocks } => self.rehash(taker, goal, |bits, limit, from| {
-                search::goal_then_run(bits, limit, from, blocks, length)
+                search::goal_then_run(bits, limit, from, self.units_of(blocks), length)
             }),
+            // Windows are in blocks.
+            Search::Window { .. } if self.unit_log2 > 0 => self.goal_then_byte(taker, goal, length),
             Search::Window { owner, blocks } => {
                 self.in_window_or_not(taker, goal, length, (owner, blocks))
             }
@@ -223,8 +228,8 @@ impl Space {
         let Some(group) = self.store.superblock.group_of_block(block) else {
             return Goal { group: GroupNo(0), bit: 0, clusters: Clusters::Open };
         };
-        let bit = block.0.saturating_sub(self.store.superblock.group_start(group).0);
-        Goal { group, bit: u32::try_from(bit).unwrap_or(0), clusters: Clusters::Open }
+        let bit = u32::try_from(self.bit(group, block)).unwrap_or(0);
+        Goal { group, bit, clusters: Clusters::Open }
     }
 
     fn promised_in_vain(&self, group: GroupNo) -> Error {
@@ -530,8 +535,7 @@ impl Space {
         );
         drop(seen);
         drop(bytes);
-        let start = self.store.superblock.group_start(group).0.saturating_add(found.first.into());
-        let run = Run { start: BlockNo(start), length: found.length };
+        let run = self.run(group, found.first, found.length);
         debug_assert!(!self.is_metadata(run), "{run:?} is given and the volume's own metadata");
         if taker.mark == Mark::InMemory {
             let bitmap_bytes = self.store.block_size() as usize;
@@ -571,8 +575,8 @@ impl Space {
         self.metadata.first_in(run).is_some()
     }
 
-    /// Frees a run of blocks with the data of a regular file. It may cross groups, and changes a
-    /// bitmap in each.
+    /// Frees a run of blocks with the data of a regular file, with all of the units that it
+    /// touches. It may cross groups, and changes a bitmap in each.
     ///
     /// # Errors
     /// `Corrupt` if a block is already free or belongs to the volume's own metadata; nothing is
@@ -597,7 +601,7 @@ impl Space {
     /// # Errors
     /// As [`Space::free_data`]; what the device returns.
     pub fn check_to_free(&self, run: Run) -> Result<()> {
-        if let Some(block) = self.metadata.first_in(run) {
+        if let Some(block) = self.metadata.first_in(self.whole_units(run)) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
         }
         self.parts(run)?.into_iter().try_for_each(|part| self.check_in_use(part))
@@ -606,6 +610,7 @@ impl Space {
     /// Frees a run. The cache forgets the blocks that may be reused at once. For held blocks, the
     /// caller does that and publishes them, once nothing in memory points to them.
     fn free(&self, handle: &Handle<'_>, run: Run, reuse: Reuse) -> Result<()> {
+        let run = self.whole_units(run);
         if let Some(block) = self.metadata.first_in(run) {
             return Err(not_to_be_freed(block, "the volume's own metadata"));
         }
@@ -654,7 +659,7 @@ impl Space {
             self.counters.free_blocks.fetch_sub(length.into(), Ordering::AcqRel);
             self.changed(group, &mut state, BitmapKind::Blocks);
         }
-        self.used(reservation, run.length);
+        self.used(reservation, self.units_of(self.whole_units(run).length));
         Ok(())
     }
 
@@ -673,7 +678,8 @@ impl Space {
     pub fn place_after(&self, run: Run, blocks: u32) -> Option<Run> {
         let next = BlockNo(run.start.0.saturating_add(run.length.into()));
         let Goal { group, bit, .. } = self.goal(next);
-        if self.store.superblock.group_of_block(next)? != group || blocks == 0 {
+        let is_possible = blocks > 0 && self.unit_log2 == 0;
+        if self.store.superblock.group_of_block(next)? != group || !is_possible {
             return None;
         }
         let mut state = self.state(group).lock();
@@ -691,10 +697,11 @@ impl Space {
         Some(Run { start: next, length })
     }
 
-    /// Splits a run at group boundaries.
+    /// Splits a run at group boundaries, into the bits of the units that it touches.
     pub(super) fn parts(&self, run: Run) -> Result<Vec<GroupPart>> {
         let mut parts = Vec::new();
-        let (mut block, mut left) = (run.start, run.length);
+        let run = self.whole_units(run);
+        let (mut block, mut left) = (run.start, self.units_of(run.length));
         while left > 0 {
             let outside = || not_to_be_freed(block, "outside the volume");
             let group = self.store.superblock.group_of_block(block).ok_or_else(outside)?;
@@ -702,7 +709,7 @@ impl Space {
             let length =
                 left.min(self.limit(group, BitmapKind::Blocks).saturating_sub(first)).max(1);
             parts.push(GroupPart { group, first, length });
-            block.0 = block.0.saturating_add(length.into());
+            block.0 = block.0.saturating_add(self.blocks_of(length.into()));
             left -= length;
         }
         Ok(parts)
@@ -717,8 +724,7 @@ impl Space {
     }
 
     fn freed_twice(&self, group: GroupNo, bit: u32) -> Error {
-        let block = self.store.superblock.group_start(group).0.saturating_add(bit.into());
-        not_to_be_freed(BlockNo(block), "free already")
+        not_to_be_freed(self.run(group, bit, 1).start, "free already")
     }
 
     fn give_back(&self, handle: &Handle<'_>, part: GroupPart, reuse: Reuse) -> Result<()> {
@@ -746,16 +752,16 @@ impl Space {
         Ok(())
     }
 
-    /// Free runs of a group in rising order, as (first bit, number of blocks).
+    /// Free runs of a group in rising order, as (first bit, number of bits): each is a unit.
     pub fn free_runs(&self, group: GroupNo) -> Result<Vec<(u32, u32)>> {
         let bits = self.look(group, BitmapKind::Blocks)?;
         Ok(clear_runs(&bits, self.limit(group, BitmapKind::Blocks)).collect())
     }
 
-    /// No space for one who has to leave blocks that are reserved.
+    /// No space for one who has to leave units that are reserved.
     pub(crate) fn no_unreserved_space(&self, wanted_blocks: u64, reserved: u64) -> Error {
         let available = self.counters.available.load(Ordering::Acquire);
-        let free_blocks = available.saturating_sub(reserved);
+        let free_blocks = self.blocks_of(available.saturating_sub(reserved));
         ErrorKind::NoSpace { wanted_blocks, free_blocks }.into()
     }
 
@@ -763,7 +769,7 @@ impl Space {
     pub fn no_space(&self, wanted_blocks: u64) -> Error {
         ErrorKind::NoSpace {
             wanted_blocks,
-            free_blocks: self.counters.available.load(Ordering::Acquire),
+            free_blocks: self.blocks_of(self.counters.available.load(Ordering::Acquire)),
         }
         .into()
     }

@@ -5,7 +5,7 @@ use super::{InodeKind, Space};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::handle::Handle;
 use extant_format::bitmap::{clear_runs, set_run, test};
-use extant_format::{BlockNo, Ino, Run};
+use extant_format::{Ino, Run};
 use std::sync::atomic::Ordering;
 
 impl Space {
@@ -14,12 +14,13 @@ impl Space {
         run.length / self.store.superblock.blocks_per_group.max(1) + 2
     }
 
-    /// Marks the free blocks of a run as in use. Returns them, rising; the others were in use
-    /// before.
+    /// Marks the free blocks of a run, and of the units that it touches, as in use. Returns them,
+    /// rising; the others were in use before.
     ///
     /// # Errors
     /// `Corrupt` if the run leaves the volume or touches its own metadata; what the device returns.
     pub fn claim_blocks(&self, handle: &Handle<'_>, run: Run) -> Result<Vec<Run>> {
+        let run = self.whole_units(run);
         if self.is_metadata(run) {
             let (place, why) = (Place::Block(run.start), "the volume's own metadata");
             return Err(Error::field(place, "claimed run", "start", run.start.0, why));
@@ -37,10 +38,9 @@ impl Space {
                 .collect();
             let count = free.iter().map(|(_, length)| *length).sum::<u32>();
             let mut reservation = self.reserve(count.into())?;
-            let start = self.store.superblock.group_start(part.group).0;
             for (first, length) in free {
                 let _ = handle.modify_at_once(&frame, |bytes| set_run(bytes, first, length));
-                claimed.push(Run { start: BlockNo(start + u64::from(first)), length });
+                claimed.push(self.run(part.group, first, length));
             }
             if count > 0 {
                 state.descriptor.free_blocks = state.descriptor.free_blocks.saturating_sub(count);

@@ -11,16 +11,15 @@ impl Space {
     /// The number of the block after the last one in use.
     pub fn used_end(&self) -> Result<u64> {
         for group in (0..self.group_count()).rev().map(GroupNo) {
-            let length = self.store.superblock.group_length(group);
+            let length = self.limit(group, BitmapKind::Blocks);
             let runs = self.free_runs(group)?;
             let free_tail = match runs.last() {
                 Some((start, free)) if start + free == length => *free,
                 _ => 0,
             };
             if free_tail < length {
-                return Ok(
-                    self.store.superblock.group_start(group).0 + u64::from(length - free_tail)
-                );
+                let used = self.run(group, 0, length - free_tail);
+                return Ok(used.start.0 + u64::from(used.length));
             }
         }
         Ok(self.store.superblock.first_data_block.into())
@@ -30,8 +29,12 @@ impl Space {
     /// have to be free.
     ///
     /// # Errors
-    /// `InvalidArgument` if `end` is in another group or a block after it is in use.
+    /// `InvalidArgument` if `end` is in another group, a block after it is in use, or the volume
+    /// has clusters (bigalloc).
     pub fn cut(&self, handle: &Handle<'_>, end: BlockNo) -> Result<()> {
+        if self.unit_log2 > 0 {
+            return Err(ErrorKind::InvalidArgument("a volume of clusters is not cut").into());
+        }
         let last = GroupNo(self.group_count().saturating_sub(1));
         let start = self.store.superblock.group_start(last).0;
         let length = u64::from(self.store.superblock.group_length(last));

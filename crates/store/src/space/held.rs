@@ -172,7 +172,7 @@ impl Space {
     /// Makes blocks and inodes available again: on disk nothing points to them any more.
     pub fn reuse(&self, freed: Freed) {
         for run in freed.blocks {
-            self.discard_freed(run);
+            self.discard_freed(self.whole_units(run));
             // They are inside the volume: freeing them has checked that.
             for part in self.parts(run).unwrap_or_default() {
                 let mut state = self.state(part.group).lock();

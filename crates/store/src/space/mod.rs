@@ -6,11 +6,12 @@
 //! bitmaps   bitmaps come into memory              held      freed, not to be reused yet
 //! metadata  where the volume's own blocks are     sweep     descriptors reach the disk
 //! cut       a volume ends earlier                 claims    blocks and inodes by their numbers
-//! trim      free blocks are given back
+//! trim      free blocks are given back       units     what one bit of a bitmap stands for
 //! ```
 //!
 //! *Invariants*: once loaded, a group's counters equal what its bitmaps say. `available`, the free
-//! blocks of the volume minus those promised and those held back, is never negative. No bit of the
+//! blocks of the volume minus those promised and those held back, is never negative. These counters
+//! and what is promised are in [units] of the bitmaps: blocks but for bigalloc. No bit of the
 //! volume's own metadata is ever cleared. `longest_free` is at least the longest free run, and
 //! `longest_around` at least the longest one outside the group's cluster. A group that differs from
 //! its descriptor in the cache is in `dirty`, and its bitmaps stay in memory.
@@ -32,6 +33,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod trim;
+mod units;
 mod windows;
 
 use crate::cache::{BlockKind, Frame, GroupPlaces, Rollback};
@@ -65,7 +67,8 @@ pub enum Room {
     Unreserved,
 }
 
-/// Free blocks promised to one operation. Those that it does not use are given back on drop.
+/// Free blocks promised to one operation, in units of the bitmaps: blocks, with bigalloc clusters.
+/// Those that it does not use are given back on drop.
 pub struct Reservation<'a> {
     space: &'a Space,
     blocks: u64,
@@ -240,6 +243,8 @@ pub struct Space {
     clusters: Vec<Range<u32>>,
     /// What was freed and must not be allocated yet.
     held: Held,
+    /// log2 of the blocks that one bit of a bitmap stands for.
+    unit_log2: u32,
 }
 
 impl Space {
@@ -256,7 +261,7 @@ impl Space {
             // Impossible counts are reported when the bitmap is loaded for a change. Until then
             // they must not distort the sums.
             let free = u64::from(descriptor.free_blocks.min(superblock.group_bits(group)));
-            blocks += free << superblock.cluster_log2();
+            blocks += free;
             inodes += u64::from(descriptor.free_inodes.min(superblock.inodes_per_group));
             directories += u64::from(descriptor.used_directories.min(superblock.inodes_per_group));
             metadata.add(superblock, group, &descriptor);
@@ -287,6 +292,8 @@ impl Space {
             windows_bind_all: AtomicBool::new(store.policies.growth == Growth::Reservation),
             clusters: Vec::new(),
             held: Held::default(),
+            // More than a number of blocks can have is in no volume.
+            unit_log2: superblock.cluster_log2().min(u32::BITS - 1),
         };
         space.set_map_blocks(store.policies.map_blocks);
         if store.updates_softly() {
@@ -349,7 +356,7 @@ impl Space {
         let Some(group) = self.store.superblock.group_of_block(block) else {
             return false;
         };
-        let bit = block.0.saturating_sub(self.store.superblock.group_start(group).0);
+        let bit = self.bit(group, block);
         self.cluster(group)
             .is_some_and(|cluster| (u64::from(cluster.start)..cluster.end.into()).contains(&bit))
     }
@@ -435,7 +442,7 @@ impl Space {
     fn promise_within(&self, blocks: u64, room: Room) -> Result<()> {
         let stays = match room {
             // What takes nothing is never refused.
-            Room::Unreserved if blocks > 0 => self.store.superblock.reserved_blocks,
+            Room::Unreserved if blocks > 0 => self.units(self.store.superblock.reserved_blocks),
             _ => 0,
         };
         self.counters
@@ -444,8 +451,8 @@ impl Space {
                 available.checked_sub(blocks).filter(|left| *left >= stays)
             })
             .map_err(|_| match stays {
-                0 => self.no_space(blocks),
-                _ => self.no_unreserved_space(blocks, stays),
+                0 => self.no_space(self.blocks_of(blocks)),
+                _ => self.no_unreserved_space(self.blocks_of(blocks), stays),
             })?;
         self.counters.reserved.fetch_add(blocks, Ordering::AcqRel);
         Ok(())
@@ -490,17 +497,18 @@ impl Space {
 
     /// Free blocks on the volume, promised and held ones included; free inodes; directories.
     pub fn totals(&self) -> Totals {
-        let reserved_blocks = self.counters.reserved.load(Ordering::Acquire);
+        let reserved = self.counters.reserved.load(Ordering::Acquire);
         let narrow =
             |count: &AtomicU64| u32::try_from(count.load(Ordering::Acquire)).unwrap_or(u32::MAX);
         Totals {
-            free_blocks: self
-                .counters
-                .available
-                .load(Ordering::Acquire)
-                .saturating_add(reserved_blocks)
-                .saturating_add(self.held.blocks.load(Ordering::Acquire)),
-            reserved_blocks,
+            free_blocks: self.blocks_of(
+                self.counters
+                    .available
+                    .load(Ordering::Acquire)
+                    .saturating_add(reserved)
+                    .saturating_add(self.held.blocks.load(Ordering::Acquire)),
+            ),
+            reserved_blocks: self.blocks_of(reserved),
             free_inodes: narrow(&self.counters.free_inodes),
             directories: narrow(&self.counters.directories),
         }
@@ -538,7 +546,8 @@ impl Space {
         let published = &self.published[group.0 as usize];
         let (blocks, inodes) = (&published.free_blocks, &published.free_inodes);
         GroupFacts {
-            free_blocks: blocks.load(Ordering::Relaxed).min(self.limit(group, BitmapKind::Blocks)),
+            free_blocks: blocks.load(Ordering::Relaxed).min(self.limit(group, BitmapKind::Blocks))
+                << self.unit_log2,
             free_inodes: inodes.load(Ordering::Relaxed).min(self.limit(group, BitmapKind::Inodes)),
             directories: published.directories.load(Ordering::Relaxed),
             debt: published.debt.load(Ordering::Relaxed),

@@ -107,7 +107,7 @@ impl Space {
     /// The sums that the superblock repeats.
     pub fn free_counts(&self) -> FreeCounts {
         FreeCounts {
-            blocks: self.counters.free_blocks.load(Ordering::Acquire),
+            blocks: self.blocks_of(self.counters.free_blocks.load(Ordering::Acquire)),
             inodes: self.totals().free_inodes,
         }
     }

@@ -10,7 +10,7 @@ use super::Space;
 use super::bitmaps::BitmapKind;
 use crate::error::Result;
 use extant_format::bitmap::clear_runs;
-use extant_format::{BlockNo, GroupNo, Run};
+use extant_format::{BlockNo, GroupNo};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,9 +29,11 @@ impl Space {
         for group in (0..self.group_count()).map(GroupNo) {
             let start = self.store.superblock.group_start(group).0;
             let limit = u64::from(self.limit(group, BitmapKind::Blocks));
-            let bit = |block: u64| u32::try_from(block.saturating_sub(start).min(limit));
-            let (Ok(first), Ok(end)) = (bit(blocks.start), bit(blocks.end)) else { continue };
-            trimmed += self.trim_group(group, first..end, minimum)?;
+            // Whole units that are inside the range.
+            let first = self.units(blocks.start.saturating_sub(start)).min(limit);
+            let end = self.bit(group, BlockNo(blocks.end)).min(limit);
+            let (Ok(first), Ok(end)) = (u32::try_from(first), u32::try_from(end)) else { continue };
+            trimmed += self.trim_group(group, first..end, self.units_of(minimum))?;
         }
         Ok(trimmed)
     }
@@ -71,13 +73,12 @@ impl Space {
             state.held_blocks.hold(self.store.block_size() as usize, run.start, length);
             drop(state);
             bits.start = run.start + length;
-            let start = self.store.superblock.group_start(group).0;
-            let held = Run { start: BlockNo(start.saturating_add(run.start.into())), length };
+            let held = self.run(group, run.start, length);
             let outcome = self.store.discard(held);
             self.unplace(held);
             drop(promised);
             outcome?;
-            trimmed += u64::from(length);
+            trimmed += u64::from(held.length);
         }
         Ok(trimmed)
     }

@@ -5,6 +5,7 @@
 //! have made the map need more since (`keep_promises`): the file then keeps its dirty blocks. In
 //! the last block of a file, the bytes after its end are zero on disk.
 //! *Locking*: the inode is locked shared to read and exclusively to change.
+mod holes;
 pub(crate) mod inline;
 pub(crate) mod range;
 mod read;
@@ -23,18 +24,17 @@ use crate::inode::rights::RunRights;
 use crate::inode::table;
 use crate::inode::unfinished::{pause, remove_orphan, stop_here};
 use crate::inode::volume::Volume;
-use crate::inode::write_back::{
-    choose, unchoose, write_back_awaited, write_before_commit, write_out,
-};
+use crate::inode::write_back::{unchoose, write_back_awaited, write_before_commit, write_out};
 use crate::policy::allocation::Purpose;
 use crate::policy::readahead::LargeReads;
-use crate::space::{Reservation, Room};
+use crate::space::Room;
 use crate::store::DataKeeping;
 use extant_block::Buffer;
 use extant_format::FileBlock;
 use extant_format::extent::State;
 use extant_format::inode::FileType;
 use extant_format::superblock::MappingKind;
+use holes::{fill_holes, missing, promise};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -157,6 +157,9 @@ pub(crate) fn write(
     if offset + bytes.len() as u64 > state.inode.size {
         finish_cut(volume, node, &mut state)?;
     }
+    if volume.space.unit_log2() > 0 {
+        state.before_map_change(volume, Leads::More)?;
+    }
     let _table = table::hold(volume, state.ino)?;
     state.writer = volume.store.clock.process_number();
     volume.change(WRITE, |operation| {
@@ -227,140 +230,6 @@ fn load_for_change(volume: &Volume, pages: &Pages, state: &NodeState, block: u64
             DataKeeping::Phantom => Payload::Phantom,
         };
         pages.add(block..block.saturating_add(1), &zeros, block_size);
-    }
-    Ok(())
-}
-
-/// What a range of a file needs before it can be written.
-struct Missing {
-    holes: Vec<Range<u64>>,
-    /// How many stretches of blocks are allocated but read as zeros. Writing them may split their
-    /// extents.
-    unwritten: u64,
-}
-
-impl Missing {
-    fn blocks(&self) -> u64 {
-        self.holes.iter().map(|hole| hole.end - hole.start).sum()
-    }
-}
-
-/// What a range needs. Dirty blocks need nothing: it was promised or allocated.
-fn missing(volume: &Volume, state: &NodeState, range: Range<u64>) -> Result<Missing> {
-    let mut missing = Missing { holes: Vec::new(), unwritten: 0 };
-    let mut at = range.start;
-    while at < range.end {
-        let dirty = state.dirty.next(at);
-        if let Some(dirty) = &dirty
-            && dirty.start == at
-        {
-            at = dirty.end;
-            continue;
-        }
-        let Ok(block) = u32::try_from(at) else {
-            return Err(ErrorKind::FileTooLarge.into());
-        };
-        let end = dirty.map_or(range.end, |dirty| dirty.start.min(range.end));
-        let max = (end - at).min(u64::from(u32::MAX)) as u32;
-        let piece = mapping::find(volume, state, FileBlock(block), max)?;
-        let after = at + u64::from(piece.length());
-        match (piece, missing.holes.last_mut()) {
-            (Piece::Hole(_), Some(hole)) if hole.end == at => hole.end = after,
-            (Piece::Hole(_), _) => missing.holes.push(at..after),
-            (Piece::Run(_, State::Unwritten), _) => missing.unwritten += 1,
-            (Piece::Run(..), _) => {}
-        }
-        at = after;
-    }
-    Ok(missing)
-}
-
-/// Promises room for a write, or allocates it at once if the policy says so. This decides ENOSPC.
-fn promise(
-    operation: &Operation<'_>,
-    state: &mut NodeState,
-    range: Range<u64>,
-    room: Room,
-) -> Result<()> {
-    let volume = operation.volume();
-    let Missing { holes, unwritten } = missing(volume, state, range)?;
-    if holes.is_empty() && unwritten == 0 {
-        return Ok(());
-    }
-    let blocks: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
-    let new_map = mapping::map_need(volume, state, &holes, 0);
-    let split_map = mapping::map_need(volume, state, &holes, unwritten).saturating_sub(new_map);
-    let need = blocks + new_map + split_map;
-    let mut reservation = volume.space.reserve_within(need, room)?;
-    // The splits happen at write-back, whatever the policy.
-    reservation.take(split_map);
-    state.promised_map += split_map;
-    if volume.store.delays_allocation() {
-        reservation.take(blocks + new_map);
-        state.promised_map += new_map;
-        for hole in &holes {
-            state.delayed.insert(hole.clone());
-        }
-        if volume.store.chooses_at_write() && !state.inode.has_extents() {
-            choose(operation, &mut reservation, state, &holes);
-        }
-        return Ok(());
-    }
-    fill_holes(operation, &mut reservation, state, &holes, State::Written)
-}
-
-/// Allocates blocks for all of these holes, or for none of them if it fails. Blocks that read as
-/// zeros are allocated in steps, and the caller has stored what else it changed. Others are not: no
-/// step may be recorded before their data is written. Volumes with data first never allocate these
-/// here, so the credits that they need are bounded by the size of one call.
-fn fill_holes(
-    operation: &Operation<'_>,
-    reservation: &mut Reservation<'_>,
-    state: &mut NodeState,
-    holes: &[Range<u64>],
-    written: State,
-) -> Result<()> {
-    let mut filled = Vec::new();
-    for hole in holes {
-        let mut at = hole.start;
-        while at < hole.end {
-            let (block, want) =
-                (FileBlock(at as u32), (hole.end - at).min(u64::from(u32::MAX)) as u32);
-            match written {
-                State::Unwritten => pause(operation, state, credits::STEP)?,
-                State::Written => operation.need(credits::STEP),
-            }
-            // What was filled is in the inode, which is stored if the next one fails.
-            operation.note_whole();
-            match mapping::allocate(
-                operation,
-                reservation,
-                state,
-                block,
-                want,
-                Purpose::Data,
-                written,
-            ) {
-                Ok(run) => {
-                    filled.push(at..at + u64::from(run.length));
-                    at += u64::from(run.length);
-                }
-                Err(error) => {
-                    let was_whole = operation.is_whole();
-                    // Nothing was written to the new blocks: they may still hold another file's
-                    // data.
-                    for range in filled {
-                        mapping::remove(operation, state, range, Purpose::Data)?;
-                    }
-                    // The root of the map may have changed, and blocks were freed.
-                    state.store(operation)?;
-                    if was_whole {
-                        operation.note_whole();
-                    }
-                    return Err(error);
-                }
-            }
-        }
     }
     Ok(())
 }
@@ -626,7 +495,8 @@ pub(crate) fn allocate(
         let block_size = u64::from(volume.store.block_size());
         let range = offset / block_size..end.div_ceil(block_size);
         let missing = missing(volume, &state, range)?;
-        let need = missing.blocks() + mapping::map_need(volume, &state, &missing.holes, 0);
+        let need = mapping::clusters::data_need(volume, &state, &missing.holes)
+            + mapping::map_need(volume, &state, &missing.holes, 0);
         let mut reservation = volume.space.reserve_within(need, room)?;
         let unwritten = State::Unwritten;
         fill_holes(operation, &mut reservation, &mut state, &missing.holes, unwritten)?;

@@ -5,9 +5,10 @@
 //! Collapsing and inserting write a new map (`mapping::rewrite`), to which the inode points with
 //! the same write that changes its size.
 //! *Locking*: the inode is locked exclusively to change it, shared to read.
+use super::holes::{fill_holes, missing};
 use super::{
-    Size, WRITE, allocate, check_changeable, check_mapped, check_sized, fill_holes, finish_cut,
-    forget_range, inline, missing, note_change, punch, size_max, zero_part,
+    Size, WRITE, allocate, check_changeable, check_mapped, check_sized, finish_cut, forget_range,
+    inline, note_change, punch, size_max, zero_part,
 };
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
@@ -75,11 +76,16 @@ fn check_ranges(volume: &Volume, node: &Node, state: &mut NodeState, length: u64
     Ok(())
 }
 
-/// The blocks of a range; fails unless it consists of whole blocks.
+/// The blocks of a range; fails unless it consists of whole blocks, with bigalloc of whole
+/// clusters: what is moved keeps its place in them.
 fn whole_blocks(volume: &Volume, offset: u64, length: u64) -> Result<Range<u64>> {
     let block_size = u64::from(volume.store.block_size());
     if !offset.is_multiple_of(block_size) || !length.is_multiple_of(block_size) {
         return Err(ErrorKind::InvalidArgument("not at the boundary of a block").into());
+    }
+    let cluster_size = block_size * mapping::clusters::cluster_blocks(volume);
+    if !offset.is_multiple_of(cluster_size) || !length.is_multiple_of(cluster_size) {
+        return Err(ErrorKind::InvalidArgument("not at the boundary of a cluster").into());
     }
     let end = offset.checked_add(length).ok_or(ErrorKind::FileTooLarge)?;
     Ok(offset / block_size..end / block_size)
@@ -111,7 +117,8 @@ fn zero(
         rights.end_capability(operation, state)?;
         let missing = missing(volume, state, offset / block_size..end.div_ceil(block_size))?;
         let splits = written_runs(volume, state, whole.clone())?;
-        let need = missing.blocks() + mapping::map_need(volume, state, &missing.holes, splits);
+        let need = mapping::clusters::data_need(volume, state, &missing.holes)
+            + mapping::map_need(volume, state, &missing.holes, splits);
         let mut reservation = volume.space.reserve_within(need, room)?;
         fill_holes(operation, &mut reservation, state, &missing.holes, State::Unwritten)?;
         zero_edges(operation, node, state, offset..end)?;

@@ -10,7 +10,7 @@ pub(super) use removal::{remove, splits_one};
 pub(super) use shift::{shift_down, shift_up};
 pub(super) use unwritten::{set_unwritten, set_written};
 
-use super::{Grant, Piece, Wish, change_map, free_map_block, too_large};
+use super::{Grant, Piece, Wish, change_map, clusters, free_map_block, too_large};
 use crate::error::{Error, Place, Result};
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
@@ -250,6 +250,26 @@ pub(super) fn map_need(
     below.saturating_add(splits.saturating_mul(2 * way))
 }
 
+/// See [`super::split_need`]. A node is full before it is split, and two half full ones follow it:
+/// apart from the leaves that are there, each split takes half a node of extents. Above them one
+/// node of each level may have to split, and one more for each half node of splits.
+pub(super) fn split_need(volume: &Volume, node: &NodeState, extents: u64) -> u64 {
+    let capacity = extent::capacity(volume.store.block_size() as usize) as u64;
+    let half = (capacity / 2).saturating_sub(1).max(1);
+    let root = with_node(volume, node, None, None, |root| (root.depth(), root.len() as u64));
+    let (depth, entries) = root.unwrap_or((MAX_DEPTH, 0));
+    let leaves = match depth {
+        0 if entries + extents <= 4 => return 0,
+        0 if entries + extents <= capacity => return 1,
+        0 => 1,
+        depth => (1..depth).fold(entries, |nodes, _| nodes.saturating_mul(capacity)),
+    };
+    let split = leaves.min(extents) + extents / half;
+    let need = split + split / half + u64::from(depth).max(1);
+    // With data first a node that is on the disk is split into two new ones.
+    if volume.store.writes_in_stages() { 2 * need } else { need }
+}
+
 /// What to ask the policy for.
 pub(super) fn wish(
     grant: &Grant<'_, '_, '_>,
@@ -296,8 +316,11 @@ pub(super) fn allocate(
     block: FileBlock,
     want: u32,
 ) -> Result<Run> {
-    let wish = wish(grant, node, block, want)?;
-    let run = grant.take(node, wish)?;
+    let mut wish = wish(grant, node, block, want)?;
+    let run = match clusters::at_hand(grant.volume(), node, &mut wish)? {
+        Some(run) => run,
+        None => grant.take(node, wish)?,
+    };
     let extent =
         Extent { file_block: block, length: run.length, start: run.start, state: grant.state };
     insert(grant, node, extent)?;

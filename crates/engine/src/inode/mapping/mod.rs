@@ -1,8 +1,9 @@
 //! File blocks to runs of blocks: by extents or indirect blocks, with holes.
 //!
 //! *Invariants*: no block is mapped twice. `sectors` of the inode counts data, map and attribute
-//! blocks. A map block is reached from one place only.
+//! blocks, with bigalloc their [clusters]. A map block is reached from one place only.
 //! *Locking*: the caller has locked the inode: shared to look, exclusively to change.
+pub(crate) mod clusters;
 mod dense;
 mod extents;
 mod indirect;
@@ -78,6 +79,15 @@ fn check_has_map(volume: &Volume, node: &NodeState) -> Result<()> {
     Err(Error::field(place, "inode", "flags", value, "those of one without a map"))
 }
 
+/// Fails if a map of indirect blocks would change where maps have to be of extents.
+fn check_kind(volume: &Volume, node: &NodeState) -> Result<()> {
+    if node.inode.has_extents() || clusters::cluster_blocks(volume) == 1 {
+        return Ok(());
+    }
+    let (place, value) = (Place::Inode(node.ino), node.inode.flags.into());
+    Err(Error::field(place, "inode", "flags", value, "those of one without extents, with bigalloc"))
+}
+
 /// The block that holds `block` of the file, if it is mapped.
 pub(crate) fn block_at(
     volume: &Volume,
@@ -119,6 +129,7 @@ pub(crate) fn allocate(
     state: State,
 ) -> Result<Run> {
     check_has_map(operation.volume(), node)?;
+    check_kind(operation.volume(), node)?;
     let mut grant = Grant { operation, reservation, purpose, state };
     if node.inode.has_extents() {
         extents::allocate(&mut grant, node, block, want)
@@ -235,7 +246,7 @@ pub(crate) fn remove_reserved(
         let mut grant = Grant { operation, reservation, purpose, state: State::Written };
         extents::remove(&mut grant, node, range)
     } else {
-        indirect::remove(operation, node, range)
+        check_kind(operation.volume(), node).and_then(|()| indirect::remove(operation, node, range))
     };
     removed.map_err(|error| stop_here(operation, node, error))
 }
@@ -273,11 +284,12 @@ pub(crate) fn set_unwritten(
         .map_err(|error| stop_here(operation, node, error))
 }
 
-/// How many blocks mapping `want` blocks from `block` on needs in the worst case: themselves and
-/// their map.
+/// How many blocks (with bigalloc: clusters) mapping `want` blocks from `block` on needs in the
+/// worst case: themselves and their map.
 pub(crate) fn worst_case(volume: &Volume, node: &NodeState, block: FileBlock, want: u64) -> u64 {
     let hole = u64::from(block.0)..u64::from(block.0).saturating_add(want);
-    want.saturating_add(map_need(volume, node, std::slice::from_ref(&hole), 0))
+    let holes = std::slice::from_ref(&hole);
+    clusters::data_need(volume, node, holes).saturating_add(map_need(volume, node, holes, 0))
 }
 
 /// How many map blocks filling these holes (rising), and splitting `splits` extents at two places,
@@ -294,6 +306,12 @@ pub(crate) fn map_need(
     let narrow = |at: u64| u32::try_from(at).unwrap_or(u32::MAX);
     let ranges = holes.iter().map(|hole| narrow(hole.start)..narrow(hole.end));
     extant_format::indirect::blocks_needed(ranges, volume.store.superblock.block_size_log2)
+}
+
+/// How many map blocks this many extents more need in the worst case, wherever in a file with
+/// extents they come to be.
+pub(crate) fn split_need(volume: &Volume, node: &NodeState, extents: u64) -> u64 {
+    extents::split_need(volume, node, extents)
 }
 
 /// Makes an extent tree as dense as e2fsck expects. The caller stores the inode.
@@ -335,6 +353,9 @@ impl<'v> Grant<'_, 'v, '_> {
     /// Asks the policy for a place, allocates there, and counts the blocks in the inode.
     fn take(&mut self, node: &mut NodeState, wish: Wish) -> Result<Run> {
         let volume = self.volume();
+        if clusters::cluster_blocks(volume) > 1 {
+            return self.take_clusters(node, wish);
+        }
         // The estimate may have been too low, or map blocks may have used what was meant for data.
         let short = u64::from(wish.want).saturating_sub(self.reservation.remaining());
         if short > 0 && self.reservation.grow(short).is_err() && self.reservation.remaining() == 0 {
@@ -437,9 +458,9 @@ fn facts(volume: &Volume, node: &NodeState, wish: Wish) -> AllocationFacts {
     }
 }
 
-/// Subtracts blocks from the inode's count.
-fn discount(volume: &Volume, node: &mut NodeState, blocks: u64) {
-    let sectors = blocks * u64::from(volume.store.block_size() / 512);
+/// Subtracts units of the bitmaps from the inode's count.
+fn discount(volume: &Volume, node: &mut NodeState, units: u64) {
+    let sectors = units * clusters::cluster_sectors(volume);
     node.inode.sectors = node.inode.sectors.saturating_sub(sectors);
 }
 
@@ -477,8 +498,9 @@ fn free_map_block(operation: &Operation<'_>, node: &mut NodeState, block: BlockN
     Ok(())
 }
 
-/// Frees blocks with content: data of a file, names of a directory, the target of a symlink. The
-/// run touches at most [`credits::GROUPS`] groups: see [`free_at_once_max`].
+/// Frees blocks with content: data of a file, names of a directory, the target of a symlink; with
+/// bigalloc whole clusters. The run touches at most [`credits::GROUPS`] groups: see
+/// [`free_at_once_max`].
 fn free_run(operation: &Operation<'_>, node: &mut NodeState, run: Run) -> Result<()> {
     let volume = operation.volume();
     let reuse = Reuse::WhenDurable;
@@ -489,7 +511,7 @@ fn free_run(operation: &Operation<'_>, node: &mut NodeState, run: Run) -> Result
         _ => volume.space.free_data(operation, run, reuse)?,
     }
     node.note_freed(volume, run);
-    discount(volume, node, run.length.into());
+    discount(volume, node, volume.space.units(run.length.into()));
     Ok(())
 }
 

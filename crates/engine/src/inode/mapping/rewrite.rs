@@ -8,7 +8,7 @@
 //! *Locking*: the caller has locked the inode exclusively.
 use super::dense::collect;
 use super::extents::{comfortable, depth as depth_of, first_key, new_node, with_node};
-use super::{Grant, check_data, extents, free_at_once_max, free_map_block, free_run};
+use super::{Grant, check_data, clusters, extents, free_at_once_max, free_map_block, free_run};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::credits;
 use crate::inode::node::{MapDensity, NodeState};
@@ -239,7 +239,7 @@ impl Rewrite {
             operation.need(credits::STEP);
             free_map_block(operation, node, block)?;
         }
-        for run in self.freed {
+        for run in clusters::each_once(volume, self.freed) {
             operation.need(credits::STEP + volume.space.groups_of(run));
             free_run(operation, node, run)?;
         }

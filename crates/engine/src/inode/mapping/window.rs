@@ -62,6 +62,7 @@ pub(super) fn grow(
     plan: &mut AllocationPlan,
 ) {
     if volume.store.policies.growth == Growth::Reservation
+        && volume.space.unit_log2() == 0
         && is_growing_directory(node, facts.purpose)
     {
         plan.search = Search::Window { owner: node.ino, blocks: next_window_blocks(facts.window) };
@@ -100,6 +101,10 @@ pub(super) fn keep_after(volume: &Volume, node: &mut NodeState, wish: &Wish, run
 
 /// How many blocks to take at once for a wish; 0 where nothing is kept in hand.
 fn wanted(volume: &Volume, node: &NodeState, wish: &Wish) -> u32 {
+    if volume.space.unit_log2() > 0 {
+        // The rest of a cluster is in hand as it is.
+        return 0;
+    }
     let regular = node.inode.file_type() == Some(FileType::Regular);
     match (wish.purpose, volume.store.policies.growth) {
         (Purpose::Data, _) if regular => volume.store.policies.allocation.preallocate(),

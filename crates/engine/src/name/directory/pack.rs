@@ -256,7 +256,8 @@ pub(crate) fn pack(
     let (ino, total) = (node.ino, plan.blocks());
     let mut writer = Writer { packing, plan, ino, parent, entries: &entries };
     // All blocks of the directory are reserved at once, so that they are allocated in long runs.
-    reservation.grow(u64::from(total).saturating_sub(reservation.remaining()))?;
+    let units = operation.volume().space.units(total.into());
+    reservation.grow(units.saturating_sub(reservation.remaining()))?;
     let mut next = 0;
     while next < total {
         let want = total - next;

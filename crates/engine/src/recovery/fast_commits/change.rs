@@ -1,6 +1,7 @@
 //! What a fast commit says, checked: the one door between the log's bytes and what is changed.
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::Volume;
+use crate::inode::mapping::clusters::is_in_place;
 use extant_format::directory::NAME_MAX;
 use extant_format::extent::Extent;
 use extant_format::inode::{BASE_SIZE, FileType, Inode, StoredInode, flags};
@@ -99,6 +100,10 @@ fn check_extent(volume: &Volume, ino: Ino, extent: &Extent) -> Result<()> {
     let is_inside = end.is_some_and(|end| end <= volume.store.superblock.blocks_count);
     if !volume.store.holds_block(extent.start) || !is_inside {
         return Err(wrong(ino, "start of a range", extent.start.0, "outside the volume"));
+    }
+    if !is_in_place(volume, extent.file_block.0.into(), extent.start) {
+        let why = "at another place in its cluster than in the file's";
+        return Err(wrong(ino, "start of a range", extent.start.0, why));
     }
     if volume.space.is_metadata(Run { start: extent.start, length: extent.length }) {
         let why = "where the volume's own metadata is";

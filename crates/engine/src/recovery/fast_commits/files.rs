@@ -10,6 +10,7 @@
 //! *Locking*: none; one thread replays.
 use super::change::{decode, wrong};
 use crate::error::Result;
+use crate::inode::mapping::clusters;
 use crate::inode::mapping::rewrite::Rewrite;
 use crate::inode::operation::Operation;
 use crate::inode::unfinished::remove_orphan;
@@ -257,7 +258,7 @@ impl<'v> Files<'v> {
             state.inode.has_extents() && !state.inode.is_fast_symlink(&volume.store.superblock);
         let map = is_mapped.then(|| Rewrite::read(volume, &state)).transpose()?;
         for run in map.iter().flat_map(Rewrite::runs) {
-            self.before.insert(blocks_of(run));
+            self.before.insert(blocks_of(volume.space.whole_units(run)));
         }
         self.nodes_read += map.as_ref().map_or(0, Rewrite::node_count);
         if self.nodes_read > volume.store.held_blocks()?.max(1) {
@@ -302,7 +303,7 @@ impl<'v> Files<'v> {
         }
         let mut owned = RunSet::default();
         for (ino, draft) in self.drafts.iter().filter(|(_, draft)| draft.stays()) {
-            for run in draft.map.iter().flat_map(Rewrite::runs) {
+            for run in whole_runs(self.volume, draft) {
                 let blocks = blocks_of(run);
                 let is_known = allowed
                     .next(blocks.start)
@@ -338,11 +339,12 @@ const MOST: usize = 1 << 20;
 
 /// Writes a file that has a name.
 fn write(volume: &Volume, ino: Ino, mut draft: Draft) -> Result<()> {
+    let blocks = whole_runs(volume, &draft).into_iter().map(|run| u64::from(run.length));
+    let blocks = blocks.sum::<u64>();
     let state = &mut draft.state;
-    let blocks = draft.map.iter().flat_map(Rewrite::runs).map(|run| u64::from(run.length));
     let in_sectors = u64::from(volume.store.block_size() / 512);
     let attributes = u64::from(state.inode.attribute_block.0 != 0);
-    let blocks = blocks.sum::<u64>() + attributes;
+    let blocks = blocks + attributes * clusters::cluster_blocks(volume);
     let need = draft.map.as_ref().map_or(0, |map| map.need(volume, state));
     let mut reservation = volume.space.reserve(need)?;
     volume.change(FILE, |work| {
@@ -391,6 +393,11 @@ fn release_indirect(work: &Operation<'_>, draft: &mut Draft) -> Result<()> {
         return Ok(());
     }
     mapping::remove(work, &mut draft.state, 0..FILE_BLOCKS_MAX, Purpose::Data).map(drop)
+}
+
+/// The runs that a file is mapped to, in its order; with bigalloc its clusters.
+fn whole_runs(volume: &Volume, draft: &Draft) -> Vec<Run> {
+    clusters::each_once(volume, draft.map.iter().flat_map(Rewrite::runs).collect())
 }
 
 fn absent(ino: Ino) -> crate::error::Error {

@@ -286,6 +286,7 @@ fn lives_of_many_operations_are_there_after_recovery() {
         PLAIN,
         Wish { features: "fast_commit,orphan_file", block_size: 4096 },
         Wish { features: "fast_commit,^metadata_csum,^64bit", block_size: 2048 },
+        Wish { features: "fast_commit,bigalloc", block_size: 1024 },
     ];
     let seeds = extant_testkit::variables::number("EXTANT_FAST_COMMIT_SEEDS");
     for seed in 0..seeds {

@@ -5,7 +5,7 @@ use super::{
 use crate::error::Result;
 use crate::inode::credits;
 use crate::inode::mapping::{
-    Grant, Piece, check_map_block, free_at_once_max, free_map_block, free_run,
+    Grant, Piece, check_map_block, clusters, free_at_once_max, free_map_block, free_run,
 };
 use crate::inode::node::{Leads, NodeState};
 use crate::inode::operation::Operation;
@@ -127,13 +127,15 @@ pub(super) fn unmap(
             start: BlockNo(extent.start.0 + (gone.start - first)),
             length: (gone.end - gone.start) as u32,
         };
+        let mut freed_run = None;
         if fate == Fate::Free {
             volume.space.check_to_free(run)?;
+            freed_run = clusters::freed_with(volume, node, &gone, run)?;
             check_way(volume, node, &way)?;
         }
         cut(grant, node, &way, (extent, leads), gone.clone())?;
         if fate == Fate::Free {
-            free_run(grant.operation, node, run)?;
+            freed_run.map_or(Ok(()), |run| free_run(grant.operation, node, run))?;
             grant.operation.note_whole();
         }
         freed += u64::from(run.length);
