@@ -391,6 +391,11 @@ fn a_full_volume_takes_what_clusters_have_left_and_loses_nothing_that_it_took() 
         make(&image, words, "12M");
         let volume = open(&image, policies);
         volume.write("/small", &[9; 1024]).expect("writes");
+        let rest: Vec<String> = (0..20).map(|number| format!("/rest-{number}")).collect();
+        rest.iter().for_each(|path| drop(volume.create_file(path, 0o644).expect("makes it")));
+        let allocated = volume.create_file("/allocated", 0o644).expect("makes it");
+        allocated.allocate(0, 600 * 1024, Size::Grow).expect("allocates");
+        drop(allocated);
         // Islands in every other block of a cluster, and then far apart: every one is an extent.
         let (mut files, mut refused) = (Vec::new(), 0);
         for number in 0..200_u64 {
@@ -419,6 +424,23 @@ fn a_full_volume_takes_what_clusters_have_left_and_loses_nothing_that_it_took() 
         let file = volume.open_file("/small").expect("opens");
         file.write_at(1024, &[9; 1024]).expect("the cluster is there");
         files.push(("/small".to_owned(), 9, vec![0, 1024]));
+        drop(file);
+        // Islands in what reads as zeros make its map grow, for which there is room or not when
+        // they are written, but never only later.
+        let (file, mut taken) = (volume.open_file("/allocated").expect("opens"), Vec::new());
+        for offset in (0..300).map(|at| at * 2048) {
+            match file.write_at(offset, &[8; 1024]) {
+                Ok(_) => taken.push(offset),
+                Err(error) => assert!(matches!(error.kind, ErrorKind::NoSpace { .. }), "{error}"),
+            }
+        }
+        // Other files take the rest before they are written.
+        for rest in &rest {
+            let _ = volume.open_file(rest).expect("opens").write_at(0, &[9; 1024]);
+        }
+        volume.sync().expect("what was taken is written");
+        assert!(!taken.is_empty(), "{words} {policies}");
+        files.push(("/allocated".to_owned(), 8, taken));
         drop(file);
         volume.close().expect("closes");
         judge(&image, words);
