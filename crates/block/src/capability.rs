@@ -35,6 +35,8 @@ pub struct Capabilities<'a> {
     /// The host's file in which its bytes are as it gives them, and the byte of that file at which
     /// it begins: for calls that move bytes without a copy.
     pub host_file: Option<(&'a File, u64)>,
+    /// Some of its last bytes are those of another device, which belongs to it.
+    pub annex: Option<Annex>,
 }
 
 impl Capabilities<'_> {
@@ -47,7 +49,17 @@ impl Capabilities<'_> {
         discard: None,
         metadata: None,
         host_file: None,
+        annex: None,
     };
+}
+
+/// Where the bytes of a device end, and those of the one behind it begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Annex {
+    /// Bytes of the device without the annex.
+    pub own_bytes: u64,
+    /// The first byte of the annex, which goes to the end: a multiple of 64 KiB, and of any block.
+    pub start: u64,
 }
 
 /// Forces one write through the cache of a device.

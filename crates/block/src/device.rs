@@ -13,6 +13,7 @@
 //!     +- discard     bytes that are not needed               else `Unsupported`
 //!     +- metadata    reads of metadata told apart            else a read
 //!     +- host_file   the host's file with its bytes          else none
+//!     +- annex       another device behind it                else none is
 //! ```
 //!
 //! Callers have the right column by the methods of `dyn BlockDevice`, which no device can override.
@@ -167,6 +168,11 @@ impl dyn BlockDevice + '_ {
     /// reads.
     pub fn host_file(&self) -> Option<(&File, u64)> {
         self.capabilities().host_file
+    }
+    /// How many bytes it has without those of a device behind it ([`Annex`](crate::Annex)): what a
+    /// volume on it may take.
+    pub fn own_bytes(&self) -> u64 {
+        self.capabilities().annex.map_or_else(|| self.info().bytes, |annex| annex.own_bytes)
     }
     /// The first stretch of bytes at or after `offset` that may hold anything but zeros
     /// (`KnowsHoles::next_data`); where no holes are known, everything up to the end may be data.

@@ -263,6 +263,7 @@ impl BlockDevice for FileDevice {
             discard: Some(self),
             metadata: None,
             host_file: Some((&self.shared.file, self.shared.origin)),
+            annex: None,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {

@@ -47,7 +47,7 @@ pub mod window;
 pub use apart::Apart;
 pub use buffer::{Buffer, PIECE_BYTES};
 pub use capability::{
-    Capabilities, Congests, Discards, KnowsHoles, ReadsMetadata, Remembers, WritesDurably,
+    Annex, Capabilities, Congests, Discards, KnowsHoles, ReadsMetadata, Remembers, WritesDurably,
 };
 pub use clock::{Clock, RealClock, Task, Unparked, Waker, WallTime};
 pub use device::{

@@ -265,6 +265,7 @@ impl BlockDevice for MemoryDevice {
             discard: Some(self),
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {

@@ -103,7 +103,7 @@ impl Neighbours {
     /// Reads at most `bytes_max` ahead after a read.
     pub fn new(device: Arc<dyn BlockDevice>, bytes_max: u64) -> Neighbours {
         Neighbours {
-            bytes: device.info().bytes,
+            bytes: device.own_bytes(),
             device,
             limits: Limits { stretch: bytes_max, memory: u64::MAX },
             state: Arc::new(ShortLock::default()),
@@ -414,6 +414,7 @@ impl BlockDevice for Neighbours {
             discard: below.discard.map(|_| self as _),
             metadata: None,
             host_file: below.host_file,
+            annex: below.annex,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -538,6 +538,7 @@ impl BlockDevice for Overlay {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: self.device.capabilities().annex,
         }
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {

@@ -251,6 +251,7 @@ impl BlockDevice for Staged {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: below.annex,
         }
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {

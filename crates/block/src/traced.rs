@@ -109,6 +109,7 @@ impl<D: BlockDevice> BlockDevice for Traced<D> {
             discard: below.discard,
             metadata: None,
             host_file: None,
+            annex: below.annex,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -69,6 +69,8 @@ impl BlockDevice for Window {
             discard: below.discard.map(|_| self as _),
             metadata: below.metadata.map(|_| self as _),
             host_file: below.host_file.map(|(file, origin)| (file, origin + self.start)),
+            // It is behind the whole device, not behind a stretch of it.
+            annex: None,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -62,6 +62,7 @@ impl BlockDevice for Disk {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use extant_host::console::Console;
 use extant_host::disk::Place;
 use extant_host::error::{Error, Exit};
 use extant_host::image;
+use extant_host::journal;
 use extant_host::place;
 use extant_host::recovery;
 use extant_host::target;
@@ -173,7 +174,7 @@ pub fn open(
     console: &Console,
 ) -> Result<Opened, Error> {
     // Refused as by the commands that only read, and before it is opened for writing.
-    let found = image::find(image, options.offset_bytes, Some(console))?;
+    let found = image::find(image, &options.place(), Some(console))?;
     let file = &found.file;
     let metadata = std::fs::metadata(file).map_err(|error| Error::io(file.display(), &error))?;
     target::check(file, &metadata)?;
@@ -211,7 +212,9 @@ pub fn open(
                 if options.discards == Discards::Told {
                     check_discards(image, &*device, console);
                 }
-                return Ok(opened(Access::ReadWrite, place.on(device, image)));
+                let device = place.on(device, image);
+                let device = journal::write(image, options.journal.as_deref(), device)?;
+                return Ok(opened(Access::ReadWrite, device));
             }
             Err(error) if options.access.is_none() && is_protected(&error) => {
                 console.warn(&format!(
@@ -225,6 +228,7 @@ pub fn open(
     let device = device(&place.file, Access::ReadOnly, hold);
     let device = place.on(device.map_err(|error| unopened(image, &error))?, image);
     let device = image::after_redo(image, &place, device)?;
+    let device = journal::read(image, options.journal.as_deref(), device)?;
     Ok(opened(Access::ReadOnly, read(image, options, device, console)?))
 }
 
@@ -249,8 +253,8 @@ fn look(
 ) -> Result<(Errors, Option<Access>), Error> {
     match read_superblock(&**device) {
         Ok(superblock) => {
-            let is_read =
-                options.access.is_none() && warn_if_read_alone(image, &superblock, console);
+            let is_read = options.access.is_none()
+                && warn_if_read_alone(image, &**device, &superblock, console);
             let asked = if is_read { Some(Access::ReadOnly) } else { options.access };
             Ok((errors(image, &superblock, device, console), asked))
         }
@@ -263,9 +267,14 @@ fn look(
 }
 
 /// Whether a volume can be read and not written, which is said.
-fn warn_if_read_alone(image: &Path, superblock: &Superblock, console: &Console) -> bool {
+fn warn_if_read_alone(
+    image: &Path,
+    device: &dyn BlockDevice,
+    superblock: &Superblock,
+    console: &Console,
+) -> bool {
     let of_features = check_written(superblock).err().map(|error| error.to_string());
-    let why = of_features.or_else(|| match extant_journal::check_place(superblock) {
+    let why = of_features.or_else(|| match extant_journal::check_place(device, superblock) {
         Err(error @ extant_journal::Error::External(_)) => Some(error.to_string()),
         _ => None,
     });

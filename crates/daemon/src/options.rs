@@ -1,10 +1,13 @@
 //! What the words of `-o` ask for, as a value. The words themselves are in `words`.
 use extant_block::Access;
 use extant_engine::preset::{self, Policies, Preset, PresetError};
+use extant_host::image::ImageArguments;
+use extant_host::size::Size;
 use extant_image::source::IdMap;
 use extant_lab::setup::Setup;
 use extant_mount::serve::{Masks, Reserve, Xattrs};
 use extant_mount::workers::Idle;
+use std::path::PathBuf;
 
 /// Memory that a mount takes if nothing else is said, in bytes.
 pub const CACHE_BYTES: u64 = 256 << 20;
@@ -137,6 +140,8 @@ pub struct MountOptions {
     pub flags: KernelFlags,
     /// `offset=`: the byte of the image at which the volume begins.
     pub offset_bytes: u64,
+    /// `journal_path=`: the device of the volume's journal.
+    pub journal: Option<PathBuf>,
     /// `uid=`: everything belongs to it.
     pub uid: Option<u32>,
     /// `gid=`
@@ -191,6 +196,7 @@ impl MountOptions {
             checks: Checks::default(),
             flags: KernelFlags::default(),
             offset_bytes: 0,
+            journal: None,
             uid: None,
             gid: None,
             map_users: Vec::new(),
@@ -215,6 +221,12 @@ impl MountOptions {
             commit: Commit::Unsaid,
             columns: Vec::new(),
         })
+    }
+
+    /// Where the volume and its journal are.
+    pub fn place(&self) -> ImageArguments {
+        let offset = (self.offset_bytes > 0).then_some(Size::Bytes(self.offset_bytes));
+        ImageArguments { offset, journal: self.journal.clone() }
     }
 
     /// How blocks are placed, read and written.

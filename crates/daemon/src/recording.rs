@@ -127,6 +127,7 @@ impl BlockDevice for Recorded {
             discard: below.discard,
             metadata: None,
             host_file: None,
+            annex: below.annex,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -134,7 +134,7 @@ impl Change {
         check_written(&superblock)?;
         // A journal that cannot be is met before anything is written, not when all is done.
         Journal::find(Arc::clone(&device), MapSource::Inode)?;
-        extant_journal::check_place(&superblock)?;
+        extant_journal::check_place(&*device, &superblock)?;
         if superblock.state & state::ERRORS != 0 && options.on_errors == OnErrors::Refuse {
             return Err(Error::volume("is marked as having errors").hint(
                 "check it first (extant check, e2fsck -f); --despite-errors changes it as it is",

@@ -60,6 +60,10 @@ pub(crate) fn find(image: Image, options: &Options, access: Access) -> Result<Fo
             (Access::ReadOnly, Some(path)) => after_redo(path, device, &identity)?,
             _ => device,
         };
+        let device = match &options.journal {
+            Some(path) => joined(path, device, access)?,
+            None => device,
+        };
         if let Some(path) = &disk.path {
             refuse_mounted(path, &*device)?;
         }
@@ -67,6 +71,23 @@ pub(crate) fn find(image: Image, options: &Options, access: Access) -> Result<Fo
     };
     let (device, path, identity, hold) = found().map_err(|error: Error| error.at(&name))?;
     Ok(Found { device, path, identity, name, hold })
+}
+
+/// The volume with the device of its journal behind it.
+fn joined(
+    path: &Path,
+    volume: Arc<dyn BlockDevice>,
+    access: Access,
+) -> Result<Arc<dyn BlockDevice>> {
+    let disk = at_path(path, Arc::clone(volume.clock()), access);
+    let journal = disk.map_err(|error| error.at(path))?.device;
+    extant_journal::join(volume, journal).map_err(|error| match error {
+        extant_journal::Error::NotItsJournal(reason) => {
+            let words = format!("is not the journal of the volume: {reason}");
+            Error::new(ErrorKind::InvalidInput, words).at(path)
+        }
+        error => extant_engine::Error::from(error).into(),
+    })
 }
 
 fn disk(image: Image, clock: Arc<dyn Clock>, access: Access) -> Result<Disk> {

@@ -4,6 +4,7 @@ use extant_block::{Access, Clock, RealClock, WallTime};
 use extant_engine::cache_for_blocks;
 use extant_engine::preset::Policies;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Memory for blocks unless something else is asked for, in bytes.
@@ -25,6 +26,7 @@ const CACHE_BYTES: usize = 32 << 20;
 pub struct Options {
     pub(crate) access: Access,
     pub(crate) part: Part,
+    pub(crate) journal: Option<PathBuf>,
     cache_bytes: usize,
     policies: String,
     time: Option<i64>,
@@ -62,6 +64,7 @@ impl Default for Options {
         Options {
             access: Access::ReadOnly,
             part: Part::Found,
+            journal: None,
             cache_bytes: CACHE_BYTES,
             policies: "modern".to_owned(),
             time: None,
@@ -96,6 +99,15 @@ impl Options {
     #[must_use]
     pub fn partition(self, word: impl Into<String>) -> Options {
         Options { part: Part::Partition(word.into()), ..self }
+    }
+
+    /// The device of the volume's journal, a file or block device, for a volume that has it on
+    /// another device. It is replayed, and written where the volume is written; without it such a
+    /// volume is refused where its journal waits, or where it is to be written. One that is not
+    /// the volume's is [`InvalidInput`](ErrorKind::InvalidInput).
+    #[must_use]
+    pub fn journal(self, path: impl Into<PathBuf>) -> Options {
+        Options { journal: Some(path.into()), ..self }
     }
 
     /// Memory for blocks, in bytes. Less than a volume needs (2 MiB, or 320 blocks) is refused when

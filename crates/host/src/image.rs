@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::disk::{self, Found, Place};
 use crate::error::{Error, Exit};
 use crate::held;
+use crate::journal;
 pub use crate::place::ImagePath;
 use crate::place::{self, Part, VolumeName};
 use crate::recognise;
@@ -27,7 +28,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Memory for what is read more than once: maps, directories, inode tables.
@@ -37,19 +38,35 @@ const RUNS_BYTES: usize = 16 << 20;
 
 // Options of every command that reads an image; flatten it into the command's own. No doc comment:
 // clap would take it for the help of a command that has none itself.
-#[derive(clap::Args, Clone, Copy, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct ImageArguments {
     /// Where the volume begins in the image: 1M, 2048s (sectors); a number without a unit counts
     /// bytes. IMAGE@2 and IMAGE@NAME name a partition, IMAGE@@1M is this option in the word itself
     #[arg(long, value_name = "BYTES")]
     pub offset: Option<Size>,
+    /// The journal of a volume that has it on another device (mke2fs -J device=): a file or device
+    #[arg(long, value_name = "PATH")]
+    pub journal: Option<PathBuf>,
 }
 
 impl ImageArguments {
     /// The byte at which the volume begins.
-    pub fn offset_bytes(self) -> u64 {
+    pub fn offset_bytes(&self) -> u64 {
         self.offset.and_then(|size| size.bytes(1)).unwrap_or(0)
+    }
+
+    /// The same for one of several images: the journal is that of those alone which have theirs on
+    /// another device.
+    #[must_use]
+    pub fn among(&self, image: &Path) -> ImageArguments {
+        let alone = ImageArguments { journal: None, ..self.clone() };
+        let names_one =
+            || device(image, &alone).is_ok_and(|volume| journal::is_elsewhere(&*volume));
+        match self.journal.is_some() && names_one() {
+            true => self.clone(),
+            false => alone,
+        }
     }
 }
 
@@ -77,12 +94,17 @@ impl DamageArguments {
     ///
     /// # Errors
     /// As [`open`]; too much is lost.
-    pub fn open(self, image: &Path, offset_bytes: u64, console: &Console) -> Result<Opened, Error> {
+    pub fn open(
+        self,
+        image: &Path,
+        place: &ImageArguments,
+        console: &Console,
+    ) -> Result<Opened, Error> {
         if !self.force_read {
-            let filesystem = open(image, offset_bytes, console)?;
+            let filesystem = open(image, place, console)?;
             return Ok(Opened { filesystem, skipped: Vec::new() });
         }
-        let device = device_shown(image, offset_bytes, console)?;
+        let device = device_shown(image, place, console)?;
         let failed = |error: extant_engine::Error| failure(image, error);
         let Salvaged { device, skipped } = salvaged(device).map_err(failed)?;
         let filesystem = Filesystem::open(device, &options(CACHE_BYTES)?).map_err(failed)?;
@@ -105,8 +127,8 @@ impl Opened {
 ///
 /// # Errors
 /// As [`find`].
-pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, Error> {
-    find(image, offset_bytes, None).map(|found| found.device)
+pub fn device(image: &Path, place: &ImageArguments) -> Result<Arc<dyn BlockDevice>, Error> {
+    find(image, place, None).map(|found| found.device)
 }
 
 /// The same, showing how far the unpacking is.
@@ -115,23 +137,28 @@ pub fn device(image: &Path, offset_bytes: u64) -> Result<Arc<dyn BlockDevice>, E
 /// As [`find`].
 pub fn device_shown(
     image: &Path,
-    offset_bytes: u64,
+    place: &ImageArguments,
     console: &Console,
 ) -> Result<Arc<dyn BlockDevice>, Error> {
-    find(image, offset_bytes, Some(console)).map(|found| found.device)
+    find(image, place, Some(console)).map(|found| found.device)
 }
 
 /// The volume, and where it was found; after a change that was interrupted, as it is once that is
-/// ended.
+/// ended, and with the device of its journal behind it, where one is said.
 ///
 /// # Errors
-/// As [`disk::open`] and [`after_redo`].
-pub fn find(image: &Path, offset_bytes: u64, console: Option<&Console>) -> Result<Found, Error> {
-    let found = disk::open(image, offset_bytes, console)?;
-    if found.form.is_some() {
-        return Ok(found);
-    }
-    let device = after_redo(image, &found.place(), found.device)?;
+/// As [`disk::open`], [`after_redo`] and [`journal::read`].
+pub fn find(
+    image: &Path,
+    place: &ImageArguments,
+    console: Option<&Console>,
+) -> Result<Found, Error> {
+    let found = disk::open(image, place.offset_bytes(), console)?;
+    let device = match found.form {
+        Some(_) => Arc::clone(&found.device),
+        None => after_redo(image, &found.place(), Arc::clone(&found.device))?,
+    };
+    let device = journal::read(image, place.journal.as_deref(), device)?;
     Ok(Found { device, ..found })
 }
 
@@ -172,10 +199,10 @@ pub fn warn_if_mounted(image: &Path, console: &Console) {
 ///
 /// # Errors
 /// As [`device`], and what [`failure`] says of the volume.
-pub fn open(image: &Path, offset_bytes: u64, console: &Console) -> Result<Filesystem, Error> {
-    let device = device_shown(image, offset_bytes, console)?;
+pub fn open(image: &Path, place: &ImageArguments, console: &Console) -> Result<Filesystem, Error> {
+    let device = device_shown(image, place, console)?;
     let failed = |error: extant_engine::Error| match error.kind {
-        ErrorKind::NotExt => not_ext(image, &*device, offset_bytes),
+        ErrorKind::NotExt => not_ext(image, &*device, place.offset_bytes()),
         _ => failure(image, error),
     };
     let recovered = recovery::in_use(image, Arc::clone(&device), console).map_err(failed)?;

@@ -9,6 +9,7 @@
 //! place            IMAGE:/path and IMAGE@2: which part of a disk
 //! disk             the file that a word names: plain, compressed or in a container
 //! image            an image that is looked at, and why it cannot be opened
+//! journal          the journal of a volume that is on another device
 //! recovery         a volume whose journal has to be replayed, as it is after that
 //! recognise        what a file is that is no ext volume; held: what a new file system would
 //!                  destroy
@@ -26,6 +27,7 @@ pub mod disk;
 pub mod error;
 pub mod held;
 pub mod image;
+pub mod journal;
 mod leftover;
 pub mod place;
 pub mod progress;

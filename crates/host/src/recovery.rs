@@ -37,7 +37,8 @@ pub fn in_use(
         Err(Error { kind: ErrorKind::Journal(journal @ External(_)), .. }) => {
             let shown = image.display();
             console.warn(&format!(
-                "{shown}: is not replayed, and read as its last checkpoint left it: {journal}"
+                "{shown}: is not replayed, and read as its last checkpoint left it: {journal}; \
+                 --journal PATH names it"
             ));
             return unreplayed(device);
         }

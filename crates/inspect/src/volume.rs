@@ -52,7 +52,7 @@ impl Volume {
                 block.0.saturating_mul(block_size.into())
             }
         };
-        let device_bytes = device.info().bytes;
+        let device_bytes = device.own_bytes();
         let mut bytes = Box::new([0; SUPERBLOCK_SIZE]);
         if byte.saturating_add(SUPERBLOCK_SIZE as u64) > device_bytes {
             return Err(Error::Superblock { byte, error: SuperblockError::NotExt });
@@ -97,6 +97,11 @@ impl Volume {
     /// The inode count as it is stored, where another had to be used.
     pub(crate) fn corrected_inode_count(&self) -> Option<u32> {
         self.corrections.inodes_count
+    }
+
+    /// Whether the device of its journal is behind that of the volume.
+    pub(crate) fn has_journal_behind(&self) -> bool {
+        self.device.capabilities().annex.is_some()
     }
 
     /// Bytes that the device has.

@@ -15,6 +15,8 @@ pub enum Error {
     Volume(SuperblockError),
     /// The journal is on another device, with this UUID.
     External([u8; 16]),
+    /// The device that was given for the journal is not that of the volume.
+    NotItsJournal(String),
     /// The device is itself the journal of another volume.
     JournalDevice,
     /// The volume says that it has a journal, and not where.
@@ -66,9 +68,10 @@ impl fmt::Display for Error {
             Error::Device(error) => error.fmt(f),
             Error::Volume(error) => error.fmt(f),
             Error::External(uuid) => {
-                f.write_str("the journal is on another device (UUID ")?;
-                uuid.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-                f.write_str("), which is not supported")
+                write!(f, "the journal is on another device (UUID {})", shown(uuid))
+            }
+            Error::NotItsJournal(reason) => {
+                write!(f, "the journal that is given is not its own: {reason}")
             }
             Error::JournalDevice => f.write_str("this is the journal of another volume"),
             Error::Missing => f.write_str("the superblock names no inode of a journal"),
@@ -113,4 +116,12 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Error {
         Error::Log(fault)
     }
+}
+
+/// A UUID as it is written: `0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0`.
+pub(crate) fn shown(uuid: &[u8; 16]) -> String {
+    let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32];
+    let groups = groups.map(|group| digits.get(group).unwrap_or_default());
+    groups.join("-")
 }

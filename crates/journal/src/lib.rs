@@ -9,6 +9,9 @@
 //! scan        the transactions of a log, what is replayed of them, and why the log ends
 //! reader      blocks of a log, read in large pieces
 //! locate      where the journal is: superblock, inode, map
+//! external    a journal on a device of its own, behind the volume's
+//! joined      a device and another one behind it
+//! volume      the superblock of the volume, torn or whole
 //! error       why a journal cannot be used
 //! ```
 //!
@@ -30,13 +33,18 @@
 //! Until the log is empty the same copies are replayed again. Everything else changes fields that
 //! recovery reads, one sector at a time, or a flag whose torn store [`Journal::find`] recognises.
 mod error;
+mod external;
+mod joined;
 mod locate;
 mod reader;
 mod recover;
 mod scan;
 pub mod transaction;
+mod volume;
 
 pub use error::Error;
+pub use external::{join, runs};
+pub use joined::Joined;
 pub use locate::{Journal, MapSource, State, check_place};
 pub use recover::{Found, MEMORY_BYTES_MAX, Outcome, Recovery, Report, apply, overlay};
 pub use scan::{End, Replayed, Scan, Transaction};

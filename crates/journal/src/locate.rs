@@ -2,14 +2,15 @@
 //!
 //! Descriptors are read without their checksums: one that a cut has torn is whole in the log.
 use crate::error::Error;
+use crate::external;
+use crate::volume::{read_unsealed, read_volume};
 use extant_block::BlockDevice;
 use extant_format::extent::{ExtentState, Node};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::{JournalSuperblock, SUPERBLOCK_BYTES};
 use extant_format::superblock::{
-    Feature, JOURNAL_BACKUP_BLOCKS, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, StoredSuperblock,
-    Superblock, SuperblockError,
+    Feature, JOURNAL_BACKUP_BLOCKS, SUPERBLOCK_OFFSET, Superblock, SuperblockError,
 };
 use extant_format::{BlockNo, Ino, Run, indirect};
 use rustc_hash::FxHashSet;
@@ -47,7 +48,8 @@ pub struct Journal {
     /// The volume's superblock does not fit its checksum: replay has to bring a whole one.
     is_unsealed: bool,
     superblock: JournalSuperblock,
-    /// The blocks of the journal, in its order: which of them first, and where they are.
+    /// The blocks of the journal, in its order: which of them first, and where they are; past the
+    /// end of the volume where it is on a device behind it.
     runs: Vec<(u32, Run)>,
     /// Every block of the journal and of its map on the volume: disjoint, rising.
     taken: Vec<Range<u64>>,
@@ -76,7 +78,11 @@ impl Journal {
             return Ok(None);
         }
         if volume.journal_inode == 0 {
-            check_place(&volume)?;
+            check_place(&*device, &volume)?;
+            let (superblock, runs) = behind(&*device, &volume)?;
+            // None of them is on the volume, where copies belong.
+            let taken = Vec::new();
+            return Ok(Some(Journal { device, volume, is_unsealed, superblock, runs, taken }));
         }
         let ino = Ino(volume.journal_inode);
         let inode = match map {
@@ -166,47 +172,41 @@ impl Journal {
     }
 }
 
-/// Fails if the journal of a volume that has one is not in an inode of it, by its superblock.
+/// Fails if the journal of a volume that has one is neither in an inode of it, by its superblock,
+/// nor on a device behind it ([`join`](crate::join)).
 ///
 /// # Errors
 /// `External`, `Missing`, or `Two` where the superblock names an inode and a device.
-pub fn check_place(volume: &Superblock) -> Result<(), Error> {
+pub fn check_place(device: &dyn BlockDevice, volume: &Superblock) -> Result<(), Error> {
     let uuid = volume.journal_uuid();
     let is_external = volume.journal_device() != 0 || uuid != [0; 16];
     match (volume.has(Feature::HAS_JOURNAL), volume.journal_inode, is_external) {
         (false, _, _) | (true, 1.., false) => Ok(()),
         (true, 1.., true) => Err(Error::Two),
+        (true, 0, true) if device.capabilities().annex.is_some() => Ok(()),
         (true, 0, true) => Err(Error::External(uuid)),
         (true, 0, false) => Err(Error::Missing),
     }
 }
 
-/// Reads the volume's superblock.
-pub(crate) fn read_volume(device: &dyn BlockDevice) -> Result<Superblock, Error> {
-    let mut bytes = [0; SUPERBLOCK_SIZE];
-    match device.read(SUPERBLOCK_OFFSET, &mut bytes) {
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            return Err(Error::Volume(SuperblockError::NotExt));
-        }
-        outcome => outcome?,
+/// The journal that is on the device behind a volume: its superblock, and where its blocks are.
+fn behind(
+    device: &dyn BlockDevice,
+    volume: &Superblock,
+) -> Result<(JournalSuperblock, Vec<(u32, Run)>), Error> {
+    let found = external::runs(device, volume)?.ok_or(Error::External(volume.journal_uuid()))?;
+    let mut runs = Vec::new();
+    let mut blocks = 0_u32;
+    for run in found {
+        runs.push((blocks, run));
+        blocks = blocks.saturating_add(run.length);
     }
-    match (Superblock::parse_any(&bytes), Superblock::parse_torn(&bytes)) {
-        (Ok(volume), _) => Ok(volume),
-        (Err(SuperblockError::NotExt), _) => Err(Error::Volume(SuperblockError::NotExt)),
-        // Little else is in the superblock of such a device.
-        _ if StoredSuperblock::new(&bytes).features().has(Feature::JOURNAL_DEV) => {
-            Err(Error::JournalDevice)
-        }
-        (Err(_), Some(torn)) => Ok(torn),
-        (Err(error), None) => Err(Error::Volume(error)),
-    }
-}
-
-/// Reads a superblock that needs recovery and does not fit its checksum.
-fn read_unsealed(device: &dyn BlockDevice) -> Result<Option<Superblock>, Error> {
-    let mut bytes = [0; SUPERBLOCK_SIZE];
-    device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
-    Ok(Superblock::parse_unsealed(&bytes))
+    let mut bytes = [0; SUPERBLOCK_BYTES];
+    let at = runs.first().map_or(0, |(_, run)| run.start.0);
+    device.read(at * u64::from(volume.block_size()), &mut bytes)?;
+    let superblock = JournalSuperblock::parse(&bytes)?;
+    check_superblock(&superblock, volume, blocks)?;
+    Ok((superblock, runs))
 }
 
 fn read_inode(device: &dyn BlockDevice, volume: &Superblock, ino: Ino) -> Result<Inode, Error> {
@@ -268,7 +268,7 @@ fn check_superblock(
         return wrong("block size", superblock.block_size, "not that of the volume");
     }
     if superblock.blocks > blocks {
-        return wrong("number of blocks", superblock.blocks, "more than its inode has");
+        return wrong("number of blocks", superblock.blocks, "more than its inode or device has");
     }
     if superblock.blocks > BLOCKS_MAX {
         return wrong("number of blocks", superblock.blocks, "more than any journal has");

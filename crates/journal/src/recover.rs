@@ -1,7 +1,8 @@
 //! The volume after replay: over its device in memory, or on it.
 use crate::error::Error;
-use crate::locate::{self, Journal, MapSource, State};
+use crate::locate::{Journal, MapSource, State};
 use crate::scan::{End, Scan};
+use crate::volume::read_volume;
 use extant_block::{BlockDevice, Operation, Overlay, Segment, each_request};
 use extant_format::GroupNo;
 use extant_format::group::GroupDescriptor;
@@ -75,7 +76,7 @@ pub fn overlay(
     device: Arc<dyn BlockDevice>,
     limit_bytes: u64,
 ) -> Result<(Arc<Overlay>, Report), Error> {
-    let found = match locate::read_volume(&*device) {
+    let found = match read_volume(&*device) {
         Ok(volume) if !volume.has(Feature::NEEDS_RECOVERY) => {
             Found::Nothing(Report::nothing(Outcome::Clean, volume.block_size()))
         }
@@ -245,7 +246,7 @@ impl Recovery {
 
     fn reset_on(&self, device: &dyn BlockDevice) -> Result<(), Error> {
         // Replay may have changed it: it is read again.
-        let mut volume = locate::read_volume(device)?;
+        let mut volume = read_volume(device)?;
         let mut superblock = *self.journal.superblock();
         if superblock.error != 0 || matches!(self.scan.end, End::Damaged { .. }) {
             volume.state |= state::ERRORS;
@@ -268,7 +269,7 @@ impl Recovery {
 /// and sums them when it mounts. On a device that is left to who opens it for writing: such a store
 /// is not one that can be recognised when it is torn.
 fn recount(device: &dyn BlockDevice) -> Result<(), Error> {
-    let mut volume = locate::read_volume(device)?;
+    let mut volume = read_volume(device)?;
     if volume.has(Feature::META_BG) {
         return Ok(());
     }
@@ -276,7 +277,7 @@ fn recount(device: &dyn BlockDevice) -> Result<(), Error> {
     let table_bytes = u64::from(groups).saturating_mul(volume.descriptor_size.into());
     let (first, _) = volume.descriptor_place(GroupNo(0));
     let start = first.0 * u64::from(volume.block_size());
-    if start.saturating_add(table_bytes) > device.info().bytes {
+    if start.saturating_add(table_bytes) > device.own_bytes() {
         return Ok(());
     }
     let (mut free_blocks, mut free_inodes) = (0_u64, 0_u64);

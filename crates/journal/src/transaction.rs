@@ -13,7 +13,8 @@
 //! ends this state is the first of the journal's superblock, which has all that changes there. A
 //! cut between two of the last three flushes leaves a log that is replayed once more, or is empty.
 use crate::error::Error;
-use crate::locate::{self, Journal, State};
+use crate::locate::{Journal, State};
+use crate::volume::read_volume;
 use extant_block::{BlockDevice, Operation, Segment, blocks_per_request, each_request};
 use extant_format::BlockNo;
 use extant_format::journal::commit::{self, CommitTime};
@@ -114,7 +115,7 @@ pub fn change(journal: &Journal, blocks: &dyn Blocks) -> Result<(), Error> {
     (superblock.start, superblock.sequence) = (0, sequence.next());
     store(device, journal, &superblock)?;
     device.flush()?;
-    let mut volume = locate::read_volume(device)?;
+    let mut volume = read_volume(device)?;
     volume.features.clear(Feature::NEEDS_RECOVERY);
     device.write(SUPERBLOCK_OFFSET, &volume.encode())?;
     device.flush()?;

@@ -4,7 +4,7 @@ use extant_block::BlockDevice;
 use extant_format::BlockNo;
 use extant_format::superblock::Feature;
 use extant_host::error::Error;
-use extant_host::image;
+use extant_host::image::{self, ImageArguments};
 use extant_inspect::{SuperblockPlace, Volume};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ fn read(words: &[OsString]) -> Result<Request, String> {
 }
 
 fn show(path: &Path, request: &Request) -> Result<(), Error> {
-    let device = image::device(path, 0)?;
+    let device = image::device(path, &ImageArguments::default())?;
     let failed = |error: extant_inspect::Error| Error::new(format!("{}: {error}", path.display()));
     let place = place(&device, request);
     let volume = Volume::open(device, place).map_err(failed)?;

@@ -4,7 +4,8 @@ use super::{complain, getopt, one_line, say};
 use extant_engine::recover;
 use extant_format::superblock::Feature;
 use extant_host::error::Error;
-use extant_host::{image, recovery};
+use extant_host::image::{self, ImageArguments};
+use extant_host::recovery;
 use extant_journal::{Journal, MapSource};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -41,7 +42,7 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
 }
 
 fn show(path: &Path) -> Result<(), Error> {
-    let device = image::device(path, 0)?;
+    let device = image::device(path, &ImageArguments::default())?;
     let superblock = in_place::superblock(&*device, path)?;
     let label = superblock.label.split(|byte| *byte == 0).next().unwrap_or_default();
     say(&format!("{}\n", extant_archive::printable(label)));
@@ -60,7 +61,8 @@ fn set(name: &str, path: &Path, label: &[u8]) -> Result<(), Error> {
     let failed = |error| image::failure(path, error);
     let refused = |error: extant_journal::Error| failed(error.into());
     // A copy of the superblock in a log would bring the old label back.
-    extant_journal::check_place(&volume.superblock()?).map_err(refused)?;
+    let superblock = volume.superblock()?;
+    extant_journal::check_place(&*volume.device, &superblock).map_err(refused)?;
     Journal::find(Arc::clone(&volume.device), MapSource::Inode).map_err(refused)?;
     if volume.superblock()?.has(Feature::NEEDS_RECOVERY) {
         say(&format!("{}: recovering journal\n", path.display()));

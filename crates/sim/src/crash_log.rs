@@ -310,6 +310,7 @@ impl<D: BlockDevice> BlockDevice for CrashLog<D> {
             discard: below.discard.map(|_| self as _),
             metadata: None,
             host_file: None,
+            annex: below.annex,
         }
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {

@@ -496,6 +496,7 @@ impl BlockDevice for SimDevice {
             discard: None,
             metadata: Some(self),
             host_file: None,
+            annex: None,
         }
     }
 }

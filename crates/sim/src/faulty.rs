@@ -149,6 +149,7 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
             discard: below.discard.map(|_| self as _),
             metadata: None,
             host_file: None,
+            annex: below.annex,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -255,12 +255,12 @@ impl Store {
         Ok(*self.held.get_or_init(|| held))
     }
 
-    /// Whether changes are to go through the volume's journal, if it is inside the volume.
+    /// Whether changes are to go through the volume's journal: in the volume, or behind it.
     pub fn wants_journal(&self) -> bool {
         self.access == Access::ReadWrite
             && self.superblock.has(Feature::HAS_JOURNAL)
             && self.policies.journal != Journal::None
-            && self.superblock.journal_inode != 0
+            && (self.superblock.journal_inode != 0 || self.device.capabilities().annex.is_some())
     }
 
     /// Has all changes go through the journal from now on, whose blocks are in these runs. Nothing

@@ -183,12 +183,12 @@ pub(super) fn record_error(device: &dyn BlockDevice, failure: &Error) -> Result<
 /// # Errors
 /// As [`read_superblock`]; `Corrupt` when the device is shorter than the volume; `NeedsRecovery`;
 /// `NotWritten`;
-/// `Journal` of one that is to be written and whose journal is not in it: what is written past that
-/// is undone by its next replay.
+/// `Journal` of one that is to be written and whose journal is neither in it nor behind it: what is
+/// written past that is undone by its next replay.
 pub(super) fn read_whole(device: &dyn BlockDevice, access: Access) -> Result<Superblock> {
     let superblock = read_superblock(device)?;
     let volume_bytes = superblock.blocks_count.checked_mul(u64::from(superblock.block_size()));
-    let device_bytes = device.info().bytes;
+    let device_bytes = device.own_bytes();
     if volume_bytes.is_none_or(|bytes| bytes > device_bytes) {
         let reason = "more than the device holds: is the image cut short?";
         let (place, found) = (Place::Superblock, superblock.blocks_count);
@@ -199,7 +199,7 @@ pub(super) fn read_whole(device: &dyn BlockDevice, access: Access) -> Result<Sup
     }
     if access == Access::ReadWrite {
         check_written(&superblock)?;
-        extant_journal::check_place(&superblock)?;
+        extant_journal::check_place(device, &superblock)?;
     }
     Ok(superblock)
 }

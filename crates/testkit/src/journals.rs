@@ -9,11 +9,14 @@
 //! ```text
 //! load     what is done on the volume meanwhile
 //! judge    what e2fsck, tune2fs and the kernel make of a log; volumes compared block by block
+//! external journals on devices of their own
 //! ```
 
+mod external;
 mod judge;
 mod load;
 
+pub use external::External;
 pub use judge::{
     Differing, after_e2fsck, after_kernel, after_preen, after_tune2fs, clean, copy,
     differing_blocks, log_start, needs_recovery, tree,

@@ -78,7 +78,7 @@ impl Drop for Coming {
 impl Paced {
     /// Reads ahead within these limits.
     pub fn new(device: Arc<dyn BlockDevice>, limits: Limits) -> Paced {
-        let walks = Walks::new(&limits, device.info().bytes);
+        let walks = Walks::new(&limits, device.own_bytes());
         let timed = Arc::new(Timed::new(device));
         let stretch_bytes_max = limits.stretch_bytes_max;
         let near = Neighbours::new(Arc::clone(&timed) as Arc<dyn BlockDevice>, stretch_bytes_max);
@@ -238,6 +238,7 @@ impl BlockDevice for Paced {
             discard: below.discard.map(|_| self as _),
             metadata: None,
             host_file: below.host_file,
+            annex: below.annex,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

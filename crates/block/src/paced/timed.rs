@@ -79,6 +79,7 @@ impl BlockDevice for Timed {
             discard: below.discard,
             metadata: None,
             host_file: below.host_file,
+            annex: below.annex,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -8,6 +8,7 @@ use extant_host::console::{Chatter, Console};
 use extant_host::disk::{self, Place};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
+use extant_host::journal;
 use extant_host::place;
 use extant_host::source_options::source_date_epoch;
 use extant_host::target::{self, Target};
@@ -104,11 +105,13 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     // Looked at before it is opened for writing: a refusal is of an image that nothing has
     // touched.
     let place = disk::writable(&arguments.image, offset)?;
-    let written_seconds = check(&arguments.image, offset)?;
+    let written_seconds = check(&arguments.image, &arguments.place)?;
     let into = into(&arguments.into)?;
     let target = Target::in_place(&place.file)?;
     let clock = DatedClock::new(1);
     let device = device(&target, &clock, &place, &arguments.image)?;
+    let journal = arguments.place.journal.as_deref();
+    let device = journal::write(&arguments.image, journal, device)?;
     let options = ImageOptions {
         profile,
         days: arguments.days,
@@ -183,13 +186,13 @@ fn into(word: &str) -> Result<String, Error> {
 }
 
 /// Refuses what is no clean volume; when it was last written, in seconds since 1970.
-fn check(path: &Path, offset: u64) -> Result<u64, Error> {
-    let device = image::device(path, offset)?;
+fn check(path: &Path, place: &ImageArguments) -> Result<u64, Error> {
+    let device = image::device(path, place)?;
     let file = place::file_of(path);
     let metadata = std::fs::metadata(&file).map_err(|error| Error::io(file.display(), &error))?;
     target::check(&file, &metadata)?;
     let superblock = read_superblock(&*device).map_err(|error| match error.kind {
-        ErrorKind::NotExt => image::not_ext(path, &*device, offset),
+        ErrorKind::NotExt => image::not_ext(path, &*device, place.offset_bytes()),
         _ => image::failure(path, error),
     })?;
     let shown = path.display();

@@ -38,7 +38,6 @@ const LOST_BYTES: u64 = 1024;
 
 /// Writes them, one after the other.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    let offset = arguments.image.offset_bytes();
     let (mut opened, mut exit) = (None, Exit::Complete);
     let mut buffer = vec![0; BUFFER_BYTES];
     for word in &arguments.places {
@@ -53,7 +52,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         let filesystem = match opened.take() {
             Some((image, filesystem)) if image == place.image => filesystem,
             _ => {
-                let opened = arguments.damage.open(&place.image, offset, console)?;
+                let opened = arguments.damage.open(&place.image, &arguments.image, console)?;
                 if opened.exit() != Exit::Complete {
                     exit = opened.exit();
                 }

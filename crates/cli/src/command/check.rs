@@ -86,7 +86,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let Some(image) = &arguments.image else {
         return list(console);
     };
-    let device = image::device_shown(image, arguments.place.offset_bytes(), console)?;
+    let device = image::device_shown(image, &arguments.place, console)?;
     image::warn_if_mounted(image, console);
     let judged = recovery::judged(image, device, console);
     let (judged, orphans) = judged.without_orphans(image, console);

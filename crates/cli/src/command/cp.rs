@@ -239,7 +239,7 @@ fn inwards(
     for sources in sources {
         others.push(match &sources.image {
             Some(other) if !is_own(sources) => {
-                Some(image::open(other, editing.place.offset_bytes(), console)?)
+                Some(image::open(other, &editing.place.among(other), console)?)
             }
             _ => None,
         });
@@ -306,7 +306,7 @@ fn to_stdout(
     let mut exit = Exit::Complete;
     for sources in sources {
         let Some(image) = &sources.image else { continue };
-        let filesystem = image::open(image, editing.place.offset_bytes(), console)?;
+        let filesystem = image::open(image, &editing.place, console)?;
         for path in &sources.expanded(&filesystem) {
             let printed = cat::print(&filesystem, (image, path), &mut buffer, console)?;
             exit = if printed == Exit::Complete { exit } else { printed };
@@ -326,7 +326,7 @@ fn outwards(
     let mut opened = Vec::new();
     for sources in sources {
         let Some(image) = &sources.image else { continue };
-        let filesystem = image::open(image, editing.place.offset_bytes(), console)?;
+        let filesystem = image::open(image, &editing.place, console)?;
         let paths = sources.expanded(&filesystem);
         opened.push((image, filesystem, paths));
     }

@@ -103,7 +103,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     };
     let mut rows = vec![heads.map(str::to_owned)];
     for image in &arguments.images {
-        let filesystem = image::open(image, arguments.place.offset_bytes(), console)?;
+        let filesystem = image::open(image, &arguments.place, console)?;
         let record = Record::of(image.display().to_string(), &filesystem);
         match console.is_json() {
             true => console.print_json("extant-df/1", &record)?,

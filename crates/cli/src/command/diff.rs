@@ -172,8 +172,8 @@ fn of_image(
     console: &Console,
     state: &mut State,
 ) -> Result<Side, Error> {
-    let offset = arguments.place.offset_bytes();
-    let opened = arguments.damage.open(&place.image, offset, console)?;
+    let within = arguments.place.among(&place.image);
+    let opened = arguments.damage.open(&place.image, &within, console)?;
     if opened.exit() != Exit::Complete {
         *state = State::Incomplete;
     }

@@ -70,8 +70,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         let mut counted = match opened.take() {
             Some((image, counted)) if image == place.image => counted,
             _ => {
-                let offset = arguments.place.offset_bytes();
-                let filesystem = image::open(&place.image, offset, console)?;
+                let filesystem = image::open(&place.image, &arguments.place, console)?;
                 Counted { filesystem, seen: FxHashSet::default() }
             }
         };

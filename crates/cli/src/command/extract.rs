@@ -90,8 +90,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     host()?;
     let mut place = ImagePath::of(&arguments.image);
     let (folder, mut paths) = words(&arguments, &place)?;
-    let offset = arguments.place.offset_bytes();
-    let Opened { filesystem, skipped } = arguments.damage.open(&place.image, offset, console)?;
+    let opened = arguments.damage.open(&place.image, &arguments.place, console)?;
+    let Opened { filesystem, skipped } = opened;
     // What a pattern means comes out with the directories that it is in.
     if place.expanded(&filesystem) != [place.clone()] {
         place.path = None;

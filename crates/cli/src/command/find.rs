@@ -46,7 +46,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let mut paths = paths.to_vec();
     let image = operands::resolve(paths.iter_mut().collect())?;
     let failed = |error| failure::of(&image, error);
-    let filesystem = image::open(&image, arguments.place.offset_bytes(), console)?;
+    let filesystem = image::open(&image, &arguments.place, console)?;
     let tests: Vec<Vec<u8>> = tests.iter().map(|word| word.clone().into_vec()).collect();
     let query = Query::parse(&filesystem, &tests).map_err(failed)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());

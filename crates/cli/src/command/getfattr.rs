@@ -71,7 +71,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let mut paths = arguments.paths.clone();
     let image = operands::resolve(paths.iter_mut().collect())?;
     let failed = |error| failure::of(&image, error);
-    let filesystem = image::open(&image, arguments.place.offset_bytes(), console)?;
+    let filesystem = image::open(&image, &arguments.place, console)?;
     let reach = if arguments.recursive { Reach::Tree } else { Reach::One };
     let links = if arguments.no_dereference { Links::Stay } else { Links::Follow };
     let troubles = Troubles::new(console, &image);

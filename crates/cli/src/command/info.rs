@@ -99,7 +99,7 @@ struct Shown {
 /// The volume as it is after replay, with a journal as it is before.
 fn open(arguments: &Arguments, console: &Console) -> Result<Shown, Error> {
     let image = &arguments.image;
-    let device = image::device_shown(image, arguments.place.offset_bytes(), console)?;
+    let device = image::device_shown(image, &arguments.place, console)?;
     let volume = open_on(arguments, &device)?;
     let mut info = volume.info();
     let is_primary = arguments.superblock.is_none();

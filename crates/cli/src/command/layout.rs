@@ -105,7 +105,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 fn open(arguments: &Arguments, console: &Console) -> Result<Volume, Error> {
     let image = &arguments.image;
     let offset = arguments.place.offset_bytes();
-    let device = image::device_shown(image, offset, console)?;
+    let device = image::device_shown(image, &arguments.place, console)?;
     let device = recovery::judged(image, device, console).device;
     Volume::open(device.clone(), SuperblockPlace::Primary).map_err(|error| match error {
         extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. } => {

@@ -72,11 +72,10 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let terminal = std::io::stdout().is_terminal();
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    let offset = arguments.image.offset_bytes();
     let (mut number, mut exit) = (0, Exit::Complete);
     for word in &arguments.places {
         let word = ImagePath::of(word);
-        let opened = arguments.damage.open(&word.image, offset, console)?;
+        let opened = arguments.damage.open(&word.image, &arguments.image, console)?;
         if opened.exit() != Exit::Complete {
             exit = opened.exit();
         }

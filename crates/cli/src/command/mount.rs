@@ -63,6 +63,9 @@ pub struct Arguments {
     /// Where the volume begins in the image: -o offset=
     #[arg(long, value_name = "BYTES")]
     pub offset: Option<Size>,
+    /// The journal of a volume that has it on another device: -o journal_path=
+    #[arg(long, value_name = "PATH")]
+    pub journal: Option<PathBuf>,
     /// Users of the image become users of this machine: FROM becomes TO, for COUNT users
     #[arg(long, value_name = "FROM:TO:COUNT", value_parser = id_map)]
     pub map_users: Vec<IdMap>,
@@ -157,6 +160,7 @@ fn options(arguments: &Arguments, lists: &[String]) -> Result<MountOptions, Erro
         let bytes = offset.bytes(1);
         options.offset_bytes = bytes.ok_or_else(|| Error::usage("--offset: is too large"))?;
     }
+    options.journal = arguments.journal.clone().or(options.journal);
     options.map_users.extend(&arguments.map_users);
     options.map_groups.extend(&arguments.map_groups);
     options.check_maps().map_err(Error::usage)?;

@@ -5,6 +5,7 @@ use extant_host::console::Console;
 use extant_host::disk;
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
+use extant_host::journal;
 use extant_host::recovery::{self, Record, counted};
 use extant_host::target::Target;
 use extant_journal::{End, Found, MapSource, Outcome, Recovery, Report};
@@ -70,11 +71,13 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let offset = arguments.place.offset_bytes();
     // An image that is open for reading is not opened for writing: what it is is found out first.
     let (opened, target) = match arguments.dry_run {
-        true => (image::device_shown(image, offset, console)?, None),
+        true => (image::device_shown(image, &arguments.place, console)?, None),
         false => {
             let place = disk::writable(image, offset)?;
             let target = Target::in_place(&place.file)?;
-            (place.on(Arc::new(target.whole(RealClock::new())?), image), Some(target))
+            let volume = place.on(Arc::new(target.whole(RealClock::new())?), image);
+            let journal = arguments.place.journal.as_deref();
+            (journal::write(image, journal, volume)?, Some(target))
         }
     };
     let failed = |error: extant_engine::Error| match error.kind {

@@ -59,10 +59,9 @@ struct Extent {
 
 /// Shows them.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    let offset = arguments.image.offset_bytes();
     for word in &arguments.places {
         let place = ImagePath::of(word);
-        let filesystem = image::open(&place.image, offset, console)?;
+        let filesystem = image::open(&place.image, &arguments.image, console)?;
         for place in place.expanded(&filesystem) {
             show(&place, &filesystem, &arguments, console)?;
         }

@@ -81,8 +81,7 @@ const SCHEMA: &str = "extant-tar/1";
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let image = &arguments.image;
     check_words(&arguments)?;
-    let offset = arguments.place.offset_bytes();
-    let Opened { filesystem, skipped } = arguments.damage.open(image, offset, console)?;
+    let Opened { filesystem, skipped } = arguments.damage.open(image, &arguments.place, console)?;
     check_output(&arguments)?;
     let survey =
         filesystem.survey().map_err(|error| Error::new(format!("{}: {error}", image.display())))?;

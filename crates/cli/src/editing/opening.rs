@@ -8,6 +8,7 @@ use extant_host::console::Console;
 use extant_host::disk;
 use extant_host::error::Error;
 use extant_host::image;
+use extant_host::journal;
 use extant_host::recovery;
 use extant_host::source_options::source_date_epoch;
 use extant_host::target::{self, Target};
@@ -35,7 +36,7 @@ pub struct Opened {
 pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Result<Opened, Error> {
     let offset = arguments.place.offset_bytes();
     // What it is is found out first: words for what is no volume, and nothing is opened to write.
-    drop(image::device(image, offset)?);
+    drop(image::device(image, &arguments.place)?);
     let place = disk::writable(image, offset)?;
     let target = Target::in_place(&place.file)?;
     let failed = |error: std::io::Error| Error::io(image.display(), &error);
@@ -51,6 +52,7 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     let disk = FileDevice::from_file(clock()?, file, image.display().to_string(), bytes, 0);
     let disk = Arc::new(disk.map_err(failed)?);
     let device = place.on(Arc::clone(&disk) as Arc<dyn BlockDevice>, image);
+    let device = journal::write(image, arguments.place.journal.as_deref(), device)?;
     let report = recover(&device).map_err(|error| match error.kind {
         ErrorKind::NotExt => image::not_ext(image, &*device, offset),
         _ => image::failure(image, error),
@@ -91,7 +93,7 @@ pub fn open_dry(
     console: &Console,
 ) -> Result<Change, Error> {
     let offset = arguments.place.offset_bytes();
-    let device = image::device(image, offset)?;
+    let device = image::device(image, &arguments.place)?;
     image::warn_if_mounted(image, console);
     let recovered = recovered(Arc::clone(&device), Orphans::Leave);
     let recovered = recovered.map_err(|error| match error.kind {

@@ -44,7 +44,7 @@ pub(super) static NOTED: &[Row] = &[
 /// Words that are refused, with the reason.
 pub(super) static REFUSED: &[Row] = &[
     (&["nobarrier"], "what an fsync promised has to be on the device"),
-    (&["journal_dev", "journal_path"], "a journal on another device is not written: ro reads"),
+    (&["journal_dev"], "the number of a device; journal_path=PATH names it"),
     (&["sb"], "extant info --superblock looks at a copy; e2fsck -b repairs with one"),
     (&["abort"], "a mount is ended by extant umount"),
     (&["minixdf"], "df shows the room that files can have"),

@@ -135,6 +135,12 @@ pub(super) static WORDS: &[Word] = &[
             Ok(())
         },
     ),
+    valued("journal_path", "PATH", "the journal, if the volume has it on another device", {
+        |options, value| {
+            options.journal = Some(value.into());
+            Ok(())
+        }
+    }),
     valued("uid", "USER", "everything belongs to this user: a name or a number", {
         |options, value| {
             options.uid = Some(number_of(value, "/etc/passwd")?);

@@ -108,6 +108,7 @@ impl<C: Content> BlockDevice for Disk<C> {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {

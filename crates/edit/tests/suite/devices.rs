@@ -199,6 +199,7 @@ impl BlockDevice for Filling {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {

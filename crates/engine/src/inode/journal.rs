@@ -31,6 +31,12 @@ pub(crate) fn blocks(volume: &Volume) -> u64 {
 
 /// Where the blocks of the journal are, in their order.
 fn runs(volume: &Volume) -> Result<Vec<Run>> {
+    let store = &volume.store;
+    if store.superblock.journal_inode == 0
+        && let Some(behind) = extant_journal::runs(&*store.device, &store.superblock)?
+    {
+        return Ok(behind);
+    }
     let ino = Ino(volume.store.superblock.journal_inode);
     let inode = table::load(volume, ino)?;
     let blocks = inode.size / u64::from(volume.store.block_size());

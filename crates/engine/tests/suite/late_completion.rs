@@ -99,6 +99,7 @@ impl BlockDevice for Slow {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

@@ -157,6 +157,7 @@ impl BlockDevice for Counting {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

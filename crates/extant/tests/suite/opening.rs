@@ -3,6 +3,7 @@ use crate::devices::{Disk, ReadOnly};
 use crate::{PROFILES, digest, sample, sample_file};
 use extant::{Error, ErrorKind, Image, Memory, Options, Profile, Volume};
 use extant_testkit::command::program;
+use extant_testkit::journals;
 use extant_testkit::oracle::{self, require};
 use extant_testkit::scratch::Scratch;
 use std::fs::File;
@@ -227,4 +228,35 @@ fn what_was_not_closed_and_has_no_journal_is_checked_first() {
     despite.open(bytes.clone()).unwrap().close().unwrap();
     drop(despite.begin(bytes).unwrap());
     write.open(unclosed(Profile::Ext4)).unwrap().close().unwrap();
+}
+
+#[test]
+fn a_volume_with_its_journal_on_another_device_is_opened_with_it() {
+    if !journals::is_possible() {
+        return;
+    }
+    let folder = Scratch::new("extant-journal");
+    let made = journals::External::make(folder.path(), 1024, "").unwrap();
+    made.under_load(11).unwrap();
+    assert_eq!(kind(Volume::open(&made.image)), ErrorKind::Damaged);
+    let with = || Options::new().journal(&made.journal);
+    let before = [&made.image, &made.journal].map(|file| digest(&std::fs::read(file).unwrap()));
+    assert!(with().open(&made.image).unwrap().walk("/").unwrap().count() > 10);
+    assert!(with().check(&made.image).unwrap().is_clean());
+    let after = [&made.image, &made.journal].map(|file| digest(&std::fs::read(file).unwrap()));
+    assert_eq!(before, after, "a reader wrote");
+    let change = with().begin(&made.image).unwrap();
+    change.write("/changed", "all or nothing\n").unwrap();
+    change.commit().unwrap();
+    let volume = with().write(true).open(&made.image).unwrap();
+    volume.write("/written", "as by a mount\n").unwrap();
+    assert_eq!(kind(with().open(&made.image)), ErrorKind::InUse);
+    volume.close().unwrap();
+    made.clean().unwrap();
+    assert_eq!(Volume::open(&made.image).unwrap().read("/changed").unwrap(), b"all or nothing\n");
+    assert_eq!(
+        kind(Options::new().journal(&made.image).open(&made.image)),
+        ErrorKind::InvalidInput
+    );
+    assert_eq!(kind(with().open(sample_file(&folder, Profile::Ext4))), ErrorKind::InvalidInput);
 }

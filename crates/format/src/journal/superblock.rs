@@ -185,6 +185,12 @@ impl<'a> StoredJournal<'a> {
         self.0.users.get()
     }
 
+    /// The UUIDs of those file systems, as far as the superblock has room for them.
+    pub fn user_ids(self) -> impl Iterator<Item = [u8; 16]> + use<'a> {
+        let (ids, _) = self.0.user_ids.as_chunks::<16>();
+        ids.iter().copied().take(usize::try_from(self.users()).unwrap_or(usize::MAX))
+    }
+
     /// Blocks kept for fast commits.
     pub fn fast_commit_blocks(self) -> u32 {
         self.0.fast_commit_blocks.get()

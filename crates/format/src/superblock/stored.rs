@@ -50,6 +50,21 @@ impl<'a> StoredSuperblock<'a> {
         self.0.features()
     }
 
+    /// What tells the volume, or the device of a journal, from others.
+    pub fn uuid(self) -> [u8; 16] {
+        self.0.uuid
+    }
+
+    /// log2 of the bytes of a block.
+    pub fn block_size_log2(self) -> u32 {
+        self.0.log_block_size.get().saturating_add(LEAST_SIZE_LOG2)
+    }
+
+    /// Blocks of the volume, or of the device of a journal.
+    pub fn blocks_count(self) -> u64 {
+        u64::from(self.0.blocks_count_high.get()) << 32 | u64::from(self.0.blocks_count_low.get())
+    }
+
     /// log2 of the bytes of a cluster: that of a block where blocks have no clusters.
     pub fn cluster_size_log2(self) -> u32 {
         self.0.log_cluster_size.get().saturating_add(LEAST_SIZE_LOG2)

@@ -89,6 +89,7 @@ impl BlockDevice for Examined {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
 

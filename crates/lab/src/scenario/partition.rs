@@ -70,6 +70,7 @@ impl BlockDevice for Partition {
             discard: None,
             metadata: below.metadata.map(|_| self as _),
             host_file: None,
+            annex: below.annex,
         }
     }
 
@@ -142,6 +143,7 @@ impl BlockDevice for Cable {
             discard: None,
             metadata: below.metadata.map(|_| self as _),
             host_file: None,
+            annex: below.annex,
         }
     }
 
@@ -190,6 +192,7 @@ impl BlockDevice for Contents {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
     fn transfer(&self, operation: Operation, offset: u64, segments: Vec<Segment>) -> Completed {

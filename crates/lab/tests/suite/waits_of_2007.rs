@@ -60,6 +60,7 @@ impl BlockDevice for Slow {
             discard: None,
             metadata: None,
             host_file: None,
+            annex: None,
         }
     }
 }

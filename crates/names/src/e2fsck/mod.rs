@@ -30,8 +30,9 @@ use extant_engine::{
 use extant_format::superblock::{Feature, Superblock, state};
 use extant_host::console::{Chatter, Console};
 use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
 use extant_host::recovery::{self, Judged};
-use extant_host::{image, target};
+use extant_host::target;
 use extant_inspect::{CheckOptions, CheckReport, ReadOrder, Summary, Trust};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -135,7 +136,7 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         ))
         .hint("dumpe2fs -o superblock= shows a copy"));
     }
-    let device = image::device(path, 0)?;
+    let device = image::device(path, &ImageArguments::default())?;
     let mut completion = Completion::open(request.completion, &shown, &console(name))?;
     let superblock = match in_place::superblock(&*device, path) {
         Ok(superblock) => superblock,

@@ -69,6 +69,7 @@ impl BlockDevice for Probe {
             discard: Some(self),
             metadata: Some(self),
             host_file: Some((&self.file, 512)),
+            annex: None,
         }
     }
 }

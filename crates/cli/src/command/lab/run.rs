@@ -238,7 +238,7 @@ fn look_at(path: &Path) -> Result<(), Error> {
         let refused = Error::new(format!("{}: is a disk with partitions", path.display()));
         return Err(without_offset(path, refused.hint(format!("its volume: --offset {start}"))));
     }
-    let device = image::device(path, 0)?;
+    let device = image::device(path, &image::ImageArguments::default())?;
     match Volume::open(device.clone(), SuperblockPlace::Primary) {
         Err(extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. }) => {
             Err(without_offset(path, image::not_ext(path, &*device, 0)))

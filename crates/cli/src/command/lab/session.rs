@@ -150,7 +150,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
 
 /// A volume in memory, holes left out.
 fn contents(path: &Path) -> Result<MemoryDevice, Error> {
-    let device = image::device(path, 0)?;
+    let device = image::device(path, &image::ImageArguments::default())?;
     let failed = |error: std::io::Error| Error::io(path.display(), &error);
     let contents = MemoryDevice::new(RealClock::new(), device.info().bytes);
     let (mut at, mut loaded) = (0, 0u64);

@@ -1,9 +1,12 @@
 //! Volumes whose journal is on another device, is not there, or is damaged: read while nothing has
-//! to be replayed, and never written.
+//! to be replayed, and never written; and with the journal, which is said with `--journal`.
 use crate::commands::command::extant;
 use extant_testkit::command::{output, program};
-use extant_testkit::oracle;
+use extant_testkit::compare::{self, Options};
+use extant_testkit::journals::{External, is_possible};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::system::can_mount_fuse;
+use extant_testkit::{listing, oracle};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -129,4 +132,124 @@ fn a_volume_whose_journal_is_not_there_is_only_read() {
     refused(&image, "asks for recovery, but the volume has no journal", Readable::No);
     let output = extant(&["replay", &image.display().to_string()]);
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// Runs a command with `--journal`; its standard output.
+fn with_journal(volume: &External, words: &[&str], code: i32) -> String {
+    let journal = volume.journal.display().to_string();
+    let (command, rest) = words.split_first().expect("a command");
+    let output = extant(&[&[*command, "--journal", &journal], rest].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn with_its_journal_a_volume_is_read_as_the_kernel_replays_it() {
+    if !is_possible() {
+        return;
+    }
+    let folder = Scratch::new("journals-given");
+    let left = External::make(folder.path(), 1024, "").expect("it is made");
+    left.under_load(7).expect("the kernel leaves it");
+    let replayed = left.copy("kernel").expect("copied");
+    let kernel = replayed.after_kernel().expect("it is mounted");
+    let before = [&left.image, &left.journal].map(|file| std::fs::read(file).expect("read"));
+    let name = left.image.display().to_string();
+    let root = format!("{name}:/");
+    let listed = with_journal(&left, &["ls", "-lR", "--json", "--sha256", &root], 0);
+    let listed = listing::parse(&listed).expect("records");
+    let differences = compare::entries(&kernel, &listed, &Options::copy());
+    assert!(differences.is_empty() && kernel.len() > 10, "{differences:?}");
+    let file = kernel.iter().find(|entry| entry.size > 100 && entry.sha256.is_some());
+    let file = file.expect("the load made files");
+    let inside = format!("{name}:/{}", file.path.display());
+    assert_eq!(with_journal(&left, &["cat", &inside], 0).is_empty(), false);
+    assert!(with_journal(&left, &["stat", &inside], 0).contains(&file.size.to_string()));
+    assert!(!with_journal(&left, &["tar", &name], 0).is_empty());
+    let extracted = folder.join("extracted").display().to_string();
+    with_journal(&left, &["extract", &name, &extracted], 0);
+    with_journal(&left, &["diff", &name, &extracted], 0);
+    let other = replayed.image.display().to_string();
+    with_journal(&left, &["diff", &name, &other], 0);
+    with_journal(&left, &["check", &name], 0);
+    with_journal(&left, &["replay", "--dry-run", &name], 0);
+    let after = [&left.image, &left.journal].map(|file| std::fs::read(file).expect("read"));
+    assert!(before == after, "a reader wrote");
+    // Without it: as its last checkpoint left it, and not judged.
+    let alone = extant(&["ls", &root]);
+    let said = String::from_utf8_lossy(&alone.stderr).into_owned();
+    assert!(said.contains("is not replayed") && said.contains("--journal"), "{said}");
+    assert_eq!(extant(&["check", &name]).status.code(), Some(12));
+}
+
+#[test]
+fn with_its_journal_a_volume_is_written() {
+    if !is_possible() {
+        return;
+    }
+    let folder = Scratch::new("journals-written");
+    let volume = External::make(folder.path(), 4096, "").expect("it is made");
+    volume.under_load(9).expect("the kernel leaves it");
+    let name = volume.image.display().to_string();
+    let replayed = volume.copy("replayed").expect("copied");
+    with_journal(&replayed, &["replay", &replayed.image.display().to_string()], 0);
+    replayed.clean().unwrap_or_else(|said| panic!("{said}"));
+    with_journal(&volume, &["mkdir", &format!("{name}:/made")], 0);
+    let host = format!("{name}:/made/hosts");
+    with_journal(&volume, &["cp", "/etc/hosts", &host], 0);
+    with_journal(&volume, &["cp", "--log", "/dev/null/no", "/etc/passwd", &host], 0);
+    volume.clean().unwrap_or_else(|said| panic!("{said}"));
+    assert!(with_journal(&volume, &["cat", &host], 0).contains("root:"));
+    with_journal(&volume, &["check", &name], 0);
+    if can_mount_fuse() {
+        let script = "cp /etc/hosts $EXTANT_MOUNT/mounted && cp -r /etc/init.d $EXTANT_MOUNT";
+        with_journal(&volume, &["mount", &name, "--", "sh", "-c", script], 0);
+        volume.clean().unwrap_or_else(|said| panic!("{said}"));
+        let hosts = std::fs::read_to_string("/etc/hosts").expect("read");
+        let mounted = format!("{name}:/mounted");
+        assert_eq!(with_journal(&volume, &["cat", &mounted], 0), hosts);
+        let words = format!("ro,journal_path={}", volume.journal.display());
+        let read = extant(&["mount", "-o", &words, &name, "--", "sh", "-c", "ls $EXTANT_MOUNT"]);
+        assert!(String::from_utf8_lossy(&read.stdout).contains("mounted"), "{read:?}");
+    }
+    let kernel = volume.after_kernel().expect("the kernel mounts it");
+    assert!(kernel.iter().any(|entry| entry.path.ends_with("made/hosts")));
+}
+
+#[test]
+fn a_journal_that_is_not_the_volumes_is_refused_in_one_line() {
+    if !is_possible() {
+        return;
+    }
+    let folders = [Scratch::new("journals-one"), Scratch::new("journals-other")];
+    let [one, other] = folders
+        .each_ref()
+        .map(|folder| External::make(folder.path(), 1024, "").expect("it is made"));
+    let inside = internal(&folders[1], &[]);
+    let before = [&one.image, &other.journal].map(|file| std::fs::read(file).expect("read"));
+    for (image, journal, why) in [
+        (&one.image, &other.journal, "is not the journal of"),
+        (&one.image, &other.image, "it is a volume"),
+        (&inside, &one.journal, "has its journal in itself"),
+        (&one.image, &folders[0].join("absent"), "No such file"),
+    ] {
+        let (name, journal) = (image.display().to_string(), journal.display().to_string());
+        let new = format!("{name}:/new");
+        for words in [
+            &["ls", "--journal", &journal, &format!("{name}:/")][..],
+            &["check", "--journal", &journal, &name],
+            &["mkdir", "--journal", &journal, &new],
+            &["replay", "--journal", &journal, &name],
+            &["mount", "--journal", &journal, &name, "--", "true"],
+        ] {
+            let output = extant(words);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && errors.contains(why), "{words:?}: {errors}");
+            let lines = errors.lines().filter(|line| !line.starts_with("  hint: "));
+            assert_eq!(lines.count(), 1, "{words:?}: {errors}");
+        }
+    }
+    let after = [&one.image, &other.journal].map(|file| std::fs::read(file).expect("read"));
+    assert!(before == after, "it was written");
 }

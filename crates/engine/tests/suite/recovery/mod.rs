@@ -2,6 +2,7 @@
 //! us, and judged by e2fsck, by the kernel's and e2fsck's own recovery, and by the tree that the
 //! volume had when it was shut down.
 mod cuts;
+mod external;
 mod fast_commits;
 mod hostile;
 mod kernel;

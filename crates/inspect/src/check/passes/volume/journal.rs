@@ -34,6 +34,13 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
         }
         return judge_unannounced(volume, problems);
     }
+    if superblock.journal_inode == 0 && volume.has_journal_behind() {
+        // Who put it there has judged it.
+        if superblock.has(Feature::NEEDS_RECOVERY) {
+            report(Code::NeedsRecovery);
+        }
+        return Ok(());
+    }
     if superblock.journal_inode == 0 {
         report(if superblock.journal_device() == 0 {
             Code::JournalMissing
