@@ -372,7 +372,7 @@ impl Superblock {
 
     /// The first of the groups whose descriptors are in one block in the first, second and last of
     /// them (meta_bg); `None` where the group's descriptor follows each superblock.
-    fn meta_group(&self, group: GroupNo) -> Option<GroupNo> {
+    pub fn meta_group(&self, group: GroupNo) -> Option<GroupNo> {
         let per_block = self.descriptors_per_block();
         let block = group.0.checked_div(per_block)?;
         let is_meta = self.first_meta_block().is_some_and(|first| block >= first);

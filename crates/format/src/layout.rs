@@ -183,6 +183,12 @@ pub struct Layout {
     pub packing: Packing,
 }
 
+/// Where mke2fs puts the bitmaps and inode tables of a volume with this superblock: for each group
+/// a descriptor that has its places and nothing else. `None` where there is no room for them.
+pub fn usual_places(superblock: &Superblock, packing: Packing) -> Option<Vec<GroupDescriptor>> {
+    place_groups(superblock, None, packing).ok().map(|places| places.descriptors)
+}
+
 impl Layout {
     /// Decides everything. The last group is dropped when it is too small for its own metadata and
     /// 50 blocks more, as mke2fs does (the volume is then shorter than asked: see

@@ -29,6 +29,7 @@ mod quota;
 mod readahead;
 mod recovery;
 mod remembered;
+mod salvage;
 mod sealed;
 mod smoke;
 mod symlinks;

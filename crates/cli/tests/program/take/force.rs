@@ -22,7 +22,7 @@ fn data(name: &str, index: usize) -> Vec<u8> {
 }
 
 /// A volume of blocks of 1 KiB, `x.img`, of small files, a directory with an index, and a file in
-/// many pieces; all files by their path.
+/// many pieces; all files by their path. `kind` is the type, and more words for mke2fs.
 fn volume(folder: &Path, kind: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let tree = folder.join("tree");
@@ -44,7 +44,8 @@ fn volume(folder: &Path, kind: &str) -> BTreeMap<String, Vec<u8>> {
     }
     files.insert("pieces".to_owned(), fs::read(tree.join("pieces")).unwrap());
     let mut mke2fs = program("mke2fs");
-    mke2fs.args(["-q", "-F", "-b", "1024", "-t", kind, "-d", "tree", "x.img", "20M"]);
+    mke2fs.args(["-q", "-F", "-b", "1024", "-t"]).args(kind.split(' '));
+    mke2fs.args(["-d", "tree", "x.img", "20M"]);
     output(mke2fs.current_dir(folder)).unwrap();
     // It ends with 0 or 1: directories got their index.
     let ended = program("e2fsck").args(["-fyD", "x.img"]).current_dir(folder).output().unwrap();
@@ -149,6 +150,101 @@ fn a_lost_superblock_and_lost_descriptors_are_taken_from_copies() {
     let descriptors = |_: &Path, bytes: &mut [u8]| bytes[2048..3072].fill(0);
     after("ext4", "descriptors", &descriptors, &["group 0: ", "group 1's copy is used"], 0);
     after("ext2", "descriptors-ext2", &descriptors, &["group 2: "], 0);
+}
+
+/// The blocks of descriptors: the first one and its copies, in all groups but those past the end.
+const DESCRIPTORS: [usize; 2] = [2, 8194];
+
+#[test]
+fn tables_are_found_where_mke2fs_puts_them_if_all_copies_are_lost() {
+    let all = |_: &Path, bytes: &mut [u8]| {
+        DESCRIPTORS.iter().for_each(|block| bytes[block * BLOCK..][..BLOCK].fill(0));
+    };
+    let said = &["group 0: ", "group 2: ", "nor any copy: its inode table is where mke2fs puts it"];
+    for (kind, label) in [
+        ("ext4", "tables"),
+        ("ext4 -G 2", "tables-flex"),
+        ("ext4 -O ^flex_bg", "tables-alone"),
+        ("ext4 -O ^metadata_csum,uninit_bg", "tables-uninit"),
+        ("ext2", "tables-ext2"),
+        ("ext4 -O meta_bg,^resize_inode", "tables-meta"),
+        ("ext4 -E packed_meta_blocks=1", "tables-packed"),
+    ] {
+        after(kind, label, &all, said, 0);
+    }
+    // One is known: the others are beside it.
+    let but_one = |folder: &Path, bytes: &mut [u8]| {
+        let kept: Vec<u8> = bytes[2 * BLOCK + 64..][..64].to_vec();
+        all(folder, bytes);
+        bytes[2 * BLOCK + 64..][..64].copy_from_slice(&kept);
+    };
+    after("ext4", "tables-but-one", &but_one, &["group 0: ", "nor any copy"], 0);
+}
+
+/// Without the option those copies are used too, without a word.
+#[test]
+fn descriptors_of_meta_groups_are_taken_from_their_copies() {
+    if !["mke2fs", "e2fsck"].iter().all(|tool| require(tool)) {
+        return;
+    }
+    let scratch = Scratch::new("take-force-meta");
+    let folder = scratch.path();
+    let files = volume(folder, "ext4 -O meta_bg,^resize_inode");
+    let mut bytes = fs::read(folder.join("x.img")).unwrap();
+    bytes[2 * BLOCK..][..BLOCK].fill(0xff);
+    fs::write(folder.join("x.img"), &bytes).unwrap();
+    let taken = take(folder);
+    assert!(taken.said.contains("group 0: ") && taken.said.contains("group 1's copy is used"));
+    assert_eq!((taken.code, &taken.files), (1, &files), "{}", taken.said);
+}
+
+#[test]
+fn a_group_whose_table_is_nowhere_is_named_and_the_rest_is_read() {
+    let damage = |_: &Path, bytes: &mut [u8]| {
+        // Group 1 of a volume without flexible groups: bitmaps, then the table.
+        let place = bytes[2 * BLOCK + 32 + 8..][..4].first_chunk().copied().unwrap();
+        let table = u32::from_le_bytes(place) as usize;
+        DESCRIPTORS.iter().for_each(|block| bytes[block * BLOCK + 32..][..32].fill(0xff));
+        let mut numbers = Numbers::new(5);
+        bytes[table * BLOCK..][..100 * BLOCK].copy_from_slice(&numbers.bytes(100 * BLOCK));
+    };
+    let said = &["group 1: ", "its inode table is not found: its inodes are lost"];
+    after("ext2", "nowhere", &damage, said, 160);
+}
+
+#[test]
+fn what_is_lost_is_told_to_programs_too() {
+    if !["mke2fs", "e2fsck"].iter().all(|tool| require(tool)) {
+        return;
+    }
+    let scratch = Scratch::new("take-force-json");
+    let folder = scratch.path();
+    volume(folder, "ext4");
+    let mut bytes = fs::read(folder.join("x.img")).unwrap();
+    bytes[1024..2048].fill(0);
+    fs::write(folder.join("x.img"), &bytes).unwrap();
+    for words in [
+        &["ls", "--json", "--force-read", "x.img:/file-3"][..],
+        &["extract", "--json", "--force-read", "x.img", "out"],
+        &["tar", "--json", "--force-read", "-o", "x.tar", "x.img"],
+        &["diff", "--json", "--force-read", "x.img", "x.img"],
+    ] {
+        let ended = extant(words, folder);
+        let (said, errors) =
+            (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        let code = if words[0] == "diff" { 2 } else { 1 };
+        assert_eq!(ended.status.code(), Some(code), "{words:?}: {errors}");
+        assert!(errors.contains("group 1's copy is used"), "{words:?}: {errors}");
+        for line in said.lines() {
+            serde_json::from_str::<serde_json::Value>(line)
+                .unwrap_or_else(|error| panic!("{words:?}: {error}: {line}"));
+        }
+        if ["extract", "tar"].contains(&words[0]) {
+            let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+            let left = report["left_out"].as_array().unwrap();
+            assert!(left[0].as_str().unwrap().contains("superblock: "), "{said}");
+        }
+    }
 }
 
 #[test]

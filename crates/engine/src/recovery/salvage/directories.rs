@@ -54,8 +54,13 @@ pub(super) fn mend(
     let mut last: Option<usize> = None;
     while offset < bytes.len() {
         if let Some(record) = record(&bytes, offset) {
-            if record.ino > superblock.inodes_count {
-                let words = "leads to an inode that there is not";
+            let group = superblock.group_of_inode(Ino(record.ino)).map(|(group, _)| group);
+            let wrong = match group {
+                None if record.ino > 0 => Some("leads to an inode that there is not"),
+                Some(group) if mend.lost.contains(&group) => Some("leads to an inode that is lost"),
+                _ => None,
+            };
+            if let Some(words) = wrong {
                 let end = HEADER + usize::from(bytes[offset + 6]);
                 let shown = bytes[offset + HEADER..offset + end].escape_ascii().to_string();
                 mend.lines.add(format!("{name}: \"{shown}\" {words}: {}", record.ino));

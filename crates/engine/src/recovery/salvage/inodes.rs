@@ -1,5 +1,6 @@
 //! All inodes in use, once: their checksums, maps, attributes and directories; and which blocks two
 //! of them claim.
+use super::descriptors::Groups;
 use super::maps::Mapped;
 use super::{Lines, MAP, Mend, block, directories, metadata};
 use crate::error::Result;
@@ -25,16 +26,19 @@ const ATTRIBUTE_BLOCK_HIGH: usize = 118;
 pub(super) fn mend(
     over: &Overlay,
     superblock: &Superblock,
-    groups: &[GroupDescriptor],
+    groups: &Groups,
     lines: &mut Lines,
 ) -> Result<()> {
-    let metadata = metadata(superblock, groups);
+    let Groups { descriptors, lost } = groups;
+    let metadata = metadata(superblock, descriptors);
     let (followed, claims) = (FxHashSet::default(), Vec::new());
-    let mut mend = Mend { over, superblock, lines, metadata, followed, claims };
-    for (descriptor, group) in groups.iter().zip((0..).map(GroupNo)) {
-        mend.table(group, descriptor)?;
+    let mut mend = Mend { over, superblock, lines, metadata, lost, followed, claims };
+    for (descriptor, group) in descriptors.iter().zip((0..).map(GroupNo)) {
+        if !lost.contains(&group) {
+            mend.table(group, descriptor)?;
+        }
     }
-    mend.compare(groups);
+    mend.compare(descriptors);
     Ok(())
 }
 
@@ -169,7 +173,7 @@ impl Mend<'_> {
             .any(|other| other.start.0.saturating_add(other.length.into()) > start);
         start > u64::from(self.superblock.first_data_block)
             && end <= self.superblock.blocks_count
-            && end.saturating_mul(self.over.block_bytes() as u64) <= self.over.info().bytes
+            && end.saturating_mul(self.over.block_bytes() as u64) <= self.over.device().own_bytes()
             && !overlaps
     }
 

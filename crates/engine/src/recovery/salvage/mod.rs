@@ -5,7 +5,8 @@
 //! this. Each thing that was lost, or that is not certain, is one line.
 //!
 //! ```text
-//! superblock, descriptors    copies where they cannot be used    (this module)
+//! superblock                 a copy where it cannot be used      (this module)
+//! descriptors                copies, or where mke2fs puts tables descriptors
 //! journal                    replayed, if it can be              (this module)
 //! inodes                     attributes; who claims which block  inodes
 //!   maps                     nodes and pointers that lead wrong  maps
@@ -17,12 +18,13 @@
 //!
 //! *Invariants*: a map block is followed once, so this ends; what it holds in memory is bounded by
 //! the map blocks and inodes that the device has.
+mod descriptors;
 mod directories;
 mod inodes;
 mod maps;
 
 use super::{Orphans, read_any, recovered};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::Result;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::group::GroupDescriptor;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
@@ -49,15 +51,15 @@ pub struct Salvaged {
 /// The volume on a device as far as it can be read. Nothing is written.
 ///
 /// # Errors
-/// No superblock can be used, or of a group neither the descriptor nor a copy; `Unsupported`; more
-/// damage than is kept in memory.
+/// No superblock can be used, or nothing tells where the inodes of the first group are;
+/// `Unsupported`; more damage than is kept in memory.
 pub fn salvaged(device: Arc<dyn BlockDevice>) -> Result<Salvaged> {
     let mut lines = Lines::default();
     let superblock = superblock(&*device, &mut lines)?;
     let block_size = superblock.block_size();
     let over = Arc::new(Overlay::new(device, block_size, MEMORY_BYTES_MAX));
-    over.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
-    let mut groups = descriptors(&over, &superblock, &mut lines)?;
+    descriptors::put(&over, SUPERBLOCK_OFFSET, &superblock.encode())?;
+    let mut groups = descriptors::read(&over, &superblock, &mut lines)?;
     let mut below = Arc::clone(&over) as Arc<dyn BlockDevice>;
     let mut superblock = superblock;
     if superblock.has(Feature::NEEDS_RECOVERY) {
@@ -75,10 +77,13 @@ pub fn salvaged(device: Arc<dyn BlockDevice>) -> Result<Salvaged> {
         }
     }
     let over = Arc::new(Overlay::new(below, block_size, MEMORY_BYTES_MAX));
-    if over.device().info().bytes < superblock.blocks_count.saturating_mul(block_size.into()) {
+    if over.device().own_bytes() < superblock.blocks_count.saturating_mul(block_size.into()) {
         lines.add("superblock: the volume is longer than its image: what is past the end is lost");
     }
-    groups = descriptors(&over, &superblock, &mut lines).unwrap_or(groups);
+    if let Ok(again) = descriptors::read(&over, &superblock, &mut lines) {
+        groups.descriptors = again.descriptors;
+        groups.find_again(&over, &superblock);
+    }
     inodes::mend(&over, &superblock, &groups, &mut lines)?;
     let features = [
         Feature::METADATA_CSUM,
@@ -88,7 +93,7 @@ pub fn salvaged(device: Arc<dyn BlockDevice>) -> Result<Salvaged> {
         Feature::NEEDS_RECOVERY,
     ];
     features.into_iter().for_each(|feature| superblock.features.clear(feature));
-    over.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    descriptors::put(&over, SUPERBLOCK_OFFSET, &superblock.encode())?;
     Ok(Salvaged { device: over, skipped: lines.lines })
 }
 
@@ -102,6 +107,8 @@ struct Mend<'a> {
     lines: &'a mut Lines,
     /// What no file may hold.
     metadata: Vec<Run>,
+    /// Groups whose inodes are lost.
+    lost: &'a FxHashSet<GroupNo>,
     /// Map blocks that were followed.
     followed: FxHashSet<BlockNo>,
     /// What each file holds.
@@ -144,7 +151,8 @@ fn superblock(device: &dyn BlockDevice, lines: &mut Lines) -> Result<Superblock>
             {
                 lines.add(format!("superblock: {}: group {group}'s copy is used", fault.kind));
                 // A copy does not say whether the journal has to be replayed.
-                if superblock.has(Feature::HAS_JOURNAL) && superblock.journal_inode != 0 {
+                let has_it = superblock.journal_inode != 0 || device.capabilities().annex.is_some();
+                if superblock.has(Feature::HAS_JOURNAL) && has_it {
                     superblock.features.set(Feature::NEEDS_RECOVERY);
                 }
                 return Ok(superblock);
@@ -161,81 +169,13 @@ fn superblock(device: &dyn BlockDevice, lines: &mut Lines) -> Result<Superblock>
 }
 
 fn copy_at(device: &dyn BlockDevice, offset: u64, group: u64) -> Option<Superblock> {
-    if offset.saturating_add(SUPERBLOCK_SIZE as u64) > device.info().bytes {
+    if offset.saturating_add(SUPERBLOCK_SIZE as u64) > device.own_bytes() {
         return None;
     }
     let mut bytes = [0; SUPERBLOCK_SIZE];
     device.read(offset, &mut bytes).ok()?;
     let number = u16::from_le_bytes([bytes[GROUP_NUMBER], bytes[GROUP_NUMBER + 1]]);
     (u64::from(number) == group).then(|| Superblock::parse_any(&bytes).ok()).flatten()
-}
-
-/// All descriptors, in their places on the overlay afterwards.
-fn descriptors(
-    over: &Overlay,
-    superblock: &Superblock,
-    lines: &mut Lines,
-) -> Result<Vec<GroupDescriptor>> {
-    let size = usize::from(superblock.descriptor_size);
-    let block_size = u64::from(superblock.block_size());
-    let held = over.info().bytes / block_size / u64::from(superblock.blocks_per_group).max(1) + 1;
-    if u64::from(superblock.group_count()) > held {
-        return Err(ErrorKind::NotExt.into());
-    }
-    let mut lax = superblock.clone();
-    lax.features.clear(Feature::METADATA_CSUM);
-    lax.features.clear(Feature::UNINIT_BG);
-    let copies: Vec<GroupNo> = (1..superblock.group_count())
-        .map(GroupNo)
-        .filter(|group| superblock.has_super(*group) && !superblock.has(Feature::META_BG))
-        .collect();
-    let mut groups = Vec::new();
-    for group in (0..superblock.group_count()).map(GroupNo) {
-        let (block, offset) = superblock.descriptor_place(group);
-        let at = block.0.saturating_mul(block_size).saturating_add(offset as u64);
-        let read = |at: u64| {
-            let mut bytes = vec![0; size];
-            over.read(at, &mut bytes).map(|()| bytes).map_err(|error| error.to_string())
-        };
-        let judged = |bytes: &[u8]| {
-            let parsed = GroupDescriptor::parse(bytes, group, superblock);
-            parsed.map_err(|fault| fault.to_string())
-        };
-        let primary = read(at);
-        let fault = match primary.as_deref().map_err(Clone::clone).and_then(judged) {
-            Ok(descriptor) => {
-                groups.push(descriptor);
-                continue;
-            }
-            Err(fault) => fault,
-        };
-        let copy = copies.iter().find_map(|copy| {
-            let first = superblock.group_start(*copy).0 - u64::from(superblock.first_data_block);
-            let descriptor = judged(&read(first * block_size + at).ok()?).ok()?;
-            Some((descriptor, format!("group {}'s copy is used", copy.0)))
-        });
-        let as_it_is = || {
-            let descriptor = GroupDescriptor::parse(primary.as_ref().ok()?, group, &lax).ok()?;
-            Some((descriptor, "used as it is".to_owned()))
-        };
-        let Some((descriptor, how)) = copy.or_else(as_it_is) else {
-            let reason = extant_format::Fault::Field {
-                structure: "group descriptor",
-                field: "copies",
-                value: copies.len() as u64,
-                reason: "none of which can be used",
-            };
-            return Err(Error::corrupt(Place::Group(group), reason));
-        };
-        lines.add(format!("group {}: {fault}: {how}", group.0));
-        let mut bytes = vec![0; size];
-        // The counts of a copy are old.
-        let descriptor = GroupDescriptor { flags: 0, unused_inodes: 0, ..descriptor };
-        descriptor.encode(&mut bytes, group, superblock);
-        over.write(at, &bytes)?;
-        groups.push(descriptor);
-    }
-    Ok(groups)
 }
 
 /// What no file may hold: copies, descriptors, bitmaps and tables, in rising order.
