@@ -17,6 +17,7 @@
 //! inode        one inode                              checksum   crc32c and its seeds
 //! extent       nodes of extent trees                  indirect   blocks of pointers
 //! directory    blocks of names, and their index       hash       of names
+//! fold         names without case; fold::assigned: which code points Linux knows
 //! attribute    extended attributes                    acl        access lists
 //! journal      its superblock, the blocks of its log    orphan_file, mount_block, quota_file
 //! calendar     times as dates
@@ -41,6 +42,7 @@ pub mod checksum;
 pub mod directory;
 pub mod extent;
 mod feature;
+pub mod fold;
 pub mod group;
 pub mod hash;
 pub mod indirect;

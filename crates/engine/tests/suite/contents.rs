@@ -350,7 +350,7 @@ fn encrypted_names_are_those_of_the_kernel_without_the_key_and_lead_to_their_fil
 }
 
 #[test]
-fn names_without_case_are_found_by_their_exact_bytes_or_else_with_ascii_letters_folded() {
+fn names_without_case_are_found_by_their_exact_bytes_or_else_folded() {
     if !["mke2fs", "debugfs", "e2fsck"].iter().all(|tool| oracle::require(tool)) {
         return;
     }
@@ -373,7 +373,10 @@ fn names_without_case_are_found_by_their_exact_bytes_or_else_with_ascii_letters_
     std::fs::create_dir_all(&indexed).expect("makes");
     for number in 0..100 {
         std::fs::write(indexed.join(format!("One Of Many {number}")), "").expect("writes");
+        std::fs::write(indexed.join(format!("Größe {number} ΣΊΣΥΦΟΣ")), "").expect("writes");
     }
+    // Not in Unicode 12.1: it stays as it is, and the letters beside it are folded.
+    std::fs::write(indexed.join("New \u{1fae8} Letters"), "").expect("writes");
     let source = tree.display().to_string();
     let words = ["-O", "casefold", "-E", "encoding=utf8", "-b", "1024", "-d", &source];
     let image = make(&folder, &words, 16);
@@ -396,6 +399,17 @@ fn names_without_case_are_found_by_their_exact_bytes_or_else_with_ascii_letters_
     let shown = debugfs(&image, "stat /indexed").expect("shows");
     assert!(shown.contains("Flags: 0x40081000"), "{shown}");
     judge_without_case(&image, "indexed");
+    let volume = open(&image);
+    for number in 0..100 {
+        for (word, same) in [("GRÖSSE", true), ("gro\u{308}ße", true), ("grosse", false)] {
+            let path = format!("/indexed/{word} {number} σίσυφος");
+            assert_eq!(volume.metadata(&path).is_ok(), same, "{path}");
+        }
+    }
+    volume.metadata("/indexed/New \u{1fae8} Letters").expect("is found");
+    volume.metadata("/indexed/new \u{1fae8} letters").expect("is found");
+    let count = volume.read_dir("/indexed").expect("lists").len();
+    assert_eq!(count, 201);
 }
 
 fn judge_without_case(image: &Path, directory: &str) {
@@ -410,10 +424,17 @@ fn judge_without_case(image: &Path, directory: &str) {
 }
 
 fn judge_folded(volume: &Filesystem) {
-    assert_eq!(volume.read("/folded/STRAßE").expect("reads"), "Straße".as_bytes());
+    for name in ["STRAßE", "strasse", "STRA\u{1e9e}E", "Stra\u{200d}ße"] {
+        assert_eq!(volume.read(format!("/folded/{name}")).expect("reads"), "Straße".as_bytes());
+    }
+    for name in ["été", "e\u{301}te\u{301}", "É\u{ad}tÉ"] {
+        assert_eq!(volume.read(format!("/folded/{name}")).expect("reads"), "ÉTÉ".as_bytes());
+    }
     let bytes = std::ffi::OsStr::from_bytes(b"/folded/not\xffutf-8");
     volume.metadata(bytes).expect_err("is no UTF-8");
-    for absent in ["/folded/readme.txt", "/folded/été", "/plain/readme", "/FOLDED/README"] {
+    for absent in
+        ["/folded/readme.txt", "/folded/ete", "/plain/été", "/plain/readme", "/FOLDED/README"]
+    {
         let error = volume.metadata(absent).expect_err("is not there");
         assert!(matches!(error.kind, ErrorKind::NotFound), "{error}");
     }

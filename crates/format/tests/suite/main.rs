@@ -3,6 +3,7 @@ mod acl;
 mod attribute;
 mod directory;
 mod extent;
+mod fold;
 mod hash;
 mod image;
 mod indirect;

@@ -1,4 +1,5 @@
 //! All that the checker is tested for.
+mod casefold;
 mod corpus;
 mod damage;
 mod documented;

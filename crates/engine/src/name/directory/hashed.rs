@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::store::cache::Frame;
 use extant_format::FileBlock;
 use extant_format::directory::{self as leaf, IndexPlace, IndexView, LEVELS_MAX, RootInfo};
+use extant_format::fold;
 use extant_format::hash::Hasher;
 use extant_format::superblock::Feature;
 use std::sync::Arc;
@@ -119,7 +120,7 @@ impl Path {
     /// The hash of a name, and the path to the first leaf that may hold it.
     pub(super) fn to_name(directory: Directory<'_>, name: &[u8]) -> Result<(u32, Path)> {
         let (mut path, info) = Path::open(directory)?;
-        let hash = path.hasher.hash(name).major;
+        let hash = directory.hash_of(&path.hasher, name).major;
         path.descend(directory, info, hash)?;
         Ok((hash, path))
     }
@@ -286,4 +287,43 @@ pub(super) fn locate(
             _ => return Ok(None),
         }
     }
+}
+
+/// Finds a name of a directory whose names know no case, and the leaf that contains it: with
+/// exactly its bytes, or else the first that is the same without case.
+pub(super) fn locate_folded(
+    directory: Directory<'_>,
+    name: &[u8],
+) -> Result<Option<(Arc<Frame>, NameTarget)>> {
+    let (hash, mut path) = Path::to_name(directory, name)?;
+    let mut same = None;
+    loop {
+        let leaf = path.leaf(directory)?;
+        if let Some(located) = directory.find_in(&leaf, name)? {
+            return Ok(Some(located));
+        }
+        if same.is_none() {
+            same = same_in(directory, &leaf, name)?;
+        }
+        match path.next_hash(directory)? {
+            Some(next) if next == hash | CONTINUED => path.advance(directory)?,
+            _ => return Ok(same),
+        }
+    }
+}
+
+/// The first name of a leaf that is the same without case.
+fn same_in(
+    directory: Directory<'_>,
+    leaf: &Arc<Frame>,
+    name: &[u8],
+) -> Result<Option<(Arc<Frame>, NameTarget)>> {
+    let bytes = leaf.bytes();
+    for entry in directory.volume.store.style.entries(&bytes) {
+        let entry = entry.map_err(|fault| directory.corrupt(leaf, fault))?;
+        if fold::is_same(entry.name, name) {
+            return Ok(Some((Arc::clone(leaf), directory.found(leaf, &entry)?)));
+        }
+    }
+    Ok(None)
 }

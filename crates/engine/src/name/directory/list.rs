@@ -347,7 +347,7 @@ impl Batch {
                 continue;
             }
             let NameTarget { ino, file_type } = directory.found(frame, &entry)?;
-            let hash = hasher.hash(entry.name);
+            let hash = directory.hash_of(hasher, entry.name);
             let hash = NameHash { major: hash.major.clamp(range.low, range.high), ..hash };
             let (name, legality) = naming.shown(&bytes, &entry, legality);
             let (start, length) = (self.names.len(), name.len() as u8);

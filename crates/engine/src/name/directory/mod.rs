@@ -43,6 +43,8 @@ use crate::space::Reservation;
 use crate::store::cache::{BlockKind, Frame, Stage};
 use extant_format::directory::{Entry, Form, NAME_MAX};
 use extant_format::extent::State;
+use extant_format::fold;
+use extant_format::hash::{Hasher, NameHash};
 use extant_format::inode::{FileType, flags};
 use extant_format::superblock::Feature;
 use extant_format::{Fault, FileBlock, Ino};
@@ -520,11 +522,7 @@ impl Directory<'_> {
             return linear::locate_shown(self, |shown| shown == name);
         }
         if self.is_without_case() && !is_dot(name) {
-            // An index has the hashes of folded names.
-            return match linear::locate(self, name)? {
-                Some(exact) => Ok(Some(exact)),
-                None => linear::locate_shown(self, |shown| is_same_but_case(shown, name)),
-            };
+            return self.locate_without_case(name);
         }
         if !self.is_indexed() {
             return linear::locate(self, name);
@@ -533,6 +531,30 @@ impl Directory<'_> {
             return self.find_in(&self.read(FileBlock(0))?, name);
         }
         hashed::locate(self, name)
+    }
+
+    /// Finds a name, or else the first that is the same without case.
+    fn locate_without_case(self, name: &[u8]) -> Result<Option<(Arc<Frame>, NameTarget)>> {
+        if self.is_indexed() {
+            let found = hashed::locate_folded(self, name)?;
+            // Whoever made the index may know more letters than we do, but the same of ASCII.
+            if found.is_some() || name.is_ascii() {
+                return Ok(found);
+            }
+        }
+        match linear::locate(self, name)? {
+            Some(exact) => Ok(Some(exact)),
+            None => linear::locate_shown(self, |shown| fold::is_same(shown, name)),
+        }
+    }
+
+    /// The hash of a name by which it is found and listed.
+    fn hash_of(self, hasher: &Hasher, name: &[u8]) -> NameHash {
+        let is_encrypted = self.node.inode.is_encrypted(&self.volume.store.superblock);
+        match self.is_without_case() && !is_encrypted {
+            true => hasher.hash_folded(name),
+            false => hasher.hash(name),
+        }
     }
 
     /// Inserts into a block that is known to have room.
@@ -576,12 +598,6 @@ pub(crate) fn inline_block(volume: &Volume, node: &NodeState) -> Result<Option<V
     let Some(data) = node.inline_data(volume)? else { return Ok(None) };
     let bytes = volume.store.style.block_of_inline(node.ino, &data);
     bytes.map(Some).map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))
-}
-
-/// Whether names differ only in the case of ASCII letters. Linux folds the letters of UTF-8 alone:
-/// other bytes are compared as they are.
-fn is_same_but_case(one: &[u8], other: &[u8]) -> bool {
-    one.eq_ignore_ascii_case(other) && std::str::from_utf8(one).is_ok()
 }
 
 fn is_dot(name: &[u8]) -> bool {

@@ -105,22 +105,15 @@ fn hashes(directory: InodeFacts, shape: Shape, hasher: Hasher, bytes: &[u8]) -> 
     if shape.entries.hash_bytes > 0 {
         return hashes;
     }
-    let mut folded = [0_u8; 256];
     shape.entries.walk(bytes, 0, &mut |entry| {
         if entry.ino == 0 || is_dots(entry.name) {
             return;
         }
-        let mut name = entry.name;
-        if directory.is_casefolded() {
-            // What letters beyond ASCII become would take a table of all scripts.
-            let Some(place) = folded.get_mut(..name.len()).filter(|_| name.is_ascii()) else {
-                return;
-            };
-            place.copy_from_slice(name);
-            place.make_ascii_lowercase();
-            name = place;
-        }
-        let major = hasher.hash(name).major;
+        let hash = match directory.is_casefolded() {
+            true => hasher.hash_folded(entry.name),
+            false => hasher.hash(entry.name),
+        };
+        let major = hash.major;
         hashes.low = hashes.low.min(major);
         hashes.high = hashes.high.max(major);
     });
