@@ -10,6 +10,7 @@
 //! durable.
 //!
 //! *Locking*: none.
+// tidy: writers because it is a device, and hands on what it is asked to write
 use extant_block::device::{pieces_bytes, segments_bytes};
 use extant_block::{
     Annex, BlockDevice, Capabilities, Clock, Completed, DeviceError, DeviceInfo, Discards,
