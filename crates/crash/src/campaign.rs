@@ -2,7 +2,7 @@
 //! each of those is seen again.
 use crate::base::{Base, Setting};
 use crate::examine::{Examiner, Judged, Judges};
-use crate::machine::{Lived, live};
+use crate::machine::{Lived, Log, live};
 use crate::random::{self, Pace};
 use crate::sequences::{self, Sequence};
 use crate::state::{Manner, State};
@@ -203,12 +203,12 @@ impl fmt::Display for Report {
 }
 
 /// How far a campaign is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Progress<'a> {
     /// A history is about to be lived: what is changed in the engine now changes it.
     Begins,
-    /// It was lived, and is to be examined.
-    Lived,
+    /// It was lived, and is to be examined: what the device was asked for.
+    Lived(Option<&'a Log>),
     /// It was examined.
     Examined(&'a Report),
 }
@@ -257,7 +257,7 @@ fn history(
     report.row(&setting.to_string()).histories += 1;
     progress(Progress::Begins);
     let lived = live(base, scripts, seed);
-    progress(Progress::Lived);
+    progress(Progress::Lived(lived.as_ref().ok().map(|lived| &*lived.log)));
     let lived = match lived {
         Ok(lived) => lived,
         Err(reason) => {

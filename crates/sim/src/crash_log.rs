@@ -37,13 +37,16 @@ pub struct LoggedWrite {
     pub forced: bool,
 }
 
-#[derive(Clone, Copy)]
-enum Event {
-    /// The write with that number.
+/// What happened at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The write with that number was submitted.
     Submitted(usize),
+    /// It has completed.
     Completed(usize),
-    /// A flush that covers this many of the completed writes.
+    /// A flush has ended.
     FlushEnded {
+        /// How many of the completed writes it covers.
         covered: usize,
     },
 }
@@ -77,6 +80,14 @@ impl<D: BlockDevice> CrashLog<D> {
     /// How many events there were. A cut is possible after any number of events, from 0 to this.
     pub fn moments(&self) -> usize {
         self.log.lock().events.len()
+    }
+
+    /// Changes what was logged into what the device would have been asked for if those who asked
+    /// had made a mistake. Writes are numbered in the order of their submission, and stay so.
+    pub fn change(&self, change: impl FnOnce(&mut [LoggedWrite], &mut [Event])) {
+        let mut log = self.log.lock();
+        let Log { writes, events, .. } = &mut *log;
+        change(writes, events);
     }
 
     /// The writes as a cut after `moment` events finds them.

@@ -19,7 +19,6 @@ use crate::policy::allocation::Purpose;
 use crate::policy::preset::Journal;
 use crate::policy::throttle::Manner;
 use crate::runs::RunSet;
-use crate::seeded::{Bug, bug};
 use crate::space::Reservation;
 use crate::store::writes::Write;
 use extant_block::{REQUEST_BYTES_MAX, Urgency, blocks_per_request};
@@ -534,9 +533,6 @@ fn ranges_to_enter(
     wait: Wait,
 ) -> Vec<Range<u64>> {
     let mut ranges = state.placed.ranges();
-    if bug(Bug::DataNotWaitedFor) {
-        return ranges;
-    }
     let from = state.table_size() / u64::from(volume.store.block_size());
     let mut limit = state.dirty.next(from).map_or(u64::MAX, |run| run.start);
     match wait {

@@ -3,10 +3,8 @@
 //!
 //! *Locking*: one checkpoint at a time holds `checkpointing`. Commits go on meanwhile.
 use super::Log;
-use super::order::{CheckpointStep, checkpoint_steps};
 use crate::Store;
 use crate::error::Result;
-use crate::seeded::{Bug, bug};
 use crate::writes::Write;
 use extant_block::{Segment, Urgency, each_request};
 use extant_format::BlockNo;
@@ -32,15 +30,11 @@ impl Log {
                 .collect();
             (last, blocks)
         };
-        let blocks = match bug(Bug::CheckpointOfUncommitted) {
-            true => self.newest(),
-            false => blocks,
-        };
-        let moved = checkpoint_steps().iter().try_for_each(|step| match step {
-            CheckpointStep::InPlace => self.write_in_place(store, &blocks),
-            CheckpointStep::Flush => store.barrier.pass(),
-            CheckpointStep::Tail => self.move_tail(store, last),
-        });
+        // Only what is durable in its place is not needed in the log any more.
+        let moved = self
+            .write_in_place(store, &blocks)
+            .and_then(|()| store.barrier.pass())
+            .and_then(|()| self.move_tail(store, last));
         let mut done = Vec::new();
         let mut state = self.state.lock();
         state.in_flight = None;
@@ -63,17 +57,6 @@ impl Log {
         counts.checkpoints += 1;
         counts.checkpoint_blocks += blocks.len() as u64;
         Ok(())
-    }
-
-    /// A mistake for tests: what is pending, with changes that are not committed.
-    fn newest(&self) -> Vec<(BlockNo, Arc<Vec<u8>>)> {
-        let state = self.state.lock();
-        let pending = state.pending.iter();
-        let frames: Vec<_> =
-            pending.map(|(block, pending)| (*block, Arc::clone(&pending.frame))).collect();
-        // A frame is locked before the log.
-        drop(state);
-        frames.into_iter().map(|(block, frame)| (block, frame.bytes())).collect()
     }
 
     /// Writes blocks to their place, adjacent ones together, and waits for them. What reads ahead

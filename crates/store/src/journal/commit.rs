@@ -1,14 +1,12 @@
 //! A transaction becomes durable.
 //!
 //! *Locking*: `cache.sweep` is held for the whole commit, the gate only while frames are frozen.
-use super::order::{CommitStep, commit_steps};
 use super::transaction::Transaction;
 use super::{Log, Logged, Pending};
 use crate::Store;
 use crate::cache::Sealed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Handle;
-use crate::seeded::{Bug, bug};
 use extant_format::journal::commit::{self, CommitTime};
 use extant_format::journal::{Sequence, TransactionChecksum};
 use extant_policy::preset::Journal;
@@ -44,9 +42,7 @@ impl Store {
             // Twice, as for a sweep in stages.
             Journal::OrderedJbd => self.writes.wait().and_then(|()| self.writes.wait()),
             _ => {
-                if !bug(Bug::DataNotWaitedFor) {
-                    awaited.into_iter().for_each(|wait| wait());
-                }
+                awaited.into_iter().for_each(|wait| wait());
                 self.latch.check()
             }
         };
@@ -122,19 +118,13 @@ impl Log {
         if store.waits_for_log() {
             store.cache.begin_logging(transaction.frozen);
         }
-        for step in commit_steps() {
-            match step {
-                CommitStep::Log => {
-                    self.submit(store, head, &blocks)?;
-                    self.writes.wait()?;
-                }
-                CommitStep::Flush => store.barrier.pass()?,
-                CommitStep::Commit => {
-                    let bytes = self.commit_block(store, transaction.sequence);
-                    self.write_commit(store, commit_at, bytes)?;
-                }
-            }
-        }
+        self.submit(store, head, &blocks)?;
+        self.writes.wait()?;
+        // A commit block that is durable before the log blocks that it vouches for would have
+        // replay write what the log held before: so the log is flushed first.
+        store.barrier.pass()?;
+        let bytes = self.commit_block(store, transaction.sequence);
+        self.write_commit(store, commit_at, bytes)?;
         Ok(Some(Written { end: self.after(commit_at, 1), blocks: total }))
     }
 

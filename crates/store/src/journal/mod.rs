@@ -15,7 +15,7 @@
 //! ```text
 //! commit       a transaction is written to the log    checkpoint   and, later, to its place
 //! transaction  blocks of one transaction in the log   superblock   what the disk says of the log
-//! room         how much one transaction may hold       order        the steps of both, in order
+//! room         how much one transaction may hold
 //! ```
 //!
 //! *Invariants*:
@@ -36,14 +36,12 @@
 //! transaction and for room in it: `running` and `credits` are numbers outside of that lock.
 mod checkpoint;
 mod commit;
-mod order;
 mod room;
 mod superblock;
 mod transaction;
 
 use crate::cache::Frame;
 use crate::error::Error;
-use crate::seeded::{Bug, bug};
 use crate::writes::Writes;
 use extant_block::{Apart, BlockDevice, Clock, ShortLock, SleepLock, WaitQueue};
 use extant_format::journal::{JournalSuperblock, LogFormat, Sequence};
@@ -199,9 +197,6 @@ impl Log {
     /// Notes that blocks were freed: the running transaction revokes the copies that the log has of
     /// them.
     pub(crate) fn forget(&self, run: Run) {
-        if bug(Bug::RevokeMissing) {
-            return;
-        }
         let end = run.start.0.saturating_add(run.length.into());
         let mut guard = self.state.lock();
         let LogState { copies, revoked, .. } = &mut *guard;

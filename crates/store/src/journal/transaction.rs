@@ -8,7 +8,6 @@ use super::Log;
 use crate::Store;
 use crate::cache::{Frame, Sealed};
 use crate::error::{Error, Result};
-use crate::seeded::{Bug, bug};
 use crate::writes::Write;
 use extant_block::{Segment, Urgency, blocks_per_request};
 use extant_format::BlockNo;
@@ -59,22 +58,11 @@ impl Transaction<'_> {
                     copy_of: Some(Arc::clone(frame)),
                 })
                 .collect();
-            blocks.push(LogBlock::own(match bug(Bug::DescriptorSealedEarly) {
-                true => sealed_early(descriptor),
-                false => descriptor.finish(),
-            }));
+            blocks.push(LogBlock::own(descriptor.finish()));
             blocks.extend(copies);
         }
         blocks
     }
-}
-
-/// A mistake for tests: a descriptor whose last tag was changed after it was sealed.
-fn sealed_early(descriptor: Writer) -> Vec<u8> {
-    let mut bytes = descriptor.finish();
-    // The number of the first block, after the header of 12 bytes.
-    bytes[15] ^= 1;
-    bytes
 }
 
 impl Log {
