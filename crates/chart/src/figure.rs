@@ -12,9 +12,11 @@
 //!
 //! Values are `u64` in the unit of their axis; the page chooses seconds or milliseconds, MB or GB.
 use crate::table::Table;
+use serde::Deserialize;
 
 /// What the values of an axis are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Times.
     Nanoseconds,
@@ -37,7 +39,8 @@ pub enum Unit {
 }
 
 /// How values are placed along an axis.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AxisScale {
     /// Evenly, from 0.
     #[default]
@@ -47,13 +50,15 @@ pub enum AxisScale {
 }
 
 /// An axis: what it shows, in which unit, and how.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Axis {
     /// In words: "cluster size".
     pub label: String,
     /// Of its values.
     pub unit: Unit,
     /// How they are placed.
+    #[serde(default)]
     pub scale: AxisScale,
 }
 
@@ -73,7 +78,8 @@ impl Axis {
 }
 
 /// Whose values these are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Measured here.
     #[default]

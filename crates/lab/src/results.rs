@@ -4,32 +4,48 @@
 //! ```text
 //! sum      = product { ("+" | "-") product }
 //! product  = factor { ("*" | "/") factor }
-//! factor   = "-" factor | "(" sum ")" | number | function | operand
+//! factor   = simple { "in" other }
+//! simple   = "-" factor | "(" sum ")" | number | function | operand
 //! number   = 12 | 0.5 | 30s | 8.5ms | 4K | 21GB
 //! operand  = "measure" name [ "of" process ] | "step" label [ "of" process ] | "result" name
-//! function = figure "(" operand ")"
+//!          | "report" path
+//! function = figure "(" operand ")" | "floor" "(" sum ")"
 //!          | summary "(" member { "," member } ")"
-//! member   = sum | operand | figure "(" operand ")" | "calls" process kind
+//! member   = sum | "calls" process kind
+//!          | ( operand | figure "(" operand ")" ) [ "from" factor ]
 //! ```
 //! A name is a word, or any text in single quotes; one that ends with `*` means all that begin so.
 //! `measure a` is the time of that row: of several copies that in which any of them was in it. In a
 //! summary it is each copy's own.
+//!
+//! `report` is a number of the report's JSON by its path, such as
+//! `'filesystems/1/layouts/last/layout/fragments'`: an element of a list is its name or label, its
+//! number from 1, `last`, or `*` for each of them. What its field ends in is its unit (`_ns`,
+//! `bytes`, `_permille`). `from` leaves out the members that are less. `in` takes a value from
+//! another run that is compared: posts have such.
 //!
 //! Values are exact fractions of whole numbers, with their unit: seconds to some power, and bytes.
 //! Nothing is rounded before the end, and no floating point takes part.
 //!
 //! ```text
 //! evaluate   the value in a report
+//! figure     the figures of a row
 //! parse      a text as an expression
+//! path       a number of the report by its path
 //! ratio      exact fractions
 //! ```
 mod evaluate;
+mod figure;
 mod parse;
+mod path;
 mod ratio;
 
 pub use evaluate::evaluate;
+pub(crate) use evaluate::{Context, value};
+pub use figure::Figure;
 pub use parse::{Count, Named, parse};
-pub use ratio::Ratio;
+pub use path::Path;
+pub use ratio::{Ratio, Rounding};
 
 /// What a value is measured in: seconds and bytes, each to a power.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -41,8 +57,10 @@ pub struct Unit {
 }
 
 impl Unit {
-    const SECONDS: Unit = Unit { seconds: 1, bytes: 0 };
-    const BYTES: Unit = Unit { seconds: 0, bytes: 1 };
+    /// Seconds.
+    pub const SECONDS: Unit = Unit { seconds: 1, bytes: 0 };
+    /// Bytes.
+    pub const BYTES: Unit = Unit { seconds: 0, bytes: 1 };
 
     fn times(self, other: Unit) -> Option<Unit> {
         Some(Unit {
@@ -102,6 +120,12 @@ pub enum Expression {
     Figure(Figure, Row),
     /// A result above this one.
     Result(String),
+    /// A number of the report.
+    Report(Path),
+    /// The whole number that is not above it.
+    Floor(Box<Expression>),
+    /// Its value in another run.
+    In(Box<Expression>, String),
     /// One value of several.
     Summary(Summary, Vec<Member>),
 }
@@ -137,61 +161,6 @@ pub enum RowKind {
     Measure,
     /// Steps by their labels.
     Step,
-}
-
-/// A figure of a row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
-pub enum Figure {
-    Time,
-    Busy,
-    Requests,
-    Reads,
-    Writes,
-    BytesRead,
-    BytesWritten,
-    Commands,
-    Seeks,
-    Hits,
-    Files,
-    Directories,
-    FileBytesRead,
-    FileBytesWritten,
-    Problems,
-    Differences,
-}
-
-impl Figure {
-    /// Every figure with its name.
-    pub const NAMES: [(&'static str, Figure); 16] = [
-        ("time", Figure::Time),
-        ("busy", Figure::Busy),
-        ("requests", Figure::Requests),
-        ("reads", Figure::Reads),
-        ("writes", Figure::Writes),
-        ("bytes_read", Figure::BytesRead),
-        ("bytes_written", Figure::BytesWritten),
-        ("commands", Figure::Commands),
-        ("seeks", Figure::Seeks),
-        ("hits", Figure::Hits),
-        ("files", Figure::Files),
-        ("directories", Figure::Directories),
-        ("file_bytes_read", Figure::FileBytesRead),
-        ("file_bytes_written", Figure::FileBytesWritten),
-        ("problems", Figure::Problems),
-        ("differences", Figure::Differences),
-    ];
-
-    fn unit(self) -> Unit {
-        match self {
-            Figure::Time | Figure::Busy => Unit::SECONDS,
-            Figure::BytesRead
-            | Figure::BytesWritten
-            | Figure::FileBytesRead
-            | Figure::FileBytesWritten => Unit::BYTES,
-            _ => Unit::default(),
-        }
-    }
 }
 
 /// One value of several.
@@ -230,6 +199,10 @@ pub enum Member {
     Value(Expression),
     /// A figure of all rows of a name, each copy's own.
     Rows(Figure, Row),
+    /// Numbers of the report.
+    Report(Path),
+    /// Those of a member that are not below a value.
+    From(Box<Member>, Expression),
     /// How long the calls of a kind of a process took, of all its copies.
     Calls {
         /// The process.

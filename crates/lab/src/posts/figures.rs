@@ -1,14 +1,11 @@
 //! What a page draws of a post besides its tables.
-use super::file::{
-    AxisScaleSpec, AxisSpec, BarValue, BarsSpec, Drawing, FigureSpec, LinesSpec, OriginSpec,
-    RunDrawings, UnitSpec,
-};
+use super::file::{BarValue, BarsSpec, Drawing, FigureSpec, LinesSpec, RunDrawings};
 use super::report::Quantity;
 use super::runs::Runs;
 use super::tables::{columns, quantity};
 use super::value::{CellPlace, Column};
 use crate::figures::activity;
-use extant_chart::{Axis, BarChart, Figure, LineChart, Origin, Unit};
+use extant_chart::{BarChart, Figure, LineChart};
 
 /// All figures, in the order of the file.
 pub(super) fn figures(runs: &Runs<'_>) -> Vec<Figure> {
@@ -40,24 +37,10 @@ fn of_runs(runs: &Runs<'_>, spec: &FigureSpec, drawings: &RunDrawings) -> Vec<Fi
     figures
 }
 
-fn axis(spec: &AxisSpec) -> Axis {
-    let unit = match spec.unit {
-        UnitSpec::Nanoseconds => Unit::Nanoseconds,
-        UnitSpec::Bytes => Unit::Bytes,
-        UnitSpec::BytesPerSecond => Unit::BytesPerSecond,
-        UnitSpec::Percent => Unit::Percent,
-    };
-    let axis = Axis::new(&spec.label, unit);
-    match spec.scale {
-        AxisScaleSpec::Linear => axis,
-        AxisScaleSpec::Logarithmic => axis.logarithmic(),
-    }
-}
-
 fn of_lines(runs: &Runs<'_>, run: &str, spec: &LinesSpec) -> Figure {
     let columns = columns(runs, &spec.series, run);
     let cases = runs.post.cases[&spec.each].at(runs.work.scale);
-    let mut chart = LineChart::new(axis(&spec.x), axis(&spec.y));
+    let mut chart = LineChart::new(spec.x.clone(), spec.y.clone());
     for column in &columns {
         let point = |case| {
             let place = CellPlace {
@@ -99,8 +82,8 @@ fn of_bars(runs: &Runs<'_>, run: &str, spec: &BarsSpec) -> Figure {
         place.value(bar.value.as_ref()?).map(Quantity::value)
     };
     let chart = BarChart {
-        value: axis(&spec.value),
-        bars: spec.bars.iter().map(|bar| (bar.name.clone(), bar.origin.into())).collect(),
+        value: spec.value.clone(),
+        bars: spec.bars.iter().map(|bar| (bar.name.clone(), bar.origin)).collect(),
         groups: spec
             .groups
             .iter()
@@ -108,13 +91,4 @@ fn of_bars(runs: &Runs<'_>, run: &str, spec: &BarsSpec) -> Figure {
             .collect(),
     };
     Figure::new(&spec.title, chart).line(&spec.line)
-}
-
-impl From<OriginSpec> for Origin {
-    fn from(origin: OriginSpec) -> Origin {
-        match origin {
-            OriginSpec::Ours => Origin::Ours,
-            OriginSpec::Posted => Origin::Posted,
-        }
-    }
 }

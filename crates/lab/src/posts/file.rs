@@ -1,12 +1,13 @@
 //! The file of a post: its systems, what is run, its tables with the post's figures and our
 //! tolerances, and its figures. The files are in `crates/lab/posts/reports`.
 //!
-//! In names of measures, of systems and of rows `{case}` is the name of the case, where a run or a
+//! In values, in names of systems and of rows `{case}` is the name of the case, where a run or a
 //! group of rows has cases.
 use super::fitted::Fitted;
 use super::report::{Goal, Quantity, Scale};
 use crate::quantity;
-use crate::scenario::Changes;
+use crate::scenario::{Changes, Layouts};
+use extant_chart::{Axis, Origin};
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 
@@ -39,6 +40,9 @@ pub struct Post {
     /// Lists of cases, by name.
     #[serde(default)]
     pub(super) cases: BTreeMap<String, Cases>,
+    /// Values by name, for values below them: `result NAME`.
+    #[serde(default)]
+    pub(super) result: Vec<NamedValue>,
     /// The systems that are compared.
     pub(super) system: Vec<System>,
     /// What is run, in this order.
@@ -137,7 +141,7 @@ pub(super) struct RunSpec {
     pub(super) quick_divisor: u64,
     /// Whether it is recorded where everything is before and after.
     #[serde(default)]
-    pub(super) layouts: LayoutsSpec,
+    pub(super) layouts: Layouts,
     /// How many run at a time.
     #[serde(default)]
     pub(super) together: Together,
@@ -155,15 +159,6 @@ pub(super) struct RunSpec {
     pub(super) keep: Vec<String>,
     /// The directory of which it is recorded where its blocks are.
     pub(super) directory: Option<String>,
-}
-
-/// See [`crate::scenario::Layouts`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum LayoutsSpec {
-    #[default]
-    Recorded,
-    AtSteps,
 }
 
 /// How many runs are under way at a time: it does not change what they give.
@@ -369,274 +364,44 @@ impl<'de> Deserialize<'de> for Posted {
     }
 }
 
-/// What is measured of a run. Measures are those of the report.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Value {
-    /// How long a measure took.
-    Time(String),
-    /// How long several took together.
-    Times(Vec<String>),
-    /// How long a measure took, for each GiB of the case.
-    TimePerGib(String),
-    /// Bytes read and written a second.
-    Throughput(String),
-    /// Requests of the drive that read.
-    Reads(String),
-    /// Requests that write.
-    Writes(String),
-    /// Commands.
-    Commands(String),
-    /// Commands that were not where the one before ended.
-    Seeks(String),
-    /// MiB read.
-    MibRead(String),
-    /// MiB written.
-    MibWritten(String),
-    /// What the last layout of the report holds.
-    Layout(LayoutField),
-    /// Map blocks for each GiB of the case.
-    MapBlocksPerGib,
-    /// The end of the last process.
-    Ended,
-    /// Thousandths of the time of another column, rounded up, at least 1000.
-    Over(ComparedTimes),
-    /// The share of the time of another column that is saved, in thousandths.
-    Saved(Compared),
-    /// What the processor was charged for what a measure read.
-    Charged(Charged),
-    /// Bytes written a second in several measures together, in thousands.
-    Rate(Vec<String>),
-    /// The share of another variant's rate that is left, in thousandths.
-    Kept(KeptRate),
-    /// The share of another column's rate that is lost, in thousandths.
-    Lost(LostRate),
-    /// What readers leave a writer of the drive's time, in thousandths.
-    LeftByReaders(LeftByReaders),
-    /// How long a program takes to start: its reads, at the rate of those that were made.
-    Start(Start),
-    /// Calls of a process.
-    Calls(CallsSpec),
-    /// Of the step "cold": its listing.
-    Listing(ListingField),
-    /// Of the call with the number of the case.
-    ListingCall(ListingCallField),
-    /// Where the blocks of the recorded directory are.
-    Directory(DirectoryField),
-    /// What the superblock of the kept volume holds.
-    Superblock(SuperblockField),
-    /// What a group of the kept volume holds.
-    Group(GroupSpec),
-    /// A free run of a group of the kept volume.
-    FreeRun(FreeRunSpec),
-    /// How many free runs of a group, the first aside, do not begin with the second block of a
-    /// byte of the bitmap, or do not end with its last.
-    OddRuns(OddRuns),
-}
-
-/// Fields of [`crate::report::LayoutFigures`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum LayoutField {
-    Fragments,
-    FreeBlocks,
-    /// All blocks without the free ones.
-    BlocksInUse,
-    DataBlocks,
-    MapBlocks,
-    /// The share of blocks that follow the one before, in thousandths.
-    Score,
-}
-
-/// A measure, and the column whose time it is compared to.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Compared {
-    pub(super) time: String,
-    pub(super) column: String,
-    /// The measure of that column, where it is another.
-    pub(super) its_time: Option<String>,
-}
-
-/// Measures, and the column whose times they are compared to, all together.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ComparedTimes {
-    pub(super) times: Vec<String>,
-    pub(super) column: String,
-}
-
-/// The processor's work for what is read.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Charged {
-    pub(super) measure: String,
-    pub(super) ns_per_kib: u64,
-}
-
-/// A rate beside that of another variant.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct KeptRate {
-    pub(super) rate: Vec<String>,
-    pub(super) of: Vec<String>,
-    pub(super) variant: String,
-}
-
-/// A rate beside that of another column.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LostRate {
-    pub(super) rate: Vec<String>,
-    pub(super) column: String,
-}
-
-/// A measure beside one of another variant.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LeftByReaders {
-    pub(super) measure: String,
-    pub(super) alone: String,
-    pub(super) variant: String,
-}
-
-/// A program's start.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Start {
-    pub(super) measure: String,
-    pub(super) reads: u64,
-}
-
-/// Calls of a process, each of whose times was kept.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CallsSpec {
-    pub(super) process: String,
-    pub(super) call: String,
-    pub(super) show: CallsField,
-}
-
-/// What is shown of calls.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum CallsField {
-    Count,
-    Mean,
-    Longest,
-    /// The share of calls of at least this time, in thousandths.
-    AtLeast(String),
-    /// How many times the mean of another column ours is, in thousandths.
-    BetterThan(String),
-}
-
-/// What a listing took.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ListingField {
-    Calls,
-    /// All calls together.
-    Time,
-    Reads,
-    Commands,
-    KibRead,
-}
-
-/// What one call gave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ListingCallField {
-    Entries,
-    Bytes,
-    Time,
-}
-
-/// Blocks of a directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum DirectoryField {
-    Blocks,
-    Runs,
-    /// KiB from the end of a run to the start of the next, on average.
-    Gap,
-}
-
-/// Fields of the superblock, as dumpe2fs shows them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum SuperblockField {
-    Blocks,
-    ReservedBlocks,
-    FreeBlocks,
-    Inodes,
-    FreeInodes,
-    BlocksPerGroup,
-    InodesPerGroup,
-    InodeBlocksPerGroup,
-}
-
-/// A number of a group.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct GroupSpec {
-    pub(super) group: usize,
-    pub(super) show: GroupField,
-}
-
-/// Numbers of a group.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum GroupField {
-    FreeBlocks,
-    FreeInodes,
-    Directories,
-}
-
-/// An end of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RunEnd {
-    First,
-    Last,
-}
-
-/// A free run, counted from 0 in its group.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FreeRunSpec {
-    pub(super) group: usize,
-    pub(super) run: usize,
-    pub(super) show: RunEnd,
-}
-
-/// Runs of a group that break the post's pattern.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct OddRuns {
-    pub(super) group: usize,
-    pub(super) show: RunEnd,
-}
-
-/// The least that a row asks of the drive.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+/// What is measured of a run: an expression as [`crate::results`] reads it, in which `{total}` is
+/// how many bytes the case has. Seconds are a time and other units counts, both rounded down.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum LimitSpec {
-    /// As much.
-    Need(NeedSpec),
-    /// What the function of that name in [`super::limits`] says.
-    Computed(String),
+pub(super) enum Value {
+    /// A time or a count.
+    Plain(String),
+    /// A plain number as a ratio: the thousandth below it.
+    Share {
+        /// The expression.
+        share: String,
+    },
+    /// A plain number as a ratio: the thousandth above it, which no bound hides.
+    ShareUp {
+        /// The expression.
+        share_up: String,
+    },
 }
 
-/// See [`super::Need`].
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+/// A value that others are made of.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NeedSpec {
-    #[serde(default, deserialize_with = "size")]
-    pub(super) bytes_read: u64,
-    #[serde(default, deserialize_with = "size")]
-    pub(super) bytes_written: u64,
+pub(super) struct NamedValue {
+    pub(super) name: String,
+    /// Its expression.
+    pub(super) value: String,
+}
+
+/// The least that a row asks of the drive of its first column: see [`super::Need`].
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitSpec {
+    pub(super) bytes_read: Option<Value>,
+    pub(super) bytes_written: Option<Value>,
     #[serde(default)]
     pub(super) seeks: u64,
+    /// What the processor has to do meanwhile.
+    pub(super) beside: Option<Value>,
 }
 
 /// A table that is a stem plot of calls: the rows of ours, with how many calls each has, beside
@@ -697,8 +462,8 @@ pub(super) struct LinesSpec {
     pub(super) title: String,
     pub(super) line: String,
     pub(super) each: String,
-    pub(super) x: AxisSpec,
-    pub(super) y: AxisSpec,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
     pub(super) series: Vec<ColumnSpec>,
     pub(super) value: Value,
 }
@@ -709,7 +474,7 @@ pub(super) struct LinesSpec {
 pub(super) struct BarsSpec {
     pub(super) title: String,
     pub(super) line: String,
-    pub(super) value: AxisSpec,
+    pub(super) value: Axis,
     /// Names of the bars of each group.
     pub(super) bars: Vec<BarSpec>,
     pub(super) groups: Vec<BarGroup>,
@@ -720,15 +485,7 @@ pub(super) struct BarsSpec {
 #[serde(deny_unknown_fields)]
 pub(super) struct BarSpec {
     pub(super) name: String,
-    pub(super) origin: OriginSpec,
-}
-
-/// See [`extant_chart::Origin`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum OriginSpec {
-    Ours,
-    Posted,
+    pub(super) origin: Origin,
 }
 
 /// A group of bars, one value each.
@@ -749,35 +506,6 @@ pub(super) struct BarValue {
     #[serde(default)]
     pub(super) system: String,
     pub(super) value: Option<Value>,
-}
-
-/// An axis.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AxisSpec {
-    pub(super) label: String,
-    pub(super) unit: UnitSpec,
-    #[serde(default)]
-    pub(super) scale: AxisScaleSpec,
-}
-
-/// See [`extant_chart::Unit`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum UnitSpec {
-    Nanoseconds,
-    Bytes,
-    BytesPerSecond,
-    Percent,
-}
-
-/// See [`extant_chart::AxisScale`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum AxisScaleSpec {
-    #[default]
-    Linear,
-    Logarithmic,
 }
 
 fn one() -> u64 {

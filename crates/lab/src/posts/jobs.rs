@@ -10,10 +10,9 @@
 //! machine runs, and nothing else is waited for meanwhile but that machine.
 use crate::report::Report;
 use crate::scenario::{self, Outcome, RunOptions, Scenario, ScenarioError};
-use extant_block::{Clock, RealClock, ShortLock, WaitQueue};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use extant_block::{RealClock, ShortLock, WaitQueue};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// How many run at a time.
 const SIDE_BY_SIDE: usize = 2;
@@ -107,36 +106,38 @@ pub(super) struct Job {
     pub(super) options: RunOptions,
 }
 
-type Results = BTreeMap<usize, Result<Report, ScenarioError>>;
-
 /// All reports, in the order of the jobs.
 ///
 /// # Errors
 /// That of the first job in order that failed.
-pub(super) fn side_by_side(group: Group, jobs: Vec<Job>) -> Result<Vec<Report>, ScenarioError> {
-    let waiting: VecDeque<(usize, Job)> = jobs.into_iter().enumerate().collect();
-    let waiting = Arc::new(ShortLock::new(waiting));
-    let results: Arc<ShortLock<Results>> = Arc::default();
-    let clock = RealClock::new();
-    let workers: Vec<_> = (0..SIDE_BY_SIDE)
-        .map(|number| {
-            let (waiting, results) = (Arc::clone(&waiting), Arc::clone(&results));
-            let body = Box::new(move || work(group, &waiting, &results));
-            clock.spawn(&format!("runs {number}"), body)
-        })
-        .collect();
-    workers.into_iter().for_each(extant_block::Task::join);
-    let results = std::mem::take(&mut *results.lock());
-    results.into_values().collect()
+pub(super) fn side_by_side(group: Group, jobs: &[Job]) -> Result<Vec<Report>, ScenarioError> {
+    let ran = in_order(jobs, SIDE_BY_SIDE, |job| run(group, &job.scenario, &job.options));
+    ran.into_iter().map(|outcome| Ok(outcome?.report)).collect()
 }
 
-fn work(group: Group, waiting: &ShortLock<VecDeque<(usize, Job)>>, results: &ShortLock<Results>) {
-    loop {
-        let next = waiting.lock().pop_front();
-        let Some((number, job)) = next else { return };
-        let ran = run(group, &job.scenario, &job.options).map(|outcome| outcome.report);
-        results.lock().insert(number, ran);
-    }
+/// What each of these jobs gives, in their order; as many at a time as `threads` says.
+pub(super) fn in_order<J: Sync, R: Send>(
+    jobs: &[J],
+    threads: usize,
+    run: impl Fn(&J) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let slots: Vec<ShortLock<Option<R>>> = jobs.iter().map(|_| ShortLock::default()).collect();
+    let work = || {
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let (Some(job), Some(slot)) = (jobs.get(at), slots.get(at))
+        {
+            let ran = run(job);
+            *slot.lock() = Some(ran);
+        }
+    };
+    // tidy: thread because each run has its own clock, and nothing here waits on it
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+            scope.spawn(work);
+        }
+    });
+    slots.into_iter().filter_map(ShortLock::into_inner).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! A post is a file in `crates/lab/posts/reports`: its systems, what is run (scenarios of the
 //! ordinary kind, in `crates/lab/posts`, with changes), and its tables. A row says what the post
-//! measured, what is measured of our runs, and which [`Class`] of agreement is asked of it: exact
+//! measured, what is measured of our runs (an expression of [`crate::results`]), and which [`Class`] of agreement is asked of it: exact
 //! rows and ratios must hold, absolute times are shown with their error, and what is not modelled
 //! is shown with the reason.
 //!
@@ -17,8 +17,8 @@
 //! judge     whether a row agrees; a row as JSON
 //! standing  how `modern` compares with the other columns of a post
 //! tables    the rows of a post           figures  what a page draws besides
-//! limits    the limits that are computed
-//! value     what is measured of a run    kept     of the volume that it left
+//! limits    the least that rows ask of the drive
+//! value     what is measured of a run    kept     what is known besides its report
 //! runs      systems through scenarios    jobs     two at a time, results in order
 //! names     reads a file: what it names is in it
 //! file      the file of a post, as types          fitted    what no source gives
@@ -162,7 +162,7 @@ fn run(
         fitted: FittedValues(post.fitted.clone()),
         seed,
         seeds: vec![seed],
-        tables: tables::tables(&runs)?,
+        tables: tables::tables(&runs),
         figures: figures::figures(&runs),
         notes: post.notes.clone(),
         trace_hashes: vec![trace_hash.clone()],

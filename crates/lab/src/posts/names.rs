@@ -1,6 +1,9 @@
 //! Reads the file of a post, and checks that the names in it are names of something in it.
-use super::file::{ClassSpec, ColumnSpec, Drawing, LimitSpec, Post, RowSpec, RunSpec, TableSpec};
-use super::limits;
+use super::file::{
+    Case, ClassSpec, ColumnSpec, Drawing, Post, RowGroup, RowSpec, RunSpec, TableSpec, Value,
+};
+use super::value::known;
+use crate::results::Named;
 use crate::scenario;
 use std::collections::BTreeMap;
 
@@ -32,12 +35,15 @@ fn check(post: &Post) -> Result<(), String> {
             Drawing::Lines(lines) => {
                 known_cases(post, Some(&lines.each))?;
                 lines.series.iter().try_for_each(|column| self::column(post, column))?;
+                let case = first_case(post, Some(&lines.each));
+                value(post, &figure.run, &lines.series, case, &lines.value)?;
             }
             Drawing::Bars(bars) => {
                 let all = bars.groups.iter().flat_map(|group| &group.bars);
                 for bar in all.filter(|bar| bar.value.is_some()) {
                     known_system(post, &bar.system)?;
                     bar.run.as_deref().map_or(Ok(()), |run| known_run(post, run))?;
+                    bar.value.iter().try_for_each(|it| value(post, &figure.run, &[], None, it))?;
                 }
             }
         }
@@ -103,19 +109,16 @@ fn table(post: &Post, table: &TableSpec) -> Result<(), String> {
     }
     for group in &table.rows {
         known_cases(post, group.each.as_deref())?;
-        group.row.iter().try_for_each(|row| self::row(post, table, row))?;
+        group.row.iter().try_for_each(|row| self::row(post, table, group, row))?;
     }
     Ok(())
 }
 
-fn row(post: &Post, table: &TableSpec, row: &RowSpec) -> Result<(), String> {
+fn row(post: &Post, table: &TableSpec, group: &RowGroup, row: &RowSpec) -> Result<(), String> {
     row.run.as_deref().map_or(Ok(()), |run| known_run(post, run))?;
     let run = row.run.as_deref().unwrap_or(&table.run);
     if let Some(variant) = &row.variant {
-        let mut variants = post.run.iter().filter(|spec| spec.name == run).flat_map(|r| &r.variant);
-        if !variants.any(|known| known.name == *variant) {
-            return Err(unknown("variant", variant));
-        }
+        post.variant(run, variant).ok_or_else(|| unknown("variant", variant))?;
     }
     let named = row.posted.keys().chain(row.values.keys());
     let named = named.chain(row.columns.iter().flatten()).chain(row.held.iter().flatten());
@@ -125,10 +128,40 @@ fn row(post: &Post, table: &TableSpec, row: &RowSpec) -> Result<(), String> {
         }
     }
     own_bounds(row)?;
-    match &row.limit {
-        Some(LimitSpec::Computed(name)) if !limits::is_known(name) => Err(unknown("limit", name)),
-        _ => Ok(()),
+    let limit = row.limit.iter();
+    let limit = limit.flat_map(|it| [&it.bytes_read, &it.bytes_written, &it.beside]).flatten();
+    let case = first_case(post, group.each.as_deref());
+    for value in row.value.iter().chain(row.values.values()).chain(limit) {
+        self::value(post, run, &table.columns, case, value)
+            .map_err(|reason| format!("{}: {reason}", row.what))?;
     }
+    Ok(())
+}
+
+fn first_case<'a>(post: &'a Post, cases: Option<&str>) -> Option<&'a Case> {
+    post.cases.get(cases?)?.full.first()
+}
+
+/// A value can be read, and what it is compared to is there.
+fn value(
+    post: &Post,
+    run: &str,
+    columns: &[ColumnSpec],
+    case: Option<&Case>,
+    value: &Value,
+) -> Result<(), String> {
+    let known = known(post, case)?;
+    let (expression, _) = value.expression(&known, case)?;
+    let mut others = Ok(());
+    expression.each_name(&mut |named| {
+        if let Named::Other(name) = named
+            && !columns.iter().any(|column| column.name() == name)
+            && post.variant(run, name).is_none()
+        {
+            others = Err(unknown("column or variant", name));
+        }
+    });
+    others
 }
 
 /// The column "post" holds what the post says: a bound of our own has its ends in its class, and
@@ -189,6 +222,23 @@ mod tests {
         assert_eq!(parse(&with), Err(said.to_owned()));
         let endless = two.replace("{ bound = { most = 0.5 } }", "{ bound = {} }");
         assert!(parse(&endless).is_err_and(|words| words.ends_with("has at least one end")));
+    }
+
+    #[test]
+    fn values_are_expressions_over_what_is_there() {
+        let [.., three, _] = FILES;
+        let with = |value: &str| parse(&three.replacen("\"reads(step cold)\"", value, 1));
+        assert!(with("\"reads(step cold) in linear\"").is_ok());
+        let cases = [
+            ("\"reads(step cold) in nowhere\"", "\"nowhere\": there is no such column or variant"),
+            ("\"reads(step cold) in hashed seeds\"", "\"seeds\" is not expected there"),
+            ("\"result nothing\"", "there is no result \"nothing\" above"),
+            ("{ share = \"step cold\" }", "is a ratio in s"),
+        ];
+        for (value, end) in cases {
+            assert_eq!(with(value).err(), Some(format!("reads of the drive: {end}")), "{value}");
+        }
+        assert!(with("{ less = \"step cold\" }").is_err());
     }
 
     #[test]

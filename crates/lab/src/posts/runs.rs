@@ -1,12 +1,13 @@
 //! The runs of a post: each system through each scenario, case by case, and what they gave.
 use super::Work;
-use super::file::{Case, LayoutsSpec, Post, RunSpec, System, TableSpec, Together, Variant};
+use super::file::{Case, Post, RunSpec, System, TableSpec, Together, Variant};
 use super::fitted::Without;
 use super::jobs::{self, Group, Job, side_by_side};
+use super::kept;
 use super::report::Scale;
 use crate::report::Report;
 use crate::scenario::{
-    self, Changes, Layouts, Left, Outcome, Prepared, RunOptions, Scenario, ScenarioError,
+    self, Changes, Left, Outcome, Prepared, RunOptions, Scenario, ScenarioError,
 };
 use crate::setup::Setup;
 use extant_block::capability::Capabilities;
@@ -17,7 +18,7 @@ use extant_engine::preset::Policies;
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
 use extant_sim::random;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A system that has run.
 pub(super) struct Ran {
@@ -29,9 +30,24 @@ pub(super) struct Ran {
     draw: u64,
     pub(super) report: Report,
     /// The volume, where the post looks at it.
-    pub(super) left: Option<Left>,
+    left: Option<Left>,
     /// Where the blocks of the recorded directory are.
-    pub(super) directory: Vec<BlockRun>,
+    directory: Vec<BlockRun>,
+    facts: OnceLock<serde_json::Value>,
+}
+
+impl Ran {
+    /// The report as JSON, with `content_bytes` of its volume, the `directory`, and the `volume`
+    /// that was kept.
+    pub(super) fn facts(&self) -> &serde_json::Value {
+        self.facts.get_or_init(|| {
+            let mut facts = serde_json::json!(self.report);
+            facts["content_bytes"] = kept::content(&self.report).into();
+            facts["directory"] = kept::directory(&self.directory);
+            facts["volume"] = self.left.as_ref().map(kept::volume).into();
+            facts
+        })
+    }
 }
 
 /// Blocks in a row.
@@ -47,7 +63,11 @@ pub(super) struct Runs<'a> {
     pub(super) work: Work,
     all: Vec<Ran>,
     group: Group,
+    tree: OnceLock<serde_json::Value>,
 }
+
+/// The scenario whose tree limits are of.
+const TREE_SCENARIO: &str = "post-0";
 
 /// `{case}` in a text as the name of the case.
 pub(super) fn named(text: &str, case: Option<&Case>) -> String {
@@ -67,6 +87,15 @@ fn failed(file: &str, reason: String) -> ScenarioError {
 }
 
 impl<'a> Runs<'a> {
+    fn new(post: &'a Post, work: Work) -> Runs<'a> {
+        Runs { post, work, all: Vec::new(), group: Group::new(), tree: OnceLock::new() }
+    }
+
+    /// The tree of the first post: see [`kept::tree`].
+    pub(super) fn tree(&self) -> &serde_json::Value {
+        self.tree.get_or_init(|| kept::tree(TREE_SCENARIO, self.work.seed))
+    }
+
     /// Runs everything, and tells `progress` what.
     ///
     /// # Errors
@@ -76,7 +105,7 @@ impl<'a> Runs<'a> {
         work: Work,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Runs<'a>, ScenarioError> {
-        let mut runs = Runs { post, work, all: Vec::new(), group: Group::new() };
+        let mut runs = Runs::new(post, work);
         for spec in post.run.iter().filter(|spec| is_at(spec.scale, work.scale)) {
             let wanted = runs.wanted(spec);
             match spec.together {
@@ -199,7 +228,7 @@ impl<'a> Runs<'a> {
             let (scenario, options) = one.prepared(self.post, self.work)?;
             jobs.push(Job { scenario, options });
         }
-        let reports = side_by_side(self.group, jobs)?;
+        let reports = side_by_side(self.group, &jobs)?;
         self.all.extend(wanted.iter().zip(reports).map(|(one, report)| one.with(report)));
         Ok(())
     }
@@ -211,6 +240,12 @@ fn seed_of_draw(seed: u64, draw: u64) -> u64 {
 }
 
 impl Post {
+    /// The variant of that name of a run.
+    pub(super) fn variant(&self, run: &str, name: &str) -> Option<&str> {
+        let mut variants = self.run.iter().filter(|spec| spec.name == run).flat_map(|r| &r.variant);
+        variants.find(|variant| variant.name == name).map(|variant| variant.name.as_str())
+    }
+
     /// The seed of its first scenario.
     ///
     /// # Errors
@@ -291,10 +326,7 @@ impl Wanted<'_> {
             policies: Some(policies),
             processor: Some(scenario::processor(processor).map_err(|words| failed(&file, words))?),
             scale: if is_quick { self.spec.quick_divisor } else { 1 },
-            layouts: match self.spec.layouts {
-                LayoutsSpec::Recorded => Layouts::Recorded,
-                LayoutsSpec::AtSteps => Layouts::AtSteps,
-            },
+            layouts: self.spec.layouts,
             seed: match self.draw {
                 0 => work.seed,
                 draw => Some(seed_of_draw(work.seed.unwrap_or(scenario.seed), draw)),
@@ -314,6 +346,7 @@ impl Wanted<'_> {
             report,
             left: None,
             directory: Vec::new(),
+            facts: OnceLock::new(),
         }
     }
 
@@ -398,7 +431,7 @@ fn all_prepared(
     post: &Post,
     work: Work,
 ) -> Result<Vec<(String, Scenario, RunOptions)>, ScenarioError> {
-    let runs = Runs { post, work, all: Vec::new(), group: Group::new() };
+    let runs = Runs::new(post, work);
     let mut all = Vec::new();
     for spec in &post.run {
         for wanted in runs.wanted(spec) {

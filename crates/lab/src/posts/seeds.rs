@@ -6,13 +6,12 @@
 //! one. Of an even number of values the median is the lower of the two in the middle, so that it
 //! is always a value that was measured.
 use super::effects::{self, FittedEffect};
+use super::jobs::in_order;
 use super::limit::Limit;
 use super::report::{Cell, PostReport, PostTable, PostsReport, Quantity, Range, Row, TableForm};
 use super::{POSTS, SCHEMA, Verdict, Work, find, judge, run};
 use crate::report::MODEL_VERSION;
 use crate::scenario::ScenarioError;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many seeds can be asked for.
 pub const SEEDS_MAX: u32 = 1000;
@@ -64,7 +63,11 @@ pub fn run_seeds(
             jobs.push((*number, Work { seed, ..seeds.work }));
         }
     }
-    let mut reports = side_by_side(&jobs, seeds.threads, progress)?.into_iter().peekable();
+    let ran = in_order(&jobs, seeds.threads, |(number, work)| {
+        find(*number).and_then(|post| run(post, *work, &mut |line| progress(line)))
+    });
+    let reports: Vec<PostReport> = ran.into_iter().collect::<Result<_, _>>()?;
+    let mut reports = reports.into_iter().peekable();
     let mut posts = Vec::new();
     for number in numbers {
         let mut own = Vec::new();
@@ -104,44 +107,6 @@ pub fn without_fitted(
         }
     }
     Ok(effects)
-}
-
-type Ran = Result<PostReport, ScenarioError>;
-
-/// As many at a time as `threads` says: each has a clock of its own, so none knows of the others.
-fn side_by_side(
-    jobs: &[(u32, Work)],
-    threads: usize,
-    progress: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<PostReport>, ScenarioError> {
-    let next = AtomicUsize::new(0);
-    let slots: Vec<Slot> = jobs.iter().map(|_| Mutex::new(None)).collect();
-    let work = || {
-        while let Some((job, slot)) = next_of(&next, jobs, &slots) {
-            let ran = find(job.0).and_then(|post| run(post, job.1, &mut |line| progress(line)));
-            if let Ok(mut slot) = slot.lock() {
-                *slot = Some(ran);
-            }
-        }
-    };
-    // tidy: thread because each run of a seed has its own clock, and nothing here waits on it
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
-            scope.spawn(work);
-        }
-    });
-    slots.into_iter().filter_map(|slot| slot.into_inner().ok().flatten()).collect()
-}
-
-type Slot = Mutex<Option<Ran>>;
-
-fn next_of<'a>(
-    next: &AtomicUsize,
-    jobs: &'a [(u32, Work)],
-    slots: &'a [Slot],
-) -> Option<(&'a (u32, Work), &'a Slot)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    Some((jobs.get(at)?, slots.get(at)?))
 }
 
 /// One report of the reports of a post, one for each seed; `None` of none.

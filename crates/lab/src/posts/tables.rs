@@ -8,7 +8,6 @@ use super::report::{Cell, Class, PostColumn, PostTable, Quantity, Row, TableForm
 use super::runs::{Runs, is_at, named};
 use super::seeds;
 use super::value::{CellPlace, Column};
-use crate::scenario::ScenarioError;
 use extant_chart::StemPlot;
 
 impl ClassSpec {
@@ -33,16 +32,13 @@ impl ClassSpec {
 }
 
 /// The tables that are shown at this size.
-///
-/// # Errors
-/// See [`limits::of_row`].
-pub(super) fn tables(runs: &Runs<'_>) -> Result<Vec<PostTable>, ScenarioError> {
+pub(super) fn tables(runs: &Runs<'_>) -> Vec<PostTable> {
     let shown = runs.post.table.iter().filter(|spec| is_at(spec.scale, runs.work.scale));
-    let tables = shown.map(|spec| match &spec.stem {
-        Some(stem) => Ok(stem_table(runs, spec, stem)),
-        None => rows_table(runs, spec).map(Some),
+    let tables = shown.filter_map(|spec| match &spec.stem {
+        Some(stem) => stem_table(runs, spec, stem),
+        None => Some(rows_table(runs, spec)),
     });
-    tables.filter_map(Result::transpose).collect()
+    tables.collect()
 }
 
 /// The columns of a list whose systems run at this size.
@@ -62,24 +58,24 @@ pub(super) fn columns(runs: &Runs<'_>, specs: &[ColumnSpec], run: &str) -> Vec<C
     shown.map(column).collect()
 }
 
-fn rows_table(runs: &Runs<'_>, spec: &TableSpec) -> Result<PostTable, ScenarioError> {
+fn rows_table(runs: &Runs<'_>, spec: &TableSpec) -> PostTable {
     let columns = columns(runs, &spec.columns, &spec.run);
     let mut rows = Vec::new();
     for group in &spec.rows {
         for case in cases(runs, group) {
             for row in &group.row {
-                rows.extend(of_row(runs, spec, &columns, row, case)?);
+                rows.extend(of_row(runs, spec, &columns, row, case));
             }
         }
     }
-    Ok(PostTable {
+    PostTable {
         title: runs.title(spec).to_owned(),
         heading: spec.heading.clone(),
         caption: spec.caption.clone(),
         form: TableForm::Rows,
         columns: columns.into_iter().map(shown_column).collect(),
         rows,
-    })
+    }
 }
 
 fn shown_column(column: Column) -> PostColumn {
@@ -100,7 +96,7 @@ fn of_row(
     columns: &[Column],
     spec: &RowSpec,
     case: Option<&Case>,
-) -> Result<Vec<Row>, ScenarioError> {
+) -> Vec<Row> {
     let divisor = match spec.divided.contains(&Divided::Posted) {
         true => runs.divisor(spec.run.as_deref().unwrap_or(&table.run)),
         false => 1,
@@ -110,14 +106,14 @@ fn of_row(
     let row = Row {
         what: named(&spec.what, case),
         class: spec.class.class(case, divisor),
-        limit: limits::of_row(runs, columns, spec)?,
+        limit: limits::of_row(runs, columns, spec),
         goal: spec.goal,
         note: spec.note.clone(),
         verdicts: Vec::new(),
         block: spec.block.clone(),
         cells,
     };
-    Ok(match (&spec.class, spec.times) {
+    match (&spec.class, spec.times) {
         (ClassSpec::Ratio(_), None) => vec![Row { cells: ratios(&row.cells), ..row }],
         (ClassSpec::Ratio(_), Some(within_permille)) => {
             let ratio = Row {
@@ -131,7 +127,7 @@ fn of_row(
             vec![Row { class: Class::Absolute { within_permille }, ..row }, ratio]
         }
         _ => vec![row],
-    })
+    }
 }
 
 /// What the name of a row of ratios ends in, where the row of times is before it.

@@ -1,17 +1,31 @@
 //! The value of an expression in a report.
-use super::{Expression, Figure, Member, Operator, Ratio, ResultEntry, Row, RowKind, Summary};
-use crate::report::{Distribution, Measure, Report, ResultRow, StepReport, Traffic, Work};
+use super::figure::Found;
+use super::{Expression, Member, Operator, Path, Ratio, ResultEntry, Row, RowKind, Summary};
+use crate::report::{Distribution, Report, ResultRow};
+use serde_json::Value;
+use std::cell::OnceCell;
 
 /// Why there is no value.
 type Outcome<T> = Result<T, String>;
 
+/// What an expression is evaluated in: a run.
+pub(crate) trait Context: Sized {
+    /// What the run gave.
+    fn report(&self) -> &Report;
+    /// A field of it as JSON, or of what else is known of the run.
+    fn field(&self, name: &str) -> Option<&Value>;
+    /// The result of that name, which is above.
+    fn known(&self, name: &str) -> Option<Outcome<Ratio>>;
+    /// Another run.
+    fn other(&self, name: &str) -> Option<Self>;
+}
+
 /// The values of results, in their order, from the rows of a report.
 pub fn evaluate(entries: &[ResultEntry], report: &Report) -> Vec<ResultRow> {
-    let mut known: Vec<(&str, Outcome<Ratio>)> = Vec::new();
+    let mut own = Own { report, json: OnceCell::new(), known: Vec::new() };
     let mut rows = Vec::new();
     for entry in entries {
-        let scope = Scope { report, known: &known };
-        let value = scope.value(&entry.expression);
+        let value = self::value(&entry.expression, &own);
         let millionths = value.clone().and_then(|value| large(value.millionths()));
         rows.push(ResultRow {
             name: entry.name.clone(),
@@ -20,94 +34,49 @@ pub fn evaluate(entries: &[ResultEntry], report: &Report) -> Vec<ResultRow> {
             millionths: millionths.as_ref().ok().copied(),
             reason: millionths.err(),
         });
-        known.push((&entry.name, value));
+        own.known.push((&entry.name, value));
     }
     rows
+}
+
+/// The value of an expression in a run.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn value(expression: &Expression, context: &impl Context) -> Outcome<Ratio> {
+    Scope(context).value(expression)
+}
+
+/// A report by itself.
+struct Own<'a> {
+    report: &'a Report,
+    json: OnceCell<Value>,
+    /// Results above.
+    known: Vec<(&'a str, Outcome<Ratio>)>,
+}
+
+impl Context for Own<'_> {
+    fn report(&self) -> &Report {
+        self.report
+    }
+    fn field(&self, name: &str) -> Option<&Value> {
+        let json = || serde_json::to_value(self.report).unwrap_or_default();
+        self.json.get_or_init(json).get(name)
+    }
+    fn known(&self, name: &str) -> Option<Outcome<Ratio>> {
+        self.known.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+    }
+    fn other(&self, _: &str) -> Option<Self> {
+        None
+    }
 }
 
 fn large<T>(value: Option<T>) -> Outcome<T> {
     value.ok_or_else(|| "the numbers are too large".to_owned())
 }
 
-struct Scope<'a> {
-    report: &'a Report,
-    /// Results above.
-    known: &'a [(&'a str, Outcome<Ratio>)],
-}
-
-/// A row of either kind.
-#[derive(Clone, Copy)]
-struct Found<'a> {
-    name: &'a str,
-    process: &'a str,
-    copy: Option<u32>,
-    elapsed_ns: u64,
-    traffic: &'a Traffic,
-    work: &'a Work,
-}
-
-impl<'a> From<&'a Measure> for Found<'a> {
-    fn from(row: &'a Measure) -> Found<'a> {
-        Found {
-            name: &row.measure,
-            process: &row.process,
-            copy: row.copy,
-            elapsed_ns: row.elapsed_ns,
-            traffic: &row.traffic,
-            work: &row.work,
-        }
-    }
-}
-
-impl<'a> From<&'a StepReport> for Found<'a> {
-    fn from(step: &'a StepReport) -> Found<'a> {
-        Found {
-            name: &step.label,
-            process: &step.process,
-            copy: Some(step.copy),
-            elapsed_ns: step.elapsed_ns,
-            traffic: &step.traffic,
-            work: &step.work,
-        }
-    }
-}
-
-impl Found<'_> {
-    fn figure(&self, figure: Figure) -> Outcome<Ratio> {
-        let (traffic, work) = (self.traffic, self.work);
-        let of_drive = !matches!(
-            figure,
-            Figure::Time
-                | Figure::Files
-                | Figure::Directories
-                | Figure::FileBytesRead
-                | Figure::FileBytesWritten
-                | Figure::Problems
-                | Figure::Differences
-        );
-        if of_drive && traffic.is_unknown {
-            return Err("what the host's own drive did is not counted".to_owned());
-        }
-        Ok(match figure {
-            Figure::Time => Ratio::seconds(self.elapsed_ns),
-            Figure::Busy => Ratio::seconds(traffic.busy_ns),
-            Figure::Requests => Ratio::whole(traffic.requests),
-            Figure::Reads => Ratio::whole(traffic.reads),
-            Figure::Writes => Ratio::whole(traffic.writes),
-            Figure::BytesRead => Ratio::whole(traffic.bytes_read),
-            Figure::BytesWritten => Ratio::whole(traffic.bytes_written),
-            Figure::Commands => Ratio::whole(traffic.commands),
-            Figure::Seeks => Ratio::whole(traffic.seeks),
-            Figure::Hits => Ratio::whole(traffic.hits),
-            Figure::Files => Ratio::whole(work.files),
-            Figure::Directories => Ratio::whole(work.directories),
-            Figure::FileBytesRead => Ratio::whole(work.bytes_read),
-            Figure::FileBytesWritten => Ratio::whole(work.bytes_written),
-            Figure::Problems => Ratio::whole(work.problems),
-            Figure::Differences => Ratio::whole(work.differences),
-        })
-    }
-}
+/// Evaluates in a run.
+struct Scope<'a, C>(&'a C);
 
 impl Row {
     fn is(&self, found: &Found<'_>) -> bool {
@@ -123,11 +92,11 @@ impl Row {
     }
 }
 
-impl Scope<'_> {
+impl<C: Context> Scope<'_, C> {
     fn rows(&self, row: &Row) -> Vec<Found<'_>> {
         let all: Vec<Found<'_>> = match row.kind {
-            RowKind::Measure => self.report.measures.iter().map(Found::from).collect(),
-            RowKind::Step => self.report.steps.iter().map(Found::from).collect(),
+            RowKind::Measure => self.0.report().measures.iter().map(Found::from).collect(),
+            RowKind::Step => self.0.report().steps.iter().map(Found::from).collect(),
         };
         all.into_iter().filter(|found| row.is(found)).collect()
     }
@@ -161,12 +130,18 @@ impl Scope<'_> {
                 }
             }
             Expression::Result(name) => {
-                let found = self.known.iter().find(|(known, _)| known == name);
-                found.map_or_else(
-                    || Err(format!("there is no result {name:?} above")),
-                    |(_, value)| value.clone(),
-                )
+                let none = || Err(format!("there is no result {name:?} above"));
+                self.0.known(name).unwrap_or_else(none)
             }
+            Expression::Report(path) => match self.numbers(path)?[..] {
+                [number] => Ok(number),
+                _ => Err(format!("{path} means several")),
+            },
+            Expression::Floor(inner) => Ok(self.value(inner)?.floor()),
+            Expression::In(inner, name) => match self.0.other(name) {
+                Some(other) => value(inner, &other),
+                None => Err(format!("there is no other run {name:?}")),
+            },
             Expression::Summary(summary, members) => match &members[..] {
                 [Member::Calls { process, call }] => {
                     of_distribution(*summary, &self.calls(process, call)?)
@@ -176,8 +151,13 @@ impl Scope<'_> {
         }
     }
 
+    fn numbers(&self, path: &Path) -> Outcome<Vec<Ratio>> {
+        let first = self.0.field(path.parts().0);
+        path.numbers(first.ok_or_else(|| format!("{path} is not there"))?)
+    }
+
     fn calls(&self, process: &str, call: &str) -> Outcome<Distribution> {
-        let own = self.report.processes.iter().filter(|found| found.name == process);
+        let own = self.0.report().processes.iter().filter(|found| found.name == process);
         let calls = own.flat_map(|process| &process.calls).filter(|found| found.call == call);
         let all = calls.fold(Distribution::default(), |all, one| all.and(&one.latency));
         match all.count {
@@ -186,25 +166,34 @@ impl Scope<'_> {
         }
     }
 
+    /// The values of a member: one at least, but of one that leaves some out.
+    fn member(&self, member: &Member) -> Outcome<Vec<Ratio>> {
+        match member {
+            Member::Value(expression) => Ok(vec![self.value(expression)?]),
+            Member::Rows(figure, row) => {
+                let found = self.rows(row).into_iter().filter(|row| row.copy.is_some());
+                let own: Vec<Ratio> =
+                    found.map(|row| row.figure(*figure)).collect::<Outcome<_>>()?;
+                if own.is_empty() { Err(row.missing()) } else { Ok(own) }
+            }
+            Member::Report(path) => self.numbers(path),
+            Member::From(member, least) => {
+                let least = self.value(least)?;
+                let mut values = self.member(member)?;
+                values.retain(|value| value.order(&least).is_ge());
+                Ok(values)
+            }
+            // Beside others, their mean stands for them.
+            Member::Calls { process, call } => {
+                Ok(vec![of_distribution(Summary::Mean, &self.calls(process, call)?)?])
+            }
+        }
+    }
+
     fn summary(&self, summary: Summary, members: &[Member]) -> Outcome<Ratio> {
         let mut values = Vec::new();
         for member in members {
-            match member {
-                Member::Value(expression) => values.push(self.value(expression)?),
-                Member::Rows(figure, row) => {
-                    let found = self.rows(row).into_iter().filter(|row| row.copy.is_some());
-                    let own: Vec<Ratio> =
-                        found.map(|row| row.figure(*figure)).collect::<Outcome<_>>()?;
-                    if own.is_empty() {
-                        return Err(row.missing());
-                    }
-                    values.extend(own);
-                }
-                Member::Calls { process, call } => {
-                    // Beside others, their mean stands for them.
-                    values.push(of_distribution(Summary::Mean, &self.calls(process, call)?)?);
-                }
-            }
+            values.extend(self.member(member)?);
         }
         values.sort_by(Ratio::order);
         let count = Ratio::whole(values.len() as u64);
@@ -212,6 +201,9 @@ impl Scope<'_> {
             let zero = Ratio::whole(0);
             large(values.iter().try_fold(zero, |sum, value| sum.plus(*value)))
         };
+        if values.is_empty() && !matches!(summary, Summary::Count | Summary::Sum) {
+            return Err("is of no values".to_owned());
+        }
         let at = |index: usize| values.get(index).copied().ok_or("nothing".to_owned());
         match summary {
             Summary::Count => Ok(count),

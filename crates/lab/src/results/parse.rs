@@ -3,7 +3,7 @@
 //! *Invariants*: no expression is nested deeper than [`DEPTH_MAX`]; every result that one names is
 //! known when it is read. What rows it names, [`Expression::rows`] lists, for the caller to check.
 use super::{
-    Expression, Figure, Member, Operator, Ratio, ResultEntry, Row, RowKind, Summary, Unit,
+    Expression, Figure, Member, Operator, Path, Ratio, ResultEntry, Row, RowKind, Summary, Unit,
 };
 use crate::quantity;
 use crate::report::CALLS;
@@ -147,6 +147,13 @@ impl Parser<'_> {
         is_next
     }
 
+    /// Passes this word, if it is next.
+    fn passes_word(&mut self, word: &str) -> bool {
+        let is_next = matches!(self.peek(), Some(Token::Word(next)) if next == word);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
     fn expect(&mut self, mark: char) -> Parsed<()> {
         if self.passes(mark) {
             return Ok(());
@@ -197,7 +204,11 @@ impl Parser<'_> {
         self.depth += 1;
         let found = self.factor_within();
         self.depth -= 1;
-        found
+        let (inner, unit) = found?;
+        match self.passes_word("in") {
+            true => Ok((Expression::In(Box::new(inner), self.name("in")?), unit)),
+            false => Ok((inner, unit)),
+        }
     }
 
     fn factor_within(&mut self) -> Parsed<(Expression, Unit)> {
@@ -248,6 +259,20 @@ impl Parser<'_> {
             let unit = known.ok_or_else(|| format!("there is no result {name:?} above"))?.unit;
             return Ok((Expression::Result(name), unit));
         }
+        if word == "report" {
+            let path = self.path()?;
+            let unit = path.unit();
+            return match path.is_many() {
+                true => Err(format!("{path} means several: sum(..) or another makes them one")),
+                false => Ok((Expression::Report(path), unit)),
+            };
+        }
+        if word == "floor" {
+            self.expect('(')?;
+            let (inner, unit) = self.sum()?;
+            self.expect(')')?;
+            return Ok((Expression::Floor(Box::new(inner)), unit));
+        }
         match self.figure_of(word)? {
             Some((_, row)) if row.name.ends_with('*') => Err(format!(
                 "{:?} means several rows: mean(..) or another makes them one",
@@ -258,9 +283,9 @@ impl Parser<'_> {
                 Err("calls are many: mean(calls PROCESS KIND) or another makes them one".to_owned())
             }
             None => Err(format!(
-                "{word:?} is not known; there are measure, step, result, calls, {} and {}",
-                list(&Summary::NAMES),
-                list(&Figure::NAMES)
+                "{word:?} is not known; there are measure, step, result, report, calls, floor, {} and {}",
+                list(Summary::NAMES.map(|(name, _)| name)),
+                list(Figure::names())
             )),
         }
     }
@@ -273,33 +298,32 @@ impl Parser<'_> {
             _ => None,
         };
         if let Some(kind) = kind(word) {
-            return Ok(Some((Figure::Time, self.row(kind)?)));
+            return Ok(Some((Figure::TIME, self.row(kind)?)));
         }
-        let Some((name, figure)) = Figure::NAMES.iter().find(|(name, _)| *name == word) else {
-            return Ok(None);
-        };
+        let Some(figure) = Figure::named(word) else { return Ok(None) };
         self.expect('(')?;
         let inner = match self.next() {
             Some(Token::Word(word)) => kind(&word),
             _ => None,
         };
-        let inner = inner.ok_or_else(|| format!("{name}(..) takes a measure or a step"))?;
+        let inner = inner.ok_or_else(|| format!("{word}(..) takes a measure or a step"))?;
         let row = self.row(inner)?;
         self.expect(')')?;
-        Ok(Some((*figure, row)))
+        Ok(Some((figure, row)))
     }
 
     fn row(&mut self, kind: RowKind) -> Parsed<Row> {
         let what = if kind == RowKind::Measure { "measure" } else { "step" };
         let name = self.name(what)?;
-        let process = match self.peek() {
-            Some(Token::Word(word)) if word == "of" => {
-                self.at += 1;
-                Some(self.name("of")?)
-            }
-            _ => None,
+        let process = match self.passes_word("of") {
+            true => Some(self.name("of")?),
+            false => None,
         };
         Ok(Row { kind, name, process })
+    }
+
+    fn path(&mut self) -> Parsed<Path> {
+        Ok(Path::new(&self.name("report")?))
     }
 
     fn name(&mut self, after: &str) -> Parsed<String> {
@@ -344,10 +368,27 @@ impl Parser<'_> {
                     false => Err(format!("no call is {call:?}; there are {}", CALLS.join(", "))),
                 };
             }
-            if let Some((figure, row)) = self.figure_of(&word)?
-                && matches!(self.peek(), Some(Token::Mark(')' | ',')))
-            {
-                return Ok((Member::Rows(figure, row), figure.unit()));
+            let many = match word.as_str() {
+                "report" => {
+                    let path = self.path()?;
+                    let unit = path.unit();
+                    Some((Member::Report(path), unit))
+                }
+                word => self
+                    .figure_of(word)?
+                    .map(|(figure, row)| (Member::Rows(figure, row), figure.unit())),
+            };
+            if let Some((member, unit)) = many {
+                if self.passes_word("from") {
+                    let (least, own) = self.factor()?;
+                    return match own == unit {
+                        true => Ok((Member::From(Box::new(member), least), unit)),
+                        false => Err("compares values of different units".to_owned()),
+                    };
+                }
+                if matches!(self.peek(), Some(Token::Mark(')' | ','))) {
+                    return Ok((member, unit));
+                }
             }
         }
         self.at = start;
@@ -361,8 +402,8 @@ impl Parser<'_> {
     }
 }
 
-fn list<T>(names: &[(&str, T)]) -> String {
-    names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+fn list(names: impl IntoIterator<Item = &'static str>) -> String {
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 impl Expression {
@@ -370,19 +411,32 @@ impl Expression {
     /// sums up.
     pub fn each_name(&self, visit: &mut dyn FnMut(Named<'_>)) {
         match self {
-            Expression::Number(..) | Expression::Result(_) => {}
-            Expression::Negative(inner) => inner.each_name(visit),
+            Expression::Number(..) | Expression::Result(_) | Expression::Report(_) => {}
+            Expression::Negative(inner) | Expression::Floor(inner) => inner.each_name(visit),
+            Expression::In(inner, other) => {
+                visit(Named::Other(other));
+                inner.each_name(visit);
+            }
             Expression::Both(_, both) => both.iter().for_each(|one| one.each_name(visit)),
             Expression::Figure(_, row) => visit(Named::Row(row, Count::One)),
             Expression::Summary(_, members) => {
-                for member in members {
-                    match member {
-                        Member::Value(value) => value.each_name(visit),
-                        Member::Rows(_, row) => visit(Named::Row(row, Count::Any)),
-                        Member::Calls { process, .. } => visit(Named::Process(process)),
-                    }
-                }
+                members.iter().for_each(|member| member.each_name(visit));
             }
+        }
+    }
+}
+
+impl Member {
+    fn each_name(&self, visit: &mut dyn FnMut(Named<'_>)) {
+        match self {
+            Member::Value(value) => value.each_name(visit),
+            Member::Rows(_, row) => visit(Named::Row(row, Count::Any)),
+            Member::Report(_) => {}
+            Member::From(member, least) => {
+                member.each_name(visit);
+                least.each_name(visit);
+            }
+            Member::Calls { process, .. } => visit(Named::Process(process)),
         }
     }
 }
@@ -402,6 +456,8 @@ pub enum Named<'a> {
     Row(&'a Row, Count),
     /// A process.
     Process(&'a str),
+    /// Another run.
+    Other(&'a str),
 }
 
 #[cfg(test)]
@@ -421,6 +477,9 @@ mod tests {
         assert_eq!(unit("count(measure 'pass *')"), "");
         assert_eq!(unit("p99(calls du stat) * 2"), "s");
         assert_eq!(unit("-(4K * 0.5) * measure a"), "bytes s");
+        assert_eq!(unit("sum(report 'steps/a/calls/*/elapsed_ns' from 3ms)"), "s");
+        assert_eq!(unit("report 'drives/1/media_bytes_per_second'"), "bytes/s");
+        assert_eq!(unit("1M / (report 'drives/1/bytes') in other"), "");
     }
 
     #[test]
@@ -445,6 +504,10 @@ mod tests {
             ("1.2.3", "\"1.2.3\" is no number"),
             ("mean(measure a, 3)", "sums up values of different units"),
             ("result a", "there is no result \"a\" above"),
+            ("report 'processes/*/ended_ns'", "'processes/*/ended_ns' means several: sum(..)"),
+            ("count(measure 'a*' from 3)", "compares values of different units"),
+            ("measure a in", "a name is expected after \"in\""),
+            ("measure a in b in c", "\"in\" is not expected there"),
             ("3 $ 4", "'$' is not expected there"),
         ];
         for (text, start) in cases {

@@ -10,6 +10,15 @@ pub struct Ratio {
     lower: i128,
 }
 
+/// Which whole number stands for a fraction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    /// That below it.
+    Down,
+    /// That above it.
+    Up,
+}
+
 fn divisor(one: u128, other: u128) -> u128 {
     let (mut one, mut other) = (one, other);
     while other != 0 {
@@ -85,6 +94,22 @@ impl Ratio {
         }
     }
 
+    /// The largest whole number that is not above it.
+    pub fn floor(self) -> Ratio {
+        Ratio { upper: self.upper.div_euclid(self.lower), lower: 1 }
+    }
+
+    /// So many times it as a whole number, 0 of what is below 0; `None` when that is no 64-bit
+    /// number.
+    pub fn scaled(self, by: u64, rounding: Rounding) -> Option<u64> {
+        let upper = self.upper.max(0).checked_mul(by.into())?;
+        let added = match rounding {
+            Rounding::Down => 0,
+            Rounding::Up => self.lower - 1,
+        };
+        u64::try_from(upper.checked_add(added)? / self.lower).ok()
+    }
+
     /// In millionths, rounded half away from 0; `None` when that is no 64-bit number.
     pub fn millionths(self) -> Option<i64> {
         let scaled = self.upper.checked_mul(1_000_000)?;
@@ -99,7 +124,7 @@ impl Ratio {
 
 #[cfg(test)]
 mod tests {
-    use super::Ratio;
+    use super::{Ratio, Rounding};
 
     fn ratio(upper: i128, lower: i128) -> Ratio {
         Ratio::new(upper, lower).unwrap()
@@ -115,6 +140,17 @@ mod tests {
         assert_eq!(ratio(1, 3).millionths(), Some(333_333));
         assert_eq!(ratio(-2, 3).millionths(), Some(-666_667));
         assert_eq!(ratio(1, 2).order(&ratio(2, 3)), std::cmp::Ordering::Less);
+    }
+
+    #[test]
+    fn whole_numbers_stand_for_fractions() {
+        let all = [Rounding::Down, Rounding::Up];
+        let scaled = |one: Ratio| all.map(|rounding| one.scaled(10, rounding));
+        assert_eq!(scaled(ratio(1, 4)), [Some(2), Some(3)]);
+        assert_eq!(scaled(ratio(7, 5)), [Some(14); 2]);
+        assert_eq!(scaled(ratio(1, 3)), [Some(3), Some(4)]);
+        assert_eq!(scaled(ratio(-1, 3)), [Some(0); 2]);
+        assert_eq!((ratio(7, 2).floor(), ratio(-7, 2).floor()), (ratio(3, 1), ratio(-4, 1)));
     }
 
     #[test]

@@ -3,6 +3,7 @@ use super::processor::Processor;
 use extant_block::MemoryDevice;
 use extant_sim::device::{SimDevice, TraceKeeping};
 use extant_sim::drive::file::DriveSpec;
+use serde::Deserialize;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ impl fmt::Debug for Prepared {
 
 /// Whether it is recorded where everything is before the first process and in the end: reading a
 /// volume of millions of files takes seconds of the host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Layouts {
     /// It is.
     #[default]

@@ -35,6 +35,7 @@ pub(super) fn parse_results(
                     Count::Any => None,
                 }),
                 Named::Process(process) => unknown_process(process, processes),
+                Named::Other(other) => Some(format!("there is no other run {other:?}")),
             };
             unknown = unknown.take().or(found);
         });

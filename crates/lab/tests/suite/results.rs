@@ -76,6 +76,12 @@ fn results_are_what_the_rows_give() {
         ("slowest", "max(calls readers read)"),
         ("reads", "count(calls readers read)"),
         ("looks", "max(time(step look of readers))"),
+        ("alike", "report 'measures/cold/elapsed_ns' / measure cold"),
+        ("long", "count(measure cold from median(measure cold))"),
+        ("tenths", "floor(result ratio * 10)"),
+        ("rates", "sum(report 'drives/*/media_bytes_per_second') / 1MB"),
+        ("gone", "report 'drives/disk/nothing'"),
+        ("none", "max(measure cold from 100h)"),
         ("nothing", "measure cold / (measure cold - measure cold)"),
         ("after nothing", "result nothing + 1"),
     ];
@@ -101,6 +107,10 @@ fn results_are_what_the_rows_give() {
         ("rows", 6.0, ""),
         ("second", seconds(row("pass 1").elapsed_ns), "s"),
         ("twice", 2.0 * (ratio - 0.5) + 1.0, ""),
+        ("alike", 1.0, ""),
+        ("long", cold.iter().filter(|time| **time >= cold[1]).count() as f64, ""),
+        ("tenths", (ratio * 10.0).floor(), ""),
+        ("rates", report.drives[0].media_bytes_per_second as f64 / 1e6, "1/s"),
         ("looks", looks.map(|step| seconds(step.elapsed_ns)).fold(0.0, f64::max), "s"),
     ];
     for (name, value, unit) in expected {
@@ -117,9 +127,15 @@ fn results_are_what_the_rows_give() {
     assert_eq!(report.result("slowest").unwrap().millionths, Some((slowest as i64 + 500) / 1000));
     let count: u64 = (0..3).map(|copy| calls(copy).count).sum();
     assert_eq!(report.result("reads").unwrap().millionths, Some(count as i64 * 1_000_000));
-    for name in ["nothing", "after nothing"] {
+    let missing = [
+        ("nothing", "divides by 0"),
+        ("after nothing", "divides by 0"),
+        ("gone", "'drives/disk/nothing' is not there"),
+        ("none", "is of no values"),
+    ];
+    for (name, reason) in missing {
         let found = report.result(name).unwrap();
-        assert_eq!((found.millionths, found.reason.as_deref()), (None, Some("divides by 0")));
+        assert_eq!((found.millionths, found.reason.as_deref()), (None, Some(reason)));
     }
     let shown = report.to_text(TEXT_WIDTH);
     assert!(shown.contains("computed as"), "{shown}");
@@ -144,6 +160,7 @@ fn results_that_name_what_is_not_there_are_refused() {
         ("measure create-files", "result.value: \"create-files\" is the label of a step, and no"),
         ("mean(calls writer read)", "result.value: unknown process \"writer\""),
         ("measure cold + 1", "result.value: adds s and a plain number"),
+        ("measure cold in other", "result.value: there is no other run \"other\""),
     ];
     for (value, start) in cases {
         let error = refusal(&result("r", value));
