@@ -56,9 +56,7 @@ pub mod init {
     pub const EXPORT: u64 = 1 << 4;
     pub const BIG_WRITES: u64 = 1 << 5;
     pub const DONT_MASK: u64 = 1 << 6;
-    pub const FLOCK_LOCKS: u64 = 1 << 10;
     pub const IOCTL_OF_DIRECTORIES: u64 = 1 << 11;
-    pub const AUTO_INVALIDATE_DATA: u64 = 1 << 12;
     pub const READ_DIRECTORY_PLUS: u64 = 1 << 13;
     pub const READ_DIRECTORY_PLUS_AUTO: u64 = 1 << 14;
     pub const ASYNC_DIRECT_IO: u64 = 1 << 15;
@@ -69,17 +67,11 @@ pub mod init {
     pub const ABORT_ERROR: u64 = 1 << 21;
     pub const PAGES_MAX: u64 = 1 << 22;
     pub const CACHE_SYMLINKS: u64 = 1 << 23;
-    pub const NO_OPEN_DIRECTORY: u64 = 1 << 24;
     pub const EXPLICIT_INVALIDATE_DATA: u64 = 1 << 25;
     pub const KILL_PRIVILEGES: u64 = 1 << 28;
     pub const SET_XATTR_MORE: u64 = 1 << 29;
     pub const MORE_FLAGS: u64 = 1 << 30;
-    pub const CREATE_SUPPLEMENTARY_GROUP: u64 = 1 << 34;
     pub const DIRECT_IO_MAY_MAP: u64 = 1 << 36;
-    pub const NO_EXPORT: u64 = 1 << 38;
-    pub const RESEND: u64 = 1 << 39;
-    pub const ALLOW_ID_MAPS: u64 = 1 << 40;
-    pub const OVER_IO_URING: u64 = 1 << 41;
 }
 
 /// Fields of [`SetAttributes`](super::wire::SetAttributes).
@@ -104,7 +96,6 @@ pub mod set {
 pub mod opened {
     pub const DIRECT_IO: u32 = 1 << 0;
     pub const KEEP_CACHE: u32 = 1 << 1;
-    pub const NON_SEEKABLE: u32 = 1 << 2;
     pub const CACHE_DIRECTORY: u32 = 1 << 3;
     pub const STREAM: u32 = 1 << 4;
     pub const NO_FLUSH: u32 = 1 << 5;
@@ -124,22 +115,17 @@ pub mod of {
     pub const OPEN_KILL_PRIVILEGES: u32 = 1;
     /// Only the data need be durable.
     pub const SYNC_DATA: u32 = 1;
-    /// The ioctl is asked of a directory.
-    pub const IOCTL_DIRECTORY: u32 = 1 << 4;
     /// `renameat2`: fail if the target exists.
     pub const RENAME_KEEP_TARGET: u32 = 1;
     /// `renameat2`: the two change places.
     pub const RENAME_EXCHANGE: u32 = 2;
     /// `renameat2`: leave a whiteout.
     pub const RENAME_WHITEOUT: u32 = 4;
-    /// The new value of the access list clears set-group-ID.
-    pub const SET_XATTR_KILL_GROUP: u32 = 1;
 }
 
 /// Messages that the server sends on its own.
 #[allow(missing_docs)]
 pub mod notice {
     pub const INVALIDATE_INODE: i32 = 2;
-    pub const INVALIDATE_ENTRY: i32 = 3;
     pub const PRUNE: i32 = 9;
 }

@@ -11,10 +11,8 @@ pub struct Errno(pub i32);
 impl Errno {
     pub const NOT_PERMITTED: Errno = Errno(1);
     pub const NOT_FOUND: Errno = Errno(2);
-    pub const INTERRUPTED: Errno = Errno(4);
     pub const INPUT_OUTPUT: Errno = Errno(5);
     pub const BAD_DESCRIPTOR: Errno = Errno(9);
-    pub const NO_MEMORY: Errno = Errno(12);
     pub const ACCESS: Errno = Errno(13);
     pub const FAULT: Errno = Errno(14);
     pub const INVALID: Errno = Errno(22);
@@ -22,7 +20,6 @@ impl Errno {
     pub const FILE_TOO_LARGE: Errno = Errno(27);
     pub const NO_SPACE: Errno = Errno(28);
     pub const RANGE: Errno = Errno(34);
-    pub const NAME_TOO_LONG: Errno = Errno(36);
     pub const NOT_IMPLEMENTED: Errno = Errno(38);
     pub const NO_DATA: Errno = Errno(61);
     pub const NOT_SUPPORTED: Errno = Errno(95);
