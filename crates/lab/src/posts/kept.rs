@@ -1,6 +1,5 @@
 //! What is known of a run besides its report: what dumpe2fs would say of the volume that it left,
 //! where the blocks of the recorded directory are, and how large things are.
-use super::runs::BlockRun;
 use crate::report::Report;
 use crate::scenario::step::Action;
 use crate::scenario::{self, Left};
@@ -13,6 +12,13 @@ use std::sync::Arc;
 const BLOCK: u64 = 4096;
 /// The smallest inode.
 const INODE_BYTES: u64 = 128;
+
+/// Blocks in a row.
+#[derive(Clone, Copy)]
+pub(super) struct BlockRun {
+    pub(super) first: u64,
+    pub(super) blocks: u64,
+}
 
 /// The volume: fields of its superblock, and `group` by number. `null` where it cannot be read.
 pub(super) fn volume(left: &Left) -> Value {

@@ -3,9 +3,9 @@
 //!
 //! A post is a file in `crates/lab/posts/reports`: its systems, what is run (scenarios of the
 //! ordinary kind, in `crates/lab/posts`, with changes), and its tables. A row says what the post
-//! measured, what is measured of our runs (an expression of [`crate::results`]), and which [`Class`] of agreement is asked of it: exact
-//! rows and ratios must hold, absolute times are shown with their error, and what is not modelled
-//! is shown with the reason.
+//! measured, what is measured of our runs (an expression of [`crate::results`]), and which
+//! [`Class`] of agreement is asked of it: exact rows and ratios must hold, absolute times are shown
+//! with their error, and what is not modelled is shown with the reason.
 //!
 //! ```text
 //! ledger    a part of a document: each row before and now

@@ -3,7 +3,7 @@ use super::Work;
 use super::file::{Case, Post, RunSpec, System, TableSpec, Together, Variant};
 use super::fitted::Without;
 use super::jobs::{self, Group, Job, side_by_side};
-use super::kept;
+use super::kept::{self, BlockRun};
 use super::report::Scale;
 use crate::report::Report;
 use crate::scenario::{
@@ -48,13 +48,6 @@ impl Ran {
             facts
         })
     }
-}
-
-/// Blocks in a row.
-#[derive(Clone, Copy)]
-pub(super) struct BlockRun {
-    pub(super) first: u64,
-    pub(super) blocks: u64,
 }
 
 /// All runs of a post.

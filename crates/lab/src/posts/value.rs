@@ -100,8 +100,11 @@ impl Value {
         known: &[ResultEntry],
         case: Option<&Case>,
     ) -> Result<(Expression, Unit), String> {
-        let (Value::Plain(text) | Value::Share { share: text } | Value::ShareUp { share_up: text }) =
-            self;
+        let text = match self {
+            Value::Plain(text) => text,
+            Value::Share { share } => share,
+            Value::ShareUp { share_up } => share_up,
+        };
         let (expression, unit) = results::parse(&in_case(text, case), known)?;
         match self {
             Value::Share { .. } | Value::ShareUp { .. } if unit != Unit::default() => {

@@ -283,7 +283,8 @@ impl Parser<'_> {
                 Err("calls are many: mean(calls PROCESS KIND) or another makes them one".to_owned())
             }
             None => Err(format!(
-                "{word:?} is not known; there are measure, step, result, report, calls, floor, {} and {}",
+                "{word:?} is not known; there are measure, step, result, report, calls, floor, {} \
+                 and {}",
                 list(Summary::NAMES.map(|(name, _)| name)),
                 list(Figure::names())
             )),
