@@ -69,6 +69,11 @@ impl<D: BlockDevice> Faulty<D> {
         self.plan.lock().reads
     }
 
+    /// How many writes there were since the last repair, those that failed and discards included.
+    pub fn writes(&self) -> u64 {
+        self.plan.lock().writes
+    }
+
     fn below(&self) -> &(dyn BlockDevice + '_) {
         &self.device
     }

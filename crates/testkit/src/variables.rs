@@ -147,6 +147,12 @@ pub const VARIABLES: &[Variable] = &[
         ["40", "100", "5000"],
     ),
     variable(
+        "EXTANT_FAILING_EACH",
+        "engine",
+        "requests of each call that fail, on each volume, each way",
+        ["1", "4", "100000"],
+    ),
+    variable(
         "EXTANT_RANGES",
         "engine",
         "lives of holes, zeros and moves of ranges, beside the kernel's",

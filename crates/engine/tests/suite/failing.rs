@@ -13,13 +13,13 @@ use std::sync::Arc;
 use volume::{KIB, MIB, Random, Specification, judge, patience};
 
 /// Counts what reached the medium below the faults, and what was asked for above them.
-type Failing = Traced<Faulty<Traced<Arc<MemoryDevice>>>>;
+pub(crate) type Failing = Traced<Faulty<Traced<Arc<MemoryDevice>>>>;
 
-fn failing(device: &Arc<MemoryDevice>) -> Arc<Failing> {
+pub(crate) fn failing(device: &Arc<MemoryDevice>) -> Arc<Failing> {
     Arc::new(Traced::new(Faulty::new(Traced::new(Arc::clone(device)))))
 }
 
-fn faulty(device: &Failing) -> &Faulty<Traced<Arc<MemoryDevice>>> {
+pub(crate) fn faulty(device: &Failing) -> &Faulty<Traced<Arc<MemoryDevice>>> {
     device.device()
 }
 
@@ -34,7 +34,7 @@ fn failed(device: &Failing) -> u64 {
     asked.writes - done.writes + asked.flushes - done.flushes
 }
 
-fn open(device: &Arc<Failing>, options: &Options) -> Filesystem {
+pub(crate) fn open(device: &Arc<Failing>, options: &Options) -> Filesystem {
     Filesystem::open(Arc::clone(device) as Arc<dyn BlockDevice>, options).expect("opens")
 }
 
@@ -338,14 +338,14 @@ fn a_table_that_cannot_be_read_is_told_by_the_sync_and_can_be_read_again() {
 }
 
 /// Calls that change something, on a volume of which nothing is in memory.
-struct Call {
-    name: &'static str,
-    run: fn(&Filesystem) -> extant_engine::Result<()>,
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&Filesystem) -> extant_engine::Result<()>,
     /// Whether it is seen to have been made; `None` where a part of it may be.
-    is_made: Option<fn(&Filesystem) -> bool>,
+    pub(crate) is_made: Option<fn(&Filesystem) -> bool>,
 }
 
-fn is_absent(volume: &Filesystem, path: &str) -> bool {
+pub(crate) fn is_absent(volume: &Filesystem, path: &str) -> bool {
     match volume.symlink_metadata(path) {
         Ok(_) => false,
         Err(error) if matches!(error.kind, ErrorKind::NotFound) => true,
@@ -353,7 +353,7 @@ fn is_absent(volume: &Filesystem, path: &str) -> bool {
     }
 }
 
-fn size(volume: &Filesystem, path: &str) -> u64 {
+pub(crate) fn size(volume: &Filesystem, path: &str) -> u64 {
     volume.metadata(path).expect("there").size
 }
 
@@ -362,7 +362,7 @@ fn attribute_bytes(volume: &Filesystem) -> usize {
     attributes.iter().find(|one| one.name == b"user.large").map_or(0, |one| one.value.len())
 }
 
-const CALLS: &[Call] = &[
+pub(crate) const CALLS: &[Call] = &[
     Call {
         name: "unlink",
         run: |volume| volume.remove_file("/d/many"),
@@ -485,12 +485,19 @@ const CALLS: &[Call] = &[
 ];
 
 /// Pieces of the file that has a large map, each of one block, with a hole of one block after it.
-const PIECES: u64 = 420;
+pub(crate) const PIECES: u64 = 420;
 
 /// A closed volume with what the calls work on.
 fn prepared_for_calls(specification: &Specification) -> Arc<MemoryDevice> {
     let device = specification.make(RealClock::new());
     let volume = specification.open(&device).expect("opens");
+    fill_for_calls(&volume);
+    volume.close().expect("closes");
+    device
+}
+
+/// Makes what the calls work on.
+pub(crate) fn fill_for_calls(volume: &Filesystem) {
     for directory in ["/d", "/d/empty", "/wide"] {
         volume.create_dir(directory, 0o755).expect("a directory");
     }
@@ -506,8 +513,6 @@ fn prepared_for_calls(specification: &Specification) -> Arc<MemoryDevice> {
     for number in 0..150 {
         volume.write(format!("/wide/name {number}"), &[4; 10]).expect("a file");
     }
-    volume.close().expect("closes");
-    device
 }
 
 /// What is left of one call whose n-th read fails, once, with what it was answered.

@@ -9,6 +9,7 @@ mod conformance_reading;
 mod conformance_writing;
 mod contents;
 mod failing;
+mod failing_each;
 mod features;
 mod hard;
 mod held;
