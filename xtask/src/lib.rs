@@ -13,6 +13,7 @@
 //!             on what
 //! sheet       what is printed, and kept for a document
 //! crash       power cuts: the command of `extant_crash`
+//! fuzz        bytes that nobody wrote: the command of `extant_fuzz`
 //! damage      the test `mutations` of `inspect`, on as many as asked for
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
@@ -26,6 +27,7 @@ pub mod damage;
 pub mod demo;
 pub mod diff_walk;
 pub mod fixtures;
+pub mod fuzz;
 pub mod guide;
 pub mod kernel_journals;
 pub mod licenses;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    bench, crash, damage, demo, diff_walk, fixtures, guide, kernel_journals, licenses, proofs,
-    shape, suites, tidy, tools, turnaround,
+    bench, crash, damage, demo, diff_walk, fixtures, fuzz, guide, kernel_journals, licenses,
+    proofs, shape, suites, tidy, tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -50,6 +50,12 @@ const TASKS: &[Task] = &[
         "FOLDER [NAME]",
         "images made by mke2fs and the kernel, with their listings",
         fixtures::run,
+    ),
+    task(
+        "fuzz",
+        "[--target NAME] [--seconds N] [--seed S] ..",
+        "bytes that nobody wrote, for all that reads bytes of others",
+        fuzz::run,
     ),
     task("guide", "", "writes the tables of the suites into CONTRIBUTING.md", guide::run),
     task(

@@ -80,6 +80,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("chart", 10),
     ("lab", 170),
     ("crash", 50),
+    ("fuzz", 10),
     ("host", 5),
     ("daemon", 5),
     ("names", 5),
@@ -215,6 +216,12 @@ pub const VARIABLES: &[Variable] = &[
         ["200", "500", "10000"],
     ),
     variable(
+        "EXTANT_FUZZ",
+        "fuzz",
+        "inputs of each body, fewer where they are whole volumes",
+        ["300", "1500", "300000"],
+    ),
+    variable(
         "EXTANT_FIT",
         "lab",
         "built-in drives that are brought back: one of each kind (`one`), `all`, or a name",
@@ -244,6 +251,7 @@ pub const CHOICES: &[Choice] = &[
     choice("EXTANT_JOURNAL_SEED", "engine", "the first of our logs"),
     choice("EXTANT_KERNEL_JOURNALS_SEED", "engine", "the first log of others"),
     choice("EXTANT_KERNEL_JOURNAL", "engine", "a volume that `EXTANT_KEEP` kept, replayed again"),
+    choice("EXTANT_FUZZ_SEED", "fuzz", "the first input of each body"),
     choice("EXTANT_CLAIMS_SEED", "cli", "the first image that claims too much"),
 ];
 
