@@ -3,6 +3,7 @@ mod build;
 mod commands;
 mod containers;
 mod edit;
+mod featured;
 mod mount;
 mod mount_proofs;
 mod names;

@@ -12,7 +12,7 @@
 //! endings   signals, kills, and a redo log that was left behind
 //! ```
 mod around;
-mod bench;
+pub mod bench;
 mod beside;
 mod copies;
 mod endings;

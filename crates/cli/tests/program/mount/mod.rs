@@ -27,7 +27,7 @@ mod coherence;
 mod device;
 mod ending;
 mod failing;
-mod fixture;
+pub mod fixture;
 mod full;
 mod killed;
 mod options;
