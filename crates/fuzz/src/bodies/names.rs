@@ -150,7 +150,8 @@ pub fn inline_directory(input: &[u8]) {
     let style = style(choice);
     if let Ok(block) = style.block_of_inline(Ino(12), data) {
         let names = style.all_entries(&block).filter(Result::is_ok).count();
-        assert!(names >= 2, "{names} names");
+        // A parent of number 0 is an unused entry.
+        assert!(names >= 1, "{names} names");
         assert!(style.all_entries(&block).all(|entry| entry.is_ok()), "a block of broken records");
     }
     let mut part = data.get(4..).unwrap_or_default().to_vec();
