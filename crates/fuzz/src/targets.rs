@@ -72,7 +72,7 @@ impl Target {
     /// hundred times as long as the others.
     pub fn share(&self) -> u64 {
         match self.name {
-            "journal" | "fast-commit" | "image" | "quota-image" => 20,
+            "journal" | "fast-commit" | "image" | "quota-image" => 6,
             "mount" | "redo" | "oci" => 5,
             _ => 1,
         }
