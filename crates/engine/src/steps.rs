@@ -88,6 +88,9 @@ enum Judge {
     /// The kernel, by a mount. e2fsck 1.47 damages every extent tree of more than one level that it
     /// cuts as an orphan, those that the kernel left too ("Already cleared indirect block").
     Kernel,
+    /// Nobody else: e2fsck 1.47 frees an orphan and leaves its values in inodes to lost+found, and
+    /// Linux 6.18 takes no such value from the list of orphans.
+    Nobody,
 }
 
 /// Whether the list of orphans of an image is not empty, once its journal is replayed: e2fsck says
@@ -117,7 +120,7 @@ fn judge(device: &MemoryDevice, policies: &str, judge: Judge, when: &str) -> boo
             assert!(check("-fn", &image, when).is_empty(), "{when}: an orphan after the kernel");
             has_orphan
         }
-        Judge::Kernel => has_orphan(&image),
+        Judge::Kernel | Judge::Nobody => has_orphan(&image),
     };
     let copy = Arc::new(device.snapshot());
     let volume =
@@ -267,5 +270,57 @@ fn many_runs_are_zeroed_moved_down_and_up_in_small_steps() {
             let expected = expected.chain((1_000..RUNS).map(Some));
             assert_eq!(blocks(volume), expected.collect::<Vec<_>>());
         });
+    }
+}
+
+/// A value in an inode of its own is made, replaced and let go in small steps, and whatever step
+/// the disk has, the entry has a whole value or none.
+#[test]
+fn large_values_come_and_go_in_small_steps() {
+    if !require("e2fsck") {
+        return;
+    }
+    for policies in POLICIES {
+        let device = Arc::new(MemoryDevice::new(RealClock::new(), 16 << 20));
+        let shared = || Arc::clone(&device) as Arc<dyn BlockDevice>;
+        let mut wishes =
+            default_wishes(Profile::Ext4, 16 << 20, Some(BLOCK as u32), Identity::NONE);
+        wishes.uuid = *b"a volume in step";
+        wishes.features.set(extant_format::superblock::Feature::EA_INODE);
+        format(shared(), &FormatOptions::new(wishes), &options(policies).policies).unwrap();
+        let volume = Filesystem::open(shared(), &options(policies)).unwrap();
+        volume.write("/file", b"content").unwrap();
+        volume.sync().unwrap();
+        let core = Arc::clone(&volume.core);
+        let steps = Rc::new(Cell::new(Steps::default()));
+        let orphans = Rc::new(Cell::new(0));
+        let by = Rc::new(Cell::new(Judge::E2fsck));
+        let (seen, found, judged) = (Rc::clone(&steps), Rc::clone(&orphans), Arc::clone(&device));
+        let judge_now = Rc::clone(&by);
+        watch::steps(move |changed| {
+            let Steps { count, largest } = seen.get();
+            seen.set(Steps { count: count + 1, largest: largest.max(changed) });
+            core.volume().space.sync().unwrap();
+            let when = format!("{policies}, step {count}");
+            let has_orphan = judge(&judged, policies, judge_now.get(), &when);
+            found.set(found.get() + usize::from(has_orphan));
+        });
+        let set = |name: &[u8], length: usize| {
+            let value = vec![name[5]; length];
+            volume.set_attribute("/file", name, &value, crate::SetAttribute::Any).unwrap();
+        };
+        set(b"user.a", 65_536);
+        set(b"user.b", 30_000);
+        set(b"user.a", 50_000);
+        volume.remove_attribute("/file", b"user.b").unwrap();
+        set(b"user.c", 5_000);
+        by.set(Judge::Nobody);
+        volume.remove_file("/file").unwrap();
+        watch::no_more();
+        volume.close().unwrap();
+        let steps = steps.get();
+        assert!(steps.count > 20 && steps.largest <= STEP_MAX as usize, "{steps:?}");
+        assert!(orphans.get() > 3, "{}", orphans.get());
+        assert!(!judge(&device, policies, Judge::E2fsck, "closed"), "an orphan is left");
     }
 }

@@ -16,9 +16,12 @@
 //!
 //! Values grow down from the end, each padded with zeros to a multiple of 4; four zero bytes end
 //! the entries.
+mod in_inodes;
 mod stored;
 
 pub use stored::{ListFault, StoredBlock, StoredEntry, StoredValue, list_in_tail, walk};
+
+pub use in_inodes::{ValueRef, take_from_block, take_from_tail, values_in_block, values_in_tail};
 
 use crate::acl;
 use crate::checksum::crc32c;
@@ -151,6 +154,11 @@ impl Distant {
     /// [`Fault::Field`] for an access list that is none.
     pub fn attribute(&self, value: &[u8]) -> Result<Attribute, Fault> {
         decode(self.prefix, &self.suffix, value)
+    }
+
+    /// How the entry of the same name is stored again, of the attribute with this number.
+    pub fn kept(&self, at: usize) -> ValueInode {
+        ValueInode { at, ino: self.ino, bytes: self.bytes, hash: self.hash }
     }
 
     /// Whether the hash in the entry is that of a value with this hash.

@@ -84,6 +84,7 @@ const WRITTEN: Features = Features::of(&[
     Feature::SIXTY_FOUR_BIT,
     Feature::MMP,
     Feature::FLEX_BG,
+    Feature::EA_INODE,
     Feature::CSUM_SEED,
     Feature::LARGE_DIR,
     Feature::ENCRYPT,
@@ -103,20 +104,19 @@ const WRITTEN: Features = Features::of(&[
 ]);
 
 /// What is read besides. Of the other classes all is: a reader may ignore them.
-const READ: Features = Features::of(&[Feature::EA_INODE, Feature::CASEFOLD]);
+const READ: Features = Features::of(&[Feature::CASEFOLD]);
 
 /// What `extant check` judges besides: every other feature that e2fsprogs 1.47 checks.
 const JUDGED: Features = Features::of(&[
     Feature::IMAGIC_INODES,
     Feature::JOURNAL_DEV,
-    Feature::EA_INODE,
     Feature::CASEFOLD,
     Feature::READ_ONLY,
     Feature::SHARED_BLOCKS,
 ]);
 
 /// What is made besides, though not yet written.
-const MADE: Features = Features::of(&[Feature::EA_INODE, Feature::CASEFOLD]);
+const MADE: Features = Features::of(&[Feature::CASEFOLD]);
 
 /// Every feature that has a name, with the name that is printed first where there are two.
 const NAMES: &[(Feature, &str)] = &[
@@ -301,9 +301,9 @@ mod tests {
 
     #[test]
     fn sets_are_the_bits_that_the_format_has() {
-        let written = Features { compat: 0x1e3d, incompat: 0x1_e3d6, ro_compat: 0x1_a77b };
+        let written = Features { compat: 0x1e3d, incompat: 0x1_e7d6, ro_compat: 0x1_a77b };
         let judged = Features { compat: 0x1e3f, incompat: 0x3_e7de, ro_compat: 0x1_f77b };
-        let read = Features { compat: 0, incompat: 0x2_0400, ro_compat: 0 };
+        let read = Features { compat: 0, incompat: 0x2_0000, ro_compat: 0 };
         assert_eq!((WRITTEN, READ), (written, read));
         assert!(Feature::Compat(1 << 31).is_written() && !Feature::RoCompat(1 << 31).is_written());
         assert!(Feature::RoCompat(1 << 31).is_read() && !Feature::Incompat(1 << 31).is_read());

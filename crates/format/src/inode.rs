@@ -3,8 +3,10 @@
 //! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields after them; each of the latter
 //! means something only where `extra_isize` reaches past it.
 mod stored;
+mod value;
 
 pub use stored::{StoredInode, is_extra_size_possible};
+pub use value::ValueFacts;
 
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -664,9 +666,11 @@ impl Inode {
     pub fn is_fast_symlink(&self, superblock: &Superblock) -> bool {
         let attributes =
             if self.attribute_block.0 == 0 { 0 } else { sectors_per_block(superblock) };
+        // Where values of attributes may be in inodes, their blocks are counted too.
+        let has_no_map = self.sectors == attributes || superblock.has(Feature::EA_INODE);
         self.file_type() == Some(FileType::Symlink)
             && self.size < 60
-            && self.sectors == attributes
+            && has_no_map
             && self.flags & flags::INLINE_DATA == 0
     }
 

@@ -33,6 +33,7 @@ impl Core {
             }
             let groups = &self.volume().space;
             let is_promised = groups.totals().reserved_blocks > 0 || groups.inodes_in_hand() > 0;
+            self.inodes.free_values()?;
             let is_held = groups.holds_any() || !self.inodes.replaced.lock().is_empty();
             if !is_promised && !is_held {
                 break;
@@ -70,6 +71,7 @@ impl Core {
         if self.inodes.replaced.lock().len() > REPLACED_MAX && self.is_writable() {
             self.inodes.free_replaced()?;
         }
+        self.inodes.free_values()?;
         if self.is_writable() && self.volume().dirty_bytes() > 0 {
             self.throttle()?;
         }

@@ -183,6 +183,7 @@ impl Core {
         self.inodes.enter_maps(Wait::ForAll)?;
         self.inodes.free_replaced()?;
         self.inodes.free_left()?;
+        self.inodes.free_values()?;
         if self.volume().store.journals() && !self.volume().store.is_of_the_posts() {
             // The flush before the commit covers the data then, and no other is needed for it.
             self.volume().store.writes.wait()?;
@@ -236,6 +237,7 @@ impl Core {
         self.inodes.free_replaced()?;
         self.inodes.free_left()?;
         self.inodes.free_nameless()?;
+        self.inodes.free_values()?;
         for node in self.inodes.nodes.all() {
             let mut state = node.state.write();
             match file::finish_cut(self.volume(), &node, &mut state) {

@@ -4,23 +4,25 @@
 //! *Invariants*: a shared block is never changed in place. Its reference count is the number of
 //! inodes that point to it.
 //! *Locking*: the caller has locked the inode.
+mod values;
+
+pub(crate) use values::{check_to_release, know_values, release_values};
+
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping::clusters::cluster_sectors;
-use crate::inode::mapping::{self, Piece};
 use crate::inode::operation::Operation;
 use crate::inode::permission::check_not_locked;
 use crate::inode::table;
+use crate::inode::value;
 use crate::inode::volume::Volume;
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{BlockKind, Frame};
-use extant_format::attribute::{self, Attribute, Distant, List, Wanted};
-use extant_format::checksum::crc32c;
-use extant_format::extent::State;
-use extant_format::inode::{FileType, flags};
+use extant_format::attribute::{self, Attribute, Distant, List, Placed, ValueInode, Wanted};
 use extant_format::superblock::Feature;
-use extant_format::{BlockNo, Fault, FileBlock, Run};
+use extant_format::{BlockNo, Fault, Run};
 use std::sync::Arc;
+use values::{ValuePlan, values_in_block};
 
 /// Whether setting an attribute may create it, or change it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,18 +35,39 @@ pub enum SetAttribute {
     Replace,
 }
 
+/// An attribute of an inode as it is kept.
+struct Kept {
+    attribute: Attribute,
+    /// Its value has an inode.
+    distant: Option<Distant>,
+    list: ListPlace,
+}
+
+/// Which of an inode's lists has an attribute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ListPlace {
+    Tail,
+    Block,
+}
+
 /// All attributes: those in the tail, then those in the block.
 pub(crate) fn list(volume: &Volume, node: &NodeState) -> Result<Vec<Attribute>> {
+    Ok(kept(volume, node)?.into_iter().map(|kept| kept.attribute).collect())
+}
+
+/// The same, with where each is.
+fn kept(volume: &Volume, node: &NodeState) -> Result<Vec<Kept>> {
     let tail = attribute::parse_tail(&node.inode.tail)
         .map_err(|fault| Error::corrupt(Place::Inode(node.ino), fault))?;
     let mut room = DISTANT_BYTES_MAX;
-    let mut attributes = complete(volume, node, tail, Place::Inode(node.ino), &mut room)?;
+    let place = (ListPlace::Tail, Place::Inode(node.ino));
+    let mut attributes = complete(volume, node, tail, place, &mut room)?;
     if node.inode.attribute_block.0 != 0 {
         let (frame, place) = read_block(volume, node)?;
         let block = node.inode.attribute_block;
         let more = attribute::parse_block(&frame.bytes(), block, &volume.store.superblock);
         let more = more.map_err(|fault| Error::corrupt(place, fault))?;
-        attributes.extend(complete(volume, node, more, place, &mut room)?);
+        attributes.extend(complete(volume, node, more, (ListPlace::Block, place), &mut room)?);
     }
     Ok(attributes)
 }
@@ -73,87 +96,34 @@ fn context(volume: &Volume, node: &NodeState) -> Result<Option<Vec<u8>>> {
 const DISTANT_BYTES_MAX: u32 = 16 << 20;
 
 /// The attributes of a list, with values that are in inodes of their own, of which `room` bytes
-/// may be read. Those that are hidden are left out, where the volume may have some: it is not
-/// written then.
+/// may be read. Those that are hidden are left out, where the volume may have some.
 fn complete(
     volume: &Volume,
     node: &NodeState,
     list: List,
-    place: Place,
+    (which, place): (ListPlace, Place),
     room: &mut u32,
-) -> Result<Vec<Attribute>> {
+) -> Result<Vec<Kept>> {
     let structure = "extended attribute";
     let has = |feature| volume.store.superblock.has(feature);
     if list.hidden > 0 && !has(Feature::INLINE_DATA) && !has(Feature::ENCRYPT) {
         let (hidden, reason) = (list.hidden as u64, "unknown without inline_data and encrypt");
         return Err(Error::field(place, structure, "count of names", hidden, reason));
     }
-    let mut attributes = list.attributes;
-    for distant in &list.distant {
-        let (ino, bytes) = (distant.ino, distant.bytes);
-        if !has(Feature::EA_INODE) {
-            let reason = "not 0 without ea_inode";
-            return Err(Error::field(place, structure, "value's inode", ino.0.into(), reason));
-        }
-        *room = room.checked_sub(bytes).ok_or_else(|| {
+    let kept = |attribute| Kept { attribute, distant: None, list: which };
+    let mut attributes: Vec<Kept> = list.attributes.into_iter().map(kept).collect();
+    for distant in list.distant {
+        *room = room.checked_sub(distant.bytes).ok_or_else(|| {
             let reason = "more than a list may have in inodes";
-            Error::field(place, structure, "value size", bytes.into(), reason)
+            Error::field(place, structure, "value size", distant.bytes.into(), reason)
         })?;
-        let value = distant_value(volume, node, distant, place)?;
+        let value = value::read(volume, node, &distant, place)?;
         let whole = distant.attribute(&value).map_err(|fault| Error::corrupt(place, fault))?;
-        if let Some(attribute) = attributes.get_mut(distant.at) {
-            *attribute = whole;
+        if let Some(kept) = attributes.get_mut(distant.at) {
+            (kept.attribute, kept.distant) = (whole, Some(distant));
         }
     }
     Ok(attributes)
-}
-
-/// A value in an inode of its own. Where Lustre made it, it has no hash, but says whose it is.
-///
-/// # Errors
-/// `Corrupt`: no such inode, or another one; what the device returns.
-fn distant_value(
-    volume: &Volume,
-    node: &NodeState,
-    distant: &Distant,
-    place: Place,
-) -> Result<Vec<u8>> {
-    let structure = "extended attribute";
-    let ino = distant.ino;
-    let wrong = |reason| Error::field(place, structure, "value's inode", ino.0.into(), reason);
-    let superblock = &volume.store.superblock;
-    if ino == node.ino || ino.0 < superblock.first_inode || ino.0 > superblock.inodes_count {
-        return Err(wrong("none that may hold a value"));
-    }
-    let state = NodeState::new(volume, ino, table::load(volume, ino)?);
-    let inode = &state.inode;
-    if inode.flags & flags::EA_INODE == 0 || inode.file_type() != Some(FileType::Regular) {
-        return Err(wrong("none that holds a value"));
-    }
-    if inode.size != u64::from(distant.bytes) {
-        return Err(wrong("one of another size than the entry says"));
-    }
-    let block_size = volume.store.block_size();
-    let mut value = vec![0; distant.bytes as usize];
-    for (block, part) in (0..).zip(value.chunks_mut(block_size as usize)) {
-        if let Piece::Run(run, State::Written) = mapping::find(volume, &state, FileBlock(block), 1)?
-        {
-            let bytes = volume.store.cache.read(run.start, BlockKind::Plain)?.bytes();
-            part.copy_from_slice(&bytes[..part.len()]);
-        }
-    }
-    let hash = crc32c(superblock.checksum_seed, &value);
-    // An inode of a value keeps its hash in place of the access time.
-    let stored = inode.access_time.seconds.cast_unsigned() as u32;
-    let is_of_lustre = inode.modify_time.seconds == i64::from(node.ino.0)
-        && inode.generation == node.inode.generation;
-    match stored == hash && distant.is_hash_of(hash) || is_of_lustre {
-        true => Ok(value),
-        false => Err(Error::corrupt(
-            Place::Inode(ino),
-            Fault::Checksum { structure: "value of an attribute", stored, computed: hash },
-        )),
-    }
 }
 
 /// The value of one attribute, where there is one.
@@ -177,10 +147,7 @@ fn read_block(volume: &Volume, node: &NodeState) -> Result<(Arc<Frame>, Place)> 
 
 /// Fails when the inode's attribute block is none, before anything is changed in it: the inode of a
 /// damaged volume may point to any block of a file.
-///
-/// # Errors
-/// `Corrupt`; what reading the block meets.
-pub(crate) fn check_block(volume: &Volume, node: &NodeState) -> Result<()> {
+fn check_block(volume: &Volume, node: &NodeState) -> Result<()> {
     if node.inode.attribute_block.0 == 0 {
         return Ok(());
     }
@@ -238,10 +205,11 @@ pub(crate) fn remove(operation: &Operation<'_>, node: &mut NodeState, name: &[u8
 }
 
 /// Makes these the inode's only attributes, but for its encryption context, and stores it. If there
-/// is no room, nothing changes.
+/// is no room, nothing changes. Where a value needs an inode, the operation has changed nothing
+/// before but what it may record.
 ///
 /// # Errors
-/// `AttributesTooLarge`, `NoSpace`; what the device returns.
+/// `AttributesTooLarge`, `NoSpace`, `NoInodes`; what the device returns.
 pub(crate) fn replace_all(
     operation: &Operation<'_>,
     node: &mut NodeState,
@@ -250,29 +218,98 @@ pub(crate) fn replace_all(
     let volume = operation.volume();
     node.has_no_capability = false;
     let _table = table::hold(volume, node.ino)?;
-    let context = context(volume, node)?;
-    let wanted = Wanted {
-        attributes,
-        context: context.as_deref(),
-        inline_rest: inline_rest(volume, node)?,
-        ..Wanted::default()
-    };
-    let placed = attribute::place_all(&wanted, node.inode.tail.len(), &volume.store.superblock)?;
     // Read before a block is allocated, and kept in memory.
     let there = match node.inode.attribute_block.0 {
         0 => None,
         _ => Some(read_block(volume, node)?.0),
     };
-    let own = there.is_some_and(|frame| attribute::reference_count(&frame.bytes()) <= 1);
+    let sharing = match there.is_none_or(|frame| attribute::reference_count(&frame.bytes()) <= 1) {
+        true => Sharing::Own,
+        false => Sharing::Shared,
+    };
+    if !value::has_values(volume) {
+        let placed = place_with(volume, node, attributes, &[])?;
+        let needs_block = u64::from(placed.block.is_some() && !is_in_own_block(node, sharing));
+        let mut reservation = volume.space.reserve(needs_block)?;
+        return store_placed(operation, &mut reservation, node, placed, sharing);
+    }
+    know_values(volume, node)?;
+    let plan = ValuePlan::new(volume, node, attributes, sharing)?;
+    let _held = plan.check(volume, node)?;
+    let mut reservation = volume.space.reserve(plan.blocks(volume, node, attributes)? + 1)?;
+    let mut made = Vec::with_capacity(plan.new.len());
+    let stored = plan
+        .make(operation, &mut reservation, node, attributes, &mut made)
+        .and_then(|()| plan.store(operation, &mut reservation, node, attributes, &mut made));
+    if stored.is_err() {
+        // Those that became no one's.
+        made.iter_mut()
+            .filter(|state| state.inode.links == 0)
+            .try_for_each(|state| value::abandon(operation, state))?;
+    }
+    stored
+}
+
+/// Whether other inodes have the attribute block of an inode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sharing {
+    /// None has, or there is no block.
+    Own,
+    Shared,
+}
+
+/// Whether the inode has a block for attributes that is not shared.
+fn is_in_own_block(node: &NodeState, sharing: Sharing) -> bool {
+    sharing == Sharing::Own && node.inode.attribute_block.0 != 0
+}
+
+/// Where these attributes go, beside what else the lists have.
+fn place_with(
+    volume: &Volume,
+    node: &NodeState,
+    attributes: &[Attribute],
+    in_inodes: &[ValueInode],
+) -> Result<Placed> {
+    let context = context(volume, node)?;
+    let wanted = Wanted {
+        attributes,
+        in_inodes,
+        context: context.as_deref(),
+        inline_rest: inline_rest(volume, node)?,
+    };
+    let superblock = &volume.store.superblock;
+    let length = node.inode.tail.len();
+    // e2fsck takes a symlink that counts blocks for one with a map, unless one is for attributes.
+    let is_symlink = node.inode.is_fast_symlink(superblock);
+    if !is_symlink || in_inodes.is_empty() {
+        return Ok(attribute::place_all(&wanted, length, superblock)?);
+    }
+    let placed = attribute::place_all(&wanted, 0, superblock)?;
+    Ok(Placed { tail: vec![0; length], ..placed })
+}
+
+/// Stores attributes where they go.
+fn store_placed(
+    operation: &Operation<'_>,
+    reservation: &mut Reservation<'_>,
+    node: &mut NodeState,
+    placed: Placed,
+    sharing: Sharing,
+) -> Result<()> {
+    let volume = operation.volume();
+    let values = match sharing {
+        Sharing::Own => ValuesOfBlock::Counted,
+        Sharing::Shared => ValuesOfBlock::Dropped,
+    };
     match placed.block {
-        None => release(operation, node)?,
-        Some(bytes) if own => {
+        None => release(operation, node, values)?,
+        Some(bytes) if is_in_own_block(node, sharing) => {
             let (frame, _) = read_block(volume, node)?;
             operation.modify(&frame, |old| fill_block(volume, old, &bytes, frame.block()));
         }
         Some(bytes) => {
-            let block = allocate_block(operation, node)?;
-            release(operation, node)?;
+            let block = allocate_reserved(operation, reservation, node)?;
+            release(operation, node, values)?;
             operation
                 .create(block, BlockKind::Attributes, |new| fill_block(volume, new, &bytes, block));
             point_to(volume, node, block);
@@ -313,11 +350,6 @@ fn point_to(volume: &Volume, node: &mut NodeState, block: BlockNo) {
     node.inode.sectors += cluster_sectors(volume);
 }
 
-fn allocate_block(operation: &Operation<'_>, node: &NodeState) -> Result<BlockNo> {
-    let mut reservation = operation.volume().space.reserve(1)?;
-    allocate_reserved(operation, &mut reservation, node)
-}
-
 fn allocate_reserved(
     operation: &Operation<'_>,
     reservation: &mut Reservation<'_>,
@@ -333,34 +365,69 @@ fn allocate_reserved(
     Ok(run.start)
 }
 
+/// Drops all attributes of an inode that is being freed, which has let go those in inodes
+/// ([`release_values`]).
+///
+/// # Errors
+/// `Corrupt`; what the device returns.
+pub(crate) fn release_all(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
+    release(operation, node, ValuesOfBlock::Counted)
+}
+
+/// What becomes of the values in inodes that a block has, when it is freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ValuesOfBlock {
+    /// It has none any more, or the caller counts them.
+    Counted,
+    /// They lose a reference: few, as many as the operation said.
+    Dropped,
+}
+
 /// Drops the inode's reference to its attribute block, and frees the block if it was the last.
-pub(crate) fn release(operation: &Operation<'_>, node: &mut NodeState) -> Result<()> {
+fn release(operation: &Operation<'_>, node: &mut NodeState, values: ValuesOfBlock) -> Result<()> {
     let block = node.inode.attribute_block;
     if block.0 == 0 {
         return Ok(());
     }
     let volume = operation.volume();
-    check_block(volume, node)?;
     let (frame, _) = read_block(volume, node)?;
     if attribute::reference_count(&frame.bytes()) <= 1 {
         volume.space.check_to_free(Run { start: block, length: 1 })?;
     }
+    if !drop_sharer(operation, node)? {
+        if values == ValuesOfBlock::Dropped && value::has_values(volume) {
+            for value in values_in_block(volume, node)? {
+                value::drop_reference(operation, node, value.ino)?;
+            }
+        }
+        let run = Run { start: block, length: 1 };
+        volume.space.free_metadata(operation, run, Reuse::WhenDurable)?;
+        node.note_freed(volume, run);
+    }
+    leave_block(volume, node);
+    Ok(())
+}
+
+/// Lowers the count of a block that others have too. Says whether others have it.
+fn drop_sharer(operation: &Operation<'_>, node: &NodeState) -> Result<bool> {
+    let volume = operation.volume();
+    check_block(volume, node)?;
+    let (frame, _) = read_block(volume, node)?;
+    let block = frame.block();
     // Read and lowered in one step: another inode may drop its reference at the same time.
-    let shared = operation.modify(&frame, |bytes| {
+    Ok(operation.modify(&frame, |bytes| {
         let count = attribute::reference_count(bytes);
         if count > 1 {
             attribute::set_reference_count(bytes, count - 1, block, &volume.store.superblock);
         }
         count > 1
-    });
-    if !shared {
-        let run = Run { start: block, length: 1 };
-        volume.space.free_metadata(operation, run, Reuse::WhenDurable)?;
-        node.note_freed(volume, run);
-    }
+    }))
+}
+
+/// The inode has no attribute block any more.
+fn leave_block(volume: &Volume, node: &mut NodeState) {
     node.inode.attribute_block = BlockNo(0);
     node.inode.sectors = node.inode.sectors.saturating_sub(cluster_sectors(volume));
-    Ok(())
 }
 
 /// Gives a new inode the attributes of an existing one: its tail, and another reference to its

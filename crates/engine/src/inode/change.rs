@@ -136,6 +136,7 @@ pub(crate) fn apply(
         }
     }
     let attributes = attributes_after(volume, &state, change)?;
+    attribute::know_values(volume, &mut state)?;
     let before = state.inode.clone();
     volume.change(credits::CHANGE, |operation| {
         let inode = &state.inode;
@@ -283,6 +284,7 @@ pub(crate) fn by_path(
         check_not_append(state)?;
     }
     let _table = table::hold(operation.volume(), state.ino)?;
+    attribute::know_values(operation.volume(), state)?;
     let inode = &state.inode;
     let (uid, gid) = (change.uid.unwrap_or(inode.uid), change.gid.unwrap_or(inode.gid));
     operation.prepare_quotas([uid, gid, inode.project])?;
@@ -395,6 +397,7 @@ pub(crate) fn set_project(
         return Err(ErrorKind::OperationUnsupported("it has no room for a project").into());
     }
     check_not_immutable(state)?;
+    attribute::know_values(operation.volume(), state)?;
     operation.prepare_quotas([state.inode.uid, state.inode.gid, project])?;
     state.inode.project = project;
     state.inode.change_time = operation.volume().store.now();

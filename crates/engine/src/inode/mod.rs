@@ -36,6 +36,8 @@
 //! journal            the journal's own inode: the map of the log
 //! quota              what each user, group and project has, in the quota files
 //! shares             what an inode counts for in them
+//! value              values of attributes in inodes of their own
+//! released           those that no attribute has any more
 //! ```
 pub(crate) mod access;
 pub(crate) mod access_list;
@@ -61,12 +63,14 @@ pub(crate) mod pages;
 pub(crate) mod permission;
 pub(crate) mod placed;
 pub(crate) mod quota;
+mod released;
 pub(crate) mod rights;
 mod shares;
 pub(crate) mod table;
 pub(crate) mod table_windows;
 pub(crate) mod unfinished;
 mod unstored;
+pub(crate) mod value;
 pub(crate) mod volume;
 pub(crate) mod write_back;
 

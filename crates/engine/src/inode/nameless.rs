@@ -14,7 +14,8 @@ use crate::inode::{attribute, credits, file, mapping};
 use crate::policy::allocation::Purpose;
 use crate::space::InodeKind;
 use crate::store::cache::Frame;
-use extant_format::inode::FileType;
+use extant_format::Ino;
+use extant_format::inode::{FileType, Inode};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -77,6 +78,30 @@ impl Inodes {
             }
         }
         Ok(())
+    }
+
+    /// Frees values of attributes that no attribute has any more.
+    ///
+    /// # Errors
+    /// What closed the latch; what the device returns.
+    pub(crate) fn free_values(&self) -> Result<()> {
+        while self.is_writable()
+            && let Some(ino) = self.volume.released.take()
+        {
+            match self.free_value(ino) {
+                // It stays an orphan, which whoever opens the volume frees.
+                Err(error) if error.is_of_the_disk() && self.is_writable() => {}
+                freed => freed?,
+            }
+        }
+        Ok(())
+    }
+
+    fn free_value(&self, ino: Ino) -> Result<()> {
+        let inode = table::load(&self.volume, ino)?;
+        // There it has the number of the next orphan.
+        let node = self.nodes.insert(&self.volume, ino, Inode { deletion_time: 0, ..inode });
+        self.free(&node).map(drop)
     }
 
     /// Frees inodes that have no name and are still open: once the volume is closed they are
@@ -207,10 +232,11 @@ impl Inodes {
         if is_mapped {
             mapping::remove(operation, state, 0..u64::from(u32::MAX) + 1, purpose)?;
         }
+        attribute::release_values(operation, state)?;
         pause(operation, state, FREE)?;
         self.volume.space.check_to_free_inode(state.ino)?;
         let neighbour = hold_neighbour(&self.volume, state.ino)?;
-        attribute::release(operation, state)?;
+        attribute::release_all(operation, state)?;
         Ok((kind, neighbour))
     }
 

@@ -182,7 +182,7 @@ impl NodeState {
     /// first time is [`NodeState::fresh`].
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
         let stored_map = (inode.size, inode.sectors, inode.block);
-        let counted = counted(volume, ino, &inode);
+        let counted = counted(volume, ino, &inode, None);
         NodeState {
             ino,
             serial: volume.names.serial(),
@@ -252,6 +252,18 @@ impl NodeState {
         let mut data = data.map_err(|fault| Error::corrupt(Place::Inode(self.ino), fault))?;
         data.truncate(usize::try_from(self.inode.size).unwrap_or(usize::MAX));
         Ok(Some(data))
+    }
+
+    /// How many of its attributes have values in inodes, if quotas count it and that is known.
+    pub(crate) fn values(&self) -> Option<u32> {
+        self.counted.as_deref()?.values
+    }
+
+    /// Sets it, if quotas count it. The next store counts them.
+    pub(crate) fn set_values(&mut self, values: Option<u32>) {
+        if let Some(account) = self.counted.as_deref_mut() {
+            account.values = values;
+        }
     }
 
     /// Fails if its content is encrypted, which of a directory are its names: without the key it is

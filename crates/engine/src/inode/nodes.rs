@@ -10,12 +10,13 @@ use crate::inode::lazy_pages::Paged;
 use crate::inode::node::{Node, NodeState};
 use crate::inode::shares;
 use crate::inode::table::load;
+use crate::inode::value;
 use crate::inode::volume::Volume;
 use crate::ranks;
 use crate::store::eviction::EvictionQueue;
 use extant_block::{Apart, ShortLock, SleepLock};
 use extant_format::Ino;
-use extant_format::inode::Inode;
+use extant_format::inode::{Inode, flags};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,6 +101,16 @@ impl Nodes {
             return Err(Error::field(Place::Inode(ino), "inode", "number", ino.0.into(), reason));
         }
         let inode = load(volume, ino)?;
+        if inode.flags & flags::EA_INODE != 0 && value::has_values(volume) {
+            let reason = "those of an attribute's value, which no name may lead to";
+            return Err(Error::field(
+                Place::Inode(ino),
+                "inode",
+                "flags",
+                inode.flags.into(),
+                reason,
+            ));
+        }
         if inode.links == 0 && (inode.deletion_time != 0 || inode.mode == 0) {
             return Err(ErrorKind::NotFound.into());
         }

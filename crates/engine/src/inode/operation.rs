@@ -1,6 +1,6 @@
 //! One operation on inodes and names: a handle together with the volume that it changes.
 use crate::error::Result;
-use crate::inode::shares::{Counted, Share, counted};
+use crate::inode::shares::{Account, Counted, Share, counted};
 use crate::inode::volume::Volume;
 use crate::store::handle::Handle;
 use extant_format::Ino;
@@ -71,11 +71,13 @@ impl<'v> Operation<'v> {
     /// As [`QuotaFiles::change`].
     pub(crate) fn count(&self, ino: Ino, inode: &Inode, before: &mut Counted) -> Result<()> {
         let Some(quotas) = self.quotas() else { return Ok(()) };
-        if before.as_deref() == Some(&Share::Ended) {
+        let share = |counted: &Counted| counted.as_deref().map(|account| account.share);
+        if share(before) == Some(Share::Ended) {
             return Ok(());
         }
-        let now = counted(self.volume, ino, inode);
-        if *before != now {
+        let values = before.as_deref().and_then(|account| account.values);
+        let now = counted(self.volume, ino, inode, values);
+        if share(before) != share(&now) {
             quotas.change(self, before, &now)?;
             *before = now;
         }
@@ -91,7 +93,7 @@ impl<'v> Operation<'v> {
         if before.is_some() {
             quotas.change(self, before, &None)?;
         }
-        *before = Some(Box::new(Share::Ended));
+        *before = Some(Box::new(Account { share: Share::Ended, values: None }));
         Ok(())
     }
 

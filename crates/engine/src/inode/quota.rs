@@ -129,21 +129,22 @@ const UNIT: usize = BLOCK_BYTES as usize;
 
 /// By how much the entries of one file change.
 fn differences(kind: usize, before: &Counted, after: &Counted) -> [Option<(u32, EntryChange)>; 2] {
-    let part = |counted: &Counted| match counted.as_deref() {
-        Some(Share::Of(ids, bytes)) => {
-            ids.get(kind).map(|id| (*id, i64::try_from(*bytes).unwrap_or(i64::MAX)))
-        }
+    let part = |counted: &Counted| match counted.as_deref().map(|account| &account.share) {
+        Some(Share::Of(ids, bytes, inodes)) => ids.get(kind).map(|id| {
+            let bytes = i64::try_from(*bytes).unwrap_or(i64::MAX);
+            (*id, EntryChange { inodes: i64::from(*inodes), bytes })
+        }),
         Some(Share::Ended) | None => None,
     };
     match (part(before), part(after)) {
         (Some((old, from)), Some((new, to))) if old == new => {
-            let change = EntryChange { inodes: 0, bytes: to - from };
+            let (inodes, bytes) = (to.inodes - from.inodes, to.bytes - from.bytes);
+            let change = EntryChange { inodes, bytes };
             [(change != EntryChange::default()).then_some((new, change)), None]
         }
-        (old, new) => [
-            old.map(|(id, bytes)| (id, EntryChange { inodes: -1, bytes: -bytes })),
-            new.map(|(id, bytes)| (id, EntryChange { inodes: 1, bytes })),
-        ],
+        (old, new) => {
+            [old.map(|(id, old)| (id, EntryChange { inodes: -old.inodes, bytes: -old.bytes })), new]
+        }
     }
 }
 

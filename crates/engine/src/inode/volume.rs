@@ -5,6 +5,7 @@ use super::known_names::KnownNames;
 use super::listings::Listings;
 use super::orphans::Orphans;
 use super::pages::VolumePages;
+use super::released::Released;
 use super::table_windows::TableWindows;
 use super::unstored::Unstored;
 use crate::error::Result;
@@ -25,6 +26,8 @@ pub(crate) struct Volume {
     pub(crate) space: Space,
     /// Inodes that recovery has to free or to cut.
     pub(crate) orphans: Orphans,
+    /// Values of attributes that are to be freed.
+    pub(crate) released: Released,
     /// Inodes that are not in their table yet.
     pub(crate) unstored: Unstored,
     /// How much of the inode tables is read at once.
@@ -57,6 +60,7 @@ impl Volume {
         Ok(Volume {
             space: Space::open(&store)?,
             orphans: Orphans::default(),
+            released: Released::default(),
             unstored: Unstored::default(),
             table_windows: TableWindows::default(),
             listings: Listings::default(),

@@ -512,7 +512,7 @@ impl Inodes {
             _ => {}
         }
         if is_directory || child.inode.links <= 1 {
-            attribute::check_block(volume, &child)?;
+            attribute::check_to_release(volume, &child)?;
         }
         let _tables = (table::hold(volume, parent.ino)?, table::hold(volume, child.ino)?);
         volume.change(UNLINK, |operation| {

@@ -339,7 +339,7 @@ impl Inodes {
             (true, true) if !directory::is_empty(&self.volume, target)? => {
                 Err(ErrorKind::NotEmpty.into())
             }
-            _ => attribute::check_block(&self.volume, target),
+            _ => attribute::check_to_release(&self.volume, target),
         }
     }
 

@@ -82,6 +82,7 @@ pub(crate) fn finish(inodes: &Inodes) -> Result<OrphanCounts> {
     for ino in listed.iter().chain(filed) {
         end(inodes, *ino, &mut counts)?;
     }
+    inodes.free_values()?;
     if let Some(file) = file {
         file.clear(volume)?;
     }

@@ -18,6 +18,7 @@ mod inline_data;
 mod journals;
 mod kernel_rules;
 mod known_names;
+mod large_values;
 mod late_completion;
 mod log;
 mod metacluster;

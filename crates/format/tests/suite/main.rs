@@ -1,6 +1,7 @@
 //! All that the structures of the format are tested for.
 mod acl;
 mod attribute;
+mod attribute_values;
 mod directory;
 mod extent;
 mod fold;

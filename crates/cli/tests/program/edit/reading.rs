@@ -107,6 +107,40 @@ fn attributes_are_restored_from_a_dump() {
     assert!(told.code == 1 && told.err.contains("no such attribute"), "{told:?}");
 }
 
+/// Values in inodes of their own, by the words of setfattr: one by one, and in one edit.
+#[test]
+fn large_values_are_set_replaced_and_removed() {
+    if !has_tools() {
+        return;
+    }
+    let bench = Bench::new();
+    let image = bench.image("values", &["-t", "ext4", "-b", "1024", "-O", "ea_inode"]);
+    let file = bench.join("content");
+    std::fs::write(&file, "content").unwrap();
+    done(&["cp", &file.display().to_string(), &format!("{image}:/file")]);
+    let place = format!("{image}:/file");
+    let value = |letter: &str, length: usize| letter.repeat(length);
+    let read = |name: &str| done(&["getfattr", "--only-values", "-n", name, &place]);
+    done(&["setfattr", "-n", "user.one", "-v", &value("a", 40_000), &place]);
+    done(&["setfattr", "-n", "user.two", "-v", &value("b", 3_000), &place]);
+    assert!(read("user.one") == value("a", 40_000) && read("user.two") == value("b", 3_000));
+    done(&["setfattr", "-n", "user.one", "-v", &value("c", 20_000), &place]);
+    done(&["setfattr", "-x", "user.two", &place]);
+    assert!(read("user.one") == value("c", 20_000));
+    let refused = extant(&["setfattr", "-n", "user.one", "-v", &value("d", 65_537), &place]);
+    assert!(refused.code == 1 && refused.err.contains("do not fit"), "{refused:?}");
+    extant_testkit::oracle::e2fsck(Path::new(&image)).expect("is whole");
+    if can_mount() {
+        let mounted = mount_loop(Path::new(&image), Access::ReadOnly, "").expect("a mount");
+        let mut getfattr = program("getfattr");
+        getfattr.current_dir(mounted.path());
+        getfattr.args(["--only-values", "-n", "user.one", "file"]);
+        assert!(said(&mut getfattr).out == value("c", 20_000));
+    }
+    done(&["rm", &place]);
+    extant_testkit::oracle::e2fsck(Path::new(&image)).expect("is whole");
+}
+
 #[test]
 fn wrong_tests_are_named() {
     if !has_tools() {

@@ -20,7 +20,7 @@ use crate::policy::allocation::{AllocationFacts, Purpose, Route};
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{Frame, Stage};
 use extant_format::extent::State;
-use extant_format::inode::FileType;
+use extant_format::inode::{FileType, flags};
 use extant_format::{BlockNo, FileBlock, GroupNo, Run};
 use std::ops::Range;
 use std::sync::Arc;
@@ -498,17 +498,17 @@ fn free_map_block(operation: &Operation<'_>, node: &mut NodeState, block: BlockN
     Ok(())
 }
 
-/// Frees blocks with content: data of a file, names of a directory, the target of a symlink; with
-/// bigalloc whole clusters. The run touches at most [`credits::GROUPS`] groups: see
+/// Frees blocks with content: data of a file, names of a directory, the target of a symlink, the
+/// value of an attribute; with bigalloc whole clusters. The run touches at most [`credits::GROUPS`]
+/// groups: see
 /// [`free_at_once_max`].
 fn free_run(operation: &Operation<'_>, node: &mut NodeState, run: Run) -> Result<()> {
     let volume = operation.volume();
     let reuse = Reuse::WhenDurable;
+    let is_value = node.inode.flags & flags::EA_INODE != 0;
     match node.inode.file_type() {
-        Some(FileType::Directory | FileType::Symlink) => {
-            volume.space.free_metadata(operation, run, reuse)?
-        }
-        _ => volume.space.free_data(operation, run, reuse)?,
+        Some(FileType::Regular) if !is_value => volume.space.free_data(operation, run, reuse)?,
+        _ => volume.space.free_metadata(operation, run, reuse)?,
     }
     node.note_freed(volume, run);
     discount(volume, node, volume.space.units(run.length.into()));

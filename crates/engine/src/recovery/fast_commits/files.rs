@@ -182,8 +182,9 @@ impl<'v> Files<'v> {
         self.nodes.extend(draft.map.iter_mut().flat_map(Rewrite::take_nodes));
         self.volume.change(FILE, |work| {
             release_indirect(work, &mut draft)?;
+            attribute::release_values(work, &mut draft.state)?;
             work.need(FILE);
-            attribute::release(work, &mut draft.state)
+            attribute::release_all(work, &mut draft.state)
         })?;
         Ok(Some(draft))
     }
@@ -364,9 +365,10 @@ fn write(volume: &Volume, ino: Ino, mut draft: Draft) -> Result<()> {
 /// Frees a file whose blocks and nodes are free already.
 fn free(work: &Operation<'_>, ino: Ino, mut draft: Draft) -> Result<()> {
     release_indirect(work, &mut draft)?;
-    work.need(FILE);
     let (volume, state) = (work.volume(), &mut draft.state);
-    attribute::release(work, state)?;
+    attribute::release_values(work, state)?;
+    work.need(FILE);
+    attribute::release_all(work, state)?;
     if draft.map.is_some() {
         mapping::initialize(state);
     }

@@ -205,7 +205,7 @@ impl<'i> Names<'i> {
         if !directory::is_empty(&inodes.volume, &state)? {
             return Err(wrong(ino, "links", 0, "not those of a directory with names"));
         }
-        attribute::check_block(&inodes.volume, &state)?;
+        attribute::check_to_release(&inodes.volume, &state)?;
         inodes.volume.change(NAME, |work| inodes.free_locked(work, &node, &mut state)).map(drop)
     }
 
