@@ -19,6 +19,7 @@ use crate::inode::volume::Volume;
 use crate::space::{Reservation, Reuse};
 use crate::store::cache::{BlockKind, Frame};
 use extant_format::attribute::{self, Attribute, Distant, List, Placed, ValueInode, Wanted};
+use extant_format::inode::FileType;
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Fault, Run};
 use std::sync::Arc;
@@ -282,10 +283,23 @@ fn place_with(
     // e2fsck takes a symlink that counts blocks for one with a map, unless one is for attributes.
     let is_symlink = node.inode.is_fast_symlink(superblock);
     if !is_symlink || in_inodes.is_empty() {
-        return Ok(attribute::place_all(&wanted, length, superblock)?);
+        let placed = attribute::place_all(&wanted, length, superblock)?;
+        return check_inline_symlink(volume, node, placed);
     }
     let placed = attribute::place_all(&wanted, 0, superblock)?;
     Ok(Placed { tail: vec![0; length], ..placed })
+}
+
+/// Fails where a symlink with its target in the inode would get an attribute block: e2fsck would
+/// take that for a block of nobody's.
+fn check_inline_symlink(volume: &Volume, node: &NodeState, placed: Placed) -> Result<Placed> {
+    let inode = &node.inode;
+    let is_inline_symlink =
+        inode.is_inline(&volume.store.superblock) && inode.file_type() == Some(FileType::Symlink);
+    match is_inline_symlink && inode.attribute_block.0 == 0 && placed.block.is_some() {
+        true => Err(ErrorKind::AttributesTooLarge.into()),
+        false => Ok(placed),
+    }
 }
 
 /// Stores attributes where they go.

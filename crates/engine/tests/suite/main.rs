@@ -10,6 +10,7 @@ mod conformance_writing;
 mod contents;
 mod failing;
 mod failing_each;
+mod feature_pairs;
 mod features;
 mod hard;
 mod held;
