@@ -323,7 +323,7 @@ impl NodeState {
         let volume = operation.volume();
         let (block, _) = place(volume, self.ino)?;
         if volume.store.stores_inodes_late() && !volume.store.cache.holds_filled(block) {
-            operation.count(self.ino, &self.inode, &mut self.counted)?;
+            self.count(operation)?;
             volume.unstored.note(self.ino, volume.store.clock.now());
             return Ok(());
         }
@@ -338,13 +338,19 @@ impl NodeState {
         self.store_in_table(operation, Unchanged::Stored)
     }
 
+    /// Counts it for the quota files, as its table has it from now on.
+    fn count(&mut self, operation: &Operation<'_>) -> Result<()> {
+        let inode = self.moving.as_deref().unwrap_or(&self.inode);
+        operation.count(self.ino, inode, &mut self.counted)
+    }
+
     fn store_in_table(&mut self, operation: &Operation<'_>, unchanged: Unchanged) -> Result<()> {
         if self.gone {
             return Err(ErrorKind::NotFound.into());
         }
         self.assert_consistent();
         let volume = operation.volume();
-        operation.count(self.ino, &self.inode, &mut self.counted)?;
+        self.count(operation)?;
         let (frame, offset) = table_frame(volume, self.ino)?;
         if volume.store.policies.mount.is_synchronous() {
             volume.unstored.tables.lock().insert(frame.block());

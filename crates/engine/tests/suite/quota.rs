@@ -62,7 +62,8 @@ fn step(volume: &Filesystem, random: &mut Random) {
         8 => volume.open_file(&path).and_then(|file| file.set_len(random.below(90_000))),
         9 => volume.symlink("t".repeat(random.below(300) as usize + 1), &path),
         10 => {
-            let value = vec![b'a'; random.below(800) as usize];
+            // Too large without ea_inode, now and then.
+            let value = vec![b'a'; random.below(1500) as usize];
             volume.set_attribute(&path, b"user.a", &value, SetAttribute::Any)
         }
         11 => volume.open_file(&path).and_then(|file| {
@@ -303,4 +304,104 @@ fn limits_stay_as_they_are() {
     let mut kept = [0; 16];
     device.read(limits, &mut kept).expect("is read");
     assert_eq!(kept[..], set[..]);
+}
+
+/// A volume of mke2fs with content in inodes, some of which is larger than a block.
+fn with_inline_data(folder: &Scratch, inode_size: &str) -> MemoryDevice {
+    let (tree, image) = (folder.join("tree"), folder.join("inline.img"));
+    std::fs::create_dir_all(&tree).expect("a directory");
+    for number in 0..3 {
+        let below = tree.join(format!("d{number}"));
+        std::fs::create_dir_all(&below).expect("a directory");
+        for length in [0, 40, 100, 160, 900, 2000] {
+            std::fs::write(below.join(format!("s{length}")), vec![b's'; length]).expect("a file");
+        }
+    }
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-I", inode_size, "-N", "400", "-d"]);
+    mke2fs.arg(&tree).args(["-O", "quota,project,inline_data"]).arg(&image).arg("12M");
+    assert!(mke2fs.status().expect("mke2fs runs").success());
+    // mke2fs counts before it copies.
+    let _ = program("e2fsck").arg("-fy").arg(&image).output().expect("e2fsck runs");
+    oracle::e2fsck(&image).expect("is whole");
+    let bytes = std::fs::read(&image).expect("is read");
+    MemoryDevice::from_bytes(RealClock::new(), &bytes).snapshot()
+}
+
+/// Content moves out of inodes, which change hands on the way: whatever a cut leaves, the counts
+/// are those of the inodes.
+#[test]
+fn content_that_moves_out_of_an_inode_is_counted_with_its_block() {
+    if !require("e2fsck") || !require("mke2fs") {
+        return;
+    }
+    let folder = Scratch::new("quota-inline");
+    for (inode_size, policies) in
+        [("256", "modern"), ("1024", "modern"), ("256", "modern,journal=writeback")]
+    {
+        let base = with_inline_data(&folder, inode_size);
+        let specification = specification(Profile::Ext4, 1024, ALL, policies);
+        let log = Arc::new(CrashLog::new(Arc::new(base.snapshot())));
+        let logged = Arc::clone(&log) as Arc<dyn BlockDevice>;
+        let volume = Filesystem::open(logged, &specification.options()).expect("opens");
+        let mut random = Random::new(7);
+        for round in 0..3 {
+            for (at, length) in [0, 40, 100, 160, 900, 2000].into_iter().enumerate() {
+                let path = format!("/d{round}/s{length}");
+                owned(&volume, &path, &mut random).expect("changes hands");
+                let file = volume.open_file(&path).expect("is there");
+                match (at + round) % 3 {
+                    0 => file.write_at(length, b"more").map(drop),
+                    1 => file.write_at(5000, b"far").map(drop),
+                    _ => file.set_len(length + 3000),
+                }
+                .expect("grows");
+                if at % 2 == 0 {
+                    volume.sync().expect("syncs");
+                }
+                step(&volume, &mut random);
+            }
+        }
+        volume.close().expect("closes");
+        let mut judged = 0;
+        for moment in (0..=log.moments()).step_by(3) {
+            let medium = log.cut(moment).subset(&base, 1024, moment as u64).expect("a medium");
+            let medium = Arc::new(medium);
+            if let Some(said) = quarrels(&medium) {
+                assert_eq!(said, "", "{inode_size} {policies}, moment {moment}");
+                judged += 1;
+            }
+            let volume = specification.open(&medium).expect("recovers");
+            volume.close().expect("closes");
+            judge(&medium)
+                .unwrap_or_else(|said| panic!("{inode_size} {policies} {moment}: {said}"));
+        }
+        assert!(judged >= 10, "{judged} cuts");
+    }
+}
+
+#[test]
+fn threads_beside_each_other_count_as_one() {
+    if !require("e2fsck") {
+        return;
+    }
+    for features in [ALL, "quota,ea_inode"] {
+        for policies in ["modern", "modern,journal=none"] {
+            let specification = specification(Profile::Ext4, 1024, features, policies);
+            let device = specification.make(RealClock::new());
+            let volume = specification.open(&device).expect("opens");
+            directories(&volume);
+            std::thread::scope(|scope| {
+                for thread in 0..4 {
+                    let volume = &volume;
+                    scope.spawn(move || {
+                        let mut random = Random::new(900 + thread);
+                        (0..150).for_each(|_| step(volume, &mut random));
+                    });
+                }
+            });
+            volume.close().expect("closes");
+            judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
+        }
+    }
 }
