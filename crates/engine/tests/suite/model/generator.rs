@@ -361,6 +361,7 @@ impl Generator {
             0 => random.below(16),
             1 => random.below(100),
             2 => random.below(tree.limits.block_size),
+            3 if tree.limits.has_large_values => random.below(65_537),
             _ => random.below(40),
         } as usize;
         let hows =

@@ -145,6 +145,7 @@ impl Operation {
     pub fn blocks_max(&self, block_size: u64) -> u64 {
         let bytes = match self {
             Operation::Write { bytes, .. } => bytes.length as u64,
+            Operation::SetAttribute { value, .. } => value.length as u64,
             Operation::Allocate { length, .. } | Operation::Zero { length, .. } => *length,
             _ => 0,
         };

@@ -71,12 +71,16 @@ impl Round {
         let superblock = volume.superblock();
         let has_extents = superblock.has(Feature::EXTENTS);
         let kind = if has_extents { MappingKind::Extents } else { MappingKind::Indirect };
+        let statfs = volume.statfs();
         let limits = Limits {
             block_size: specification.block_size.into(),
             size_max: superblock.max_file_size(kind),
             has_extents,
             has_nanoseconds: specification.inode_size > 128,
             has_dir_nlink: superblock.has(Feature::DIR_NLINK),
+            // Of a fresh volume, but for the root and lost+found.
+            system_inodes: (statfs.inodes - statfs.free_inodes) as usize - 2,
+            has_large_values: superblock.has(Feature::EA_INODE),
             access_times: specification.options().policies.access_times,
         };
         let mut tree = Tree::new(limits, object(&volume.metadata("/").expect("a root"), ROOT));
@@ -171,6 +175,9 @@ impl Round {
         let Operation::SetAttribute { path, name, value, .. } = operation else {
             return false;
         };
+        if self.tree.limits.has_large_values {
+            return false;
+        }
         let Ok(id) = self.tree.resolve(&path.0, crate::model::tree::Follow::NotLast) else {
             return false;
         };

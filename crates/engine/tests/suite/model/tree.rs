@@ -112,6 +112,10 @@ pub struct Limits {
     /// Whether inodes have room for nanoseconds and the time of creation.
     pub has_nanoseconds: bool,
     pub has_dir_nlink: bool,
+    /// Those that are in use and lead to no object.
+    pub system_inodes: usize,
+    /// Whether values of attributes may be larger than a block.
+    pub has_large_values: bool,
     /// Which reads change access times.
     pub access_times: AccessTimes,
 }
