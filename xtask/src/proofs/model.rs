@@ -11,8 +11,13 @@ const OPERATIONS: u64 = 200_000;
 const LIFE: u64 = 12_500;
 
 /// Words of mke2fs.
-const VOLUMES: &[&str] =
-    &["-t ext4 -b 4096", "-t ext3 -b 4096", "-t ext4 -b 1024", "-t ext3 -b 1024"];
+const VOLUMES: &[&str] = &[
+    "-t ext4 -b 4096",
+    "-t ext3 -b 4096",
+    "-t ext4 -b 1024",
+    "-t ext3 -b 1024",
+    "-t ext4 -b 4096 -O ea_inode",
+];
 
 /// Lives on each kind of volume in both ways, from one seed after the other.
 ///
