@@ -1,8 +1,8 @@
 //! Which values of an inode's attributes are in inodes of their own (`ea_inode`): which stay, which
 //! are made, and which are let go.
 //!
-//! A value stays where it is as long as it does not change. A new one goes into an inode if inode
-//! and block have no room for all of them, the largest first.
+//! A value in an inode stays there as long as it does not change. Where inode and block have no
+//! room for the others, new ones go into inodes, the largest first, and then those that were there.
 //!
 //! *Invariants*: what has to be read is read, and room for what is new promised, before the first
 //! change. An inode counts the blocks of its values as its own, and so do the quota files.
@@ -98,32 +98,34 @@ impl ValuePlan {
             }
         }
         plan.stay.sort_unstable_by_key(|value| value.at);
-        let changed = |at: &usize| is_there.get(*at) == Some(&false);
-        plan.choose((0..attributes.len()).filter(changed).collect(), volume, node, attributes)?;
+        plan.choose(&is_there, volume, node, attributes)?;
         Ok(plan)
     }
 
-    /// Chooses among attributes that are new, or have a new value, those whose values get inodes.
+    /// Chooses those whose values get inodes: among attributes that are new, or have a new value,
+    /// and then among those that are there (`is_there`).
     fn choose(
         &mut self,
-        mut changed: Vec<usize>,
+        is_there: &[bool],
         volume: &Volume,
         node: &NodeState,
         attributes: &[Attribute],
     ) -> Result<()> {
         let length = |at: &usize| attributes.get(*at).map_or(0, |attribute| attribute.value.len());
-        // The largest is the last.
-        changed.sort_by_key(length);
-        if changed.last().is_some_and(|at| length(at) > VALUE_MAX as usize) {
+        let mut candidates: Vec<usize> = (0..attributes.len()).collect();
+        candidates.retain(|at| length(at) > 0 && !self.stay.iter().any(|value| value.at == *at));
+        if candidates.iter().any(|at| length(at) > VALUE_MAX as usize) {
             return Err(ErrorKind::AttributesTooLarge.into());
         }
+        // The first one is the last.
+        candidates.sort_by_key(|at| (is_there.get(*at) == Some(&false), length(at)));
         let mut places = self.stay.clone();
         loop {
             let error = match place_with(volume, node, attributes, &places) {
                 Ok(_) => break,
                 Err(error) => error,
             };
-            let next = changed.pop().filter(|at| length(at) > 0 && self.new.len() < NEW_MAX);
+            let next = candidates.pop().filter(|_| self.new.len() < NEW_MAX);
             let (Some(at), ErrorKind::AttributesTooLarge) = (next, &error.kind) else {
                 return Err(error);
             };

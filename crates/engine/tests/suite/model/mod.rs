@@ -43,7 +43,7 @@ const ROWS: &[Row] = &[
     (Profile::Ext4, 1024, 256, "^resize_inode,metadata_csum_seed,^large_file"),
     (Profile::Ext4, 8192, 256, "^extra_isize"),
     (Profile::Ext2, 2048, 1024, "^resize_inode,^sparse_super,^large_file"),
-    (Profile::Ext4, 1024, 256, "ea_inode,inline_data,orphan_file"),
+    (Profile::Ext4, 1024, 256, "ea_inode,inline_data"),
     (Profile::Ext4, 4096, 256, "ea_inode,quota,project,large_dir"),
     (Profile::Ext4, 1024, 256, "quota,project,encrypt,verity,stable_inodes"),
 ];
