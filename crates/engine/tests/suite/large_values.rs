@@ -332,6 +332,7 @@ fn values_that_the_kernel_set_are_replaced_and_removed() {
             theirs(file, "user.x", &value(1, 30_000));
             theirs(file, "user.y", &value(2, 9_000));
             theirs(file, "user.z", &value(3, 300));
+            theirs(file, &format!("user.{}", "w".repeat(120)), &value(4, 9_000));
         }
         for number in 0..12 {
             theirs("many", &format!("user.{number}"), &value(number, 10_000));
@@ -341,7 +342,7 @@ fn values_that_the_kernel_set_are_replaced_and_removed() {
 
         let volume = open(&image, (DeviceAccess::ReadWrite, Access::ReadWrite));
         let before = attributes(&volume, "/two");
-        assert_eq!((before.len(), attributes(&volume, "/many").len()), (3, 12));
+        assert_eq!((before.len(), attributes(&volume, "/many").len()), (4, 12));
         volume.remove_file("/one").expect("is removed");
         set(&volume, "/two", "user.x", &value(5, 40_000)).expect("is replaced");
         set(&volume, "/three", "user.a", b"small").expect("is set");
