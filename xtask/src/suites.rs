@@ -239,10 +239,11 @@ impl Report {
             self.speaks = spoken.map(|_| at);
         } else if line == "failures:" || line.starts_with("stack backtrace:") {
             self.speaks = None;
-        } else if let Some(row) = self.speaks.and_then(|at| self.failed.get_mut(at)) {
-            if row.said.len() < LINES_OF_A_FAILURE && !line.trim().is_empty() {
-                row.said.push(line.chars().take(400).collect());
-            }
+        } else if let Some(row) = self.speaks.and_then(|at| self.failed.get_mut(at))
+            && row.said.len() < LINES_OF_A_FAILURE
+            && !line.trim().is_empty()
+        {
+            row.said.push(line.chars().take(400).collect());
         }
     }
 

@@ -33,7 +33,7 @@ struct Kind {
     writing: Writing,
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 7] = [
     Kind {
         name: "inline_data",
         words: &["-O", "inline_data", "-I", "256", "-b", "1024"],
@@ -50,8 +50,15 @@ const KINDS: [Kind; 5] = [
         name: "ea_inode",
         words: &["-O", "ea_inode", "-I", "256", "-b", "1024"],
         options: Some(""),
-        writing: Writing::Refused,
+        writing: Writing::Done,
     },
+    Kind {
+        name: "bigalloc",
+        words: &["-O", "bigalloc", "-C", "16384", "-b", "4096"],
+        options: None,
+        writing: Writing::Done,
+    },
+    Kind { name: "read-only", words: &["-b", "1024"], options: None, writing: Writing::Refused },
     Kind {
         name: "encrypt",
         words: &["-O", "encrypt", "-b", "4096"],
@@ -130,6 +137,12 @@ fn made(kind: &Kind, folder: &Scratch) -> Option<(PathBuf, PathBuf)> {
         };
         add(kind, mounted.path());
         mounted.unmount().unwrap();
+        if kind.name == "ea_inode" {
+            add(kind, &tree);
+        }
+    }
+    if kind.name == "read-only" {
+        run("tune2fs", &["-O", "read-only", &text(&image)]).unwrap();
     }
     Some((image, tree))
 }
@@ -190,10 +203,6 @@ fn read(kind: &Kind, image: &Path, tree: &Path, folder: &Scratch) {
         }
     }
     let mut options = Options::copy().without("lost+found").without("secret");
-    if kind.name == "ea_inode" {
-        // It was added to the image.
-        options.fields.remove(&Field::Attributes);
-    }
     // The root's own times are those of mke2fs, or of what was added.
     options.fields.remove(&Field::Mtime);
     options.fields.remove(&Field::DirectoryLinks);
