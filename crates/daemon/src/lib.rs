@@ -12,7 +12,7 @@
 //! abort       the end of a mount for users that do not end
 //! connection  the kernel's connection of a mount, ended from outside, and the server's process
 //! errand      what a server has done by other processes
-//! farewell    how the end of a server is waited for
+//! end_notice  how the end of a server is waited for
 //! server      from the image to the end of the mount
 //! log         where a server says what it met
 //! name_of_image  whether the name of a mounted image still leads to it
@@ -25,9 +25,9 @@ mod abort;
 mod background;
 mod checks;
 mod connection;
+mod end_notice;
 mod ending;
 pub mod errand;
-mod farewell;
 mod log;
 pub mod mount_8;
 mod name_of_image;

@@ -1,9 +1,9 @@
 //! The server: from the image to the end of the mount.
 use super::background::Ready;
 use super::checks::{self, Hold, Opened};
+use super::end_notice::EndNotice;
 use super::ending::{self, Ending, Served, Start};
 use super::errand;
-use super::farewell::Farewell;
 use super::log::Log;
 use super::name_of_image::NameOfImage;
 use super::observer::{Observer, Timing};
@@ -47,7 +47,7 @@ pub struct Job {
 }
 
 /// What a server has beside its job.
-struct Surroundings<'a> {
+struct Context<'a> {
     console: &'a Console,
     clock: Arc<dyn Clock>,
     log: Arc<Log>,
@@ -70,16 +70,16 @@ pub fn run(job: &Job, tell: Tell<'_>, console: &Console) -> Result<Exit, Error> 
     written.try_for_each(|path| checks::new_file(&path))?;
     let log = Arc::new(Log::new(console, job.log.as_deref())?);
     let ending = Arc::new(Ending::watch(Arc::clone(&log), Arc::clone(&clock))?);
-    let surroundings = Surroundings { console, clock, log, ending, tell };
+    let context = Context { console, clock, log, ending, tell };
     if let Some(folder) = &job.folder {
         let folder = checks::folder(folder, job.options.over)?;
-        return serve(job, &folder, Start::Here, &surroundings);
+        return serve(job, &folder, Start::Here, &context);
     }
     let made = tempfile::Builder::new().prefix("extant-").tempdir();
     // Kept: what is removed in the end is an empty folder, never what is mounted on it.
     let folder = made.map_err(|error| Error::io("a folder to mount on", &error))?.keep();
     let resolved = points::resolved(&folder).map_err(|error| Error::io(folder.display(), &error));
-    let done = resolved.and_then(|folder| serve(job, &folder, Start::InTheMount, &surroundings));
+    let done = resolved.and_then(|folder| serve(job, &folder, Start::InTheMount, &context));
     let _ = std::fs::remove_dir(&folder);
     done
 }
@@ -89,30 +89,25 @@ fn begin_somehow(
     job: &Job,
     folder: &Path,
     hold: Hold,
-    surroundings: &Surroundings<'_>,
+    context: &Context<'_>,
 ) -> Result<Begun, Unbegun> {
-    match begin(job, folder, hold, surroundings) {
+    match begin(job, folder, hold, context) {
         // A kernel without fuseblk, or a device that something else holds: then it is said better.
         Err(Unbegun::NotMounted(_)) if hold == Hold::TheKernels => {
-            begin(job, folder, Hold::Ours, surroundings)
+            begin(job, folder, Hold::Ours, context)
         }
         begun => begun,
     }
 }
 
 /// Serves it on a folder that was checked.
-fn serve(
-    job: &Job,
-    folder: &Path,
-    start: Start,
-    surroundings: &Surroundings<'_>,
-) -> Result<Exit, Error> {
+fn serve(job: &Job, folder: &Path, start: Start, context: &Context<'_>) -> Result<Exit, Error> {
     let hold = checks::hold(&job.image);
     let companion = match job.program.is_empty() {
         true => None,
-        false => Some(Companion::prepare(job, start, surroundings)?),
+        false => Some(Companion::prepare(job, start, context)?),
     };
-    let begun = begin_somehow(job, folder, hold, surroundings);
+    let begun = begin_somehow(job, folder, hold, context);
     let Begun { session, path, access, observer, records } = match begun {
         Ok(begun) => begun,
         Err(unbegun) => {
@@ -129,13 +124,13 @@ fn serve(
         observer: Arc::clone(&observer),
     };
     // Without it umount(1) of ours waits for the lock instead.
-    let farewell = mount.as_ref().map(Farewell::listen);
+    let notice = mount.as_ref().map(EndNotice::listen);
     let ready = ready(&path, folder, access);
     match job.program.is_empty() {
-        true => surroundings.ending.serves(served.clone()),
-        false => surroundings.ending.serves_program(),
+        true => context.ending.serves(served.clone()),
+        false => context.ending.serves_program(),
     }
-    if let Err(error) = (surroundings.tell)(&ready, &surroundings.log) {
+    if let Err(error) = (context.tell)(&ready, &context.log) {
         // A caller that could not be told does not know of the mount.
         let _ = errand::unmount(folder, Detach::Lazy);
         let _ = session.serve();
@@ -152,20 +147,20 @@ fn serve(
         (Ok(Exit::OfProgram(0)), true) => ended.and(Err(full(&job.image))),
         _ => ended,
     };
-    if let (Err(error), true) = (&ended, surroundings.log.is_alone()) {
-        surroundings.log.say(&error.message);
+    if let (Err(error), true) = (&ended, context.log.is_alone()) {
+        context.log.say(&error.message);
     }
     let lost = name.lost(folder);
     if let (Some(lost), true) = (&lost, ended.is_ok()) {
-        surroundings.log.say(lost);
+        context.log.say(lost);
     }
     let said = ended.as_ref().map(|()| lost).map_err(ToString::to_string);
-    farewell.into_iter().for_each(|farewell| farewell.say(&said));
-    let reported = report(job, &observer, records.as_deref(), surroundings);
+    notice.into_iter().for_each(|notice| notice.say(&said));
+    let reported = report(job, &observer, records.as_deref(), context);
     match ended {
         Ok(()) => reported.and(outcome),
         // Said already.
-        Err(_) if surroundings.log.is_alone() => Ok(Exit::Failure),
+        Err(_) if context.log.is_alone() => Ok(Exit::Failure),
         Err(error) => Err(error),
     }
 }
@@ -222,10 +217,10 @@ impl From<Error> for Unbegun {
 }
 
 /// What sees the mount.
-fn observer(job: &Job, surroundings: &Surroundings<'_>) -> Result<Observer, Error> {
+fn observer(job: &Job, context: &Context<'_>) -> Result<Observer, Error> {
     let timing = if job.timeline.is_some() { Timing::Kept } else { Timing::NotAsked };
     let trace = job.trace.as_deref().map(|name| named(name, "files"));
-    let log = Arc::clone(&surroundings.log);
+    let log = Arc::clone(&context.log);
     let made = Observer::new(&job.image, log, timing, trace.as_deref());
     made.map_err(|error| Error::io(trace.unwrap_or_default().display(), &error))
 }
@@ -243,7 +238,7 @@ fn report(
     job: &Job,
     observer: &Observer,
     records: Option<&Records>,
-    surroundings: &Surroundings<'_>,
+    context: &Context<'_>,
 ) -> Result<(), Error> {
     let failed = |path: &Path, error: &dyn std::fmt::Display| {
         Error::new(format!("{}: {error}", path.display()))
@@ -256,32 +251,26 @@ fn report(
         if records.left_out() > 0 {
             let left_out = records.left_out();
             let path = path.display();
-            surroundings.log.say(&format!("{path}: {left_out} requests were too many"));
+            context.log.say(&format!("{path}: {left_out} requests were too many"));
         }
     }
     let (Some(path), Some(timeline)) = (&job.timeline, observer.timeline()) else { return Ok(()) };
-    let text = match surroundings.console.is_json() {
+    let text = match context.console.is_json() {
         true => serde_json::to_string(&timeline).map(|text| text + "\n"),
         false => Ok(timeline.to_text()),
     };
     let text = text.map_err(|error| failed(path, &error))?;
     match path.as_os_str() == "-" {
-        true => surroundings.console.print(&text),
+        true => context.console.print(&text),
         false => std::fs::write(path, text).map_err(|error| Error::io(path.display(), &error)),
     }
 }
 
 /// Opens the volume and mounts it.
-fn begin(
-    job: &Job,
-    folder: &Path,
-    hold: Hold,
-    surroundings: &Surroundings<'_>,
-) -> Result<Begun, Unbegun> {
+fn begin(job: &Job, folder: &Path, hold: Hold, context: &Context<'_>) -> Result<Begun, Unbegun> {
     let options = &job.options;
-    let Opened { device, path, access } =
-        checks::open(&job.image, options, hold, surroundings.console)?;
-    let observer = Arc::new(observer(job, surroundings)?);
+    let Opened { device, path, access } = checks::open(&job.image, options, hold, context.console)?;
+    let observer = Arc::new(observer(job, context)?);
     let (device, records) = match &job.trace {
         None => (device, None),
         Some(_) => {
@@ -303,7 +292,7 @@ fn begin(
         filesystem.close().map_err(|error| image::failure(&job.image, error))?;
         return Err(Unbegun::NotMounted(error));
     }
-    let clock = Arc::clone(&surroundings.clock);
+    let clock = Arc::clone(&context.clock);
     match Session::begin(filesystem, clock, folder, &wishes, Some(observer.clone())) {
         Ok(session) => Ok(Begun { session, path, access, observer, records }),
         Err(error @ extant_mount::Error::Attach(AttachError::Mount { .. })) => {
@@ -427,15 +416,11 @@ struct Companion {
 }
 
 impl Companion {
-    fn prepare(
-        job: &Job,
-        start: Start,
-        surroundings: &Surroundings<'_>,
-    ) -> Result<Companion, Error> {
+    fn prepare(job: &Job, start: Start, context: &Context<'_>) -> Result<Companion, Error> {
         let served: Arc<OnceLock<Option<Served>>> = Arc::default();
         let code = Arc::new(ShortLock::new(Ok(Exit::Complete)));
-        let (words, form) = (job.program.clone(), surroundings.console.form);
-        let (log, ending) = (Arc::clone(&surroundings.log), Arc::clone(&surroundings.ending));
+        let (words, form) = (job.program.clone(), context.console.form);
+        let (log, ending) = (Arc::clone(&context.log), Arc::clone(&context.ending));
         let (awaited, of_program) = (Arc::clone(&served), Arc::clone(&code));
         let run = move || {
             let Some(served) = awaited.wait().clone() else { return };
@@ -444,7 +429,7 @@ impl Companion {
             ending::unmount_after_program(&served, &log);
             ending.serves(served);
         };
-        let task = surroundings.clock.try_spawn("program", Box::new(run));
+        let task = context.clock.try_spawn("program", Box::new(run));
         let task = task.map_err(|error| ending::no_thread(&error))?;
         Ok(Companion { task, served, code })
     }

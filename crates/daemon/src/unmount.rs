@@ -1,5 +1,5 @@
 //! The end of a mount that another process serves, waited for until all is in the image.
-use crate::farewell::Waiting;
+use crate::end_notice::Waiting;
 use crate::{connection, ending, points};
 use extant_block::in_use::{self, Mount};
 use extant_block::{Access, Clock, RealClock};

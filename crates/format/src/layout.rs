@@ -5,7 +5,7 @@
 //! bitmaps and tables go. Both take time in the number of groups, not of blocks.
 use crate::checksum::crc32c;
 use crate::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT, INODE_ZEROED};
-use crate::superblock::{Feature, Features, HashVersion, Superblock, state};
+use crate::superblock::{ENCODING_UTF8, Feature, Features, HashVersion, Superblock, state};
 use crate::{BlockNo, GroupNo, Run, bitmap};
 
 mod placing;
@@ -459,7 +459,11 @@ fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
     superblock.creator_os = wishes.marks.creator_os;
     superblock.last_mounted = wishes.marks.last_mounted;
     superblock.add_flags(wishes.marks.flags);
-    superblock.set_encoding(wishes.marks.encoding);
+    superblock.set_encoding(match wishes.marks.encoding {
+        // Names without case have one, and there is only this.
+        (0, flags) if superblock.has(Feature::CASEFOLD) => (ENCODING_UTF8, flags),
+        encoding => encoding,
+    });
     superblock.revision = wishes.marks.revision;
     if sizes.features.has(Feature::ENCRYPT) {
         superblock.set_encryption_algorithms();

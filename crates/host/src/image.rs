@@ -312,20 +312,32 @@ pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Err
 
 /// Where in a superblock the number of its group is (`s_block_group_nr`).
 const GROUP_OF_SUPERBLOCK: usize = 90;
+/// Where the sizes of its blocks and of its clusters are, as powers of two of 1 KiB.
+const SIZES_OF_SUPERBLOCK: usize = 24;
+/// log2 of the blocks of the largest cluster that is looked for: more than mke2fs makes.
+const CLUSTER_LOG2_MAX: u32 = 12;
 
 /// Where mke2fs puts the first copy of the superblock, if there is one: its block, and the bytes of
 /// a block.
 fn superblock_copy(device: &dyn BlockDevice) -> Option<(u64, u64)> {
-    (10..=16).find_map(|size_log2| {
+    let sizes =
+        (0..=CLUSTER_LOG2_MAX).flat_map(|cluster| (10..=16_u32).map(move |size| (size, cluster)));
+    sizes.into_iter().find_map(|(size_log2, cluster_log2)| {
         let block_size = 1_u64 << size_log2;
-        // A group has as many blocks as a block has bits; with blocks of 1 KiB block 0 is in none.
-        let block = block_size * 8 + u64::from(size_log2 == 10);
+        // A group has as many clusters as a block has bits: blocks, but for bigalloc. With blocks
+        // of 1 KiB block 0 is in none.
+        let first = u64::from(size_log2 == 10 && cluster_log2 == 0);
+        let block = ((block_size * 8) << cluster_log2) + first;
         // A head is looked at as if a volume began there, with its superblock after 1,024 bytes.
         let head = recognise::head(device, block * block_size - 1024);
+        let is_at = |place: usize, value: &[u8]| {
+            head.get(1024 + place..).is_some_and(|bytes| bytes.starts_with(value))
+        };
+        let sizes = [size_log2 - 10, size_log2 - 10 + cluster_log2].map(u32::to_le_bytes);
         // A volume that begins there says that it is in group 0.
-        let group = head.get(1024 + GROUP_OF_SUPERBLOCK..);
-        let is_of_group_1 = group.is_some_and(|group| group.starts_with(&[1, 0]));
-        (recognise::is_ext(&head) && is_of_group_1).then_some((block, block_size))
+        let is_it =
+            is_at(GROUP_OF_SUPERBLOCK, &[1, 0]) && is_at(SIZES_OF_SUPERBLOCK, sizes.as_flattened());
+        (recognise::is_ext(&head) && is_it).then_some((block, block_size))
     })
 }
 

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Change inode flags in an image, as chattr(1), all or nothing.
 ///
@@ -19,7 +19,7 @@ pub type Arguments = EditCommand<Words>;
 #[command(after_help = "Examples:
   extant chattr +i disk.img:/etc/resolv.conf
   extant chattr -R -- -ia disk.img:/srv")]
-pub struct Words {
+pub struct OwnArguments {
     /// Directories with all that is in them
     #[arg(short = 'R', long)]
     pub recursive: bool,
@@ -31,7 +31,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "chattr";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().collect()

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Change permissions in an image, all or nothing.
 ///
@@ -22,7 +22,7 @@ pub type Arguments = EditCommand<Words>;
   extant chmod 600 disk.img:/etc/shadow
   extant chmod -R u=rwX,go=rX disk.img:/srv/www
   extant chmod 600 'disk.img:/etc/ssh/*_key'")]
-pub struct Words {
+pub struct OwnArguments {
     /// Directories with all that is in them
     #[arg(short = 'R', long)]
     pub recursive: bool,
@@ -34,7 +34,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "chmod";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().collect()

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 pub use crate::editing::run;
 
 /// The command `chown`.
-pub type Arguments = EditCommand<Words, LongHelp>;
+pub type Arguments = EditCommand<OwnArguments, LongHelp>;
 
 /// Change owners in an image, all or nothing.
 ///
@@ -22,7 +22,7 @@ pub type Arguments = EditCommand<Words, LongHelp>;
   extant chown 1000:1000 disk.img:/home/user
   extant chown -R www-data: disk.img:/srv/www"
 )]
-pub struct Words {
+pub struct OwnArguments {
     #[command(flatten)]
     manner: Manner,
     /// OWNER, OWNER:GROUP, OWNER: (and its own group) or :GROUP
@@ -62,7 +62,7 @@ impl Manner {
     }
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "chown";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().collect()
@@ -79,7 +79,7 @@ pub mod chgrp {
     pub use crate::editing::run;
 
     /// The command.
-    pub type Arguments = EditCommand<Words, LongHelp>;
+    pub type Arguments = EditCommand<OwnArguments, LongHelp>;
 
     /// Change groups in an image, all or nothing; names are those of its /etc/group.
     #[derive(clap::Args, Clone, Debug)]
@@ -88,7 +88,7 @@ pub mod chgrp {
         after_help = "Examples:
   extant chgrp -R adm disk.img:/var/log"
     )]
-    pub struct Words {
+    pub struct OwnArguments {
         #[command(flatten)]
         manner: Manner,
         /// The group
@@ -99,7 +99,7 @@ pub mod chgrp {
         paths: Vec<OsString>,
     }
 
-    impl Edit for Words {
+    impl Edit for OwnArguments {
         const NAME: &'static str = "chgrp";
         fn inside(&mut self) -> Vec<&mut OsString> {
             self.paths.iter_mut().collect()

@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 )]
 pub struct Arguments {
     #[command(flatten)]
-    pub words: Words,
+    pub words: OwnArguments,
     #[command(flatten)]
     pub editing: EditArguments,
     /// Print help
@@ -54,7 +54,7 @@ pub struct Arguments {
 
 /// The words of the command, also in a script, where all paths are in the image.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Words {
+pub struct OwnArguments {
     #[command(flatten)]
     pub copying: CopyArguments,
     /// The directory into which all is copied
@@ -65,7 +65,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "cp";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().chain(&mut self.target_directory).collect()
@@ -82,7 +82,7 @@ impl Edit for Words {
     }
 }
 
-impl Words {
+impl OwnArguments {
     fn into(&self) -> (Option<&OsString>, bool) {
         (self.target_directory.as_ref(), self.copying.no_target_directory)
     }
@@ -225,7 +225,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 
 /// Copies into an image.
 fn inwards(
-    words: &Words,
+    words: &OwnArguments,
     editing: &EditArguments,
     (image, path): (PathBuf, PathBuf),
     sources: &[Sources],
@@ -317,7 +317,7 @@ fn to_stdout(
 
 /// Copies out of images.
 fn outwards(
-    words: &Words,
+    words: &OwnArguments,
     editing: &EditArguments,
     target: &Path,
     sources: &[Sources],

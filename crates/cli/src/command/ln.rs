@@ -12,7 +12,7 @@ use std::path::Path;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Make links in an image, all or nothing.
 ///
@@ -23,7 +23,7 @@ pub type Arguments = EditCommand<Words>;
   extant ln -s /usr/lib/systemd/systemd disk.img:/sbin/init
   extant ln -sf ../run/resolv.conf disk.img:/etc/resolv.conf
   extant ln disk.img:/bin/busybox disk.img:/bin/sh")]
-pub struct Words {
+pub struct OwnArguments {
     /// Symbolic links
     #[arg(short = 's', long)]
     pub symbolic: bool,
@@ -44,7 +44,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "ln";
     fn inside(&mut self) -> Vec<&mut OsString> {
         // The target of a symbolic link is text.

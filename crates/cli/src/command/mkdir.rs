@@ -10,7 +10,7 @@ use std::ffi::OsString;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Make directories in an image, all or nothing; they belong to root.
 ///
@@ -19,7 +19,7 @@ pub type Arguments = EditCommand<Words>;
 #[command(after_help = "Examples:
   extant mkdir -p disk.img:/srv/www/html
   extant mkdir -m 1777 disk.img:/scratch")]
-pub struct Words {
+pub struct OwnArguments {
     /// Make the directories above too; one that is there is no error
     #[arg(short = 'p', long)]
     pub parents: bool,
@@ -31,7 +31,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "mkdir";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().collect()

@@ -10,7 +10,7 @@ use std::path::Path;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Move files inside an image, all or nothing.
 ///
@@ -20,7 +20,7 @@ pub type Arguments = EditCommand<Words>;
 #[command(after_help = "Examples:
   extant mv disk.img:/etc/app.conf.new disk.img:/etc/app.conf
   extant mv -t disk.img:/srv disk.img:/home/a disk.img:/home/b")]
-pub struct Words {
+pub struct OwnArguments {
     /// Replace what is there without a question, which is never asked
     #[arg(short = 'f', long)]
     pub force: bool,
@@ -38,7 +38,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "mv";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().chain(&mut self.target_directory).collect()

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Remove files from an image.
 ///
@@ -19,7 +19,7 @@ pub type Arguments = EditCommand<Words>;
   extant rm disk.img:/etc/motd
   extant rm -rf disk.img:/var/cache disk.img:/tmp/x
   extant rm 'disk.img:/var/log/*.log'       # a pattern is looked for in the image")]
-pub struct Words {
+pub struct OwnArguments {
     /// Remove directories with all that is in them
     #[arg(short = 'r', long, visible_short_alias = 'R')]
     pub recursive: bool,
@@ -31,7 +31,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "rm";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().collect()

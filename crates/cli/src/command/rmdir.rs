@@ -8,19 +8,19 @@ use std::ffi::OsString;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Remove empty directories from an image, all or nothing.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   extant rmdir disk.img:/mnt/old")]
-pub struct Words {
+pub struct OwnArguments {
     /// The directories
     #[arg(value_name = "IMAGE:/PATH", required = true)]
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "rmdir";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().collect()

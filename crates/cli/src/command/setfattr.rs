@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words, LongHelp>;
+pub type Arguments = EditCommand<OwnArguments, LongHelp>;
 
 /// Set or remove extended attributes in an image, all or nothing.
 ///
@@ -30,7 +30,7 @@ pub type Arguments = EditCommand<Words, LongHelp>;
   extant setfattr -x user.origin disk.img:/etc/issue
   extant setfattr --restore dump.txt disk.img:/"
 )]
-pub struct Words {
+pub struct OwnArguments {
     /// The attribute that is set
     #[arg(short = 'n', long, value_name = "NAME")]
     pub name: Option<OsString>,
@@ -51,7 +51,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "setfattr";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().collect()
@@ -84,7 +84,7 @@ impl Edit for Words {
 /// A dump may be this long, in bytes.
 const DUMP_BYTES_MAX: u64 = 256 << 20;
 
-impl Words {
+impl OwnArguments {
     /// Sets all that a dump says.
     fn restore(&self, change: &Change, job: &mut Job<'_>, dump: &Path) -> extant_edit::Result<()> {
         let [root] = self.paths.as_slice() else {

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words, LongHelp>;
+pub type Arguments = EditCommand<OwnArguments, LongHelp>;
 
 /// Set times of files in an image, all or nothing; a file that is not there is made.
 ///
@@ -25,7 +25,7 @@ pub type Arguments = EditCommand<Words, LongHelp>;
   extant touch -d 2026-01-31T12:00:00Z disk.img:/etc/issue
   extant touch -hd @0 disk.img:/etc/localtime"
 )]
-pub struct Words {
+pub struct OwnArguments {
     /// The access time only
     #[arg(short = 'a')]
     pub access: bool,
@@ -49,7 +49,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "touch";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().chain(&mut self.reference).collect()

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Cut files of an image, or make them longer with a hole, all or nothing.
 ///
@@ -18,7 +18,7 @@ pub type Arguments = EditCommand<Words>;
 #[command(after_help = "Examples:
   extant truncate -s 0 disk.img:/var/log/syslog
   extant truncate -s +1M disk.img:/swap")]
-pub struct Words {
+pub struct OwnArguments {
     /// The size: 4096, 512K, 1M; with + or - in front that much more or less, with < or > at most
     /// or at least that much, with / or % rounded down or up to a multiple
     #[arg(short = 's', long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
@@ -31,7 +31,7 @@ pub struct Words {
     pub paths: Vec<OsString>,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "truncate";
     fn inside(&mut self) -> Vec<&mut OsString> {
         self.paths.iter_mut().collect()

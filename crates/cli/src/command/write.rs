@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 pub use crate::editing::run;
 
 /// The command.
-pub type Arguments = EditCommand<Words>;
+pub type Arguments = EditCommand<OwnArguments>;
 
 /// Write standard input into a file of an image, all or nothing.
 ///
@@ -26,7 +26,7 @@ pub type Arguments = EditCommand<Words>;
   echo builder | extant write disk.img:/etc/hostname
   extant write --text 'nameserver 9.9.9.9\\n' disk.img:/etc/resolv.conf
   extant write --append disk.img:/etc/fstab < more-lines")]
-pub struct Words {
+pub struct OwnArguments {
     /// Write after what is there
     #[arg(short = 'a', long)]
     pub append: bool,
@@ -44,7 +44,7 @@ pub struct Words {
     pub path: OsString,
 }
 
-impl Edit for Words {
+impl Edit for OwnArguments {
     const NAME: &'static str = "write";
     fn inside(&mut self) -> Vec<&mut OsString> {
         vec![&mut self.path]

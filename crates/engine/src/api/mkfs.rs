@@ -275,7 +275,7 @@ impl FormatPlan {
             let unwritten = unfilled(&plan.layout.superblock.features);
             if !unwritten.is_empty() {
                 let names = unwritten.join(", ");
-                let reason = format!("features that are not supported for writing: {names}");
+                let reason = format!("features that only an empty volume is made with: {names}");
                 return Err(ErrorKind::Layout(LayoutError(reason)).into());
             }
         }

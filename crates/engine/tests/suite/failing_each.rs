@@ -501,15 +501,17 @@ fn mended(life: &Life, medium: &MemoryDevice, whole: Whole) -> Arc<MemoryDevice>
     let output = program("e2fsck").arg("-fy").arg(&image).output().expect("e2fsck runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{life}: {said}");
+    // On a volume that is marked as one with errors it drops the list of orphans, and mends each.
+    let drops_orphans = life.deed.when == When::Orphan && said.contains("has zero dtime");
     let is_foul = match whole {
         // It may advise, and the block that this frees is taken from the quotas.
-        Whole::AtOnce => {
+        Whole::AtOnce if !drops_orphans => {
             let advice = ["Optimize", "Update quota info"];
             let is_advice = |line: &str| advice.iter().any(|words| line.contains(words));
             let is_taken = said.contains("Optimize");
             said.lines().any(|line| line.ends_with("? yes") && !(is_taken && is_advice(line)))
         }
-        Whole::AfterACheck => {
+        _ => {
             let foul = ["ultiply-claimed", "llegal block", "corrupt"];
             foul.iter().any(|words| said.contains(words))
         }

@@ -30,7 +30,7 @@ pub struct Decision {
 
 /// What comes from outside of the words.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct Environment {
     /// The type that the program's name says.
     pub file_system: Option<&'static str>,
     /// Bytes of the volume, as far as they are known.
@@ -84,11 +84,11 @@ impl Journal {
 fn types(
     request: &Request,
     configuration: &Configuration,
-    surroundings: &Surroundings,
+    environment: &Environment,
     journal: Journal,
 ) -> Result<Vec<String>, Refusal> {
     let is_hurd = creator(request)? == HURD;
-    let named = request.file_system.as_deref().or(surroundings.file_system);
+    let named = request.file_system.as_deref().or(environment.file_system);
     // The Hurd knows ext2 only, whatever the program's name says.
     let named = if is_hurd { Some("ext2") } else { named };
     let named = named.or_else(|| configuration.value(&[], "fs_type"));
@@ -113,7 +113,7 @@ fn types(
             }
         }
         None => types.push(
-            match surroundings.bytes {
+            match environment.bytes {
                 bytes if bytes < 3 * MIB => "floppy",
                 bytes if bytes < 512 * MIB => "small",
                 bytes if bytes < 4 * TIB => "default",
@@ -136,9 +136,9 @@ fn types(
 pub fn block_size(
     request: &Request,
     configuration: &Configuration,
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<u32, Refusal> {
-    let types = types(request, configuration, surroundings, Journal::of(request))?;
+    let types = types(request, configuration, environment, Journal::of(request))?;
     if let Some(size @ 1..) = request.block_size {
         return Ok(u32::try_from(size).unwrap_or(4096));
     }
@@ -354,26 +354,26 @@ fn inodes(
     }
 }
 
-/// All that the words ask for. `surroundings.bytes` is the size of the volume.
+/// All that the words ask for. `environment.bytes` is the size of the volume.
 ///
 /// # Errors
 /// What contradicts itself, in mke2fs's words where it has some.
 pub fn decide(
     request: &Request,
     configuration: &Configuration,
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<Decision, Refusal> {
     let mut journal = JournalWords::read(request.journal_words.as_deref().unwrap_or_default())?;
     let wants_journal = Journal::of(request);
-    let types = types(request, configuration, surroundings, wants_journal)?;
+    let types = types(request, configuration, environment, wants_journal)?;
     not_done_here(configuration, &types)?;
     let extended = extended(request, configuration, &types)?;
     let configured = || configuration.value(&types, "journal_location").map(str::to_owned);
     journal.location = journal.location.or_else(configured);
     let mut set = all_features(request, configuration, &types, wants_journal)?;
     check(&set, request)?;
-    let block_size = block_size(request, configuration, surroundings)?;
-    let blocks = surroundings.bytes / u64::from(block_size);
+    let block_size = block_size(request, configuration, environment)?;
+    let blocks = environment.bytes / u64::from(block_size);
     let marks = marks(request, configuration, &types, &extended, &mut set)?;
     let number = |name: &str| configuration.value(&types, name).and_then(|text| text.parse().ok());
     let inode_size = match request.revision {
@@ -384,7 +384,7 @@ pub fn decide(
         configuration.value(&types, "reserved_ratio").and_then(|text| text.parse().ok());
     let reserved_ratio = request.reserved_percent.or(configured).unwrap_or(5.0) / 100.0;
     let defaults =
-        default_wishes(Profile::Ext4, surroundings.bytes, Some(block_size), Identity::NONE);
+        default_wishes(Profile::Ext4, environment.bytes, Some(block_size), Identity::NONE);
     let (label, warnings) = label(request);
     let resize_to_blocks = resize(&extended, blocks, block_size, &set)?;
     let flex_groups = request.flex_groups.or_else(|| number("flex_bg_size").map(u32::from));
@@ -406,7 +406,7 @@ pub fn decide(
             Some("tea") => HashVersion::Tea,
             _ => HashVersion::HalfMd4,
         },
-        created_seconds: surroundings.seconds,
+        created_seconds: environment.seconds,
         stride: extended.stride,
         stripe_width: extended.stripe_width,
         marks,
@@ -420,7 +420,7 @@ pub fn decide(
     };
     let mut options = FormatOptions::new(wishes);
     options.placing = Placing::Mke2fs;
-    fill(&mut options, &extended, &journal, surroundings)?;
+    fill(&mut options, &extended, &journal, environment)?;
     Ok(Decision { options, extended, journal, types, warnings })
 }
 
@@ -496,7 +496,7 @@ fn fill(
     options: &mut FormatOptions,
     extended: &Extended,
     journal: &JournalWords,
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<(), Refusal> {
     let block_size = u64::from(options.wishes.block_size);
     if let Some(bytes) = journal.size {
@@ -521,13 +521,13 @@ fn fill(
     }
     options.root_owner = match extended.root_owner {
         None => (0, 0),
-        Some(None) => surroundings.caller,
+        Some(None) => environment.caller,
         Some(Some(owner)) => owner,
     };
     options.root_mode = extended.root_perms.unwrap_or(0o755);
     options.quota_files = quota_files(extended)?;
     let asked = extended.mmp_update_interval.filter(|seconds| *seconds > 0);
     let interval_seconds = asked.unwrap_or(MMP_SECONDS);
-    options.mount_record = MountRecord { interval_seconds, ..surroundings.record.clone() };
+    options.mount_record = MountRecord { interval_seconds, ..environment.record.clone() };
     Ok(())
 }

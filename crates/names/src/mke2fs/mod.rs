@@ -20,7 +20,7 @@ mod write;
 use super::features::reason;
 use super::{complain, one_line, say, say_version, version};
 use configuration::Configuration;
-use decide::{Decision, Surroundings};
+use decide::{Decision, Environment};
 use extant_block::{Clock, RealClock};
 use extant_engine::mkfs::{self, MountRecord};
 use extant_format::superblock::{Feature, Superblock};
@@ -128,9 +128,9 @@ fn make(
     let bytes = write::volume_bytes(request, &place, device, offset)?;
     let caller = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let seconds = seconds()?;
-    let surroundings =
-        Surroundings { file_system, bytes, seconds, caller, record: record(device, seconds) };
-    let mut decision = decide::decide(request, &configuration, &surroundings)?;
+    let environment =
+        Environment { file_system, bytes, seconds, caller, record: record(device, seconds) };
+    let mut decision = decide::decide(request, &configuration, &environment)?;
     write::mark_zeroed(request, &place, &mut decision);
     refuse_what_is_not_made(&decision)?;
     fill::refuse_what_is_not_filled(request, &decision)?;

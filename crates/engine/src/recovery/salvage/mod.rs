@@ -135,6 +135,9 @@ impl Lines {
     }
 }
 
+/// log2 of the blocks of the largest cluster that is looked for: more than mke2fs makes.
+const CLUSTER_LOG2_MAX: u32 = 12;
+
 /// The primary superblock; if it cannot be used, a copy; if there is none, the primary one with
 /// what follows from its other fields corrected.
 fn superblock(device: &dyn BlockDevice, lines: &mut Lines) -> Result<Superblock> {
@@ -142,12 +145,16 @@ fn superblock(device: &dyn BlockDevice, lines: &mut Lines) -> Result<Superblock>
         Ok(superblock) => return Ok(superblock),
         Err(error) => error,
     };
-    for block_size in (0..7).map(|log2| 1024_u64 << log2) {
+    // A group has as many clusters as a block has bits: blocks, but for bigalloc.
+    let sizes = (0..=CLUSTER_LOG2_MAX)
+        .flat_map(|cluster| (0..7).map(move |log2| (1024_u64 << log2, cluster)));
+    for (block_size, cluster_log2) in sizes {
         for group in GROUPS_WITH_COPIES {
-            let first = u64::from(block_size == 1024);
-            let offset = (group * block_size * 8 + first) * block_size;
+            let first = u64::from(block_size == 1024 && cluster_log2 == 0);
+            let offset = (((group * block_size * 8) << cluster_log2) + first) * block_size;
             if let Some(mut superblock) = copy_at(device, offset, group)
                 && u64::from(superblock.block_size()) == block_size
+                && superblock.cluster_log2() == cluster_log2
             {
                 lines.add(format!("superblock: {}: group {group}'s copy is used", fault.kind));
                 // A copy does not say whether the journal has to be replayed.

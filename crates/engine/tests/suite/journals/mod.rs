@@ -8,7 +8,7 @@
 //! ```
 mod life;
 mod ours;
-mod theirs;
+pub(crate) mod theirs;
 
 use extant_block::{BlockDevice, FileDevice, RealClock, file};
 use extant_engine::preset::Policies;

@@ -87,17 +87,32 @@ fn has_descriptor_size(volume: &Volume, problems: &Sink) -> bool {
     is_possible
 }
 
+/// log2 of the blocks of the largest cluster that is looked for: more than mke2fs makes.
+const CLUSTER_LOG2_MAX: u32 = 12;
+
 /// The first copy on a volume with blocks of that size, if a good one is there.
 fn open_copy(device: &Arc<dyn BlockDevice>, block_size_log2: u8) -> Result<Option<Volume>, Error> {
     let block_size = 1_u32 << block_size_log2;
-    // Groups have as many blocks as a block has bits.
-    let first_data_block = u64::from(block_size_log2 == BLOCK_SIZE_LOG2_MIN);
-    let block = u64::from(block_size) * 8 + first_data_block;
-    let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
-    let copy = open_at(device, place)?.ok();
-    Ok(copy.filter(|volume| {
-        volume.checksum_fault().is_none() && volume.superblock().block_size() == block_size
-    }))
+    for cluster_log2 in 0..=CLUSTER_LOG2_MAX {
+        // Groups have as many clusters as a block has bits: blocks, but for bigalloc.
+        let first_data_block =
+            u64::from(block_size_log2 == BLOCK_SIZE_LOG2_MIN && cluster_log2 == 0);
+        let block = ((u64::from(block_size) * 8) << cluster_log2) + first_data_block;
+        if cluster_log2 > 0 && block * u64::from(block_size) >= device.own_bytes() {
+            break;
+        }
+        let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
+        let copy = open_at(device, place)?.ok().filter(|volume| {
+            let superblock = volume.superblock();
+            volume.checksum_fault().is_none()
+                && superblock.block_size() == block_size
+                && superblock.cluster_log2() == cluster_log2
+        });
+        if copy.is_some() {
+            return Ok(copy);
+        }
+    }
+    Ok(None)
 }
 
 fn open_at(

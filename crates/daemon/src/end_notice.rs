@@ -64,33 +64,33 @@ fn address(name: &str) -> io::Result<SocketAddr> {
 const WAITING_MAX: usize = 256;
 
 /// The server's end.
-pub struct Farewell {
+pub struct EndNotice {
     listeners: Vec<(Arc<UnixListener>, JoinHandle<()>)>,
-    door: Arc<ShortLock<Door>>,
+    connected: Arc<ShortLock<Connected>>,
 }
 
 /// Those who have come.
 #[derive(Default)]
-struct Door {
+struct Connected {
     waiting: Vec<UnixStream>,
     /// How the server ended, once it has: one that comes now gets the line at once.
     line: Option<String>,
 }
 
-impl Farewell {
+impl EndNotice {
     /// Listens for those who want to know the end of this mount, on the names that are free.
-    pub fn listen(mount: &Mount) -> Farewell {
-        let door = Arc::default();
+    pub fn listen(mount: &Mount) -> EndNotice {
+        let connected = Arc::default();
         let listener = |name: String| {
             let listener = Arc::new(UnixListener::bind_addr(&address(&name).ok()?).ok()?);
-            let (of_thread, door) = (Arc::clone(&listener), Arc::clone(&door));
+            let (of_thread, connected) = (Arc::clone(&listener), Arc::clone(&connected));
             // tidy: thread because it waits in accept(2), by no clock
-            let thread = std::thread::Builder::new().name("farewell".into());
-            let thread = thread.spawn(move || receive(&of_thread, &door)).ok()?;
+            let thread = std::thread::Builder::new().name("end notice".into());
+            let thread = thread.spawn(move || receive(&of_thread, &connected)).ok()?;
             Some((listener, thread))
         };
         let listeners = names(mount).into_iter().filter_map(listener).collect();
-        Farewell { listeners, door }
+        EndNotice { listeners, connected }
     }
 
     /// Says how it ended, and what the user should know although all is on the device. To be called
@@ -101,10 +101,10 @@ impl Farewell {
             Ok(Some(said)) => format!("{WHOLE_BUT}{}\n", said.replace('\n', " ")),
             Err(reason) => format!("{}\n", reason.replace('\n', " ")),
         };
-        let mut door = self.door.lock();
-        let waiting = std::mem::take(&mut door.waiting);
-        door.line = Some(line.clone());
-        drop(door);
+        let mut connected = self.connected.lock();
+        let waiting = std::mem::take(&mut connected.waiting);
+        connected.line = Some(line.clone());
+        drop(connected);
         waiting.iter().for_each(|stream| tell(stream, &line));
         for (listener, thread) in self.listeners {
             // Who is still in the queue is served by the thread; who comes later is turned away.
@@ -123,15 +123,15 @@ fn tell(mut stream: &UnixStream, line: &str) {
 }
 
 /// The life of a listener's thread: lets in who may know, until the socket is shut.
-fn receive(listener: &UnixListener, door: &ShortLock<Door>) {
+fn receive(listener: &UnixListener, connected: &ShortLock<Connected>) {
     // A process without descriptors to spare does not try again at once for ever.
     const REST_NS: u64 = 100_000_000;
     loop {
         match listener.accept() {
-            Ok((stream, _)) => receive_one(stream, door),
+            Ok((stream, _)) => receive_one(stream, connected),
             // EINVAL: it was shut, and the queue is empty.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
-            Err(_) if door.lock().line.is_some() => return,
+            Err(_) if connected.lock().line.is_some() => return,
             Err(_) => rest(REST_NS),
         }
     }
@@ -145,24 +145,24 @@ fn rest(nanoseconds: u64) {
 }
 
 /// Keeps a connection of one who may unmount: others have nothing to wait for.
-fn receive_one(stream: UnixStream, door: &ShortLock<Door>) {
+fn receive_one(stream: UnixStream, connected: &ShortLock<Connected>) {
     let Ok(peer) = rustix::net::sockopt::socket_peercred(&stream) else { return };
     if !peer.uid.is_root() && peer.uid != rustix::process::geteuid() {
         return;
     }
-    let mut door = door.lock();
-    match door.line.clone() {
+    let mut connected = connected.lock();
+    match connected.line.clone() {
         Some(line) => {
-            drop(door);
+            drop(connected);
             tell(&stream, &line);
         }
         None => {
-            if door.waiting.len() >= WAITING_MAX {
+            if connected.waiting.len() >= WAITING_MAX {
                 // An attempt to unmount what is in use waits no longer than it takes to see that.
-                door.waiting.retain(is_there);
+                connected.waiting.retain(is_there);
             }
-            if door.waiting.len() < WAITING_MAX {
-                door.waiting.push(stream);
+            if connected.waiting.len() < WAITING_MAX {
+                connected.waiting.push(stream);
             }
         }
     }
@@ -274,9 +274,9 @@ mod tests {
             (9, Ok(Some("it was\ndeleted".to_owned())), Ok(Some("it was deleted".to_owned()))),
         ] {
             let mount = mount(device(number));
-            let farewell = Farewell::listen(&mount);
+            let notice = EndNotice::listen(&mount);
             let two = [(); 2].map(|()| Waiting::connect(&mount).unwrap());
-            farewell.say(&ended);
+            notice.say(&ended);
             for waiting in two {
                 assert_eq!(waiting.wait("x.img").map_err(|error| error.message), expected);
             }
@@ -287,12 +287,12 @@ mod tests {
     #[test]
     fn those_who_went_take_no_place() {
         let mount = mount(device(5));
-        let farewell = Farewell::listen(&mount);
+        let notice = EndNotice::listen(&mount);
         for _ in 0..3 * WAITING_MAX {
             drop(Waiting::connect(&mount).expect("it is let in"));
         }
         let waiting = Waiting::connect(&mount).expect("it is let in");
-        farewell.say(&Ok(None));
+        notice.say(&Ok(None));
         waiting.wait("x.img").expect("it is told");
     }
 
