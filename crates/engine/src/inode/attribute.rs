@@ -237,7 +237,9 @@ pub(crate) fn replace_all(
     know_values(volume, node)?;
     let plan = ValuePlan::new(volume, node, attributes, sharing)?;
     let _held = plan.check(volume, node)?;
-    let mut reservation = volume.space.reserve(plan.blocks(volume, node, attributes)? + 1)?;
+    // What goes from the block of an inode needs no room, on a full volume either.
+    let block = u64::from(!is_in_own_block(node, sharing));
+    let mut reservation = volume.space.reserve(plan.blocks(volume, node, attributes)? + block)?;
     let mut made = Vec::with_capacity(plan.new.len());
     let stored = plan
         .make(operation, &mut reservation, node, attributes, &mut made)

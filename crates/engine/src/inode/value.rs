@@ -17,6 +17,7 @@
 //! *Locking*: the caller has locked the inode that has the attribute. Several may have one value,
 //! so what is counted in its place in the table changes under the frame's lock.
 use crate::error::{Error, ErrorKind, Place, Result};
+use crate::inode::mapping::clusters::cluster_sectors;
 use crate::inode::node::NodeState;
 use crate::inode::operation::Operation;
 use crate::inode::table::{self, next_generation, table_frame};
@@ -60,9 +61,9 @@ pub(crate) fn blocks(volume: &Volume, bytes: u32) -> u64 {
     u64::from(bytes.div_ceil(volume.store.block_size()))
 }
 
-/// The same in sectors.
+/// The same in sectors: whole clusters, as for content.
 pub(crate) fn sectors(volume: &Volume, bytes: u32) -> u64 {
-    blocks(volume, bytes) * u64::from(volume.store.block_size() / 512)
+    volume.space.units(blocks(volume, bytes)) * cluster_sectors(volume)
 }
 
 /// Whether Lustre made a value of this inode: it has one owner, which it names, and no count.

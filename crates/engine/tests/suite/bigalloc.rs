@@ -564,3 +564,35 @@ fn mended(image: &Path, what: &str) {
     assert!(!said.contains("ultiply-claimed"), "{what}: {said}");
     oracle::e2fsck(image).unwrap_or_else(|error| panic!("{what}: {error}"));
 }
+
+/// Each value in an inode counts whole clusters, for its owner and in quotas.
+#[test]
+fn large_values_count_whole_clusters() {
+    if !can_judge() {
+        return;
+    }
+    let folder = Scratch::new("bigalloc-values");
+    let image = folder.join("image");
+    for words in
+        ["-O bigalloc,ea_inode,quota -b 1024 -C 8192", "-O bigalloc,ea_inode -b 4096 -C 16384"]
+    {
+        make(&image, words, "48M");
+        let volume = open(&image, "modern");
+        volume.write("/file", b"content").expect("writes");
+        for length in [1100, 2000, 4100, 6000, 8193, 20_000, 65_536] {
+            let name = format!("user.{length}");
+            let value = vec![7; length];
+            volume
+                .set_attribute("/file", name.as_bytes(), &value, SetAttribute::Any)
+                .unwrap_or_else(|error| panic!("{words}: {name}: {error}"));
+        }
+        volume.close().expect("closes");
+        oracle::e2fsck(&image).unwrap_or_else(|said| panic!("{words}: {said}"));
+        let volume = open(&image, "modern");
+        for length in [2000, 8193, 65_536] {
+            volume.remove_attribute("/file", format!("user.{length}").as_bytes()).expect("removes");
+        }
+        volume.close().expect("closes");
+        oracle::e2fsck(&image).unwrap_or_else(|said| panic!("{words}: {said}"));
+    }
+}

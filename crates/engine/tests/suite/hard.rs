@@ -7,6 +7,7 @@ use extant_engine::mkfs::Profile;
 use extant_engine::{Error, ErrorKind, Filesystem, Rename, Size};
 use extant_format::inode::{Device, FileType, LINKS_MAX};
 use extant_format::superblock::{Feature, MappingKind};
+use extant_testkit::command::run;
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
 use extant_testkit::variables::number;
@@ -499,5 +500,55 @@ fn a_file_without_a_name_outlives_its_volume_once() {
         assert_eq!(volume.statfs(), before, "{specification}");
         volume.close().expect("closes");
         judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
+    }
+}
+
+/// A power cut leaves bytes after the end of a file, and so do other programs: a file that grows
+/// has zeros there.
+#[test]
+fn what_the_last_block_holds_after_the_end_is_never_content() {
+    if !oracle::require("debugfs") || !oracle::require("e2fsck") {
+        return;
+    }
+    type Growth = (&'static str, fn(&Filesystem) -> extant_engine::Result<()>);
+    const GROWTHS: [Growth; 5] = [
+        ("set_len", |volume| volume.open_file("/file")?.set_len(8000)),
+        ("allocate", |volume| volume.open_file("/file")?.allocate(4096, 4096, Size::Grow)),
+        ("zero_range", |volume| volume.open_file("/file")?.zero_range(4096, 4096, Size::Grow)),
+        ("a write past a gap", |volume| volume.open_file("/file")?.write_all_at(7000, &[0; 9])),
+        ("a write in the block", |volume| volume.open_file("/file")?.write_all_at(900, &[0; 9])),
+    ];
+    for policies in ["modern", "modern,journal=none", "modern,journal=data"] {
+        for (what, grow) in GROWTHS {
+            let specification =
+                Specification { policies, ..Specification::new(Profile::Ext4, 1024, 16 * MIB) };
+            let device = specification.make(RealClock::new());
+            let volume = specification.open(&device).expect("opens");
+            volume.write("/file", &[b'S'; 1024]).expect("writes");
+            volume.close().expect("closes");
+            let folder = Scratch::new("after-the-end");
+            let image = folder.join("image");
+            device.save(&image).expect("saves");
+            let path = image.display().to_string();
+            run("debugfs", &["-w", "-R", "sif /file size 100", &path]).expect("debugfs sets it");
+            let bytes = std::fs::read(&image).expect("reads");
+            let device = std::sync::Arc::new(extant_block::MemoryDevice::from_bytes(
+                RealClock::new(),
+                &bytes,
+            ));
+            let volume = specification.open(&device).expect("opens");
+            grow(&volume).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let is_content = |bytes: &[u8]| bytes[..100] == [b'S'; 100];
+            let read = volume.read("/file").expect("reads");
+            assert!(is_content(&read) && read[100..].iter().all(|byte| *byte == 0), "{what}");
+            volume.close().expect("closes");
+            judge(&device).unwrap_or_else(|said| panic!("{what}: {said}"));
+            let volume = specification.open(&device).expect("opens");
+            let read = volume.read("/file").expect("reads");
+            assert!(
+                is_content(&read) && read[100..].iter().all(|byte| *byte == 0),
+                "{what}: later"
+            );
+        }
     }
 }

@@ -411,3 +411,28 @@ fn the_inode_of_a_value_is_no_file() {
     assert_eq!(attributes(&volume, "/file")["user.x"], value(1, 5000));
     volume.close().expect("closes");
 }
+
+/// What goes from a block that is there needs no room.
+#[test]
+fn attributes_go_from_a_full_volume() {
+    let specification = specification(Profile::Ext4, 4096, "ea_inode", "modern");
+    let device = specification.make(RealClock::new());
+    let volume = specification.open(&device).expect("opens");
+    volume.write("/file", b"content").expect("writes");
+    for name in ["user.one", "user.two"] {
+        set(&volume, "/file", name, &value(1, 900)).expect("sets it");
+    }
+    volume.sync().expect("syncs");
+    for (number, length) in [(1, 1 << 20), (2, 4096)] {
+        for at in 0.. {
+            if volume.write(format!("/fill{number}.{at}"), &vec![1; length]).is_err() {
+                break;
+            }
+        }
+    }
+    assert!(volume.statfs().free_blocks < 2, "it is full");
+    volume.remove_attribute("/file", b"user.one").expect("removes");
+    set(&volume, "/file", "user.two", b"shorter").expect("shortens");
+    volume.close().expect("closes");
+    judge(&device).unwrap_or_else(|said| panic!("{said}"));
+}

@@ -2,8 +2,8 @@
 //!
 //! *Invariants*: room for every dirty block, and for the map blocks that a map as it is needs, is
 //! promised before its bytes are accepted. So write-back finds the volume full only where others
-//! have made the map need more since (`keep_promises`): the file then keeps its dirty blocks. In
-//! the last block of a file, the bytes after its end are zero on disk.
+//! have made the map need more since (`keep_promises`): the file then keeps its dirty blocks. What
+//! the last block of a file holds after its end is no content: it is zeroed before the file grows.
 //! *Locking*: the inode is locked shared to read and exclusively to change.
 mod holes;
 pub(crate) mod inline;
@@ -164,6 +164,9 @@ pub(crate) fn write(
     state.writer = volume.store.clock.process_number();
     volume.change(WRITE, |operation| {
         let lost_rights = rights.end_capability(operation, &mut state)?;
+        if offset > state.inode.size {
+            zero_after_end(operation, &node.pages, &mut state)?;
+        }
         write_locked(operation, &node.pages, &mut state, offset, (bytes, room))?;
         if rights != RunRights::Stay {
             note_change(volume, &mut state, rights);
@@ -333,6 +336,8 @@ pub(crate) fn set_size_locked(
                 Err(_) if state.is_cut_unfinished => {}
                 cut => cut?,
             }
+        } else {
+            zero_after_end(operation, &node.pages, state)?;
         }
         state.inode.size = size;
         operation.note_size(size);
@@ -422,6 +427,24 @@ fn zero_tail(
     write_before_commit(operation, pages, state, size / block_size)
 }
 
+/// Before a file grows past the block of its end: what that block holds after the end is to read as
+/// zeros. A power cut leaves bytes there that were written and of which the size was not, and so do
+/// other programs.
+fn zero_after_end(operation: &Operation<'_>, pages: &Pages, state: &mut NodeState) -> Result<()> {
+    let volume = operation.volume();
+    let block_size = u64::from(volume.store.block_size());
+    let size = state.inode.size;
+    if size.is_multiple_of(block_size) || volume.pages.data == DataKeeping::Phantom {
+        return Ok(());
+    }
+    let Ok(block) = u32::try_from(size / block_size) else { return Ok(()) };
+    let within = (size % block_size) as usize;
+    match read::holds_bytes(volume, pages, state, (block, within))? {
+        true => zero_tail(operation, pages, state, size),
+        false => Ok(()),
+    }
+}
+
 /// Zeroes bytes within one block, if it holds any data.
 fn zero_part(
     operation: &Operation<'_>,
@@ -502,6 +525,7 @@ pub(crate) fn allocate(
         fill_holes(operation, &mut reservation, &mut state, &missing.holes, unwritten)?;
         pause(operation, &mut state, credits::STEP)?;
         if size == Size::Grow && end > state.inode.size {
+            zero_after_end(operation, &node.pages, &mut state)?;
             state.inode.size = end;
             operation.note_size(end);
         }

@@ -8,7 +8,7 @@
 use super::holes::{fill_holes, missing};
 use super::{
     Size, WRITE, allocate, check_changeable, check_mapped, check_sized, finish_cut, forget_range,
-    inline, note_change, punch, size_max, zero_part,
+    inline, note_change, punch, size_max, zero_after_end, zero_part,
 };
 use crate::error::{ErrorKind, Result};
 use crate::inode::credits;
@@ -128,6 +128,7 @@ fn zero(
         }
         pause(operation, state, credits::STEP)?;
         if size == Size::Grow && end > state.inode.size {
+            zero_after_end(operation, &node.pages, state)?;
             state.inode.size = end;
             operation.note_size(end);
         }

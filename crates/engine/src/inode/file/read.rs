@@ -40,6 +40,27 @@ pub(super) fn bring(volume: &Volume, pages: &Pages, state: &NodeState, block: u3
     }
 }
 
+/// Whether a block of a file has bytes other than zero from its byte `within` on, in memory or on
+/// the disk.
+pub(super) fn holds_bytes(
+    volume: &Volume,
+    pages: &Pages,
+    state: &NodeState,
+    (block, within): (u32, usize),
+) -> Result<bool> {
+    let reader = Reader::new(volume, pages, state);
+    let found = match reader.arrived(block) {
+        Some(found) => found,
+        None => match mapping::find(volume, state, FileBlock(block), 1)? {
+            Piece::Run(run, State::Written) => reader.load(block, run.start)?,
+            _ => return Ok(false),
+        },
+    };
+    let mut bytes = vec![0; reader.block_size - within];
+    reader.copy_found(&found, block, within, &mut bytes);
+    Ok(bytes.iter().any(|byte| *byte != 0))
+}
+
 /// A file that is being read.
 pub(super) struct Reader<'a> {
     pub(super) volume: &'a Volume,

@@ -7,7 +7,7 @@ use extant_format::extent::Node;
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::{FileType, Inode};
 use extant_format::layout::{Packing, usual_places};
-use extant_format::superblock::{Feature, Superblock};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
 use extant_format::{BlockNo, Fault, GroupNo, Ino, indirect};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -123,12 +123,14 @@ fn copies(superblock: &Superblock, group: GroupNo) -> Vec<(GroupNo, BlockNo)> {
         return near.map(|place| (of_block(place), place)).collect();
     }
     let (place, _) = superblock.descriptor_place(group);
+    // With blocks of 1 KiB the first superblock is in block 1, and with bigalloc so, although its
+    // group begins at block 0.
+    let primary = SUPERBLOCK_OFFSET / u64::from(superblock.block_size());
     let has_copy =
         |other: &GroupNo| superblock.has_super(*other) && superblock.meta_group(*other).is_none();
     let others = (1..superblock.group_count()).map(GroupNo).filter(has_copy);
     let copies = others.map(|other| {
-        let first = superblock.group_start(other).0 - u64::from(superblock.first_data_block);
-        (other, BlockNo(first + place.0))
+        (other, BlockNo(superblock.group_start(other).0 + place.0.saturating_sub(primary)))
     });
     copies.collect()
 }
