@@ -80,7 +80,7 @@ fn schedules_of_commits_and_checkpoints_end_and_hold() {
 #[test]
 fn writeback_shows_old_blocks_and_nothing_else() {
     let allowed = Judges { bytes: Bytes::Stale, ..judges() };
-    let plan = Plan { journal: Journal::Writeback, judges: allowed, ..plan(1, 600) };
+    let plan = Plan { journal: Journal::Writeback, judges: allowed, ..plan(1, 2000) };
     holds(&processes(&plan, |_| ()).expect("volumes are made"));
     let strict = Plan { judges: judges(), ..plan };
     let report = processes(&strict, |_| ()).expect("volumes are made");
