@@ -107,13 +107,13 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_FIXTURES",
         "engine",
         "of the volumes whose tree the kernel judges, one in this many",
-        ["3", "1", "1"],
+        ["5", "1", "1"],
     ),
     variable(
         "EXTANT_CUTS",
         "engine",
         "moments of a power cut for each policy",
-        ["400", "1500", "30000"],
+        ["250", "1500", "30000"],
     ),
     variable(
         "EXTANT_NAMES",
@@ -157,7 +157,7 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_RANGES",
         "engine",
         "lives of holes, zeros and moves of ranges, beside the kernel's",
-        ["8", "8", "400"],
+        ["4", "8", "400"],
     ),
     variable(
         "EXTANT_FAST_COMMIT_SEEDS",
@@ -169,7 +169,7 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_KERNEL_JOURNALS",
         "engine",
         "logs that the kernel or debugfs wrote",
-        ["26", "50", "500"],
+        ["16", "50", "500"],
     ),
     variable(
         "EXTANT_JOURNAL_LIVES",
@@ -224,8 +224,9 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "EXTANT_FIT",
         "lab",
-        "built-in drives that are brought back: one of each kind (`one`), `all`, or a name",
-        ["one", "one", "all"],
+        "drives that are brought back: the quickest (`few`), one of each kind (`one`), `all` that are \
+         built in, or a name",
+        ["few", "one", "all"],
     ),
 ];
 

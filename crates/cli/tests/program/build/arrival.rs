@@ -230,7 +230,7 @@ fn more_files_than_its_data_has_tables_for_make_more_groups() {
     }
     let archive = packed(folder.path(), "tree");
     let image = folder.join("x.img");
-    for words in ["-t ext2 -b 1024", "-t ext3 -b 1024", "-t ext4 -b 1024", "-t ext4"] {
+    for words in ["-t ext2 -b 1024", "-t ext4"] {
         rebuild(&format!("--order arrival {words}"), &[&archive], &image);
         same_tree(words, &[&archive], &image, folder.path());
     }
