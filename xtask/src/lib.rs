@@ -29,6 +29,7 @@ pub mod diff_walk;
 pub mod fixtures;
 pub mod fuzz;
 pub mod guide;
+pub mod instructions;
 pub mod kernel_journals;
 pub mod licenses;
 pub mod measure;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    bench, crash, damage, demo, diff_walk, fixtures, fuzz, guide, kernel_journals, licenses,
-    proofs, shape, suites, tidy, tools, turnaround,
+    bench, crash, damage, demo, diff_walk, fixtures, fuzz, guide, instructions, kernel_journals,
+    licenses, proofs, shape, suites, tidy, tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -58,6 +58,12 @@ const TASKS: &[Task] = &[
         fuzz::run,
     ),
     task("guide", "", "writes the tables of the suites into CONTRIBUTING.md", guide::run),
+    task(
+        "instructions",
+        "BEFORE AFTER",
+        "what two builds of the command execute for the same work",
+        instructions::run,
+    ),
     task(
         "kernel-journals",
         "[--count N] [--seed S] ..",
