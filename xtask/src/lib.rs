@@ -13,6 +13,7 @@
 //!             on what
 //! sheet       what is printed, and kept for a document
 //! crash       power cuts: the command of `extant_crash`
+//! instructions  what two builds of the command execute for the same work
 //! fuzz        bytes that nobody wrote: the command of `extant_fuzz`
 //! damage      the test `mutations` of `inspect`, on as many as asked for
 //! demo        a real tree becomes an image and comes out again

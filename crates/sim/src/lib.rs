@@ -7,6 +7,7 @@
 //! ```text
 //! replay   a trace against a drive, command by command    paced  however long the trace is
 //! device   a simulated block device: host queue + drive + contents
+//!          traffic  requests on their way through it
 //!          statistics  what it counted          timeline  what it did, interval by interval
 //!          past  what writes replaced, for a power cut
 //! queue    the host's request queue: host, choice, stream, waiting; its elevators are noop, linus

@@ -224,8 +224,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "EXTANT_FIT",
         "lab",
-        "drives that are brought back: the quickest (`few`), one of each kind (`one`), `all` that are \
-         built in, or a name",
+        "drives brought back: the quickest (`few`), of each kind (`one`), `all`, or a name",
         ["few", "one", "all"],
     ),
 ];

@@ -9,7 +9,8 @@
 //! undoing from the last one back finds each sector as it was before the first that was lost.
 //!
 //! *Locking*: none; the device's lock covers it.
-use super::{Command, Unflushed};
+use crate::drive::Unflushed;
+use crate::queue::Command;
 use crate::random::mix;
 use extant_block::{MemoryDevice, Operation, Segment};
 use rustc_hash::{FxHashMap, FxHashSet};
