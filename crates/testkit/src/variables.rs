@@ -122,6 +122,7 @@ pub const VARIABLES: &[Variable] = &[
         ["25000", "100000", "100000"],
     ),
     variable("EXTANT_MODEL_SEEDS", "engine", "lives compared with a model", ["2", "3", "40"]),
+    variable("EXTANT_FULL_SEEDS", "engine", "lives of each volume that is full", ["2", "8", "80"]),
     variable(
         "EXTANT_MODEL_KERNEL_SEEDS",
         "engine",
@@ -246,6 +247,7 @@ pub const CHOICES: &[Choice] = &[
     choice("EXTANT_DAMAGE_HITS", "inspect", "set to anything: how often each field was changed"),
     choice("EXTANT_KEEP", "engine", "where a volume that failed is copied to"),
     choice("EXTANT_MODEL_SEED", "engine", "the first life beside a model"),
+    choice("EXTANT_FULL_SEED", "engine", "the first life of a full volume"),
     choice("EXTANT_MODEL_ONLY", "engine", "a part of the names of the lives that are run"),
     choice("EXTANT_HOSTILE_SEED", "engine", "the first damaged volume"),
     choice("EXTANT_JOURNAL_SEED", "engine", "the first of our logs"),

@@ -12,6 +12,7 @@ mod failing;
 mod failing_each;
 mod feature_pairs;
 mod features;
+mod full;
 mod hard;
 mod held;
 mod hostile;

@@ -73,7 +73,11 @@ pub(super) fn promise(
     }
     let blocks = mapping::clusters::data_need(volume, state, &holes);
     let new_map = mapping::map_need(volume, state, &holes, 0);
-    let split_map = mapping::map_need(volume, state, &holes, unwritten).saturating_sub(new_map);
+    let split_map = match volume.store.delays_allocation() || !state.inode.has_extents() {
+        true => mapping::map_need(volume, state, &holes, unwritten).saturating_sub(new_map),
+        // What is filled now takes the room in the map that was enough for what waits.
+        false => waiting_need(volume, state, &holes).saturating_sub(state.promised_map),
+    };
     let need = blocks + new_map + split_map;
     let mut reservation = volume.space.reserve_within(need, room)?;
     // The splits happen at write-back, whatever the policy.
@@ -102,16 +106,25 @@ fn allocate_clusters(
     room: Room,
 ) -> Result<()> {
     let volume = operation.volume();
-    // A stretch of what waits splits an extent that reads as zeros at both ends, at most.
-    let stretches = state.dirty.runs() as u64 + 1;
-    let splits = mapping::split_need(volume, state, 2 * stretches + holes.len() as u64);
-    let more = splits.saturating_sub(state.promised_map);
+    let more = waiting_need(volume, state, holes).saturating_sub(state.promised_map);
     let need = mapping::clusters::data_need(volume, state, holes)
         + mapping::map_need(volume, state, holes, 0);
     let mut reservation = volume.space.reserve_within(need + more, room)?;
     reservation.take(more);
     state.promised_map += more;
     fill_holes(operation, &mut reservation, state, holes, State::Unwritten)
+}
+
+/// How many map blocks all that waits to be written may need, this write among it, once these holes
+/// are filled.
+fn waiting_need(volume: &Volume, state: &NodeState, holes: &[Range<u64>]) -> u64 {
+    // A stretch of what waits splits an extent that reads as zeros at both ends, at most.
+    let stretches = (state.dirty.runs() + state.placed.len()) as u64 + 1;
+    // On a volume that is nearly full each unit of a hole may become an extent of its own.
+    let size = mapping::clusters::cluster_blocks(volume);
+    let units = |hole: &Range<u64>| hole.end.div_ceil(size) - hole.start / size;
+    let filled: u64 = holes.iter().filter(|hole| !hole.is_empty()).map(units).sum();
+    mapping::split_need(volume, state, 2 * stretches + filled)
 }
 
 /// Allocates blocks for all of these holes, or for none of them if it fails. Blocks that read as
