@@ -28,8 +28,7 @@ impl ImageSide {
         let survey = filesystem.survey().map_err(wrong)?;
         let mut root = survey.object(Ino::ROOT).map_err(wrong)?;
         for step in path.split(|byte| *byte == b'/').filter(|it| !it.is_empty() && *it != b".") {
-            let name = survey.names(root).find(|name| survey.name(*name) == step);
-            let name = name.ok_or_else(|| {
+            let name = survey.find(root, step).ok_or_else(|| {
                 let text = format!("{}: there is no such file in the image", printable(path));
                 Error::new(text).of(ErrorKind::NoSuchPath)
             })?;

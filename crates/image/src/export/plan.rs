@@ -73,6 +73,9 @@ struct Planner {
     hashes: Vec<(u64, NameId)>,
 }
 
+/// The names of a path, from the root on, and what they lead to.
+type Way = Vec<(NameId, ObjectId)>;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reached {
     No,
@@ -159,49 +162,54 @@ impl Planner {
         if paths.is_empty() {
             return Ok(vec![(None, root)]);
         }
-        let clean: Vec<Vec<&[u8]>> = paths.iter().map(|path| components(path)).collect();
+        let ways: Result<Vec<Way>, Error> =
+            paths.iter().map(|path| self.find(path, root)).collect();
+        let ways = ways?;
         let mut starts: Vec<(Option<NameId>, ObjectId)> = Vec::new();
-        for (at, path) in clean.iter().enumerate() {
-            let is_covered = |(other, above): (usize, &Vec<&[u8]>)| {
-                let below = path.starts_with(above);
-                below && (above.len() < path.len() || other < at)
+        for (at, way) in ways.iter().enumerate() {
+            let is_covered = |(other, above): (usize, &Way)| {
+                let below = way.starts_with(above);
+                below && (above.len() < way.len() || other < at)
             };
-            if !clean.iter().enumerate().any(is_covered) {
-                starts.push(self.find(root, path)?);
+            if !ways.iter().enumerate().any(is_covered) {
+                starts.push(self.go(way, root));
             }
         }
         Ok(starts)
     }
 
-    fn find(
-        &mut self,
-        root: ObjectId,
-        path: &[&[u8]],
-    ) -> Result<(Option<NameId>, ObjectId), Error> {
-        let survey = Arc::clone(&self.plan.survey);
+    /// What a path leads to, step by step.
+    fn find(&self, path: &[u8], root: ObjectId) -> Result<Way, Error> {
+        let survey = &self.plan.survey;
+        let path = components(path);
         let shown = || printable(&path.join(&b'/'));
-        let mut found = (None, root);
-        for (at, step) in path.iter().enumerate() {
-            let name = survey.names(found.1).find(|name| survey.name(*name) == *step);
-            let name = name.ok_or_else(|| {
+        let (mut way, mut here) = (Way::new(), root);
+        for step in &path {
+            let name = survey.find(here, step).ok_or_else(|| {
                 let error = Error::new(format!("{}: there is no such file in the image", shown()));
                 error.of(ErrorKind::NoSuchPath)
             })?;
-            let object = survey
+            here = survey
                 .object(survey.leads_to(name))
                 .map_err(|error| Error::new(format!("{}: {error}", shown())))?;
+            way.push((name, here));
+        }
+        Ok(way)
+    }
+
+    /// Notes the way to what is wanted, for its path; never a way back. Returns where it ends.
+    fn go(&mut self, way: &Way, root: ObjectId) -> (Option<NameId>, ObjectId) {
+        for (at, (name, object)) in way.iter().enumerate() {
             self.objects[name.0 as usize] = object.0;
-            // The way to what is wanted, for its path; never a way back.
-            if at + 1 < path.len()
-                && object != root
+            if at + 1 < way.len()
+                && *object != root
                 && self.reached[object.0 as usize] == Reached::No
             {
                 self.plan.first_names[object.0 as usize] = name.0;
                 self.reached[object.0 as usize] = Reached::Yes;
             }
-            found = (Some(name), object);
         }
-        Ok(found)
+        way.last().map_or((None, root), |(name, object)| (Some(*name), *object))
     }
 
     /// Finds all directories at and below a start, and what the names in them lead to. Says whether

@@ -10,12 +10,14 @@
 //! salvage      what is beside a name that no file may have, or beside a circle
 //! force        damaged images, read as far as they can be
 //! rights       as a user, in a user namespace, under fakeroot
+//! casefold     names that know no case
 //! diff         every kind of difference, between every two kinds of trees
 //! ```
 #![allow(
     clippy::disallowed_methods,
     reason = "a signal has to come while a process runs: these tests wait by the host's clock"
 )]
+mod casefold;
 mod command;
 mod containers;
 mod diff;

@@ -35,9 +35,9 @@ use crate::inode::{self, NodeState};
 use crate::name::directory::Legality;
 use extant_block::{BlockDevice, Holes};
 use extant_format::attribute::Attribute;
-use extant_format::inode::{Device, FileType, Time};
-use extant_format::superblock::Superblock;
-use extant_format::{BlockNo, Ino};
+use extant_format::inode::{Device, FileType, Inode, Time, flags};
+use extant_format::superblock::{Feature, Superblock};
+use extant_format::{BlockNo, Ino, fold};
 use extant_tree::Facts;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -85,6 +85,7 @@ struct Object {
     mode: u16,
     attributes: Attributes,
     flags: u8,
+    case: Case,
 }
 
 /// Whether an inode may have extended attributes.
@@ -92,6 +93,25 @@ struct Object {
 enum Attributes {
     None,
     Perhaps,
+}
+
+/// Whether the names in a directory are told from each other by their case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Counts,
+    /// Names that are the same when folded are (casefold).
+    Ignored,
+}
+
+impl Case {
+    /// That of names without a key: they are what they are shown as.
+    fn of(inode: &Inode, superblock: &Superblock) -> Case {
+        let is_folded = inode.flags & flags::CASEFOLDED != 0 && superblock.has(Feature::CASEFOLD);
+        match is_folded && !inode.is_encrypted(superblock) {
+            true => Case::Ignored,
+            false => Case::Counts,
+        }
+    }
 }
 
 /// What an inode holds, and where.
@@ -285,6 +305,17 @@ impl Survey {
             _ => 0..0,
         };
         range.map(NameId)
+    }
+
+    /// What a path means by a name of a directory: the entry with exactly these bytes, or else,
+    /// where its names know no case, the first one that is the same when both are folded.
+    pub fn find(&self, directory: ObjectId, name: &[u8]) -> Option<NameId> {
+        let exact = self.names(directory).find(|found| self.name(*found) == name);
+        if exact.is_some() || self.record(directory).case == Case::Counts {
+            return exact;
+        }
+        let wanted = fold::folded(name);
+        self.names(directory).find(|found| fold::folded(self.name(*found)) == wanted)
     }
 
     /// The bytes of a name: no slash, no NUL, never "." or "..". One that no file may have is what

@@ -1,6 +1,6 @@
 //! The inode tables: the used part of each, in reads of at most a megabyte.
 use super::{
-    Attributes, Content, FileRun, Object, ObjectId, PackedTime, READ_BYTES_MAX, Reads, Survey,
+    Attributes, Case, Content, FileRun, Object, ObjectId, PackedTime, READ_BYTES_MAX, Reads, Survey,
 };
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::inode::NodeState;
@@ -275,6 +275,7 @@ impl Table<'_> {
         let times = [inode.access_time, inode.change_time, inode.modify_time].map(PackedTime::new);
         let in_tail = inode.tail.first_chunk::<4>().is_some_and(|magic| *magic != [0; 4]);
         let has_attributes = inode.attribute_block.0 != 0 || in_tail;
+        let case = Case::of(&inode, &self.survey.core.inodes.volume.store.superblock);
         let id = self.push(
             at,
             Object {
@@ -288,6 +289,7 @@ impl Table<'_> {
                 mode: inode.mode,
                 attributes: if has_attributes { Attributes::Perhaps } else { Attributes::None },
                 flags: (inode.flags & 0xff) as u8,
+                case,
             },
         );
         match self.content(id, inode, file_type) {
@@ -511,5 +513,6 @@ fn broken(ino: Ino) -> Object {
         mode: 0,
         attributes: Attributes::None,
         flags: 0,
+        case: Case::Counts,
     }
 }
