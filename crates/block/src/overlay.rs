@@ -108,6 +108,14 @@ impl Overlay {
         Overlay { spool: Some(Arc::new(spool)), ..self }
     }
 
+    /// The same, as long as this, where the device below is shorter: what it does not have cannot
+    /// be read until it is written.
+    #[must_use]
+    pub fn lengthened(mut self, bytes: u64) -> Overlay {
+        self.info.bytes = self.info.bytes.max(bytes);
+        self
+    }
+
     /// The device below.
     pub fn device(&self) -> &Arc<dyn BlockDevice> {
         &self.device

@@ -102,8 +102,8 @@ pub use name::namespace::Follow;
 pub use name::rename::Rename;
 pub use policy::{allocation, placement, preset, readahead};
 pub use recovery::{
-    Judged, OrphanCounts, Orphans, Recovered, RecoveryReport, Salvaged, free_orphans, hold, judged,
-    recover, recover_held, recovered, salvaged, unreplayed, without_orphans,
+    Judged, Loss, OrphanCounts, Orphans, Recovered, RecoveryReport, Salvaged, free_orphans, hold,
+    judged, recover, recover_held, recovered, salvaged, unreplayed, without_orphans,
 };
 pub use store::journal::JournalCounts;
 pub use store::mount_hold::MountHold;

@@ -60,6 +60,18 @@ impl fmt::Debug for Volume {
     }
 }
 
+/// What was lost, a line each.
+fn lines(filesystem: &Filesystem, losses: &[extant_engine::Loss]) -> Vec<String> {
+    if losses.iter().all(|loss| loss.inodes.is_empty()) {
+        return losses.iter().map(|loss| loss.words.clone()).collect();
+    }
+    let inodes = losses.iter().flat_map(|loss| loss.inodes.iter().copied());
+    let survey = filesystem.survey();
+    let paths = survey.map(|survey| survey.paths(inodes)).unwrap_or_default();
+    let path = |ino| paths.get(&ino).map(|path| extant_archive::printable(path));
+    losses.iter().map(|loss| loss.line(&path)).collect()
+}
+
 impl Volume {
     /// Opens a volume for reading: nothing is written to the image, and a journal that waits is
     /// replayed in memory.
@@ -95,7 +107,9 @@ impl Volume {
                     return Err(Error::new(ErrorKind::InvalidInput, words));
                 }
             };
-            Ok((Filesystem::open(device, &options.engine()?)?, skipped))
+            let filesystem = Filesystem::open(device, &options.engine()?)?;
+            let skipped = lines(&filesystem, &skipped);
+            Ok((filesystem, skipped))
         };
         let (filesystem, skipped) = opened().map_err(|error: Error| error.at(&found.name))?;
         let closing = match options.access {
@@ -111,8 +125,9 @@ impl Volume {
         Volume { filesystem, closing, skipped: Vec::new(), _hold: hold }
     }
 
-    /// What was lost of a damaged volume, and what may be wrong, a line each: with
-    /// [`Options::force_read`] alone.
+    /// What was lost of a damaged volume, and what may be wrong, a line each, by the path of the
+    /// file where it is known: with [`Options::force_read`] alone. What was mended without a loss,
+    /// such as by a copy of the superblock, is not among it.
     pub fn skipped(&self) -> &[String] {
         &self.skipped
     }

@@ -21,9 +21,10 @@ use extant_edit::redo::{self, Identity};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::preset::{DEFAULT_PRESET, Policies};
 use extant_engine::{
-    Access, DataKeeping, ErrorKind, Filesystem, Options, Salvaged, cache_for_blocks, salvaged,
+    Access, DataKeeping, ErrorKind, Filesystem, Loss, Options, Salvaged, cache_for_blocks, salvaged,
 };
 use extant_format::{Fault, GroupNo};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -75,8 +76,9 @@ impl ImageArguments {
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub struct DamageArguments {
-    /// Go on over damage: copies of superblock and descriptors are used, checksums are not
-    /// believed, and what is lost is named, a line each; the exit code says that there was some
+    /// Go on over damage: copies of superblock and descriptors are used, an image that is cut short
+    /// is read as far as it goes, checksums are not believed, and what is lost is named, a line
+    /// each; the exit code says that there was some
     #[arg(long)]
     pub force_read: bool,
 }
@@ -85,12 +87,14 @@ pub struct DamageArguments {
 pub struct Opened {
     /// The file system.
     pub filesystem: Filesystem,
-    /// What was lost, a line each, which were said: none unless that was asked for.
+    /// What was lost, or may be wrong, a line each, which were said: none unless that was asked
+    /// for.
     pub skipped: Vec<String>,
 }
 
 impl DamageArguments {
-    /// As [`open`], over damage where that was asked for: each thing that was lost is said.
+    /// As [`open`], over damage where that was asked for: what was mended is said, and each thing
+    /// that was lost.
     ///
     /// # Errors
     /// As [`open`]; too much is lost.
@@ -106,11 +110,17 @@ impl DamageArguments {
         }
         let device = device_shown(image, place, console)?;
         let failed = |error: extant_engine::Error| failure(image, error);
-        let Salvaged { device, skipped } = salvaged(device).map_err(failed)?;
+        let Salvaged { device, mended, skipped } = salvaged(device).map_err(failed)?;
         let filesystem = Filesystem::open(device, &options(CACHE_BYTES)?).map_err(failed)?;
         warn_if_mounted(image, console);
         let name = printable(image.as_os_str().as_bytes());
-        skipped.iter().for_each(|line| console.skipped(&format!("{name}: {line}")));
+        mended.iter().for_each(|line| console.warn(&format!("{name}: {line}")));
+        let skipped = lines(&filesystem, &skipped);
+        for line in &skipped {
+            // A path stands as it would be written to read it.
+            let space = if line.starts_with('/') { "" } else { " " };
+            console.skipped(&format!("{name}:{space}{line}"));
+        }
         Ok(Opened { filesystem, skipped })
     }
 }
@@ -120,6 +130,17 @@ impl Opened {
     pub fn exit(&self) -> Exit {
         if self.skipped.is_empty() { Exit::Complete } else { Exit::Incomplete }
     }
+}
+
+/// What was lost of a volume, a line each: by the paths of the files, where names lead to them.
+fn lines(filesystem: &Filesystem, losses: &[Loss]) -> Vec<String> {
+    let inodes = losses.iter().flat_map(|loss| loss.inodes.iter().copied());
+    let paths = match losses.iter().any(|loss| !loss.inodes.is_empty()) {
+        true => filesystem.survey().map(|survey| survey.paths(inodes)).unwrap_or_default(),
+        false => BTreeMap::new(),
+    };
+    let path = |ino| paths.get(&ino).map(|path| printable(path));
+    losses.iter().map(|loss| loss.line(&path)).collect()
 }
 
 /// The image's bytes, opened for reading: those of the partition that the word names, or of the
@@ -297,8 +318,9 @@ pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Err
     }
     if let Some((block, block_size)) = superblock_copy(device) {
         return refused(": its superblock is lost").hint(format!(
-            "there is a copy in block {block}: extant check {shown} judges by it, and e2fsck -b \
-             {block} -B {block_size} mends a copy of the image"
+            "there is a copy in block {block}: extant check {shown} judges by it, extant extract \
+             --force-read {shown} DIR reads by it, and e2fsck -b {block} -B {block_size} mends a \
+             copy of the image"
         ));
     }
     match head.iter().all(|byte| *byte == 0) {
@@ -387,9 +409,8 @@ pub fn failure(image: &Path, error: extant_engine::Error) -> Error {
             "{subject}: is cut short: it ends before its last block"
         ))
         .hint(format!(
-            "copy or download it once more; extant check {shown} says how much is missing, \
-                     and a copy that truncate -s makes as long as it was can be read with \
-                     extract --keep-going"
+            "copy or download it once more; extant check {shown} says how much is missing, and \
+             extant extract --force-read {shown} DIR reads it as far as it goes"
         )),
         ErrorKind::Corrupt(_) => failure.hint(damage_hint(image)),
         ErrorKind::Device(error) => about(&subject, error),

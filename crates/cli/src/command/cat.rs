@@ -118,7 +118,10 @@ pub fn print(
 
 /// The same over damage: what cannot be read is named and comes out as zeros, and so is a file that
 /// cannot be opened, of which nothing comes out.
-fn print_over(
+///
+/// # Errors
+/// As [`print`]; what cannot be read is none.
+pub fn print_over(
     filesystem: &Filesystem,
     (image, path): (&Path, &Path),
     buffer: &mut [u8],

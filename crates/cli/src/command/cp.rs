@@ -12,7 +12,7 @@ use extant_edit::{Change, glob};
 use extant_engine::{ErrorKind, Filesystem};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
-use extant_host::image::{self, ImagePath};
+use extant_host::image::{self, DamageArguments, ImagePath};
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ use std::path::{Path, PathBuf};
 ///
 /// On the host nothing is written through a symbolic link, and what was copied before an error
 /// stays. What cannot be read of a damaged image is named, the rest is copied, and the exit code is
-/// 1; a file whose name no file may have comes out with its slashes written as %2F.
+/// 1; a file whose name no file may have comes out with its slashes written as %2F. --force-read is
+/// for copies out of images.
 #[derive(clap::Args)]
 #[command(
     disable_help_flag = true,
@@ -47,6 +48,8 @@ pub struct Arguments {
     pub words: OwnArguments,
     #[command(flatten)]
     pub editing: EditArguments,
+    #[command(flatten)]
+    pub damage: DamageArguments,
     /// Print help
     #[arg(short = 'h', long, action = clap::ArgAction::Help)]
     pub help: Option<bool>,
@@ -182,7 +185,7 @@ impl Sources {
 
 /// Copies, and says with `--json` what was done: {"schema": "extant-edit/1", ...}.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
-    let Arguments { words, editing, .. } = arguments;
+    let Arguments { words, editing, damage, .. } = arguments;
     let (last, named) = match &words.target_directory {
         Some(into) => (into.clone(), &words.paths[..]),
         None => match words.paths.split_last() {
@@ -208,10 +211,14 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         }
     }
     match place.path {
+        Some(_) if damage.force_read => {
+            Err(Error::usage("--force-read: nothing is copied into an image from a damaged one")
+                .hint("copy it out to a folder first, and from there into the image"))
+        }
         Some(path) => inwards(&words, &editing, (place.image, path), &sources, console),
         None if sources.iter().all(|sources| sources.image.is_some()) => match last == "-" {
-            true => to_stdout(&editing, &sources, console),
-            false => outwards(&words, &editing, &place.image, &sources, console),
+            true => to_stdout((&editing, damage), &sources, console),
+            false => outwards(&words, (&editing, damage), &place.image, &sources, console),
         },
         None => Err(Error::usage(format!("{}: is no path in an image", place.image.display()))
             .hint("write IMAGE:/path; between files of the host there is cp(1)")),
@@ -298,7 +305,7 @@ fn of_other(error: extant_edit::Error, image: &Path, paths: &[PathBuf]) -> extan
 
 /// Copies files out of images to standard output.
 fn to_stdout(
-    editing: &EditArguments,
+    (editing, damage): (&EditArguments, DamageArguments),
     sources: &[Sources],
     console: &Console,
 ) -> Result<Exit, Error> {
@@ -306,9 +313,15 @@ fn to_stdout(
     let mut exit = Exit::Complete;
     for sources in sources {
         let Some(image) = &sources.image else { continue };
-        let filesystem = image::open(image, &editing.place, console)?;
+        let opened = damage.open(image, &editing.place, console)?;
+        exit = if opened.exit() == Exit::Complete { exit } else { opened.exit() };
+        let filesystem = opened.filesystem;
         for path in &sources.expanded(&filesystem) {
-            let printed = cat::print(&filesystem, (image, path), &mut buffer, console)?;
+            let at = (image.as_path(), path.as_path());
+            let printed = match damage.force_read {
+                true => cat::print_over(&filesystem, at, &mut buffer, console)?,
+                false => cat::print(&filesystem, at, &mut buffer, console)?,
+            };
             exit = if printed == Exit::Complete { exit } else { printed };
         }
     }
@@ -318,17 +331,18 @@ fn to_stdout(
 /// Copies out of images.
 fn outwards(
     words: &OwnArguments,
-    editing: &EditArguments,
+    (editing, damage): (&EditArguments, DamageArguments),
     target: &Path,
     sources: &[Sources],
     console: &Console,
 ) -> Result<Exit, Error> {
-    let mut opened = Vec::new();
+    let (mut opened, mut exit) = (Vec::new(), Exit::Complete);
     for sources in sources {
         let Some(image) = &sources.image else { continue };
-        let filesystem = image::open(image, &editing.place, console)?;
-        let paths = sources.expanded(&filesystem);
-        opened.push((image, filesystem, paths));
+        let one = damage.open(image, &editing.place, console)?;
+        exit = if one.exit() == Exit::Complete { exit } else { one.exit() };
+        let paths = sources.expanded(&one.filesystem);
+        opened.push((image, one.filesystem, paths));
     }
     let count: usize = opened.iter().map(|(_, _, paths)| paths.len()).sum();
     let into = words.target_directory.is_some();
@@ -352,7 +366,7 @@ fn outwards(
     };
     let sink = HostSink::new(root).map_err(|error| failure::of(target, error))?;
     let mut job = Job::new(console, Input::Standard);
-    let (mut shown, mut exit) = (PathBuf::new(), Exit::Complete);
+    let mut shown = PathBuf::new();
     for (image, filesystem, paths) in &opened {
         let troubles = Troubles::new(console, image);
         let failed = |error| failure::of(image, error);

@@ -45,7 +45,7 @@ pub(super) static NOTED: &[Row] = &[
 pub(super) static REFUSED: &[Row] = &[
     (&["nobarrier"], "what an fsync promised has to be on the device"),
     (&["journal_dev"], "the number of a device; journal_path=PATH names it"),
-    (&["sb"], "extant info --superblock looks at a copy; e2fsck -b repairs with one"),
+    (&["sb"], "extract --force-read reads by a copy; e2fsck -b repairs with one"),
     (&["abort"], "a mount is ended by extant umount"),
     (&["minixdf"], "df shows the room that files can have"),
     (&["nouid32"], "users and groups have numbers of 32 bits"),

@@ -32,7 +32,7 @@ pub(crate) mod orphans;
 mod salvage;
 
 pub use orphans::OrphanCounts;
-pub use salvage::{Salvaged, salvaged};
+pub use salvage::{Loss, Salvaged, salvaged};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::flush::Core;

@@ -47,7 +47,8 @@ fn read_around(bytes: &[u8], lost: std::ops::Range<u64>) -> Result<(usize, Vec<S
             Err(error) => assert!(error.path.is_some(), "{error}"),
         }
     }
-    Ok((whole, salvaged.skipped))
+    let lost = salvaged.skipped.iter().map(|loss| loss.line(&|_| None));
+    Ok((whole, salvaged.mended.iter().cloned().chain(lost).collect()))
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(super) fn judged(
     complain(&format!("{name}: Superblock invalid, trying backup blocks..."));
     complain(&format!(
         "{shown}: the superblock is lost; block {block}, of {block_size} bytes, has a copy \
-         (e2fsck -b {block} -B {block_size})"
+         (e2fsck -b {block} -B {block_size}; extant extract --force-read {shown} DIR reads by it)"
     ));
     if mode != Mode::Read {
         complain(&format!(

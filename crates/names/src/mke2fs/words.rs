@@ -215,7 +215,8 @@ impl Request {
             _ => {
                 return line(
                     "-S: writing only superblock and descriptors over a damaged volume is not \
-                     supported: e2fsck -b BLOCK takes a copy instead, and loses nothing",
+                     supported: e2fsck -b BLOCK takes a copy instead, and loses nothing, and \
+                     extant extract --force-read reads by one",
                 );
             }
         }

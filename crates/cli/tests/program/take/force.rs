@@ -1,6 +1,6 @@
 //! Damaged images, read with --force-read: every byte that comes out is that of its own file, or a
 //! line says what may be wrong.
-use crate::take::command::extant;
+use crate::take::command::{extant, refused};
 use extant_testkit::command::{output, program};
 use extant_testkit::numbers::Numbers;
 use extant_testkit::oracle::require;
@@ -104,14 +104,23 @@ fn names(said: &str, name: &str, ino: u32) -> bool {
         let number = format!("{ino}");
         let mut words = line.split([' ', ':', ',']);
         line.contains(&format!(" {name}:"))
+            || [":", " and "].iter().any(|end| line.contains(&format!("/{name}{end}")))
             || (line.contains("inode") && words.any(|word| word == number))
             || ["img: superblock", "img: group", "img: journal"].iter().any(|at| line.contains(at))
     })
 }
 
-/// Changes a copy of a fresh volume of a kind, and says what has to be said, and how many files may
-/// be lost.
-fn after(kind: &str, label: &str, damage: &dyn Fn(&Path, &mut [u8]), said: &[&str], lost: usize) {
+/// What came of the damage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// All of it was mended: commands end with 0.
+    Whole,
+    /// At most so many files are lost: commands end with 1.
+    Lost(usize),
+}
+
+/// Changes a copy of a fresh volume of a kind, and says what has to be said, and what comes of it.
+fn after(kind: &str, label: &str, damage: &dyn Fn(&Path, &mut [u8]), said: &[&str], came: Came) {
     if !["mke2fs", "e2fsck", "debugfs"].iter().all(|tool| require(tool)) {
         return;
     }
@@ -124,7 +133,11 @@ fn after(kind: &str, label: &str, damage: &dyn Fn(&Path, &mut [u8]), said: &[&st
     let refused = extant(&["extract", "x.img", "without"], folder);
     assert_ne!(refused.status.code(), Some(0), "{label}: without the option nothing changes");
     let taken = take(folder);
-    assert_eq!(taken.code, 1, "{label}: {}", taken.said);
+    let (code, lost) = match came {
+        Came::Whole => (0, 0),
+        Came::Lost(files) => (1, files),
+    };
+    assert_eq!(taken.code, code, "{label}: {}", taken.said);
     for words in said {
         assert!(taken.said.contains(words), "{label}: {words} is not in: {}", taken.said);
     }
@@ -132,24 +145,34 @@ fn after(kind: &str, label: &str, damage: &dyn Fn(&Path, &mut [u8]), said: &[&st
     assert!(files.len() - whole <= lost, "{label}: {whole} of {}: {}", files.len(), taken.said);
     // The other commands go on too, and the image stays as it is.
     let listed = extant(&["ls", "-R", "--force-read", "x.img"], folder);
-    assert_eq!(listed.status.code(), Some(1), "{label}");
+    assert_eq!(listed.status.code(), Some(code), "{label}");
     assert!(String::from_utf8_lossy(&listed.stdout).contains("file-7"), "{label}");
     let read = extant(&["cat", "--force-read", "x.img:/file-3"], folder);
-    assert_eq!((read.status.code(), &read.stdout), (Some(1), &files["file-3"]), "{label}");
+    assert_eq!((read.status.code(), &read.stdout), (Some(code), &files["file-3"]), "{label}");
+    let copied = extant(&["cp", "--force-read", "x.img:/file-4", "copied"], folder);
+    assert_eq!(copied.status.code(), Some(code), "{label}");
+    assert_eq!(fs::read(folder.join("copied")).unwrap(), files["file-4"], "{label}");
+    let shown = extant(&["cp", "--force-read", "x.img:/file-5", "-"], folder);
+    assert_eq!((shown.status.code(), &shown.stdout), (Some(code), &files["file-5"]), "{label}");
     let differs = extant(&["diff", "--force-read", "--quiet", "x.img", "x.img"], folder);
-    assert_eq!(differs.status.code(), Some(2), "{label}");
+    assert_eq!(differs.status.code(), Some(2 * code), "{label}");
     let packed = extant(&["tar", "--force-read", "-o", "x.tar", "x.img"], folder);
-    assert_eq!(packed.status.code(), Some(1), "{label}");
+    assert_eq!(packed.status.code(), Some(code), "{label}");
     assert!(fs::read(folder.join("x.img")).unwrap() == bytes, "{label}: it was written");
 }
 
 #[test]
 fn a_lost_superblock_and_lost_descriptors_are_taken_from_copies() {
     let superblock = |_: &Path, bytes: &mut [u8]| bytes[1024..2048].fill(0);
-    after("ext4", "superblock", &superblock, &["superblock: ", "group 1's copy is used"], 0);
+    let said = &["superblock: ", "group 1's copy is used"];
+    after("ext4", "superblock", &superblock, said, Came::Whole);
+    // Groups of another size, of which the copies have to be looked for.
+    after("ext4 -g 2048", "superblock-groups", &superblock, said, Came::Whole);
+    after("ext4 -O sparse_super2 -g 4096", "superblock-two", &superblock, said, Came::Whole);
     let descriptors = |_: &Path, bytes: &mut [u8]| bytes[2048..3072].fill(0);
-    after("ext4", "descriptors", &descriptors, &["group 0: ", "group 1's copy is used"], 0);
-    after("ext2", "descriptors-ext2", &descriptors, &["group 2: "], 0);
+    let said = &["group 0: ", "group 1's copy is used"];
+    after("ext4", "descriptors", &descriptors, said, Came::Whole);
+    after("ext2", "descriptors-ext2", &descriptors, &["group 2: "], Came::Whole);
 }
 
 /// The blocks of descriptors: the first one and its copies, in all groups but those past the end.
@@ -170,7 +193,7 @@ fn tables_are_found_where_mke2fs_puts_them_if_all_copies_are_lost() {
         ("ext4 -O meta_bg,^resize_inode", "tables-meta"),
         ("ext4 -E packed_meta_blocks=1", "tables-packed"),
     ] {
-        after(kind, label, &all, said, 0);
+        after(kind, label, &all, said, Came::Whole);
     }
     // One is known: the others are beside it.
     let but_one = |folder: &Path, bytes: &mut [u8]| {
@@ -178,7 +201,7 @@ fn tables_are_found_where_mke2fs_puts_them_if_all_copies_are_lost() {
         all(folder, bytes);
         bytes[2 * BLOCK + 64..][..64].copy_from_slice(&kept);
     };
-    after("ext4", "tables-but-one", &but_one, &["group 0: ", "nor any copy"], 0);
+    after("ext4", "tables-but-one", &but_one, &["group 0: ", "nor any copy"], Came::Whole);
 }
 
 /// Without the option those copies are used too, without a word.
@@ -195,7 +218,7 @@ fn descriptors_of_meta_groups_are_taken_from_their_copies() {
     fs::write(folder.join("x.img"), &bytes).unwrap();
     let taken = take(folder);
     assert!(taken.said.contains("group 0: ") && taken.said.contains("group 1's copy is used"));
-    assert_eq!((taken.code, &taken.files), (1, &files), "{}", taken.said);
+    assert_eq!((taken.code, &taken.files), (0, &files), "{}", taken.said);
 }
 
 #[test]
@@ -209,7 +232,7 @@ fn a_group_whose_table_is_nowhere_is_named_and_the_rest_is_read() {
         bytes[table * BLOCK..][..100 * BLOCK].copy_from_slice(&numbers.bytes(100 * BLOCK));
     };
     let said = &["group 1: ", "its inode table is not found: its inodes are lost"];
-    after("ext2", "nowhere", &damage, said, 160);
+    after("ext2", "nowhere", &damage, said, Came::Lost(160));
 }
 
 #[test]
@@ -222,6 +245,8 @@ fn what_is_lost_is_told_to_programs_too() {
     volume(folder, "ext4");
     let mut bytes = fs::read(folder.join("x.img")).unwrap();
     bytes[1024..2048].fill(0);
+    let at = place(folder, "/pieces", "ETB0") * BLOCK;
+    bytes[at + 12 * 3 + 8..at + 12 * 4].fill(0x7f);
     fs::write(folder.join("x.img"), &bytes).unwrap();
     for words in [
         &["ls", "--json", "--force-read", "x.img:/file-3"][..],
@@ -242,7 +267,7 @@ fn what_is_lost_is_told_to_programs_too() {
         if ["extract", "tar"].contains(&words[0]) {
             let report: serde_json::Value = serde_json::from_str(&said).unwrap();
             let left = report["left_out"].as_array().unwrap();
-            assert!(left[0].as_str().unwrap().contains("superblock: "), "{said}");
+            assert!(left[0].as_str().unwrap().starts_with("/pieces: "), "{said}");
         }
     }
 }
@@ -253,7 +278,8 @@ fn directories_are_read_without_their_index_and_around_what_is_damaged() {
         let at = place(folder, "/many", "0") * BLOCK;
         bytes[at + 0x18..at + 0x60].fill(0xff);
     };
-    after("ext4", "index", &index, &["its names may be wrong"], 0);
+    let said = &["img:/many: block", "of its names: they may be wrong"];
+    after("ext4", "index", &index, said, Came::Lost(0));
     let names = |folder: &Path, bytes: &mut [u8]| {
         let at = place(folder, "/", "0") * BLOCK;
         // The length of the fourth record.
@@ -263,7 +289,7 @@ fn directories_are_read_without_their_index_and_around_what_is_damaged() {
         }
         bytes[record + 4] = 3;
     };
-    after("ext4", "names", &names, &["directory inode 2: block", "are lost"], 1);
+    after("ext4", "names", &names, &["img:/: block", "are lost"], Came::Lost(1));
 }
 
 #[test]
@@ -273,7 +299,8 @@ fn what_is_lost_of_a_map_is_named_and_the_rest_is_read() {
         // The block of the third extent: outside the volume.
         bytes[at + 12 * 3 + 8..at + 12 * 4].fill(0x7f);
     };
-    after("ext4", "node", &node, &["are lost: some or all of it"], 1);
+    let said = &["img:/pieces: bytes", "are lost: some or all of it"];
+    after("ext4", "node", &node, said, Came::Lost(1));
     let wild = |folder: &Path, bytes: &mut [u8]| {
         let at = place(folder, "/pieces", "IND") * BLOCK;
         bytes[at..at + 4].fill(0x7f);
@@ -281,7 +308,7 @@ fn what_is_lost_of_a_map_is_named_and_the_rest_is_read() {
         bytes.copy_within(2048 + 8..2048 + 12, at + 8);
     };
     let lost = ["bytes 12288 to 13311 are lost", "bytes 14336 to 15359 are lost"];
-    after("ext2", "wild", &wild, &lost, 1);
+    after("ext2", "wild", &wild, &lost, Came::Lost(1));
 }
 
 #[test]
@@ -292,7 +319,66 @@ fn a_journal_that_cannot_be_replayed_is_left_and_that_is_said() {
         // It asks for recovery; the checksum of the superblock is wrong after that, too.
         bytes[1024 + 0x60] |= 4;
     };
-    after("ext4", "journal", &journal, &["journal: is not replayed"], 0);
+    after("ext4", "journal", &journal, &["journal: is not replayed"], Came::Lost(0));
+}
+
+#[test]
+fn an_image_that_is_cut_short_is_read_as_far_as_it_goes() {
+    if !["mke2fs", "e2fsck", "debugfs"].iter().all(|tool| require(tool)) {
+        return;
+    }
+    for (kind, label) in [
+        ("ext4", "flex"),
+        ("ext4 -O ^flex_bg", "alone"),
+        ("ext4 -g 1024 -O ^flex_bg", "groups"),
+        ("ext2", "ext2"),
+    ] {
+        let scratch = Scratch::new(&format!("take-force-short-{label}"));
+        let folder = scratch.path();
+        let files = volume(folder, kind);
+        let bytes = fs::read(folder.join("x.img")).unwrap();
+        let last = bytes.chunks_exact(BLOCK).rposition(|block| block.starts_with(MARK)).unwrap();
+        // The directories come first.
+        for blocks in [last + 1, last, last - 60, last - 150] {
+            fs::write(folder.join("x.img"), &bytes[..blocks * BLOCK]).unwrap();
+            let (code, refused) = refused(&["ls", "x.img:/"], folder);
+            assert!(code == 1 && refused.contains("extract --force-read x.img"), "{refused}");
+            let taken = take(folder);
+            let what = format!("{kind}, {blocks} blocks: {}", taken.said);
+            assert!(taken.said.contains("superblock: the image ends at byte"), "{what}");
+            let mut lost = 0;
+            for (name, original) in &files {
+                let all = original.chunks(BLOCK);
+                match taken.files.get(name) {
+                    Some(found) if found == original => {}
+                    Some(found) => {
+                        lost += 1;
+                        assert!(taken.said.contains(name), "{name}: {what}");
+                        // What is there is its own, and the rest is zeros.
+                        let mut blocks = found.chunks(BLOCK).zip(all);
+                        let is_its = |(found, own): (&[u8], &[u8])| {
+                            found == own || found.iter().all(|byte| *byte == 0)
+                        };
+                        assert!(found.len() == original.len() && blocks.all(is_its), "{what}");
+                    }
+                    None => lost += 1,
+                }
+            }
+            assert_eq!(taken.code, i32::from(lost > 0), "{lost} are lost: {what}");
+            assert!(lost < files.len(), "{what}");
+            // Free blocks alone were past the end, or some that are used.
+            assert!(blocks > last || lost > 0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_copied_into_an_image_from_a_damaged_one() {
+    let scratch = Scratch::new("take-force-into");
+    let folder = scratch.path();
+    let words = ["cp", "--force-read", "x.img:/file", "y.img:/"];
+    let (code, said) = refused(&words, folder);
+    assert!(code == 2 && said.contains("copy it out to a folder first"), "{said}");
 }
 
 /// Damage at random to all that is not data.

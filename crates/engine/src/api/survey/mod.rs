@@ -14,6 +14,7 @@
 //! names   reads directories into  names     16 bytes per name, sorted by directory, and the bytes
 //!                                           of all names, end to end
 //! data    finds where the bytes of files are
+//! paths   finds by which names inodes are reached
 //! ```
 //! Together that is about 110 bytes per file.
 //!
@@ -24,6 +25,7 @@
 //! *Locking*: none; once made, a survey is only read, by any number of threads.
 mod data;
 mod names;
+mod paths;
 mod tables;
 
 pub use data::{Data, Pieces};

@@ -1,6 +1,7 @@
 //! Descriptors of groups: where they are lost, copies; where those are lost too, the places that
 //! mke2fs would have chosen, if an inode table is there.
-use super::{Lines, block};
+use super::block;
+use super::losses::Lines;
 use crate::error::{Error, ErrorKind, Place, Result};
 use extant_block::{BlockDevice, Overlay};
 use extant_format::extent::Node;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 
 /// Inodes of a table that are looked at, at most.
 const LOOKED_AT_MAX: u32 = 4096;
+/// A volume that is longer than its image has at most this many groups, or as many as the image.
+const GROUPS_OF_SHORT_MAX: u64 = 1 << 16;
 /// As many of them are no inodes before the rest is not looked at.
 const WRONG_MAX: u32 = 64;
 /// A table has at least this many times as many good inodes as others.
@@ -42,11 +45,15 @@ enum Table {
 ///
 /// # Errors
 /// More groups than the device has room for; the first group is lost.
-pub(super) fn read(over: &Overlay, superblock: &Superblock, lines: &mut Lines) -> Result<Groups> {
-    let block_size = u64::from(superblock.block_size());
-    let own_bytes = over.device().own_bytes();
-    let held = own_bytes / block_size / u64::from(superblock.blocks_per_group).max(1) + 1;
-    if u64::from(superblock.group_count()) > held {
+pub(super) fn read(
+    over: &Overlay,
+    superblock: &Superblock,
+    held_bytes: u64,
+    lines: &mut Lines,
+) -> Result<Groups> {
+    let held_blocks = held_bytes / u64::from(superblock.block_size());
+    let held = held_blocks / u64::from(superblock.blocks_per_group).max(1) + 1;
+    if u64::from(superblock.group_count()) > held.max(GROUPS_OF_SHORT_MAX) {
         return Err(ErrorKind::NotExt.into());
     }
     let mut found = Vec::new();
@@ -55,19 +62,24 @@ pub(super) fn read(over: &Overlay, superblock: &Superblock, lines: &mut Lines) -
     }
     let mut lost = FxHashSet::default();
     if found.iter().any(std::result::Result::is_err) {
-        lost = search(over, superblock, &mut found, lines)?;
+        lost = search((over, held_blocks), superblock, &mut found, lines)?;
     }
+    leave_past_end((over, held_blocks), superblock, &mut found, (&mut lost, lines))?;
     let descriptors = found.into_iter().filter_map(std::result::Result::ok).collect();
     Ok(Groups { descriptors, lost })
 }
 
 impl Groups {
     /// Those that are known after all, once the journal was replayed: what it brought is a table.
-    pub(super) fn find_again(&mut self, over: &Overlay, superblock: &Superblock) {
+    pub(super) fn find_again(&mut self, over: &Overlay, superblock: &Superblock, held_bytes: u64) {
+        let held_blocks = held_bytes / over.block_bytes() as u64;
         let Groups { descriptors, lost } = self;
+        let first = descriptors.first().map(|first| first.inode_table);
         lost.retain(|group| {
-            let descriptor = descriptors.get(group.0 as usize);
-            descriptor.is_none_or(|it| table(over, superblock, *group, it) != Table::Found)
+            let found =
+                descriptors.get(group.0 as usize).filter(|it| Some(it.inode_table) != first);
+            let state = found.map(|it| table((over, held_blocks), superblock, *group, it));
+            state != Some(Table::Found)
         });
     }
 }
@@ -111,7 +123,11 @@ fn of_group(
         Some((descriptor, "used as it is".to_owned()))
     };
     let Some((descriptor, how)) = copy.or_else(as_it_is) else { return Ok(Err(fault)) };
-    lines.add(format!("group {}: {fault}: {how}", group.0));
+    let said = format!("group {}: {fault}: {how}", group.0);
+    match how.starts_with("used") {
+        true => lines.lost(said),
+        false => lines.mended(said),
+    }
     Ok(Ok(store(over, superblock, group, descriptor)?))
 }
 
@@ -168,7 +184,7 @@ pub(super) fn put(over: &Overlay, offset: u64, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// The first group is lost; more than the overlay holds.
 fn search(
-    over: &Overlay,
+    (over, held_blocks): (&Overlay, u64),
     superblock: &Superblock,
     found: &mut [std::result::Result<GroupDescriptor, String>],
     lines: &mut Lines,
@@ -187,7 +203,7 @@ fn search(
             tables.range(near).next().is_none()
         };
         let candidates = usual.candidates(superblock, group, found).into_iter().filter(is_free);
-        let states = candidates.map(|it| (it, table(over, superblock, group, &it)));
+        let states = candidates.map(|it| (it, table((over, held_blocks), superblock, group, &it)));
         // The first of the best.
         let best = states.min_by_key(|(_, state)| *state).filter(|(_, it)| *it != Table::None);
         let said = match &best {
@@ -211,7 +227,12 @@ fn search(
             };
             return Err(Error::corrupt(Place::Group(group), reason));
         }
-        lines.add(format!("group {at}: {fault}, nor any copy: {said}"));
+        let said = format!("group {at}: {fault}, nor any copy: {said}");
+        // What names lead to where nothing is, is found by them.
+        match &best {
+            Some(_) => lines.mended(said),
+            None => lines.lost(said),
+        }
         let first = found.first().and_then(|first| first.as_ref().ok()).copied();
         let descriptor = best.map(|(it, _)| it).or(first);
         let descriptor = store(over, superblock, group, descriptor.unwrap_or_default())?;
@@ -223,6 +244,40 @@ fn search(
         found[at] = Ok(descriptor);
     }
     Ok(lost)
+}
+
+/// Gives up the groups whose inode tables are past the end of an image that is cut short: like
+/// those that are lost, they have the table of the first group, to which no name leads.
+///
+/// # Errors
+/// Those of [`store`].
+fn leave_past_end(
+    (over, held_blocks): (&Overlay, u64),
+    superblock: &Superblock,
+    found: &mut [std::result::Result<GroupDescriptor, String>],
+    (lost, lines): (&mut FxHashSet<GroupNo>, &mut Lines),
+) -> Result<()> {
+    let Some(Ok(first)) = found.first().cloned() else { return Ok(()) };
+    let (mut from, end) = (None, found.len());
+    for at in 0..=end {
+        let group = GroupNo(at as u32);
+        let is_past = matches!(found.get(at), Some(Ok(it)) if it.inode_table.0 >= held_blocks);
+        if is_past && at > 0 {
+            from = from.or(Some(at));
+            lost.insert(group);
+            found[at] = Ok(store(over, superblock, group, first)?);
+        } else if let Some(from) = from.take() {
+            let groups = match at - from {
+                1 => format!("group {from}"),
+                _ => format!("groups {from} to {}", at - 1),
+            };
+            lines.lost(format!(
+                "{groups}: past the end of the image: as many as {} inodes are lost",
+                (at - from) as u64 * u64::from(superblock.inodes_per_group)
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The places that mke2fs gives the bitmaps and tables of all groups, in its several ways.
@@ -274,7 +329,7 @@ impl Usual {
 
 /// What is where a descriptor has the inode table of its group.
 fn table(
-    over: &Overlay,
+    (over, held_blocks): (&Overlay, u64),
     superblock: &Superblock,
     group: GroupNo,
     descriptor: &GroupDescriptor,
@@ -282,8 +337,8 @@ fn table(
     let blocks = superblock.inode_table_blocks();
     let start = descriptor.inode_table.0;
     let end = start.saturating_add(blocks.into());
-    let held = over.device().own_bytes() / over.block_bytes() as u64;
-    if start <= superblock.first_data_block.into() || end > superblock.blocks_count.min(held) {
+    if start <= superblock.first_data_block.into() || end > superblock.blocks_count.min(held_blocks)
+    {
         return Table::None;
     }
     let size = usize::from(superblock.inode_size);

@@ -29,12 +29,12 @@ pub(super) fn mend(
     file_block: u64,
     number: BlockNo,
 ) -> Result<()> {
-    let name = format!("directory inode {}: block {}", ino.0, number.0);
+    let name = format!("block {} of its names", number.0);
     let superblock = mend.superblock;
     let (mut bytes, is_read) = match block(mend.over, number) {
         Ok(bytes) => (bytes, true),
         Err(reason) => {
-            mend.lines.add(format!("{name}: its names are lost: {reason}"));
+            mend.lines.lost_of(vec![ino], format!("{name} is lost: {reason}"));
             (vec![0; mend.over.block_bytes()], false)
         }
     };
@@ -46,7 +46,7 @@ pub(super) fn mend(
     let seed = checksum::inode_seed(superblock.checksum_seed, ino, inode.generation);
     let at = FileBlock(u32::try_from(file_block).unwrap_or(u32::MAX));
     if is_read && let Err(fault) = style.verify(&bytes, at, Form::of(inode.flags), seed) {
-        mend.lines.add(format!("{name}: its names may be wrong: {fault}"));
+        mend.lines.lost_of(vec![ino], format!("{name}: they may be wrong: {fault}"));
     }
     let before = bytes.clone();
     let mut offset = 0;
@@ -63,7 +63,8 @@ pub(super) fn mend(
             if let Some(words) = wrong {
                 let end = HEADER + usize::from(bytes[offset + 6]);
                 let shown = bytes[offset + HEADER..offset + end].escape_ascii().to_string();
-                mend.lines.add(format!("{name}: \"{shown}\" {words}: {}", record.ino));
+                let lost = format!("{name}: \"{shown}\" {words}: {}", record.ino);
+                mend.lines.lost_of(vec![ino], lost);
                 bytes[offset..offset + 4].fill(0);
             }
             last = Some(offset);
@@ -74,7 +75,7 @@ pub(super) fn mend(
         let next = step.into_iter().find(|at| leads_to_end(&bytes, *at)).unwrap_or(bytes.len());
         if is_read {
             let range = format!("bytes {offset} to {}", next - 1);
-            mend.lines.add(format!("{name}: the names in {range} are lost"));
+            mend.lines.lost_of(vec![ino], format!("{name}: those in {range} are lost"));
         }
         let from = last.unwrap_or(offset);
         if last.is_none() {

@@ -1,8 +1,9 @@
 //! All inodes in use, once: their checksums, maps, attributes and directories; and which blocks two
 //! of them claim.
 use super::descriptors::Groups;
+use super::losses::Lines;
 use super::maps::Mapped;
-use super::{Lines, MAP, Mend, block, directories, metadata};
+use super::{MAP, Mend, block, directories, metadata};
 use crate::error::Result;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::group::GroupDescriptor;
@@ -56,7 +57,7 @@ impl Mend<'_> {
                 Err(reason) => {
                     let last = first + (at + per_block).min(used);
                     let range = format!("{} to {last}", first + at + 1);
-                    self.lines.add(format!("inodes {range}: cannot be read: {reason}"));
+                    self.lines.lost(format!("inodes {range}: cannot be read: {reason}"));
                     continue;
                 }
             };
@@ -82,7 +83,7 @@ impl Mend<'_> {
             return Ok(());
         }
         if let Err(fault) = Inode::verify_checksum(raw, ino, self.superblock) {
-            self.lines.add(format!("inode {}: {fault}: it may be wrong", ino.0));
+            self.lines.lost_of(vec![ino], format!("{fault}: it may be wrong"));
         }
         self.attributes(ino, &inode, raw);
         let is_mapped = match inode.file_type() {
@@ -115,12 +116,12 @@ impl Mend<'_> {
         let usable = read.and_then(|bytes| {
             if let Err(fault) = attribute::parse_block(&bytes, number, self.superblock) {
                 attribute::parse_block(&bytes, number, &lax).map_err(|fault| fault.to_string())?;
-                self.lines.add(format!("inode {}: its attributes may be wrong: {fault}", ino.0));
+                self.lines.lost_of(vec![ino], format!("its attributes may be wrong: {fault}"));
             }
             Ok(())
         });
         if let Err(reason) = usable {
-            self.lines.add(format!("inode {}: its attribute block {}: {reason}", ino.0, number.0));
+            self.lines.lost_of(vec![ino], format!("its attribute block {}: {reason}", number.0));
             raw[ATTRIBUTE_BLOCK..ATTRIBUTE_BLOCK + 4].fill(0);
             raw[ATTRIBUTE_BLOCK_HIGH..ATTRIBUTE_BLOCK_HIGH + 2].fill(0);
         }
@@ -154,7 +155,7 @@ impl Mend<'_> {
         }
         let blocks = directories::close_gaps(&mapped.runs, &mut raw[MAP..MAP + 60]);
         let lost = wanted.saturating_sub(blocks);
-        self.lines.add(format!("directory inode {}: {lost} of its blocks are lost", ino.0));
+        self.lines.lost_of(vec![ino], format!("{lost} of its blocks of names are lost"));
         let size = blocks * block_size;
         raw[SIZE..SIZE + 4].copy_from_slice(&(size as u32).to_le_bytes());
         raw[SIZE_HIGH..SIZE_HIGH + 4].copy_from_slice(&((size >> 32) as u32).to_le_bytes());
@@ -190,7 +191,9 @@ impl Mend<'_> {
     /// Notes what a file holds.
     pub(super) fn claim(&mut self, run: Run, ino: Ino) {
         match self.claims.len() {
-            CLAIMS_MAX => self.lines.add("what two files claim is not looked for: too many pieces"),
+            CLAIMS_MAX => {
+                self.lines.lost("what two files claim is not looked for: too many pieces")
+            }
             _ => self.claims.push((run, ino)),
         }
     }
@@ -212,10 +215,9 @@ impl Mend<'_> {
                 && run.start.0 < before
                 && said.insert((other, *ino))
             {
-                self.lines.add(format!(
-                    "inodes {} and {}: both have block {}: the bytes of one are the other's",
-                    other.0, ino.0, run.start.0
-                ));
+                let words = "the bytes of one are the other's";
+                let words = format!("both have block {}: {words}", run.start.0);
+                self.lines.lost_of(vec![other, *ino], words);
             }
             if furthest.is_none_or(|(before, _)| before < end) {
                 furthest = Some((end, *ino));
@@ -236,7 +238,7 @@ impl Mend<'_> {
                 let is_free = byte.is_some_and(|byte| byte >> (bit % 8) & 1 == 0);
                 if is_free && said.insert(*ino) {
                     let words = "is free by its bitmap: its bytes may be wrong";
-                    self.lines.add(format!("inode {}: its block {} {words}", ino.0, number.0));
+                    self.lines.lost_of(vec![*ino], format!("its block {} {words}", number.0));
                 }
             }
         }

@@ -71,7 +71,7 @@ impl Mend<'_> {
         let end = blocks.end.saturating_mul(block_size).min(walk.size);
         if start < end {
             let range = format!("bytes {start} to {}", end - 1);
-            self.lines.add(format!("inode {}: {range} are lost: {reason}", walk.ino.0));
+            self.lines.lost_of(vec![walk.ino], format!("{range} are lost: {reason}"));
         }
     }
 
@@ -192,8 +192,8 @@ impl Mend<'_> {
         if self.superblock.has(Feature::METADATA_CSUM)
             && let Err(fault) = extent::verify(&below, walk.seed)
         {
-            let (ino, number) = (walk.ino.0, index.child.0);
-            self.lines.add(format!("inode {ino}: block {number} of its map may be wrong: {fault}"));
+            let words = format!("block {} of its map may be wrong: {fault}", index.child.0);
+            self.lines.lost_of(vec![walk.ino], words);
         }
         let fate = self.node(walk, &mut below, Some(depth), span)?;
         if fate == Fate::Changed {
