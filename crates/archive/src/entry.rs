@@ -87,7 +87,7 @@ pub struct Unkept {
     pub nameless: Vec<String>,
     /// Whether there was an access list of NFSv4.
     pub nfs4_access_list: NfsAccessList,
-    /// File flags, as `chattr` sets them, in words.
+    /// File flags that ext does not have, in words.
     pub file_flags: Option<String>,
 }
 

@@ -24,9 +24,9 @@ pub struct Facts {
     pub size: u64,
     /// Numbers of a device; 0 and 0 for anything else.
     pub device: Device,
-    /// The lowest eight of its flags, as chattr sets them: synchronous, immutable, append-only, not
-    /// dumped, no access times. `None` where nothing says them.
-    pub flags: Option<u8>,
+    /// Its flags, as chattr sets them ([`SETTABLE`](crate::flags::SETTABLE)): immutable, not
+    /// dumped. `None` where nothing says them.
+    pub flags: Option<u32>,
 }
 
 impl Facts {

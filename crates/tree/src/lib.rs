@@ -3,6 +3,7 @@
 //! ```text
 //! facts     type, owner, mode, times, size; extended attributes
 //! access    access lists as text
+//! flags     what chattr sets, as text
 //! magic     the bytes by which formats of files are known
 //! host      files and folders of the host: what they are like, and making them
 //! ```
@@ -10,6 +11,7 @@
 //! images keep one of them.
 pub mod access;
 mod facts;
+pub mod flags;
 pub mod host;
 pub mod magic;
 

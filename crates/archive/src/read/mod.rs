@@ -587,7 +587,7 @@ impl Reader {
             unknown_type: entry_type.is_none().then_some(letter),
             nameless: extended.nameless.clone(),
             nfs4_access_list: extended.nfs4_access_list,
-            file_flags: extended.file_flags.clone(),
+            file_flags: extended.unknown_flags(),
         };
         let path = clean_path(&self.path);
         self.path.clear();

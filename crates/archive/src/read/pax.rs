@@ -8,6 +8,7 @@ use crate::text::printable;
 use extant_format::acl::{ACCESS, DEFAULT};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, Time};
+use extant_tree::flags::{self, TextFlags};
 use extant_tree::{Described, Facts, access};
 
 /// The longest extended header. A value of an attribute has at most 64 KiB, so that this is
@@ -40,7 +41,7 @@ pub(super) struct Extended {
     pub(super) nameless: Vec<String>,
     pub(super) nfs4_access_list: NfsAccessList,
     /// What chattr would set.
-    pub(super) file_flags: Option<String>,
+    pub(super) flags: Option<TextFlags>,
 }
 
 /// What extended headers say of holes: GNU's three forms.
@@ -68,9 +69,16 @@ impl Extended {
             modify_time: self.modify_time.map_or_else(|| header.modify_time().map(whole), Ok)?,
             access_time: self.access_time.or(access_time),
             change_time: self.change_time.or(change_time),
+            flags: self.flags.as_ref().map(|read| read.flags),
             ..Facts::default()
         };
         Ok(Described { facts, attributes: self.attributes.clone() })
+    }
+
+    /// The words for flags that none here knows.
+    pub(super) fn unknown_flags(&self) -> Option<String> {
+        let unknown = self.flags.as_ref().map(|read| read.unknown.join(","));
+        unknown.filter(|words| !words.is_empty()).map(|words| printable(words.as_bytes()))
     }
 
     /// The numbers of a device by these records and a header.
@@ -127,7 +135,7 @@ impl Extended {
                 }
             }
             b"SCHILY.fflags" => {
-                self.file_flags = (!value.is_empty()).then(|| printable(value));
+                self.flags = (!value.is_empty()).then(|| flags::from_text(value));
             }
             b"RHT.security.selinux" => {
                 self.attribute(b"security.selinux".to_vec(), [value, b"\0"].concat());

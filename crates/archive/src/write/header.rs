@@ -11,7 +11,7 @@ use crate::block::{
 use extant_format::acl::{ACCESS, AccessList, DEFAULT};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, Time};
-use extant_tree::{Described, Facts, access};
+use extant_tree::{Described, Facts, access, flags};
 use std::io::Write;
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ const SIZE_MAX: u64 = 0o777_7777_7777;
 pub struct NewEntry<'a> {
     /// The path without a leading slash; the root's is empty.
     pub path: &'a [u8],
-    /// Owner, mode, times and attributes. Of a hard link neither times nor attributes are written.
+    /// Owner, mode, times, attributes and flags. Of a hard link owner and mode alone are written.
     pub described: &'a Described,
     /// What it is.
     pub content: NewContent<'a>,
@@ -85,6 +85,10 @@ impl Headers {
         if !matches!(entry.content, NewContent::HardLink { .. }) {
             self.times(entry.described);
             self.attributes(&entry.described.attributes);
+            let flags = flags::to_text(entry.described.flags.unwrap_or(0));
+            if !flags.is_empty() {
+                self.record(b"SCHILY.fflags", flags.as_bytes());
+            }
         }
         if !self.records.is_empty() {
             self.append_records(to);

@@ -421,8 +421,10 @@ fn record(finding: &Finding) -> Value {
 }
 
 /// Flags as lsattr has them; "-" for none.
-fn letters(flags: u8) -> String {
-    let set = "sucSiadA".chars().enumerate().filter(|(bit, _)| flags >> bit & 1 == 1);
-    let letters: String = set.map(|(_, letter)| letter).collect();
+fn letters(flags: u32) -> String {
+    // By their bits; a dot is none that chattr sets.
+    const LETTERS: &str = "sucSiadA......jtDT.....C.....PF";
+    let set = LETTERS.chars().enumerate().filter(|(bit, _)| flags >> bit & 1 == 1);
+    let letters: String = set.map(|(_, letter)| letter).filter(|it| *it != '.').collect();
     if letters.is_empty() { "-".to_owned() } else { letters }
 }

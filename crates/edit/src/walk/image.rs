@@ -6,6 +6,7 @@ use extant_engine::{Filesystem, Follow, Inode, Metadata};
 use extant_format::Ino;
 use extant_format::inode::FileType;
 use extant_tree::Facts;
+use extant_tree::flags::SETTABLE;
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -30,7 +31,7 @@ fn found(metadata: &Metadata) -> Found {
         access_time: Some(metadata.access_time),
         change_time: Some(metadata.change_time),
         device: metadata.device.unwrap_or_default(),
-        flags: Some((metadata.flags & 0xff) as u8),
+        flags: Some(metadata.flags & SETTABLE),
     };
     Found { facts, links: metadata.links.into(), identity: (0, metadata.ino.0.into()) }
 }

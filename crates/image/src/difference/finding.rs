@@ -39,8 +39,8 @@ pub enum Change {
     Mode(Here<u16>),
     /// User and group.
     Owner(Here<(u32, u32)>),
-    /// Flags as chattr sets them, the lowest eight; compared where both trees tell them.
-    Flags(Here<u8>),
+    /// Flags as chattr sets them, compared where both trees tell them.
+    Flags(Here<u32>),
     /// The modify time.
     Time(Here<Time>),
     /// Bytes of a regular file.

@@ -154,7 +154,7 @@ fn without_list(permissions: u16, list: &[u8]) -> u16 {
 /// Flags that can be given to a file of the host.
 pub(super) fn flags(facts: &Facts) -> IFlags {
     let kept = IFlags::SYNC | IFlags::IMMUTABLE | IFlags::APPEND | IFlags::NODUMP | IFlags::NOATIME;
-    IFlags::from_bits_retain(facts.flags.unwrap_or(0).into()) & kept
+    IFlags::from_bits_retain(facts.flags.unwrap_or(0)) & kept
 }
 
 fn mode(permissions: u16) -> String {

@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::notice::NoticeKind;
 use crate::tree::{self, NodeBody, NodeId, SourceId};
 use extant_archive::{Body, Content, Entry, Keeper, NfsAccessList, Unkept, clean_path, printable};
-use extant_format::inode::{Device, FileType};
-use extant_tree::Described;
+use extant_format::inode::{Device, FileType, flags as of_inode};
+use extant_tree::{Described, flags};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::sync::Arc;
@@ -130,8 +130,11 @@ impl<'a, 'b> Entries<'a, 'b> {
             self.excluded.insert(path, node);
             return Ok(());
         }
-        self.note_unkept(&path, unkept);
+        let flags = facts.flags.unwrap_or(0);
+        let kept = flags & kept_flags(facts.file_type);
+        self.note_unkept(&path, unkept, flags & !kept);
         let node = self.put(&path, &facts, content)?;
+        self.intake.tree.set_flags(node, kept);
         self.search(node);
         Ok(())
     }
@@ -179,8 +182,9 @@ impl<'a, 'b> Entries<'a, 'b> {
         })
     }
 
-    /// What an archive says of a file that an image cannot hold.
-    fn note_unkept(&mut self, path: &[u8], unkept: &Unkept) {
+    /// What an archive says of a file that an image cannot hold; `left_flags` are those of its
+    /// flags that no image that is built here has, or no file of its type.
+    fn note_unkept(&mut self, path: &[u8], unkept: &Unkept, left_flags: u32) {
         let notices = &mut self.intake.notices;
         if !unkept.nameless.is_empty() {
             notices.add(NoticeKind::AccessListNames, || {
@@ -196,8 +200,12 @@ impl<'a, 'b> Entries<'a, 'b> {
                 format!("{}: its NFSv4 access list was left out", printable(path))
             });
         }
-        if let Some(flags) = &unkept.file_flags {
+        let foreign = unkept.file_flags.iter().cloned();
+        let own = Some(flags::to_text(left_flags)).filter(|words| !words.is_empty());
+        let left: Vec<String> = own.into_iter().chain(foreign).collect();
+        if !left.is_empty() {
             notices.add(NoticeKind::FileFlags, || {
+                let flags = left.join(",");
                 format!("{}: its file flags ({flags}) were left out", printable(path))
             });
         }
@@ -228,6 +236,19 @@ impl<'a, 'b> Entries<'a, 'b> {
         }
         let (directory, name) = self.intake.tree.walk(&path).map_err(Refusal::Entry)?;
         self.intake.link(directory, name, node).map_err(Refusal::Entry)
+    }
+}
+
+/// The flags of an archive that a file of this type gets. Left out are those of features that are
+/// not filled here (casefold, project), and those that Linux gives no such file.
+fn kept_flags(file_type: FileType) -> u32 {
+    let of_all = of_inode::NODUMP | of_inode::NOATIME;
+    let of_directories = of_inode::DIRECTORY_SYNC | of_inode::TOP_DIRECTORY;
+    let none = of_inode::CASEFOLDED | of_inode::PROJECT_INHERIT | of_inode::NO_TAIL_MERGING;
+    match file_type {
+        FileType::Directory => flags::SETTABLE & !none,
+        FileType::Regular => flags::SETTABLE & !none & !of_directories,
+        _ => of_all,
     }
 }
 

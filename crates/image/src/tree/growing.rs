@@ -136,6 +136,11 @@ impl Growing {
         self.tree.path(node)
     }
 
+    /// Gives a file these flags of its inode, and no others.
+    pub fn set_flags(&mut self, node: NodeId, flags: u32) {
+        self.tree.set_flags(node, flags);
+    }
+
     /// Gives the root its owner, mode, times and attributes.
     ///
     /// # Errors

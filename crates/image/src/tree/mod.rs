@@ -324,7 +324,10 @@ impl Tree {
     }
     /// Gives a file flags of its inode.
     pub(crate) fn set_flags(&mut self, node: NodeId, flags: u32) {
-        self.flags.insert(node.0, flags);
+        match flags {
+            0 => drop(self.flags.remove(&node.0)),
+            _ => drop(self.flags.insert(node.0, flags)),
+        }
     }
     /// Gives a file other attributes.
     pub(crate) fn set_attributes(

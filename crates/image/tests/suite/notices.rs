@@ -38,7 +38,7 @@ fn a_file_with_an_access_list_shows_its_mask() {
 fn the_first_of_each_kind_are_named_and_all_are_counted() {
     let unknown = (0..20).map(|number| header(&format!("f{number}"), b'Q', 0, |_| {}));
     let flags = [
-        pax(&[("SCHILY.fflags", "schg"), ("SCHILY.acl.ace", "owner@:rwx::allow")]),
+        pax(&[("SCHILY.fflags", "schg,uchg"), ("SCHILY.acl.ace", "owner@:rwx::allow")]),
         file("g", b""),
     ];
     let (lines, found) = notices(&unknown.chain(flags).collect::<Vec<_>>());
@@ -48,4 +48,6 @@ fn the_first_of_each_kind_are_named_and_all_are_counted() {
     assert!(tally.named[4].starts_with("f4: ") && tally.named[4].contains("\"Q\""), "{tally:?}");
     let kinds: Vec<&str> = found.kinds().map(|(kind, _)| kind.word()).collect();
     assert_eq!(kinds, ["unknown-type", "access-list-form", "file-flags"]);
+    let tally = found.of(NoticeKind::FileFlags).unwrap();
+    assert_eq!(tally.named, ["g: its file flags (uchg) were left out"]);
 }

@@ -11,6 +11,7 @@
 //! force        damaged images, read as far as they can be
 //! rights       as a user, in a user namespace, under fakeroot
 //! casefold     names that know no case
+//! flags        what chattr sets, through archives
 //! diff         every kind of difference, between every two kinds of trees
 //! ```
 #![allow(
@@ -23,6 +24,7 @@ mod containers;
 mod diff;
 mod disks;
 mod extract;
+mod flags;
 mod force;
 mod hostile;
 mod made;

@@ -86,7 +86,7 @@ struct Object {
     fault: u32,
     mode: u16,
     attributes: Attributes,
-    flags: u8,
+    flags: u32,
     case: Case,
 }
 

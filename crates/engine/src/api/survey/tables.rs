@@ -16,6 +16,7 @@ use extant_format::indirect::{DIRECT, pointer};
 use extant_format::inode::{FileType, Inode};
 use extant_format::superblock::{Feature, MappingKind};
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, bitmap};
+use extant_tree::flags::SETTABLE;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -288,7 +289,7 @@ impl Table<'_> {
                 fault: 0,
                 mode: inode.mode,
                 attributes: if has_attributes { Attributes::Perhaps } else { Attributes::None },
-                flags: (inode.flags & 0xff) as u8,
+                flags: inode.flags & SETTABLE,
                 case,
             },
         );
