@@ -31,6 +31,7 @@ use extant_format::superblock::{Feature, Superblock, state};
 use extant_host::console::{Chatter, Console};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
+use extant_host::journal;
 use extant_host::recovery::{self, Judged};
 use extant_host::target;
 use extant_inspect::{CheckOptions, CheckReport, ReadOrder, Summary, Trust};
@@ -64,7 +65,7 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
             complain(&format!("{name}: {what}"));
             complain(&format!(
                 "Usage: {name} [-panyrcdfktvDFV] [-b superblock] [-B blocksize] [-C fd]\n\t\t\
-                 [-E extended-options] [-N name] device"
+                 [-j external_journal] [-E extended-options] [-N name] device"
             ));
             return USAGE;
         }
@@ -104,6 +105,8 @@ struct Subject<'a> {
     path: &'a Path,
     /// What it is called in what is printed: -N, else the path.
     shown: String,
+    /// Where its journal is, if that is on another device.
+    journal: Option<&'a Path>,
     /// As it is on the disk.
     superblock: Superblock,
 }
@@ -136,7 +139,8 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         ))
         .hint("dumpe2fs -o superblock= shows a copy"));
     }
-    let device = image::device(path, &ImageArguments::default())?;
+    let journal = request.journal.clone();
+    let device = image::device(path, &ImageArguments { journal, ..ImageArguments::default() })?;
     let mut completion = Completion::open(request.completion, &shown, &console(name))?;
     let superblock = match in_place::superblock(&*device, path) {
         Ok(superblock) => superblock,
@@ -144,7 +148,8 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
             return lost::judged(name, &shown, (device, request.mode)).ok_or(error);
         }
     };
-    let subject = Subject { name, path, shown: shown.clone(), superblock };
+    let journal = request.journal.as_deref();
+    let subject = Subject { name, path, shown: shown.clone(), journal, superblock };
     let Some(recovered) = recover_in_memory(&subject, request, device)? else { return Ok(LEFT) };
     let options = options();
     let first = extant_inspect::check_volume(&recovered.finished, &options)
@@ -244,11 +249,12 @@ fn apply(subject: &Subject<'_>, orphans: Option<OrphanCounts>) -> Result<(), Err
         return Ok(());
     }
     let volume = InPlace::open(subject.path)?;
+    let device = journal::write(subject.path, subject.journal, Arc::clone(&volume.device))?;
     if needs_recovery {
         say(&format!("{shown}: recovering journal\n"));
-        recover(&volume.device).map_err(failed)?;
+        recover(&device).map_err(failed)?;
     }
-    if let Some(OrphanCounts { freed, truncated }) = free_orphans(&volume.device).map_err(failed)? {
+    if let Some(OrphanCounts { freed, truncated }) = free_orphans(&device).map_err(failed)? {
         let finished = recovery::orphans_finished(OrphanCounts { freed, truncated });
         say(&format!("{shown}: orphans: {}\n", finished.as_deref().unwrap_or("none left")));
     }

@@ -37,6 +37,8 @@ pub(super) struct Request {
     pub(super) discard: bool,
     /// -c: bad blocks are to be searched for, which is not done.
     pub(super) bad_blocks: bool,
+    /// -j: the journal of a volume that has it on another device.
+    pub(super) journal: Option<PathBuf>,
     pub(super) device: Option<PathBuf>,
 }
 
@@ -79,6 +81,7 @@ pub(super) fn read(words: &[OsString]) -> Result<Request, String> {
             }
             // As they print it: a name of one word.
             'N' => request.label = Some(text.replace(|letter: char| letter.is_whitespace(), "_")),
+            'j' => request.journal = Some(PathBuf::from(value)),
             'c' => request.bad_blocks = true,
             // -t: times; -D: directories are left as they are, which is right; -k: of the list of
             // bad blocks nothing is lost; -r, -d, -F: nothing here.
@@ -101,7 +104,6 @@ pub(super) fn read(words: &[OsString]) -> Result<Request, String> {
 fn refused(letter: char) -> &'static str {
     match letter {
         'l' | 'L' => "lists of bad blocks are not read",
-        'j' => "an external journal is not replayed",
         'z' => "nothing is mended yet, so there is nothing to undo",
         _ => "not supported",
     }

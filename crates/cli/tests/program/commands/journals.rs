@@ -218,6 +218,38 @@ fn with_its_journal_a_volume_is_written() {
 }
 
 #[test]
+fn e2fsck_replays_the_journal_that_it_is_given() {
+    if !is_possible() {
+        return;
+    }
+    let folder = Scratch::new("journals-e2fsck");
+    let volume = External::make(folder.path(), 1024, "").expect("it is made");
+    volume.under_load(11).expect("the kernel leaves it");
+    let files = [&volume.image, &volume.journal];
+    let read = || files.map(|file| std::fs::read(file).expect("read"));
+    let [name, journal] = files.map(|file| file.display().to_string());
+    let before = read();
+    let e2fsck = |mode: &str| {
+        let output = extant(&["--as", "e2fsck", mode, "-j", &journal, &name]);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    // Its orphans wait, which is told; they are freed with -p.
+    let shown = extant(&["--as", "e2fsck", "-fn", "-j", &journal, &name]);
+    let lines = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let said = lines.lines().filter(|line| line.contains("volume.img: ") && !line.contains("***"));
+    assert!(lines.contains("Pass 5") && said.clone().all(|line| line.contains("wait")), "{lines}");
+    assert!(read() == before);
+    let alone = extant(&["--as", "e2fsck", "-fn", &name]);
+    assert!(!alone.status.success() && alone.stdout != shown.stdout, "{alone:?}");
+    let other = folder.join("absent").display().to_string();
+    let absent = extant(&["--as", "e2fsck", "-fn", "-j", &other, &name]);
+    assert_eq!(absent.status.code(), Some(8));
+    let (code, said) = e2fsck("-p");
+    assert!(code.is_some_and(|code| code < 2) && read() != before, "{code:?}: {said}");
+    volume.clean().unwrap_or_else(|said| panic!("{said}"));
+}
+
+#[test]
 fn a_journal_that_is_not_the_volumes_is_refused_in_one_line() {
     if !is_possible() {
         return;
