@@ -1,9 +1,13 @@
 //! Preallocation of `ext2-goal`, and the windows of `reservation`: two files that grow in turns get
-//! runs of eight, and nothing stays in hand after a sync.
+//! runs of eight, and nothing stays in hand after a sync. And files that are allocated before they
+//! are written: e2fsck has nothing to say of their maps.
+use crate::volume::{MIB, Specification, judge};
+
 use extant_block::{MemoryDevice, RealClock};
 use extant_engine::mkfs::{FormatOptions, Identity, Profile, default_wishes, format};
 use extant_engine::preset::Policies;
-use extant_engine::{Access, DataKeeping, Filesystem, Options};
+use extant_engine::{Access, DataKeeping, Filesystem, Options, Size};
+use extant_testkit::oracle::require;
 use std::sync::Arc;
 
 fn volume(policies: &str) -> Filesystem {
@@ -48,4 +52,35 @@ fn files_that_grow_in_turns_keep_runs_of_eight() {
         10,
         "no preallocation"
     );
+}
+
+/// Its extents are many while it is written in part, and two in the end: its tree is as short as
+/// e2fsck would make it, whenever it was closed meanwhile.
+#[test]
+fn a_file_that_was_allocated_first_has_a_short_map_in_the_end() {
+    if !require("e2fsck") {
+        return;
+    }
+    for policies in ["modern", "modern,journal=data", "modern,journal=none", "linux-2.6"] {
+        for islands in [3, 10, 30] {
+            let made = Specification::new(Profile::from_name("ext4").unwrap(), 1024, 12 * MIB);
+            let specification = Specification { policies, ..made };
+            let device = specification.make(RealClock::new());
+            let volume = specification.open(&device).unwrap();
+            let file = volume.create_file("/file", 0o644).unwrap();
+            file.allocate(0, 100 * 1024, Size::Grow).unwrap();
+            for at in 0..islands {
+                file.write_at(at * 2048, &[1; 1024]).unwrap();
+            }
+            drop(file);
+            volume.sync().unwrap();
+            let file = volume.open_file("/file").unwrap();
+            for at in 0..islands {
+                file.write_at(at * 2048 + 1024, &[2; 1024]).unwrap();
+            }
+            drop(file);
+            volume.close().unwrap();
+            judge(&device).unwrap_or_else(|said| panic!("{policies}, {islands}: {said}"));
+        }
+    }
 }

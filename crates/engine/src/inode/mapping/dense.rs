@@ -62,7 +62,7 @@ pub(super) fn make_dense(operation: &Operation<'_>, node: &mut NodeState) -> Res
             }
         };
     }
-    if volume.space.unit_log2() > 0 && extents.len() <= capacity {
+    if extents.len() <= capacity {
         // Extents that join may leave an only leaf of which the inode could hold all. What removes
         // them looks for that itself.
         allowed = allowed.min(extents.len().saturating_sub(root + 1));
