@@ -1,18 +1,15 @@
 //! Volumes with clusters of several blocks (`bigalloc`), made by mke2fs, changed by the engine and
 //! by the kernel in turn. e2fsck counts every cluster, and the kernel reads what was written.
-use crate::volume::{Random, reading};
+use crate::volume::Random;
+use crate::volume::image::{judge, judge_content, open, options};
 
 use extant_block::file::Access as DeviceAccess;
 use extant_block::{BlockDevice, FileDevice, MemoryDevice, RealClock};
-use extant_engine::{
-    Access, DataKeeping, ErrorKind, Filesystem, Options, Rename, SetAttribute, Size,
-};
+use extant_engine::{Access, ErrorKind, Filesystem, Rename, SetAttribute, Size};
 use extant_sim::CrashLog;
 use extant_testkit::command::{program, run};
-use extant_testkit::compare::{self, Field};
 use extant_testkit::oracle::{self, mount_loop};
 use extant_testkit::scratch::Scratch;
-use extant_testkit::walk::walk;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -69,42 +66,6 @@ fn make(image: &Path, words: &str, size: &str) {
     all.extend(words.split(' '));
     all.extend([&*path, size]);
     run("mke2fs", &all).expect("mke2fs makes it");
-}
-
-fn options(policies: &str, access: Access) -> Options {
-    let policies = policies.parse().expect("policies");
-    Options { access, policies, cache_bytes: 24 << 20, data: DataKeeping::Bytes }
-}
-
-fn open_as(image: &Path, policies: &str, access: (DeviceAccess, Access)) -> Filesystem {
-    let device = FileDevice::open(RealClock::new(), image, access.0, 0);
-    let device = Arc::new(device.expect("the image opens"));
-    Filesystem::open(device, &options(policies, access.1)).expect("opens")
-}
-
-fn open(image: &Path, policies: &str) -> Filesystem {
-    open_as(image, policies, (DeviceAccess::ReadWrite, Access::ReadWrite))
-}
-
-/// e2fsck finds nothing, and the kernel sees what the engine sees.
-fn judge(image: &Path, what: &str) {
-    oracle::e2fsck(image).unwrap_or_else(|error| panic!("{what}: {error}"));
-    judge_content(image, what);
-}
-
-fn judge_content(image: &Path, what: &str) {
-    let volume = open_as(image, "modern", (DeviceAccess::ReadOnly, Access::ReadOnly));
-    let found = reading::entries(&volume).expect("reads");
-    volume.close().expect("closes");
-    let mounted = mount_loop(image, oracle::Access::ReadOnly, "").expect("mounts");
-    let mut options = compare::Options::same_image();
-    options.fields.remove(&Field::Holes);
-    let depth = extant_testkit::walk::Depth { sha256: true, ..options.depth() };
-    let kernel = walk(mounted.path(), depth, &options.excluded).expect("walks");
-    mounted.unmount().expect("unmounts");
-    let differences = compare::entries(&found, &kernel, &options);
-    let sentences: Vec<String> = differences.iter().take(9).map(ToString::to_string).collect();
-    assert!(sentences.is_empty(), "{what}: {}", sentences.join("\n"));
 }
 
 /// What every file holds, and what is done to them.

@@ -1,6 +1,6 @@
 //! Volumes that are full, over and over, with free space in small pieces: what a call has taken is
-//! written, whatever else was taken since. Room is refused by the call, and never by a commit, which
-//! would end all writing.
+//! written, whatever else was taken since. Room is refused by the call, and never by a commit,
+//! which would end all writing.
 use crate::volume::{Random, judge};
 
 use extant_block::{BlockDevice, MemoryDevice, RealClock};

@@ -1,18 +1,14 @@
 //! Volumes with `inline_data`, filled by mke2fs, changed by the engine: what is in an inode moves
 //! out before it changes, and nothing that did not change is touched. e2fsck and the kernel judge.
-use crate::volume::{Random, reading};
+use crate::volume::Random;
+use crate::volume::image::{judge, open, open_as, options};
 
-use extant_block::file::Access as DeviceAccess;
-use extant_block::{BlockDevice, FileDevice, MemoryDevice, RealClock};
-use extant_engine::{
-    Access, Change, DataKeeping, ErrorKind, Filesystem, Options, Rename, SetAttribute, Size,
-};
+use extant_block::{BlockDevice, MemoryDevice, RealClock};
+use extant_engine::{Access, Change, ErrorKind, Filesystem, Rename, SetAttribute, Size};
 use extant_sim::CrashLog;
 use extant_testkit::command::run;
-use extant_testkit::compare::{self, Field};
-use extant_testkit::oracle::{self, debugfs, mount_loop};
+use extant_testkit::oracle::{self, debugfs};
 use extant_testkit::scratch::Scratch;
-use extant_testkit::walk::walk;
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -58,38 +54,6 @@ fn make(folder: &Scratch, words: &str, size: &str) -> PathBuf {
     all.extend(["-d", &tree, &path, size]);
     run("mke2fs", &all).expect("mke2fs makes it");
     image
-}
-
-fn open(image: &Path, policies: &str) -> Filesystem {
-    open_as(image, policies, (DeviceAccess::ReadWrite, Access::ReadWrite))
-}
-
-fn open_as(image: &Path, policies: &str, access: (DeviceAccess, Access)) -> Filesystem {
-    let device = FileDevice::open(RealClock::new(), image, access.0, 0);
-    let device = Arc::new(device.expect("the image opens"));
-    Filesystem::open(device, &options(policies, access.1)).expect("opens")
-}
-
-fn options(policies: &str, access: Access) -> Options {
-    let policies = policies.parse().expect("policies");
-    Options { access, policies, cache_bytes: 24 << 20, data: DataKeeping::Bytes }
-}
-
-/// e2fsck finds nothing, and the kernel sees what the engine sees.
-fn judge(image: &Path, what: &str) {
-    oracle::e2fsck(image).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let volume = open_as(image, "modern", (DeviceAccess::ReadOnly, Access::ReadOnly));
-    let found = reading::entries(&volume).expect("reads");
-    volume.close().expect("closes");
-    let mounted = mount_loop(image, oracle::Access::ReadOnly, "").expect("mounts");
-    let mut options = compare::Options::same_image();
-    options.fields.remove(&Field::Holes);
-    let depth = extant_testkit::walk::Depth { sha256: true, ..options.depth() };
-    let kernel = walk(mounted.path(), depth, &options.excluded).expect("walks");
-    mounted.unmount().expect("unmounts");
-    let differences = compare::entries(&found, &kernel, &options);
-    let sentences: Vec<String> = differences.iter().take(9).map(ToString::to_string).collect();
-    assert!(sentences.is_empty(), "{what}: {}", sentences.join("\n"));
 }
 
 fn is_inline(image: &Path, path: &str) -> bool {
@@ -196,7 +160,7 @@ fn each_change_of_a_file_moves_out_what_it_has_to_and_no_more() {
 /// Gives two directories a name in the second part of their data, as Linux does where the first
 /// is full and mke2fs does not: it is another name of `/file-1`.
 fn add_second_part(folder: &Scratch, image: &Path) {
-    let volume = open_as(image, "modern", (DeviceAccess::ReadOnly, Access::ReadOnly));
+    let volume = open_as(image, "modern", Access::ReadOnly);
     let ino = volume.metadata("/file-1").expect("is there").ino.0;
     drop(volume);
     let mut record = [0; 24];

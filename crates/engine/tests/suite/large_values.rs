@@ -1,19 +1,15 @@
 //! Volumes with `ea_inode`: values too large for inode and block are set, replaced and removed, and
 //! are as the kernel has them. e2fsck counts the references, the blocks and the quotas.
+use crate::volume::image::{judge_content, open, open_as};
 use crate::volume::{MIB, Random, Specification, judge, reading};
 
-use extant_block::file::Access as DeviceAccess;
-use extant_block::{BlockDevice, FileDevice, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_engine::mkfs::Profile;
-use extant_engine::{
-    Access, Change, DataKeeping, ErrorKind, Filesystem, Options, Rename, SetAttribute,
-};
+use extant_engine::{Access, Change, ErrorKind, Filesystem, Rename, SetAttribute};
 use extant_sim::CrashLog;
 use extant_testkit::command::run;
-use extant_testkit::compare::{self, Field};
 use extant_testkit::oracle::{self, debugfs, mount_loop, require};
 use extant_testkit::scratch::Scratch;
-use extant_testkit::walk::{Depth, walk};
 use rustix::fs::{XattrFlags, setxattr};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -69,29 +65,8 @@ fn can_mount(block_size: u32) -> bool {
     oracle::can_mount() && oracle::kernel_mounts_block_size(block_size)
 }
 
-/// The kernel sees what the engine sees, attributes with their values too.
-fn kernel_agrees(image: &Path, volume: &Filesystem, what: &str) {
-    let found = reading::entries(volume).expect("reads");
-    let mounted = mount_loop(image, oracle::Access::ReadOnly, "").expect("mounts");
-    let mut options = compare::Options::same_image();
-    options.fields.remove(&Field::Holes);
-    let depth = Depth { sha256: true, ..options.depth() };
-    let kernel = walk(mounted.path(), depth, &options.excluded).expect("walks");
-    mounted.unmount().expect("unmounts");
-    let differences = compare::entries(&found, &kernel, &options);
-    let sentences: Vec<String> = differences.iter().take(9).map(ToString::to_string).collect();
-    assert!(sentences.is_empty(), "{what}: {}", sentences.join("\n"));
-}
-
 fn read_only(image: &Path) -> Filesystem {
-    open(image, (DeviceAccess::ReadOnly, Access::ReadOnly))
-}
-
-fn open(image: &Path, (device, access): (DeviceAccess, Access)) -> Filesystem {
-    let device = FileDevice::open(RealClock::new(), image, device, 0).expect("the image opens");
-    let policies = "modern".parse().expect("policies");
-    let options = Options { access, policies, cache_bytes: 24 << 20, data: DataKeeping::Bytes };
-    Filesystem::open(Arc::new(device), &options).expect("the volume opens")
+    open_as(image, "modern", Access::ReadOnly)
 }
 
 fn judged(device: &MemoryDevice, specification: &Specification, what: &str) {
@@ -126,7 +101,7 @@ fn values_are_set_replaced_and_removed_as_the_kernel_has_them() {
         let image = folder.join("image");
         if can_mount(specification.block_size) {
             device.save(&image).expect("is saved");
-            kernel_agrees(&image, &read_only(&image), &specification.to_string());
+            judge_content(&image, &specification.to_string());
         }
 
         let volume = specification.open(&device).expect("opens");
@@ -143,7 +118,7 @@ fn values_are_set_replaced_and_removed_as_the_kernel_has_them() {
         judged(&device, &specification, "replaced");
         if can_mount(specification.block_size) {
             device.save(&image).expect("is saved");
-            kernel_agrees(&image, &read_only(&image), &specification.to_string());
+            judge_content(&image, &specification.to_string());
         }
 
         let volume = specification.open(&device).expect("opens");
@@ -340,7 +315,7 @@ fn values_that_the_kernel_set_are_replaced_and_removed() {
         mounted.unmount().expect("unmounts");
         oracle::e2fsck(&image).expect("is whole");
 
-        let volume = open(&image, (DeviceAccess::ReadWrite, Access::ReadWrite));
+        let volume = open(&image, "modern");
         let before = attributes(&volume, "/two");
         assert_eq!((before.len(), attributes(&volume, "/many").len()), (4, 12));
         volume.remove_file("/one").expect("is removed");
@@ -365,7 +340,7 @@ fn values_that_the_kernel_set_are_replaced_and_removed() {
         oracle::e2fsck(&image).expect("is whole");
         let volume = read_only(&image);
         expect(&volume);
-        kernel_agrees(&image, &volume, features);
+        judge_content(&image, features);
         drop(volume);
 
         // And the kernel goes on with ours.
@@ -399,7 +374,7 @@ fn the_inode_of_a_value_is_no_file() {
     let path = image.display().to_string();
     let link = format!("link <{ino}> /name");
     run("debugfs", &["-w", "-R", &link, &path]).expect("is linked");
-    let volume = open(&image, (DeviceAccess::ReadWrite, Access::ReadWrite));
+    let volume = open(&image, "modern");
     for error in [
         volume.metadata("/name").map(drop).expect_err("it is no file"),
         volume.remove_file("/name").expect_err("it is no file"),

@@ -1,6 +1,7 @@
 //! Volumes in memory, made by mkfs to a specification, opened with a policy, and judged by e2fsck.
 #![allow(dead_code, reason = "every test uses its part")]
 
+pub mod image;
 pub mod patience;
 pub mod reading;
 
