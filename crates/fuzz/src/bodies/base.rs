@@ -1,5 +1,5 @@
-//! The volumes that inputs change: small, of every kind, made once, without checksums, which would
-//! end most walks at their first step.
+//! The volumes that inputs change: small, of every kind, made once. All but one are without
+//! checksums, which would end most walks at their first step, but those of who goes on over damage.
 // tidy: writers because bytes of volumes that nobody has open are changed on purpose
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_engine::mkfs::{FormatOptions, Identity, Placing, Profile, default_wishes, format};
@@ -41,11 +41,21 @@ pub enum Kind {
     Inline,
     /// With an area for fast commits, and a journal that has to be replayed.
     Fast,
+    /// With checksums of all metadata, and a journal that has to be replayed.
+    Sums,
 }
 
 /// All of them.
-pub const KINDS: &[Kind] =
-    &[Kind::Plain, Kind::Left, Kind::Ext2, Kind::Indirect, Kind::Quota, Kind::Inline, Kind::Fast];
+pub const KINDS: &[Kind] = &[
+    Kind::Plain,
+    Kind::Left,
+    Kind::Ext2,
+    Kind::Indirect,
+    Kind::Quota,
+    Kind::Inline,
+    Kind::Fast,
+    Kind::Sums,
+];
 
 /// A volume, and what of it is worth changing.
 pub struct Base {
@@ -66,7 +76,7 @@ pub struct Base {
 /// # Panics
 /// It cannot be made.
 pub fn of(kind: &Kind) -> &'static Base {
-    static MADE: [OnceLock<Base>; 7] = [const { OnceLock::new() }; 7];
+    static MADE: [OnceLock<Base>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
     MADE[*kind as usize]
         .get_or_init(|| make(*kind).unwrap_or_else(|said| panic!("{kind:?}: {said}")))
 }
@@ -94,6 +104,7 @@ fn words(kind: Kind) -> (Profile, &'static [Feature], &'static [Feature]) {
         Kind::Quota => (Profile::Ext4, &[Feature::QUOTA, Feature::PROJECT], SUMS),
         Kind::Inline => (Profile::Ext4, &[Feature::INLINE_DATA], SUMS),
         Kind::Fast => (Profile::Ext4, &[Feature::FAST_COMMIT], SUMS),
+        Kind::Sums => (Profile::Ext4, &[], &[]),
     }
 }
 
@@ -125,7 +136,7 @@ fn make(kind: Kind) -> Result<Base, Box<dyn std::error::Error>> {
         move_in(&device)?;
     }
     let mut cut = device.snapshot();
-    if matches!(kind, Kind::Left | Kind::Fast) {
+    if matches!(kind, Kind::Left | Kind::Fast | Kind::Sums) {
         let volume = Filesystem::open(shared, &options)?;
         volume.write("/d/late", &[9; 3000])?;
         volume.remove_file("/slow")?;
