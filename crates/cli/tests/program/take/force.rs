@@ -346,6 +346,8 @@ fn an_image_that_is_cut_short_is_read_as_far_as_it_goes() {
             let taken = take(folder);
             let what = format!("{kind}, {blocks} blocks: {}", taken.said);
             assert!(taken.said.contains("superblock: the image ends at byte"), "{what}");
+            let has_groups = taken.said.contains(" to 19: past the end of the image: ");
+            assert_eq!(has_groups, kind.contains("-g 1024"), "{what}");
             let mut lost = 0;
             for (name, original) in &files {
                 let all = original.chunks(BLOCK);

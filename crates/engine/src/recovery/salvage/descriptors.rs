@@ -258,12 +258,14 @@ fn leave_past_end(
     (lost, lines): (&mut FxHashSet<GroupNo>, &mut Lines),
 ) -> Result<()> {
     let Some(Ok(first)) = found.first().cloned() else { return Ok(()) };
-    let (mut from, end) = (None, found.len());
+    let (mut from, mut used, end) = (None, 0, found.len());
     for at in 0..=end {
         let group = GroupNo(at as u32);
-        let is_past = matches!(found.get(at), Some(Ok(it)) if it.inode_table.0 >= held_blocks);
-        if is_past && at > 0 {
+        let past = found.get(at).and_then(|it| it.as_ref().ok());
+        let past = past.filter(|it| it.inode_table.0 >= held_blocks && at > 0);
+        if let Some(it) = past {
             from = from.or(Some(at));
+            used += u64::from(superblock.inodes_per_group.saturating_sub(it.free_inodes));
             lost.insert(group);
             found[at] = Ok(store(over, superblock, group, first)?);
         } else if let Some(from) = from.take() {
@@ -271,10 +273,11 @@ fn leave_past_end(
                 1 => format!("group {from}"),
                 _ => format!("groups {from} to {}", at - 1),
             };
-            lines.lost(format!(
-                "{groups}: past the end of the image: as many as {} inodes are lost",
-                (at - from) as u64 * u64::from(superblock.inodes_per_group)
-            ));
+            let said = format!("{groups}: past the end of the image: {used} inodes are lost");
+            match std::mem::take(&mut used) {
+                0 => lines.mended(said),
+                _ => lines.lost(said),
+            }
         }
     }
     Ok(())
