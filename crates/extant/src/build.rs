@@ -6,11 +6,16 @@ use extant_block::{Access, BlockDevice, Clock, RealClock, Window, in_use};
 use extant_edit::redo;
 use extant_engine::mkfs::{Identity, Profile, default_wishes};
 use extant_format::layout::Wishes;
+use extant_image::Progress;
 use extant_image::assemble::{
     BLOCK_SIZE, BuildOptions, Destination, ImageSize, Job, LostFolder, Medium, Place, Room,
 };
 use extant_image::notice::{NAMED_MAX, Notices};
-use extant_image::source::{self, Collected, Exclude, Holes, Owner, ReadOptions, Source, collect};
+use extant_image::source::{
+    self, Collected, ContainerForm, ContainerPlace, Exclude, Holes, Owner, ReadOptions, Source,
+    collect,
+};
+use std::fmt;
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -49,6 +54,16 @@ pub struct Builder {
     label: String,
     uuid: Option<[u8; 16]>,
     existing: Existing,
+    listener: Listener,
+}
+
+/// Who hears of the progress.
+struct Listener(Arc<dyn Progress + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 /// What becomes of an image that is there.
@@ -94,6 +109,7 @@ impl Default for Builder {
             label: String::new(),
             uuid: None,
             existing: Existing::Refuse,
+            listener: Listener(Arc::new(())),
         }
     }
 }
@@ -109,6 +125,18 @@ impl Builder {
     /// or a container image. It is read when the image is built.
     pub fn source(mut self, path: impl AsRef<Path>) -> Builder {
         self.sources.push(Source::from(path));
+        self
+    }
+
+    /// A container image; `tag` is its name or its digest where there are several.
+    pub fn container(
+        mut self,
+        form: ContainerForm,
+        path: impl Into<PathBuf>,
+        tag: Option<String>,
+    ) -> Builder {
+        let place = ContainerPlace::Path(path.into());
+        self.sources.push(Source::Container { form, place, tag });
         self
     }
 
@@ -203,6 +231,12 @@ impl Builder {
         Builder { uuid: Some(uuid), ..self }
     }
 
+    /// Who hears how far it is: bytes of archives and files of folders while they are read, then
+    /// bytes that are written. It may end the work.
+    pub fn progress(self, listener: Arc<dyn Progress + Send + Sync>) -> Builder {
+        Builder { listener: Listener(listener), ..self }
+    }
+
     /// Whether an image that is there is replaced, and a block device written over.
     pub fn replace(mut self, replace: bool) -> Self {
         self.existing = if replace { Existing::Replace } else { Existing::Refuse };
@@ -267,6 +301,11 @@ impl Builder {
             Error::new(ErrorKind::InvalidInput, words)
         })?;
         place.copy_from_slice(bytes);
+        if !self.block_size.is_power_of_two() || !(1024..=65_536).contains(&self.block_size) {
+            let words =
+                format!("block size {}: is no power of 2 from 1024 to 65536", self.block_size);
+            return Err(Error::new(ErrorKind::InvalidInput, words));
+        }
         let defaults = default_wishes(self.profile, 0, Some(self.block_size), Identity::NONE);
         let features = self.profile.features();
         let wishes = Wishes { features, reserved_ratio: 0.0, label, ..defaults };
@@ -289,12 +328,13 @@ impl Builder {
         self.read.block_bytes = self.block_size;
         self.read.exclude = Exclude::new(&self.exclude)?;
         let options = self.options()?;
-        let mut collected = collect(self.sources, &self.read, &())?;
+        let progress = &*self.listener.0;
+        let mut collected = collect(self.sources, &self.read, progress)?;
         let mut notices = std::mem::take(&mut collected.notices);
         let destination = Destination { medium, name: name.to_owned(), place };
         let job = Job::new(&collected, &options, &destination)?;
         job.note_times(&mut notices);
-        let built = job.build(&())?;
+        let built = job.build(progress)?;
         Ok(Built {
             bytes: match (options.size, place) {
                 (ImageSize::Fixed(bytes), Place::Whole) => bytes,

@@ -1,4 +1,5 @@
 //! One error for all that this crate does: of which kind, about which path, with which number.
+use extant_format::superblock::SuperblockError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,8 @@ pub enum ErrorKind {
     NeedsCheck,
     /// The device, or the host, failed.
     Io,
+    /// It was not wanted any more.
+    Cancelled,
     /// The words say all.
     Other,
 }
@@ -75,6 +78,7 @@ impl ErrorKind {
             ErrorKind::Unsupported => 95,
             ErrorKind::Damaged | ErrorKind::NeedsCheck => 117,
             ErrorKind::Io => 5,
+            ErrorKind::Cancelled => 125,
         }
     }
 
@@ -130,6 +134,11 @@ impl Error {
     /// where it is about no single path, or the words name it.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// What happened, without the path.
+    pub fn reason(&self) -> &str {
+        &self.words
     }
 
     /// The number that Linux has for it (`ENOENT` is 2): the host's own where it failed.
@@ -244,6 +253,7 @@ impl From<extant_image::Error> for Error {
         let mut errno = None;
         let kind = match &error.kind {
             Kind::Host(kind) => ErrorKind::of_host(*kind),
+            Kind::Cancelled => ErrorKind::Cancelled,
             Kind::Write(cause) | Kind::Output(cause) => {
                 errno = extant_block::raw_os_error(cause);
                 ErrorKind::of_host(cause.kind())
@@ -274,6 +284,9 @@ impl From<extant_inspect::Error> for Error {
     fn from(error: extant_inspect::Error) -> Error {
         match error {
             extant_inspect::Error::Device(cause) => cause.into(),
+            extant_inspect::Error::Superblock { error: SuperblockError::NotExt, .. } => {
+                Error::new(ErrorKind::NotAVolume, error.to_string()).caused(error)
+            }
             error => Error::new(ErrorKind::Damaged, error.to_string()).caused(error),
         }
     }

@@ -69,7 +69,9 @@
 //! ```text
 //! build         Builder: an image from folders, archives and files; files: those of the program
 //! check         whether a volume is what it says
-//! transaction   changes that are whole or not at all
+//! comparing     what differs between volumes, folders and archives
+//! transaction   changes that are whole or not at all; copying: files that go in
+//! taking        what is in a volume, as an archive or a folder
 //! volume        an open volume; file: an open file; walk: a tree, entry after entry
 //! options       how a volume is opened; opening: from the image to the bytes of its volume
 //! image         where the bytes are: Image, Memory, Device
@@ -80,23 +82,31 @@
 
 mod build;
 mod check;
+mod comparing;
+mod copying;
 mod error;
 mod file;
 mod files;
 mod image;
 mod opening;
 mod options;
+mod taking;
 mod transaction;
 mod volume;
 mod walk;
 
 pub use build::{Builder, Built};
-pub use check::{Code, Problem, Report, Severity, check};
+pub use check::{
+    CheckListener, CheckProgress, Code, LayoutReport, Problem, Report, Severity, check,
+};
+pub use comparing::{Difference, DifferenceKind, Here, Ignored, Tree, Which, diff};
+pub use copying::{Copied, CopyOptions, Kept};
 pub use error::{Error, ErrorKind, Result};
 pub use file::File;
 pub use files::{Files, NewFile};
 pub use image::{Device, Image, Memory};
 pub use options::Options;
+pub use taking::{Present, Taken};
 pub use transaction::Transaction;
 pub use volume::Volume;
 pub use walk::{Entry, Walk};
@@ -106,6 +116,8 @@ pub use extant_engine::{Metadata, Statfs};
 pub use extant_format::Ino;
 pub use extant_format::attribute::Attribute;
 pub use extant_format::inode::{Device as DeviceNumbers, FileType, Time};
+pub use extant_image::Progress;
+pub use extant_image::source::ContainerForm;
 
 /// The example of README.md, compiled.
 #[cfg(doctest)]

@@ -125,6 +125,11 @@ impl Volume {
         Volume { filesystem, closing, skipped: Vec::new(), _hold: hold }
     }
 
+    /// What is below this crate.
+    pub(crate) fn engine(&self) -> &Filesystem {
+        &self.filesystem
+    }
+
     /// What was lost of a damaged volume, and what may be wrong, a line each, by the path of the
     /// file where it is known: with [`Options::force_read`] alone. What was mended without a loss,
     /// such as by a copy of the superblock, is not among it.

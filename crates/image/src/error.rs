@@ -38,6 +38,8 @@ pub enum Linkage {
 pub enum ErrorKind {
     /// The message says all.
     Other,
+    /// Who hears of the progress did not want it any more ([`crate::Progress::is_cancelled`]).
+    Cancelled,
     /// The host refused a call.
     Host(io::ErrorKind),
     /// The image could not be written.

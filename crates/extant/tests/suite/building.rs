@@ -239,6 +239,10 @@ fn what_cannot_be_made_is_refused() {
     let name = "n".repeat(256);
     assert!(add(&name, NewFile::file("x")).is_err(), "a name of 256 bytes");
     add(&name[1..], NewFile::file("x")).unwrap();
+    for bytes in [0, 5, 512, 1025, 131_072, u32::MAX] {
+        let built = Builder::new().block_size(bytes).build_memory(&Memory::new());
+        assert!(built.is_err(), "blocks of {bytes} bytes");
+    }
     /// Ends with an error.
     struct Broken;
     impl std::io::Read for Broken {

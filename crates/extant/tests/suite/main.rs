@@ -3,6 +3,7 @@
 //! ```text
 //! opening       what an image may be, who may have it, and that reading writes nothing
 //! writing       files of a volume that is written: what reaches the image, which errors are told
+//! taking        copies, archives, folders, differences, and work that is not wanted any more
 //! transactions  all or nothing, cut at every write
 //! building      into a file, memory and a device: the same bytes
 //! checking      the report; hostile: images that lie
@@ -17,6 +18,7 @@ mod examples;
 mod hostile;
 mod house;
 mod opening;
+mod taking;
 mod transactions;
 mod writing;
 

@@ -186,7 +186,10 @@ fn work(shared: &Shared<'_>, flush: &SyncSender<()>) {
         }
         match write_chunk(shared, &mut reader, &mut buffer, &chunk) {
             Ok(()) => {
-                shared.progress.advance(chunk.length);
+                if let Err(error) = shared.progress.step(chunk.length) {
+                    shared.fail(error);
+                    continue;
+                }
                 let before = shared.written.fetch_add(chunk.length, Ordering::Relaxed);
                 if before / FLUSH_BYTES != (before + chunk.length) / FLUSH_BYTES {
                     let _ = flush.try_send(());

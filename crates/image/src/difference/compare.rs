@@ -65,7 +65,7 @@ pub struct Compared {
 }
 
 /// Compares two trees. Each difference is given to `found`, which may end the comparison.
-/// `progress` is advanced by bytes of files.
+/// `progress` is advanced by bytes of files; cancelled, it ends the comparison too.
 pub fn compare(
     a: &mut Side,
     b: &mut Side,
@@ -121,6 +121,9 @@ impl Comparison<'_> {
             levels.push(self.enter(a, b, &roots)?);
         }
         while let Some(level) = levels.last_mut() {
+            if self.progress.is_cancelled() {
+                return ControlFlow::Break(());
+            }
             self.path.truncate(level.path_bytes);
             let Some(pair) = level.left.pop() else {
                 levels.pop();
@@ -391,6 +394,10 @@ impl Comparison<'_> {
             b.read(at, piece_b).map_err(in_b)?;
             self.progress.advance(count as u64);
             self.compared.bytes += count as u64;
+            if self.progress.is_cancelled() {
+                // It is ended before the next name.
+                return Ok(None);
+            }
             if piece_a != piece_b {
                 let differs = piece_a.iter().zip(&*piece_b).position(|(a, b)| a != b);
                 return Ok(Some(at + differs.unwrap_or(0) as u64));

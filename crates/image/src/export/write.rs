@@ -360,7 +360,7 @@ impl Archive<'_, '_> {
                 }
             }
         }
-        self.progress.advance(length);
+        self.progress.step(length)?;
         match lost {
             None => Ok(()),
             Some(reason) => {

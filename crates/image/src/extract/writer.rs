@@ -255,7 +255,7 @@ impl Writer<'_> {
 
     /// Passes over what the threads read for a file that is not made.
     fn skip(&mut self, mut left: u64) -> Result<(), Error> {
-        self.progress.advance(left);
+        self.progress.step(left)?;
         while left > 0 {
             self.parts.take(&mut left)?;
         }
@@ -467,7 +467,7 @@ impl Writer<'_> {
         if outcome.is_ok() && written < facts.size {
             outcome = file.set_len(facts.size);
         }
-        self.progress.advance(taken);
+        let wanted = self.progress.step(taken);
         if let Err(error) = outcome {
             // Half a file is worse than none.
             if let Some(folder) = self.folders.folder() {
@@ -480,6 +480,7 @@ impl Writer<'_> {
         self.summary.data_bytes += bytes;
         self.made[object.0 as usize] = true;
         self.restore(object, Some(name), &file)?;
+        wanted?;
         match lost {
             None => Ok(()),
             Some(reason) => self.leave_out(

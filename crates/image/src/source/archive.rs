@@ -145,7 +145,7 @@ fn lay(
     loop {
         let next = reader.next_entry();
         let next = next.map_err(|error| explain(name, entries.intake.options, error))?;
-        entries.intake.progress.advance(reader.position().saturating_sub(position));
+        entries.intake.progress.step(reader.position().saturating_sub(position))?;
         position = reader.position();
         let Some(entry) = next else { break };
         if let Some((members, back)) = &mut held

@@ -284,7 +284,7 @@ impl Walk<'_, '_> {
             if let Err(error) = self.name(node, &held, &name, &child_path)? {
                 self.trouble(&child_path, error)?;
             }
-            self.intake.progress.advance(1);
+            self.intake.progress.step(1)?;
         }
         Ok(())
     }

@@ -122,6 +122,6 @@ fn read_file(
     let (directory, name) = intake.tree.walk(target)?;
     let node = intake.insert(directory, name, &facts, NodeContent::Body(body))?;
     intake.search(node, &Arc::new(copy));
-    intake.progress.advance(1);
+    intake.progress.step(1)?;
     Ok(())
 }

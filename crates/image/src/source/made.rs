@@ -177,7 +177,7 @@ pub(super) fn read(
                 put(&path, facts, NodeContent::None, intake)?;
             }
         }
-        intake.progress.advance(1);
+        intake.progress.step(1)?;
     }
     intake.whiteouts = before;
     Ok(())

@@ -157,7 +157,7 @@ fn take(
                 for entry in batch {
                     entries.add(entry)?;
                 }
-                entries.intake.progress.advance(position.saturating_sub(before));
+                entries.intake.progress.step(position.saturating_sub(before))?;
                 before = position;
             }
             Event::Ended { end, last_whole, bytes } => {
