@@ -38,6 +38,7 @@ use std::process::ExitCode;
 /// Runs the command line, first word the program's name, and says how it ended.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().collect();
+    extant_host::itself::is_called(&words);
     name_process(&words);
     if let Some(errand) = extant_daemon::errand::called(&words) {
         return extant_daemon::errand::run(errand);

@@ -1,20 +1,20 @@
 //! The server as a process of its own, and when the caller goes on.
 //!
 //! A program cannot go to the background from within without `unsafe`: so the command runs itself
-//! once more (`/proc/self/exe`), with the same words and a hidden one. That process opens, checks
+//! once more ([`itself`]), with the same words and a hidden one. That process opens, checks
 //! and mounts, with the caller's stderr; when the mount answers it writes one line of JSON to its
 //! standard output, which is a pipe, and leaves the caller's terminal. The caller ends with 0 when
 //! the line comes, and with the server's own code when it ends without.
 use super::log::Log;
 use extant_host::arena;
 use extant_host::error::{Error, Exit};
+use extant_host::itself;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 
 /// The hidden word that tells a server that its caller waits for a line.
@@ -44,8 +44,8 @@ pub fn launch(words: Vec<OsString>) -> Result<Result<Ready, Exit>, Error> {
     while words.last().is_some_and(|word| word == "--") {
         words.pop();
     }
-    let mut server = Command::new("/proc/self/exe");
-    server.arg0("extant").args(words.into_iter().skip(1)).arg(ANNOUNCE);
+    let mut server = itself::command();
+    server.args(words.into_iter().skip(1)).arg(ANNOUNCE);
     arena::begin(&mut server);
     server.stdin(Stdio::null()).stdout(Stdio::piped());
     // Before there is a server, which would go on if this failed.

@@ -4,7 +4,7 @@
 //! another thread has answered. If the server is killed meanwhile, that thread is still there, and
 //! with it the handle of `/dev/fuse`: the kernel goes on waiting, and so does every program on the
 //! mount. A process without that handle does no such harm. So the command runs itself once more
-//! (`/proc/self/exe`), with hidden words:
+//! ([`itself`]), with hidden words:
 //!
 //! ```text
 //! keep                      the guard of a mount: see extant_mount's keeper
@@ -18,6 +18,7 @@ use extant_block::{Clock, RealClock};
 use extant_host::arena;
 use extant_host::console::{Chatter, Console, Form};
 use extant_host::error::{Convention, Error, Exit};
+use extant_host::itself;
 use extant_mount::transport::{Detach, DetachError, detach};
 use rustix::fs::{Mode, OFlags, fstat, open, syncfs};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -41,8 +42,8 @@ const NOT_MOUNTED: u8 = 3;
 const NOT_ALLOWED: u8 = 4;
 
 fn command(errand: &str) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("extant").args([ERRAND, errand]);
+    let mut command = itself::command();
+    command.args([ERRAND, errand]);
     command
 }
 

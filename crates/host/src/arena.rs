@@ -6,6 +6,7 @@
 //! past its `cache=` for as long as it runs: `bench/mount-memory`. How many arenas there are is
 //! read once, when a program starts; so the program replaces itself by itself, with the setting in
 //! its environment. Other C libraries ignore the setting.
+use crate::itself;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -20,12 +21,7 @@ pub fn share() {
     if std::env::var_os(SETTING).is_some() {
         return;
     }
-    let mut words = std::env::args_os();
-    let mut command = Command::new("/proc/self/exe");
-    if let Some(name) = words.next() {
-        command.arg0(name);
-    }
-    command.args(words);
+    let mut command = itself::again();
     begin(&mut command);
     // It comes back only with an error.
     let _ = command.exec();

@@ -18,6 +18,7 @@
 //! source_options   what an image is built from, and how it is read
 //! cleanup          what is removed when a signal comes
 //! arena            memory for programs that run long
+//! itself           how this program is started once more
 //! ```
 pub mod advice;
 pub mod arena;
@@ -27,6 +28,7 @@ pub mod disk;
 pub mod error;
 pub mod held;
 pub mod image;
+pub mod itself;
 pub mod journal;
 mod leftover;
 pub mod place;

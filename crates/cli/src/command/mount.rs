@@ -2,6 +2,7 @@
 use extant_daemon::{Job, Manner, MountOptions, Ready, Unknown, mount, remount, words};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
+use extant_host::itself;
 use extant_host::size::Size;
 use extant_host::source_options::id_map;
 use extant_image::source::IdMap;
@@ -115,7 +116,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         () if arguments.announce => Manner::Announced,
         () if arguments.fake => Manner::Checked,
         () if arguments.foreground || !arguments.command.is_empty() => Manner::Foreground,
-        () => Manner::Background(super::translated(std::env::args_os().collect())),
+        () => Manner::Background(super::translated(itself::words())),
     };
     let tells = arguments.command.is_empty();
     let tell = |ready: &Ready| if tells { say(ready, &arguments, console) } else { Ok(()) };

@@ -42,7 +42,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let Some(folder) = arguments.folder.as_deref() else {
         return list(console, &names);
     };
-    let program = std::env::current_exe().map_err(|error| Error::io("this program", &error))?;
+    let program = extant_host::itself::file().map_err(|error| Error::io("this program", &error))?;
     let made: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
     // All are looked at before the first is made.
     for link in &made {
