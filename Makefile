@@ -21,6 +21,7 @@ test-night: test-level
 
 test-level: tools
 	$(XTASK) suites --level $(LEVEL)
+	$(XTASK) python --level $(LEVEL)
 	$(XTASK) tidy
 	$(XTASK) licenses
 

@@ -19,6 +19,7 @@
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
 //! proofs      what others say of a mount: suites, loads, real programs, power cuts
+//! python      the Python package, built and tested in a fresh environment
 //! kernel_journals                the test of that name in `engine`, on as many as asked for
 //! ```
 
@@ -35,6 +36,7 @@ pub mod kernel_journals;
 pub mod licenses;
 pub mod measure;
 pub mod proofs;
+pub mod python;
 pub mod shape;
 pub mod sheet;
 pub mod suites;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use xtask::{
     bench, crash, damage, demo, diff_walk, fixtures, fuzz, guide, instructions, kernel_journals,
-    licenses, proofs, shape, suites, tidy, tools, turnaround,
+    licenses, proofs, python, shape, suites, tidy, tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -88,6 +88,12 @@ const TASKS: &[Task] = &[
         "[--only WORD,..] [--seed S] ..",
         "suites, loads, real programs and power cuts on a mount",
         proofs::run,
+    ),
+    task(
+        "python",
+        "[--level L] [WORD..]",
+        "the Python package: built, installed in a fresh environment, tested",
+        python::run,
     ),
     task(
         "shape",

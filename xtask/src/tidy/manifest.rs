@@ -177,6 +177,12 @@ const ARROWS: &[Arrow] = &[
         tests: &["extant"],
     },
     Arrow {
+        name: "extant-python",
+        // The whole command is in the package; testkit for one set of features, never in what ships.
+        links: &["extant", "extant-engine", "extant-cli", "extant-host", "extant-testkit"],
+        tests: &[],
+    },
+    Arrow {
         name: "extant-crash",
         links: &[
             "extant-format",

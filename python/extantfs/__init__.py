@@ -1,0 +1,48 @@
+"""ext2, ext3 and ext4 images: read, built, changed and checked, without root and without a mount.
+
+    import extantfs
+
+    with extantfs.open("disk.img@root") as image:
+        print((image / "etc" / "hostname").read_text())
+
+`docs/PYTHON.md` of the project has more.
+"""
+
+from ._build import Entry, build
+from ._errors import (
+    DamagedError,
+    InUseError,
+    NeedsCheckError,
+    NotAVolumeError,
+    UnsupportedError,
+)
+from ._image import Image, check, open
+from ._native import __version__
+from ._path import Path
+from ._reports import Built, Copied, Difference, Facts, Layout, Problem, Report, Taken
+from ._transaction import Transaction
+
+__all__ = [
+    "Built",
+    "Copied",
+    "DamagedError",
+    "Difference",
+    "Entry",
+    "Facts",
+    "Image",
+    "InUseError",
+    "Layout",
+    "NeedsCheckError",
+    "NotAVolumeError",
+    "Path",
+    "Problem",
+    "Report",
+    "Taken",
+    "Transaction",
+    "UnsupportedError",
+    "__version__",
+    "build",
+    "check",
+    "open",
+]
+

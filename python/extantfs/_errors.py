@@ -1,0 +1,33 @@
+"""Errors that the interpreter has no class for. All are OSError's kin, with its fields."""
+
+from __future__ import annotations
+
+__all__ = [
+    "DamagedError",
+    "InUseError",
+    "NeedsCheckError",
+    "NotAVolumeError",
+    "UnsupportedError",
+]
+
+
+class NotAVolumeError(OSError):
+    """The bytes are no ext2, ext3 or ext4 volume (EINVAL)."""
+
+
+class DamagedError(OSError):
+    """Something on the volume, in its journal or in an archive is damaged (EUCLEAN)."""
+
+
+class NeedsCheckError(OSError):
+    """The volume has errors, or was not closed: it is to be checked before it is written
+    (EUCLEAN)."""
+
+
+class UnsupportedError(OSError):
+    """The volume has a feature, or the image a form, with which this cannot be done
+    (EOPNOTSUPP)."""
+
+
+class InUseError(OSError):
+    """The image is mounted, or open elsewhere, and one of the two writes (EBUSY)."""

@@ -1,0 +1,221 @@
+"""What calls return besides files: values that do not change."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, ClassVar, Optional, Tuple, TypeVar, Union
+
+__all__ = [
+    "Built",
+    "Copied",
+    "Difference",
+    "Facts",
+    "Layout",
+    "Problem",
+    "Report",
+    "Taken",
+]
+
+T = TypeVar("T")
+
+
+def _of(kind: type[T], fields: dict[str, Any]) -> T:
+    """A value of those fields that its class has: a newer library may tell more."""
+    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    frozen = {name: _frozen(value) for name, value in fields.items() if name in names}
+    return kind(**frozen)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with a volume. What does not apply to its code is None."""
+
+    code: str
+    """Its name in docs/CHECK.md, such as `link-count`."""
+    severity: str
+    """advice, error, stopping or fatal."""
+    sentence: str
+    """What is wrong, for people."""
+    repair: str
+    """What a repair would do."""
+    path: Optional[str] = None
+    """The file that it is about."""
+    ino: Optional[int] = None
+    group: Optional[int] = None
+    block: Optional[int] = None
+    file_block: Optional[int] = None
+    name: Optional[str] = None
+    other: Optional[int] = None
+    """Another inode that has to do with it."""
+    found: Optional[int] = None
+    expected: Optional[int] = None
+    cause: Optional[int] = None
+    """The problem of the report that this one follows from, by its place there."""
+
+    def __str__(self) -> str:
+        where = f" ({self.path})" if self.path else ""
+        return f"{self.severity}: {self.sentence}{where} [{self.code}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a check found."""
+
+    exit_code: int
+    """That of `e2fsck -fn`: 0, 4, 8 or 12."""
+    problems: Tuple[Problem, ...]
+    omitted: int
+    """Problems that were found and are not kept."""
+    counts: dict[str, int]
+    """How many of each code."""
+    inodes: int
+    inodes_used: int
+    directories: int
+    blocks: int
+    blocks_used: int
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is wrong, advice apart."""
+        return self.exit_code == 0
+
+    @staticmethod
+    def _parse(text: str) -> Report:
+        fields = json.loads(text)
+        problems = tuple(_of(Problem, problem) for problem in fields.pop("problems"))
+        return Report(
+            exit_code=fields["exit_code"],
+            problems=problems,
+            omitted=fields["omitted"],
+            counts=fields["counts"],
+            **fields["summary"],
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How well the files of a volume are laid out. All that `extant layout --json` has is in
+    `details`."""
+
+    files: int
+    directories: int
+    others: int
+    data_blocks: int
+    directory_blocks: int
+    map_blocks: int
+    layout_score: Optional[float]
+    """The share of blocks that come right after the one before: 1 is perfect."""
+    fragmented_files: int
+    fragments: int
+    faults: int
+    """Things in maps and directories that cannot be."""
+    details: dict[str, Any] = dataclasses.field(repr=False, hash=False, compare=False)
+
+    @staticmethod
+    def _parse(text: str) -> Layout:
+        fields = json.loads(text)
+        return _of(Layout, {**fields, "details": fields})
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """What was taken out of an image."""
+
+    files: int
+    directories: int
+    symlinks: int
+    hard_links: int
+    specials: int
+    data_bytes: int
+    warnings: Tuple[str, ...]
+    """Sentences: what was left out, or could not be restored."""
+
+    @staticmethod
+    def _parse(text: str) -> Taken:
+        return _of(Taken, json.loads(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """An image that was built."""
+
+    bytes: int
+    block_size: int
+    blocks: int
+    free_blocks: int
+    inodes: int
+    free_inodes: int
+    has_journal: bool
+    uuid: str
+    warnings: Tuple[str, ...]
+    """What could not be kept, or may surprise: sentences."""
+    image: Union[bytes, None] = dataclasses.field(default=None, repr=False)  # type: ignore
+    """The image, where it was built into memory."""
+
+    @staticmethod
+    def _parse(text: str, image: Optional[Any]) -> Built:
+        return _of(Built, {**json.loads(text), "image": image})
+
+
+@dataclasses.dataclass(frozen=True)
+class Copied:
+    """What a copy did."""
+
+    objects: int
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What a volume is like."""
+
+    block_size: int
+    blocks: int
+    free_blocks: int
+    inodes: int
+    free_inodes: int
+    label: str
+    uuid: str
+    skipped: Tuple[str, ...]
+    """What was lost of a damaged volume that was opened with `force_read`."""
+
+    @staticmethod
+    def _parse(text: str) -> Facts:
+        return _of(Facts, json.loads(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """What differs between two trees under one path."""
+
+    KINDS: ClassVar[Tuple[str, ...]] = (
+        "removed",
+        "added",
+        "type",
+        "mode",
+        "owner",
+        "flags",
+        "time",
+        "size",
+        "content",
+        "target",
+        "device",
+        "attribute",
+        "links",
+    )
+
+    path: str
+    """From the root, which is "/"."""
+    kind: str
+    """One of `KINDS`."""
+    name: Optional[str]
+    """Of an attribute."""
+    a: Any
+    """What the first tree has; for `content` the first byte that differs."""
+    b: Any
+    """What the second tree has."""

@@ -1,0 +1,413 @@
+"""Images for fsspec: `ext4://etc/passwd::file:///tmp/disk.img`, for all that reads through it.
+
+The protocols `ext4`, `ext3` and `ext2` are the same. What the image is on may be anything that
+fsspec opens: a path of the host is read where it is, and may be written; anything else is read
+through its file object, piece by piece.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat as stats
+import tempfile
+import threading
+from datetime import datetime, timezone
+from typing import Any, Optional
+
+import fsspec
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+from fsspec.utils import stringify_path
+
+from ._image import Image
+from ._image import open as open_image
+from ._transaction import Transaction
+
+__all__ = ["ExtFileSystem"]
+
+_KINDS = {
+    stats.S_IFREG: "file",
+    stats.S_IFDIR: "directory",
+    stats.S_IFLNK: "link",
+    stats.S_IFIFO: "fifo",
+    stats.S_IFSOCK: "socket",
+    stats.S_IFCHR: "character device",
+    stats.S_IFBLK: "block device",
+}
+_LOCAL = ("file", "local")
+_OPTIONS = ("partition", "offset", "journal", "force_read", "cache_bytes", "time")
+
+
+class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    """What is in an ext2, ext3 or ext4 image.
+
+    `fo` is the image: a path of the host with an `@PART` perhaps, the address of anything that
+    fsspec opens, bytes, or a file object. A path of the host is written too, unless the mode is
+    `r`: each file that is closed, and each other change, is one transaction. Further words are
+    those of `extantfs.open`: partition, offset, journal, force_read, cache_bytes, time.
+    """
+
+    protocol = ("ext4", "ext3", "ext2")
+    root_marker = ""
+    cachable = True
+
+    def __init__(
+        self,
+        fo: Any = "",
+        mode: str = "r+",
+        target_protocol: Optional[str] = None,
+        target_options: Optional[dict[str, Any]] = None,
+        **wishes: Any,
+    ) -> None:
+        super().__init__(fo=fo, mode=mode, **wishes)
+        if mode not in ("r", "r+"):
+            raise ValueError(f"mode {mode!r}: an image is opened with r or r+")
+        if isinstance(fo, (str, os.PathLike)) and not stringify_path(fo):
+            raise ValueError("fo is missing: the image, as in ext4://etc/passwd::file:///disk.img")
+        self.fo = fo
+        self.mode = mode
+        self.target_protocol = target_protocol
+        self.target_options = target_options or {}
+        self._wishes = {key: wishes[key] for key in _OPTIONS if key in wishes}
+        self._lock = threading.RLock()
+        self._image: Optional[Image] = None
+        self._target: Any = None
+        self._process = os.getpid()
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        path = stringify_path(path)
+        for protocol in cls.protocol:
+            if path.startswith(f"{protocol}://"):
+                path = path[len(protocol) + 3 :]
+                break
+        return path.strip("/")
+
+    # The image.
+
+    @property
+    def image(self) -> Image:
+        """The image, opened when it is asked for first, in each process anew."""
+        with self._lock:
+            if self._process != os.getpid():
+                self._image, self._target, self._process = None, None, os.getpid()
+            if self._image is None or self._image.closed:
+                source, mode = self._source()
+                self._image = open_image(source, mode, **self._wishes)
+            return self._image
+
+    def _source(self) -> Any:
+        """What the image is opened on, and how."""
+        fo = self.fo
+        if not isinstance(fo, (str, os.PathLike)):
+            return fo, self.mode if hasattr(fo, "write") or isinstance(fo, bytes) else "r"
+        fo = stringify_path(fo)
+        protocol, path = fsspec.core.split_protocol(fo)
+        protocol = self.target_protocol or protocol or "file"
+        if protocol in _LOCAL:
+            return (path if path is not None else fo), self.mode
+        self._target = fsspec.open(
+            fo, mode="rb", protocol=self.target_protocol, **self.target_options
+        ).open()
+        return self._target, "r"
+
+    def close(self) -> None:
+        """Closes the image; the next call opens it anew."""
+        with self._lock:
+            if self._image is not None and self._process == os.getpid():
+                self._image.close()
+            if self._target is not None:
+                self._target.close()
+            self._image, self._target = None, None
+
+    def _change(self) -> _Change:
+        return _Change(self)
+
+    # What is there.
+
+    def _entry(self, path: str, found: os.stat_result) -> dict[str, Any]:
+        kind = _KINDS.get(stats.S_IFMT(found.st_mode), "other")
+        entry = {
+            "name": path,
+            "size": found.st_size if kind == "file" else 0,
+            "type": kind,
+            "mode": found.st_mode,
+            "uid": found.st_uid,
+            "gid": found.st_gid,
+            "mtime": found.st_mtime,
+            "ino": found.st_ino,
+            "nlink": found.st_nlink,
+            "islink": kind == "link",
+        }
+        if kind == "link":
+            place = self.image.path(path)
+            entry["destination"] = str(place.readlink())
+            try:
+                led = place.stat()
+            except OSError:
+                return entry
+            entry["type"] = _KINDS.get(stats.S_IFMT(led.st_mode), "other")
+            entry["size"] = led.st_size if entry["type"] == "file" else 0
+        return entry
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        path = self._strip_protocol(path)
+        return self._entry(path, self.image.path(path).lstat())
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> Any:
+        path = self._strip_protocol(path)
+        place = self.image.path(path)
+        if not place.is_dir():
+            entries = [self.info(path)]
+        else:
+            entries = [
+                self._entry(self._strip_protocol(str(below)), found)
+                for below, found in place.scan()
+            ]
+        return entries if detail else [entry["name"] for entry in entries]
+
+    def exists(self, path: str, **_: Any) -> bool:
+        return self.image.path(self._strip_protocol(path)).exists()
+
+    def isdir(self, path: str) -> bool:
+        return self.image.path(self._strip_protocol(path)).is_dir()
+
+    def isfile(self, path: str) -> bool:
+        return self.image.path(self._strip_protocol(path)).is_file()
+
+    def created(self, path: str) -> datetime:
+        place = self.image.path(self._strip_protocol(path))
+        made = place.birth_time_ns()
+        if made is None:
+            made = place.lstat().st_ctime_ns
+        return datetime.fromtimestamp(made / 10**9, tz=timezone.utc)
+
+    def modified(self, path: str) -> datetime:
+        found = self.image.path(self._strip_protocol(path)).stat()
+        return datetime.fromtimestamp(found.st_mtime, tz=timezone.utc)
+
+    def ukey(self, path: str) -> str:
+        found = self.image.path(self._strip_protocol(path)).stat()
+        facts = self.image.facts
+        return f"{facts.uuid}-{found.st_ino}-{found.st_ctime_ns}-{found.st_size}"
+
+    # Bytes.
+
+    def cat_file(
+        self, path: str, start: Optional[int] = None, end: Optional[int] = None, **_: Any
+    ) -> bytes:
+        place = self.image.path(self._strip_protocol(path))
+        if start is None and end is None:
+            return place.read_bytes()
+        size = place.stat().st_size
+        first = 0 if start is None else start if start >= 0 else max(size + start, 0)
+        last = size if end is None else end if end >= 0 else size + end
+        return place.read_bytes(first, max(last - first, 0))
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: Any = None,
+        autocommit: bool = True,
+        cache_options: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        path = self._strip_protocol(path)
+        if mode == "rb":
+            place = self.image.path(path)
+            if place.is_dir():
+                raise IsADirectoryError(21, os.strerror(21), path)
+            size = place.stat().st_size
+            options = {"cache_options": cache_options, "size": size, **kwargs}
+            return _Reader(self, path, mode, block_size or "default", **options)
+        if mode not in ("wb", "ab", "xb"):
+            raise NotImplementedError(f"mode {mode!r}")
+        self._check_written()
+        if mode == "xb" and self.exists(path):
+            raise FileExistsError(17, os.strerror(17), path)
+        return _Writer(self, path, mode, autocommit)
+
+    def _check_written(self) -> None:
+        if self.image.mode != "r+":
+            raise io.UnsupportedOperation(f"{self.image.name} is only read")
+
+    # Changes.
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
+        path = self._strip_protocol(path)
+        if mode == "create" and self.exists(path):
+            raise FileExistsError(17, os.strerror(17), path)
+        with self._change() as change:
+            _make_parent(change, path)
+            change.write(path, value)
+
+    def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
+        path = self._strip_protocol(path)
+        if self.exists(path):
+            raise FileExistsError(17, os.strerror(17), path)
+        with self._change() as change:
+            change.mkdir(path, parents=create_parents)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        path = self._strip_protocol(path)
+        if self.isdir(path):
+            if exist_ok:
+                return
+            raise FileExistsError(17, os.strerror(17), path)
+        with self._change() as change:
+            change.mkdir(path, parents=True)
+
+    def rmdir(self, path: str) -> None:
+        path = self._strip_protocol(path)
+        if not self.isdir(path):
+            raise NotADirectoryError(20, os.strerror(20), path)
+        with self._change() as change:
+            change.remove(path)
+
+    def rm_file(self, path: str) -> None:
+        with self._change() as change:
+            change.remove(self._strip_protocol(path))
+
+    _rm = rm_file
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: Optional[int] = None) -> None:
+        if maxdepth is not None:
+            super().rm(path, recursive=recursive, maxdepth=maxdepth)
+            return
+        paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+        found = [one for name in paths for one in self.expand_path(name, recursive=False)]
+        with self._change() as change:
+            for name in found:
+                if not name:
+                    raise PermissionError(1, "the root directory stays", "/")
+                change.remove(name, recursive=recursive)
+
+    def cp_file(self, path1: str, path2: str, **_: Any) -> None:
+        path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
+        with self._change() as change:
+            if change.path(path1).is_dir():
+                change.mkdir(path2, parents=True, exist_ok=True)
+                return
+            _make_parent(change, path2)
+            change.write(path2, change.path(path1).read_bytes())
+
+    def mv(self, path1: str, path2: str, recursive: bool = False, **kwargs: Any) -> None:
+        one, other = self._strip_protocol(path1), self._strip_protocol(path2)
+        if self._has_magic(one) or self.isdir(one) or str(path2).endswith("/"):
+            super().mv(path1, path2, recursive=recursive, **kwargs)
+            return
+        with self._change() as change:
+            to = f"{other}/{one.rsplit('/', 1)[-1]}" if change.path(other).is_dir() else other
+            _make_parent(change, to)
+            change.rename(one, to)
+
+    @staticmethod
+    def _has_magic(path: str) -> bool:
+        return any(sign in path for sign in "*?[")
+
+    def chmod(self, path: str, mode: int) -> None:
+        """Gives the twelve lower bits of the mode."""
+        with self._change() as change:
+            change.chmod(self._strip_protocol(path), mode)
+
+    def touch(self, path: str, truncate: bool = True, **_: Any) -> None:
+        path = self._strip_protocol(path)
+        with self._change() as change:
+            if truncate or not change.path(path).exists():
+                _make_parent(change, path)
+                change.write(path, b"")
+
+
+class _Change:
+    """One transaction of the file system, alone among its threads."""
+
+    def __init__(self, fs: ExtFileSystem) -> None:
+        self.fs = fs
+
+    def __enter__(self) -> Transaction:
+        self.fs._check_written()
+        self.fs._lock.acquire()
+        try:
+            self.change = self.fs.image.transaction()
+            return self.change.__enter__()
+        except BaseException:
+            self.fs._lock.release()
+            raise
+
+    def __exit__(self, *what: Any) -> None:
+        try:
+            self.change.__exit__(*what)
+        finally:
+            self.fs._lock.release()
+
+
+def _make_parent(change: Transaction, path: str) -> None:
+    above = path.rpartition("/")[0]
+    if above and not change.path(above).is_dir():
+        change.mkdir(above, parents=True)
+
+
+class _Reader(AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is read. It holds nothing of the image between two reads."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self.fs.image.path(self.path).read_bytes(start, end - start)  # type: ignore
+
+
+class _Writer(io.BufferedIOBase):
+    """A file that is written beside the image, and goes into it whole when it is closed."""
+
+    def __init__(self, fs: ExtFileSystem, path: str, mode: str, autocommit: bool) -> None:
+        super().__init__()
+        self.fs = fs
+        self.path = path
+        self.mode = mode
+        self.autocommit = autocommit
+        self._spool = tempfile.SpooledTemporaryFile(max_size=16 << 20)
+        if mode == "ab" and fs.exists(path):
+            self._spool.write(fs.cat_file(path))
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def write(self, content: Any) -> int:
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        content = bytes(content)
+        self._spool.write(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self._spool.tell()
+
+    def __exit__(self, kind: Any, *what: Any) -> None:
+        if kind is not None:
+            # What was not written whole is not written.
+            self.discard()
+            return
+        self.close()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        if self.autocommit:
+            self.commit()
+
+    def commit(self) -> None:
+        """Brings it into the image."""
+        self._spool.seek(0)
+        with self._spool, self.fs._change() as change:
+            _make_parent(change, self.path)
+            change.write(self.path, self._spool)
+
+    def discard(self) -> None:
+        """Forgets it."""
+        self._spool.close()
+        super().close()

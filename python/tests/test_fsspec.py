@@ -1,0 +1,179 @@
+"""Images through fsspec: by address, chained, written, and by fsspec's own suites."""
+
+import io
+import os
+import pickle
+
+import extantfs
+import pytest
+from conftest import judged
+
+fsspec = pytest.importorskip("fsspec")
+
+from extantfs.fsspec import ExtFileSystem  # noqa: E402
+from fsspec.tests import abstract  # noqa: E402
+
+
+@pytest.fixture
+def fs(disk):
+    fs = fsspec.filesystem("ext4", fo=str(disk), skip_instance_cache=True)
+    yield fs
+    fs.close()
+
+
+def test_the_protocols_are_known(disk):
+    for protocol in ["ext2", "ext3", "ext4"]:
+        assert fsspec.get_filesystem_class(protocol) is ExtFileSystem
+        with fsspec.open(f"{protocol}://etc/hostname", "rb", fo=str(disk)) as file:
+            assert file.read() == b"extant\n"
+    with pytest.raises(ValueError, match="fo is missing"):
+        fsspec.filesystem("ext4")
+
+
+def test_addresses_are_chained(disk, tmp_path):
+    words = f"ext4://etc/hostname::file://{disk}"
+    with fsspec.open(words, "rt") as file:
+        assert file.read() == "extant\n"
+    options = {"simplecache": {"cache_storage": str(tmp_path / "cache")}}
+    with fsspec.open(f"ext4://large::simplecache::file://{disk}", "rb", **options) as file:
+        file.seek(1000)
+        assert file.read(2) == bytes([1000 % 256, 1001 % 256])
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/disk.img", disk.read_bytes())
+    with fsspec.open("ext4://etc/hostname::memory://disk.img", "rb") as file:
+        assert file.read() == b"extant\n"
+    fs, path = fsspec.core.url_to_fs("ext4://etc::memory://disk.img")
+    assert path == "etc" and "etc/passwd" in fs.ls(path, detail=False)
+    with pytest.raises(io.UnsupportedOperation):
+        fs.pipe_file("new", b"")
+    fs.close()
+    memory.rm("/disk.img")
+
+
+def test_what_is_told(fs):
+    assert fs.ls("", detail=False) == [
+        "dev",
+        "dir",
+        "etc",
+        "large",
+        "lost+found",
+        "run",
+        os.fsdecode(b"\xff\xfename"),
+    ]
+    found = fs.info("etc/hostname")
+    assert (found["type"], found["size"], found["uid"]) == ("file", 7, 1000)
+    assert fs.info("ext4://etc")["type"] == "directory" and fs.info("/")["type"] == "directory"
+    assert fs.info("etc/name")["destination"] == "hostname" and fs.info("etc/name")["size"] == 7
+    assert fs.find("dir") == ["dir/below/deep.md", "dir/below/deep.txt"]
+    assert fs.glob("dir/*/*.txt") == ["dir/below/deep.txt"]
+    assert fs.cat_file("large", 255, 257) == b"\xff\0"
+    assert fs.cat_file("large", -1) == b"\xff" and fs.cat_file("large", 0, -1023999) == b"\0"
+    assert fs.modified("etc/hostname").year == 2023
+    assert fs.du("dir") == 10
+    with pytest.raises(FileNotFoundError):
+        fs.info("nothing")
+    with pytest.raises(FileNotFoundError):
+        fs.open("nothing")
+    with pytest.raises(IsADirectoryError):
+        fs.open("etc")
+    with fs.open("large") as file:
+        assert file.read(2) == b"\0\1" and file.seek(-1, 2) and file.read() == b"\xff"
+
+
+def test_each_file_is_a_transaction(fs, disk):
+    with fs.open("new/deep/file", "wb") as file:
+        file.write(b"one")
+        assert not fs.exists("new")
+    assert fs.cat_file("new/deep/file") == b"one"
+    with fs.open("new/deep/file", "ab") as file:
+        file.write(b"two")
+    assert fs.cat_file("new/deep/file") == b"onetwo"
+    with pytest.raises(ZeroDivisionError):
+        with fs.open("new/deep/file", "wb") as file:
+            file.write(b"lost")
+            1 / 0
+    assert fs.cat_file("new/deep/file") == b"onetwo"
+    with pytest.raises(FileExistsError):
+        fs.open("new/deep/file", "xb")
+    with fs.open("text", "w") as file:
+        file.write("words")
+    fs.mv("text", "etc/text")
+    fs.touch("empty")
+    fs.chmod("empty", 0o600)
+    fs.rm("dir", recursive=True)
+    fs.rm_file("large")
+    with pytest.raises(OSError):
+        fs.rmdir("etc")
+    fs.close()
+    judged(disk)
+    with extantfs.open(disk) as image:
+        assert (image / "etc/text").read_text() == "words"
+        assert (image / "empty").stat().st_mode & 0o777 == 0o600
+        assert not (image / "dir").exists() and not (image / "large").exists()
+
+
+def test_one_that_is_only_read(disk):
+    fs = fsspec.filesystem("ext4", fo=str(disk), mode="r")
+    for call in [
+        lambda: fs.open("x", "wb"),
+        lambda: fs.pipe_file("x", b""),
+        lambda: fs.mkdir("x"),
+        lambda: fs.rm("etc", recursive=True),
+    ]:
+        with pytest.raises(OSError):
+            call()
+    fs.close()
+
+
+def test_it_is_sent_to_other_processes(fs):
+    other = pickle.loads(pickle.dumps(fs))
+    assert other.cat_file("etc/hostname") == b"extant\n"
+
+
+def test_a_child_opens_it_anew(fs):
+    assert fs.exists("etc")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, fs.cat_file("etc/hostname"))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read() == "extant\n"
+    os.waitpid(child, 0)
+
+
+class Fixtures(abstract.AbstractFixtures):
+    @pytest.fixture(scope="class")
+    def fs(self, tmp_path_factory):
+        path = tmp_path_factory.mktemp("suites") / "disk.img"
+        extantfs.build(None, path, free=32 << 20)
+        fs = fsspec.filesystem("ext4", fo=str(path), skip_instance_cache=True)
+        fs.mkdir("suite")
+        yield fs
+        fs.close()
+        judged(path)
+
+    @pytest.fixture
+    def fs_path(self):
+        return "suite"
+
+
+class TestCopy(abstract.AbstractCopyTests, Fixtures):
+    pass
+
+
+class TestGet(abstract.AbstractGetTests, Fixtures):
+    pass
+
+
+class TestPut(abstract.AbstractPutTests, Fixtures):
+    pass
+
+
+class TestOpen(getattr(abstract, "AbstractOpenTests", object), Fixtures):
+    pass
+
+
+class TestPipe(getattr(abstract, "AbstractPipeTests", object), Fixtures):
+    pass
