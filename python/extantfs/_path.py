@@ -158,8 +158,8 @@ class Path:
 
     def birth_time_ns(self) -> Optional[int]:
         """When it was made, in nanoseconds since 1970, if the volume has room for that."""
-        times: Tuple[int, int, int, Optional[int]] = self.image._native.stat(encoded(self), False)[2]
-        return times[3]
+        found: Optional[int] = self.image._native.stat(encoded(self), False)[2][3]
+        return found
 
     def _is(self, kind: Callable[[int], bool], follow_symlinks: bool = True) -> bool:
         try:

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs the command with its words, first the name that it was called by, and returns its exit code.
+/// Runs the command with its words, first the name that it was called by; its exit code.
 /// `program` and `before` start it once more.
 #[pyfunction]
 pub fn main(

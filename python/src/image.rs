@@ -116,12 +116,15 @@ fn checked(options: &Options, image: extant::Image, watch: &Arc<Watch>) -> extan
     Ok(serde_json::to_string(&report).unwrap_or_default())
 }
 
+/// Work with an image.
+type Judge = fn(&Options, extant::Image, &Arc<Watch>) -> extant::Result<String>;
+
 /// Works with an image anew, in a thread of its own, which only reads.
 fn judged(
     py: Python<'_>,
     shared: &Arc<Shared>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&Options, extant::Image, &Arc<Watch>) -> extant::Result<String> + Send + 'static,
+    work: Judge,
 ) -> PyResult<String> {
     let working = Arc::clone(shared);
     let result = task::run(py, progress, Left::Alone, move |watch| {
@@ -160,8 +163,8 @@ impl Image {
         self.shared.is_changing(py)
     }
 
-    /// Mode, inode, links, user, group, size, units of 512 bytes, times in nanoseconds, numbers of a
-    /// device, size of a block.
+    /// Mode, inode, links, user, group; size, units of 512 bytes, bytes of a block; times in
+    /// nanoseconds; numbers of a device.
     // tidy: boolean because Python's own names for it are
     fn stat<'py>(&self, py: Python<'py>, at: &[u8], follow: bool) -> PyResult<Bound<'py, PyTuple>> {
         let found = self.shared.with(py, |volume| {

@@ -222,7 +222,7 @@ impl Shared {
                     Ok(state) => state,
                     Err(TryLockError::Poisoned(state)) => state.into_inner(),
                     Err(TryLockError::WouldBlock) => {
-                        // tidy: thread because calls of other threads are waited for, beside signals
+                        // tidy: thread because other threads are waited for, beside signals
                         #[allow(clippy::disallowed_methods, reason = "no clock knows Python")]
                         std::thread::sleep(LOOK);
                         return None;

@@ -178,7 +178,7 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         name: "extant-python",
-        // The whole command is in the package; testkit for one set of features, never in what ships.
+        // The whole command is in it; testkit is for one set of features, never in what ships.
         links: &["extant", "extant-engine", "extant-cli", "extant-host", "extant-testkit"],
         tests: &[],
     },
