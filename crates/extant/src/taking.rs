@@ -64,7 +64,10 @@ impl Volume {
         let mut first = None;
         let plan = self.plan(paths)?;
         let (plan, warnings) = without_sockets(plan)?;
-        let mut left_out = |left_out: LeftOut| ControlFlow::Break(first = Some(left_out));
+        let mut left_out = |left_out: LeftOut| {
+            first = Some(left_out);
+            ControlFlow::Break(())
+        };
         let written = write(&plan, output, progress, &mut left_out);
         let done = written.map_err(|error| named(error, first))?;
         Ok(Taken {
@@ -99,7 +102,10 @@ impl Volume {
             Present::Replace => Existing::Replace,
         };
         let mut first = None;
-        let mut left_out = |left_out: LeftOut| ControlFlow::Break(first = Some(left_out));
+        let mut left_out = |left_out: LeftOut| {
+            first = Some(left_out);
+            ControlFlow::Break(())
+        };
         let base = Base { names: 0 };
         let extracted = extract(&plan, base, target, existing, progress, &mut left_out);
         let done = extracted.map_err(|error| named(error, first))?;
