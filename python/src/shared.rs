@@ -32,7 +32,7 @@ pub enum State {
     /// It is read.
     Reading(Volume),
     /// It is changed; the device and inode number of its file, if it has one.
-    Changing(Transaction, Option<(u64, u64)>),
+    Changing(Box<Transaction>, Option<(u64, u64)>),
     /// Nothing any more.
     Closed,
 }
@@ -287,7 +287,7 @@ impl Shared {
         *state = State::Closed;
         match self.options.begin(self.image()) {
             Ok(transaction) => {
-                *state = State::Changing(transaction, identity);
+                *state = State::Changing(Box::new(transaction), identity);
                 Ok(true)
             }
             Err(error) => {

@@ -127,6 +127,9 @@ pub fn ignored(word: &str) -> PyResult<Ignored> {
     }
 }
 
+/// What both trees have, as objects.
+type Pair = (Option<Py<PyAny>>, Option<Py<PyAny>>);
+
 /// A difference: path, kind, name of an attribute, and both values.
 ///
 /// # Errors
@@ -136,8 +139,7 @@ pub fn difference<'py>(py: Python<'py>, difference: &Difference) -> PyResult<Bou
     let optional = |value: &Option<Vec<u8>>| value.as_ref().map(|value| bytes(value));
     let kind = difference.change.word();
     let mut name = None;
-    type Value = Option<Py<PyAny>>;
-    let pair: (Value, Value) = match &difference.change {
+    let pair: Pair = match &difference.change {
         DifferenceKind::Only(Which::A, file_type) => {
             (both(py, &Here { a: word(*file_type), b: "" })?.0, None)
         }
@@ -172,10 +174,7 @@ pub fn difference<'py>(py: Python<'py>, difference: &Difference) -> PyResult<Bou
 }
 
 /// Both values as objects.
-fn both<'py, T: Clone + IntoPyObject<'py>>(
-    py: Python<'py>,
-    values: &Here<T>,
-) -> PyResult<(Option<Py<PyAny>>, Option<Py<PyAny>>)> {
+fn both<'py, T: Clone + IntoPyObject<'py>>(py: Python<'py>, values: &Here<T>) -> PyResult<Pair> {
     let object = |value: &T| -> PyResult<Py<PyAny>> {
         let object = value.clone().into_pyobject(py).map_err(Into::into)?;
         Ok(object.into_any().unbind())

@@ -3,6 +3,7 @@
 import io
 import os
 import tarfile
+import time
 
 import extantfs
 import pytest
@@ -44,6 +45,34 @@ def test_an_output_that_fails(image):
         image.tar(Full())
     assert error.value.errno == 28
     assert isinstance(error.value.__cause__, OSError)
+
+
+class SlowOutput(io.RawIOBase):
+    """A file that takes its time."""
+
+    taken = 0
+
+    def writable(self):
+        return True
+
+    def write(self, content):
+        time.sleep(0.1)
+        self.taken += len(content)
+        return len(content)
+
+
+def test_work_that_is_not_wanted_ends():
+    entries = [extantfs.Entry(f"/{at}", b"x" * (256 << 10)) for at in range(80)]
+    content = extantfs.build(entries).image
+    output = SlowOutput()
+
+    def refuse(done, total):
+        raise ZeroDivisionError
+
+    with extantfs.open(content) as image:
+        with pytest.raises(ZeroDivisionError):
+            image.tar(output, progress=refuse)
+    assert 0 < output.taken < 20 << 20
 
 
 def test_a_folder(image, tmp_path):
