@@ -153,8 +153,13 @@ def test_a_container_image(tmp_path):
     for word in [f"oci:{tmp_path}/layout", f"oci:{tmp_path}/layout:latest"]:
         with extantfs.open(extantfs.build(word).image) as image:
             assert (image / "etc/os").read_bytes() == b"os"
+    # Both may have colons.
+    (tmp_path / "layout").rename(tmp_path / "lay:out")
+    layout(tmp_path / "lay")
+    for word in ["lay:out", "lay:out:latest", "lay"]:
+        assert extantfs.build(f"oci:{tmp_path}/{word}").image is not None
     with pytest.raises(OSError):
-        extantfs.build(f"oci:{tmp_path}/layout:other")
+        extantfs.build(f"oci:{tmp_path}/lay:out:other")
     with pytest.raises(ValueError):
         extantfs.build("oci:")
 

@@ -135,8 +135,10 @@ def test_a_child_opens_it_anew(fs):
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writing, fs.cat_file("etc/hostname"))
-        os._exit(0)
+        try:
+            os.write(writing, fs.cat_file("etc/hostname"))
+        finally:
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
         assert pipe.read() == "extant\n"

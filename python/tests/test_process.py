@@ -64,38 +64,46 @@ def test_a_child_gets_one_clear_error(disk):
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
-            said = []
-            for call in [
-                lambda: image.root.stat(),
-                lambda: image.check(),
-                lambda: image.layout(),
-                lambda: image.facts,
-                lambda: file.read(1),
-                lambda: image.transaction().__enter__(),
-                lambda: image.close(),
-            ]:
-                try:
-                    call()
-                    said.append("nothing")
-                except RuntimeError as error:
-                    said.append("forked" if "forked" in str(error) else str(error))
-                except BaseException as error:
-                    said.append(repr(error))
-            # The image may be opened there anew.
-            with extantfs.open(disk) as other:
-                said.append((other / "etc/hostname").read_text().strip())
-            os.write(writing, " ".join(said).encode())
-            del image, file
-            gc.collect()
-            os._exit(0)
+            # Whatever happens, it does not go on with the tests.
+            try:
+                os.write(writing, heard(image, file, disk).encode())
+                del image, file
+                gc.collect()
+            finally:
+                os._exit(0)
         os.close(writing)
         with os.fdopen(reading) as pipe:
-            assert pipe.read() == "forked " * 7 + "extant"
+            assert pipe.read() == "forked " * 8 + "extant"
         assert os.waitpid(child, 0)[1] == 0
         file.close()
         with image.transaction() as t:
             t.write("/after", b"")
         assert image.check().is_clean
+
+
+def heard(image, file, disk):
+    """What a child hears of calls on an image of its parent, and of one that it opened itself."""
+    said = []
+    for call in [
+        lambda: image.root.stat(),
+        lambda: image.check(),
+        lambda: image.layout(),
+        lambda: image.facts,
+        lambda: image.closed,
+        lambda: file.read(1),
+        lambda: image.transaction().__enter__(),
+        lambda: image.close(),
+    ]:
+        try:
+            call()
+            said.append("nothing")
+        except RuntimeError as error:
+            said.append("forked" if "forked" in str(error) else str(error))
+        except BaseException as error:
+            said.append(repr(error))
+    with extantfs.open(disk) as other:
+        said.append((other / "etc/hostname").read_text().strip())
+    return " ".join(said)
 
 
 def grown(work):

@@ -30,6 +30,10 @@ def test_open_files_are_those_of_python(image):
         assert file.read() == b"\xff"
         assert file.seek(256) == 256 and file.read(1) == b"\0"
         assert file.tell() == 257
+        raw = file.raw
+        assert raw.seek(10) == 10 and raw.seek(5, os.SEEK_CUR) == 15 and raw.read(1) == b"\x0f"
+        with pytest.raises(ValueError):
+            raw.seek(-20, os.SEEK_CUR)
         with pytest.raises(io.UnsupportedOperation):
             file.write(b"x")
     with pytest.raises(ValueError):
@@ -124,6 +128,8 @@ def test_globs(image):
     assert found("etc/nothing") == [] and found("large/*") == []
     assert found("dir/**") == ["/dir", "/dir/below"]
     assert found("etc/name") == ["/etc/name"]
+    # Many ways lead to it.
+    assert found("**/**/deep.txt") == ["/dir/below/deep.txt"]
     assert sorted(map(str, (image / "dir").rglob("*"))) == [
         "/dir/below",
         "/dir/below/deep.md",
