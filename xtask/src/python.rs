@@ -30,29 +30,18 @@ enum Reach {
 /// The package cannot be built or installed, a test fails; at the gate, also without Python.
 pub fn run(words: &[String]) -> Result<(), String> {
     let (reach, words) = reach(words)?;
-    let Some(python) = interpreter() else {
-        let message = "no Python from 3.10 on with venv: the package is not tested".to_owned();
+    let folder = repository().join("target/python");
+    let (tools, fresh) = (folder.join("tools"), folder.join("fresh"));
+    let tests = repository().join("python/tests");
+    if let Err(message) = prepare(&tools, &fresh, &tests, reach) {
         if is_gate() {
             return Err(message);
         }
-        eprintln!("xtask python: {message}");
+        eprintln!("xtask python: {message}: the package is not tested");
         return Ok(());
-    };
-    let folder = repository().join("target/python");
-    let tools = folder.join("tools");
-    if !tools.join("bin/maturin").exists() {
-        environment(&python, &tools)?;
-        install(&tools, &[MATURIN.into()])?;
     }
     let wheel = wheel(&tools, &folder.join("wheels"))?;
-    let tests = repository().join("python/tests");
-    let fresh = folder.join("fresh");
-    environment(&python, &fresh)?;
-    let mut wanted = vec![wheel, "-r".into(), shown(&tests.join("light.txt"))];
-    if reach == Reach::Heavy {
-        wanted.extend(["-r".into(), shown(&tests.join("heavy.txt"))]);
-    }
-    install(&fresh, &wanted)?;
+    install(&fresh, &["--no-deps".into(), wheel])?;
     types(&fresh)?;
     let mut pytest = program(&shown(&fresh.join("bin/python")));
     pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]);
@@ -63,6 +52,21 @@ pub fn run(words: &[String]) -> Result<(), String> {
     // Not the package of the sources, which has no library.
     pytest.current_dir(&tests).args(words);
     succeeded(&mut pytest, "pytest")
+}
+
+/// Makes both environments: a host may have no Python, or no network.
+fn prepare(tools: &Path, fresh: &Path, tests: &Path, reach: Reach) -> Result<(), String> {
+    let python = interpreter().ok_or("no Python from 3.10 on with venv")?;
+    if !tools.join("bin/maturin").exists() {
+        environment(&python, tools)?;
+        install(tools, &[MATURIN.into()])?;
+    }
+    environment(&python, fresh)?;
+    let mut wanted = vec!["-r".into(), shown(&tests.join("light.txt"))];
+    if reach == Reach::Heavy {
+        wanted.extend(["-r".into(), shown(&tests.join("heavy.txt"))]);
+    }
+    install(fresh, &wanted)
 }
 
 /// The level that the first words ask for, and the other words.
