@@ -18,6 +18,7 @@
 //! damage      the test `mutations` of `inspect`, on as many as asked for
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
+//! header      what C includes, made of the sources; installed: programs of the registry
 //! proofs      what others say of a mount: suites, loads, real programs, power cuts
 //! python      the Python package, built and tested in a fresh environment
 //! kernel_journals                the test of that name in `engine`, on as many as asked for
@@ -31,6 +32,8 @@ pub mod diff_walk;
 pub mod fixtures;
 pub mod fuzz;
 pub mod guide;
+pub mod header;
+pub mod installed;
 pub mod instructions;
 pub mod kernel_journals;
 pub mod licenses;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    bench, crash, damage, demo, diff_walk, fixtures, fuzz, guide, instructions, kernel_journals,
-    licenses, proofs, python, shape, suites, tidy, tools, turnaround,
+    bench, crash, damage, demo, diff_walk, fixtures, fuzz, guide, header, instructions,
+    kernel_journals, licenses, proofs, python, shape, suites, tidy, tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -58,6 +58,7 @@ const TASKS: &[Task] = &[
         fuzz::run,
     ),
     task("guide", "", "writes the tables of the suites into CONTRIBUTING.md", guide::run),
+    task("header", "[--write]", "include/extant.h, made of the sources by cbindgen", header::run),
     task(
         "instructions",
         "BEFORE AFTER",

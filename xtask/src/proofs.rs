@@ -12,12 +12,10 @@
 //! programs   git, sqlite, PostgreSQL, a build, rsync, overlayfs, a root to live in, layers
 //! cuts       a server killed, or its device cut, under load; promises checked
 //! shell      words for the shell, run on a mount
-//! installed  programs of the registry, in a folder of their own
 //! ```
 
 mod cuts;
 mod fsx;
-mod installed;
 mod loads;
 mod model;
 mod pjdfstest;

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use extant_testkit::system::{System, make_image};
 
-use super::installed::Installed;
 use super::{Proofs, Sharing};
 use crate::command::program;
+use crate::installed::Installed;
 use crate::oracle::e2fsck_but_advice;
 use crate::scratch::Scratch;
 

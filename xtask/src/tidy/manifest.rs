@@ -83,6 +83,7 @@ const ARROWS: &[Arrow] = &[
         ],
         tests: &[],
     },
+    Arrow { name: "extant-capi", links: &["extant"], tests: &[] },
     Arrow {
         name: "extant-mount",
         links: &["extant-format", "extant-block", "extant-engine"],
@@ -306,11 +307,38 @@ pub fn command_only(source: &Source) -> Vec<(usize, String)> {
     wrong.map(|name| (1, format!("{name} is for commands"))).collect()
 }
 
+/// The only crate with `unsafe`, a leaf that nothing links: what C hands over is pointers.
+const POINTERS: &str = "extant-capi";
+
+/// What its own lints must say, as it cannot inherit those that forbid it.
+const LINTS_OF_POINTERS: &[(&str, &str, &str)] = &[
+    ("rust", "unsafe_code", "allow"),
+    ("rust", "unsafe_op_in_unsafe_fn", "deny"),
+    ("rust", "missing_docs", "warn"),
+    ("rust", "unused_must_use", "deny"),
+    ("clippy", "disallowed_methods", "deny"),
+    ("clippy", "disallowed_types", "deny"),
+    ("clippy", "undocumented_unsafe_blocks", "deny"),
+];
+
 /// A crate without the lints of the workspace.
 pub fn lints(source: &Source) -> Vec<(usize, String)> {
     let Some(Ok(manifest)) = manifest(source) else {
         return Vec::new();
     };
+    if crate_name(&manifest) == POINTERS {
+        let says = |(tool, lint, level): &&(&str, &str, &str)| {
+            let tools = manifest.get("lints").and_then(|lints| lints.get(tool));
+            let said = tools.and_then(|lints| lints.get(lint)).and_then(toml::Value::as_str);
+            said == Some(level)
+        };
+        let missing = LINTS_OF_POINTERS.iter().filter(|row| !says(row));
+        return missing
+            .map(|(tool, lint, level)| {
+                (1, format!("[lints.{tool}] {lint} = \"{level}\" is missing"))
+            })
+            .collect();
+    }
     let inherits = manifest
         .get("lints")
         .and_then(|lints| lints.get("workspace"))

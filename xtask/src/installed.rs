@@ -1,5 +1,5 @@
-//! Programs of the registry that judge a file system: installed once, in `target/tools`, at the
-//! version that the lists of expectations were made with.
+//! Programs of the registry that judge a file system, or make a file of ours: installed once, in
+//! `target/tools`, at the version that the lists of expectations and the file were made with.
 
 use std::path::PathBuf;
 

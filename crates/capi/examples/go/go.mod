@@ -1,0 +1,3 @@
+module extant/example
+
+go 1.19

@@ -1,0 +1,704 @@
+/*
+ * libextant: ext2, ext3 and ext4 images for programs, without root and without a mount.
+ *
+ * Made by cbindgen from the sources in crates/capi: do not change it here. docs/PROGRAMS.md is
+ * its manual.
+ *
+ * Every call that returns int returns 0, or the number that Linux has for the failure (ENOENT);
+ * extant_error and the function of that kind for each handle have the words. Strings end with a
+ * NUL. Paths in a volume, names of attributes and paths of the host are bytes; other strings are
+ * UTF-8. A pointer that must not be NULL, and is, gives EINVAL.
+ *
+ * A struct that begins with struct_size is filled with zeros but for what is set, and has its own
+ * size there: extant_open_options options = { .struct_size = sizeof options }. A smaller one of an
+ * older header is taken as it is; a larger one of a newer header too, unless it asks for what this
+ * library does not know (E2BIG).
+ *
+ * Volumes and files may be used from several threads at once, walks and builders from one at a
+ * time (a second one waits). A handle whose call ended by a fault inside of the library answers
+ * ENOTRECOVERABLE from then on.
+ */
+
+#ifndef EXTANT_H
+#define EXTANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// No failure.
+#define EXTANT_KIND_NONE 0
+
+// No such file, directory, partition or attribute.
+#define EXTANT_KIND_NOT_FOUND 1
+
+// The name is there already.
+#define EXTANT_KIND_EXISTS 2
+
+// A part of the path, or the object, is no directory.
+#define EXTANT_KIND_NOT_DIRECTORY 3
+
+// The object is a directory.
+#define EXTANT_KIND_IS_DIRECTORY 4
+
+// The directory has names.
+#define EXTANT_KIND_NOT_EMPTY 5
+
+// The image is in use: mounted, or open elsewhere, and one of the two writes.
+#define EXTANT_KIND_IN_USE 6
+
+// The volume, the image or the device was opened for reading, or is closed.
+#define EXTANT_KIND_READ_ONLY 7
+
+// Not allowed on this object, or by the host.
+#define EXTANT_KIND_NOT_PERMITTED 8
+
+// No room for it.
+#define EXTANT_KIND_NO_SPACE 9
+
+// Larger than the format has room for.
+#define EXTANT_KIND_TOO_LARGE 10
+
+// Words, numbers, pointers or paths that make no sense.
+#define EXTANT_KIND_INVALID 11
+
+// The volume has a feature, or the image a form, with which this cannot be done.
+#define EXTANT_KIND_UNSUPPORTED 12
+
+// The bytes are no ext2, ext3 or ext4 volume.
+#define EXTANT_KIND_NOT_A_VOLUME 13
+
+// Something on the volume, in its journal or in an archive is damaged.
+#define EXTANT_KIND_DAMAGED 14
+
+// The volume is to be checked before it is written.
+#define EXTANT_KIND_NEEDS_CHECK 15
+
+// The device, or the host, failed.
+#define EXTANT_KIND_IO 16
+
+// The library itself failed: a fault of it that is to be reported.
+#define EXTANT_KIND_FAULT 17
+
+// The words say all.
+#define EXTANT_KIND_OTHER 18
+
+// Read only: writes nothing, not even a time; a journal that waits is replayed in memory.
+#define EXTANT_READ 0
+
+// Written as a mount does.
+#define EXTANT_WRITE 1
+
+// Changed: extant_commit brings all changes to the image, or none.
+#define EXTANT_CHANGE 2
+
+// Write a volume that is marked as having errors. That may damage it more.
+#define EXTANT_DESPITE_ERRORS 1
+
+// Read over damage. Not with EXTANT_WRITE and EXTANT_CHANGE.
+#define EXTANT_FORCE_READ 2
+
+// It is always the second of `time`.
+#define EXTANT_FIXED_TIME 4
+
+// ext4.
+#define EXTANT_EXT4 0
+
+// ext3.
+#define EXTANT_EXT3 3
+
+// ext2.
+#define EXTANT_EXT2 2
+
+// Replace an image that is there, and write over a block device.
+#define EXTANT_REPLACE 1
+
+// All files belong to `uid` and `gid`.
+#define EXTANT_OWNER 2
+
+// No time is later than `newest`.
+#define EXTANT_NEWEST 4
+
+// The volume's UUID is `uuid`, and does not follow from the content.
+#define EXTANT_UUID 8
+
+// Nothing that harms a user of the volume.
+#define EXTANT_ADVICE 0
+
+// The volume is damaged.
+#define EXTANT_ERROR 1
+
+// The volume is damaged, and what depends on this cannot be judged.
+#define EXTANT_STOPPING 2
+
+// Nothing can be checked.
+#define EXTANT_FATAL 3
+
+// What goes into an image.
+typedef struct extant_builder extant_builder;
+
+// An open file. It keeps the image in use until it is closed, also after its volume was; but it is
+// written only before that.
+typedef struct extant_file extant_file;
+
+// What a check has found.
+typedef struct extant_report extant_report;
+
+// An open volume, or changes of one.
+typedef struct extant_volume extant_volume;
+
+// A walk over a directory or a tree. It keeps the image in use until it ends.
+typedef struct extant_walk extant_walk;
+
+// A point in time.
+typedef struct extant_time {
+    // Seconds since 1970.
+    int64_t seconds;
+    // 0 to 999999999.
+    uint32_t nanoseconds;
+    // 0.
+    uint32_t reserved;
+} extant_time;
+
+// A file that the program makes for an image.
+typedef struct extant_new_file {
+    // The size of this struct.
+    size_t struct_size;
+    // Type and permissions, as in st_mode: S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO, S_IFCHR, S_IFBLK.
+    uint32_t mode;
+    // Number of the owner.
+    uint32_t uid;
+    // Number of the group.
+    uint32_t gid;
+    // Of a device.
+    uint32_t device_major;
+    // Of a device.
+    uint32_t device_minor;
+    // 0.
+    uint32_t reserved;
+    // When its content last changed.
+    struct extant_time modify_time;
+    // What is in a regular file, which is copied.
+    const void *content;
+    // How many bytes that are.
+    size_t content_bytes;
+    // The target of a symlink; of a regular file, another path in the image that it is a second
+    // name of, or NULL.
+    const char *target;
+} extant_new_file;
+
+// What an image is like. Zeros, and NULL in place of it, are ext4, as large as it has to be.
+typedef struct extant_build_options {
+    // The size of this struct.
+    size_t struct_size;
+    // EXTANT_EXT4, EXTANT_EXT3 or EXTANT_EXT2.
+    uint32_t profile;
+    // EXTANT_REPLACE, EXTANT_OWNER, EXTANT_NEWEST, EXTANT_UUID.
+    uint32_t flags;
+    // Bytes of a block: 1024 to 65536; 0: 4096.
+    uint32_t block_size;
+    // With EXTANT_OWNER.
+    uint32_t uid;
+    // With EXTANT_OWNER.
+    uint32_t gid;
+    // 0.
+    uint32_t reserved;
+    // Room besides the content, in bytes.
+    uint64_t free_bytes;
+    // The image's length in bytes; 0: what it needs.
+    uint64_t size;
+    // Seconds since 1970, with EXTANT_NEWEST.
+    int64_t newest;
+    // At most 16 bytes; NULL: none.
+    const char *label;
+    // With EXTANT_UUID.
+    uint8_t uuid[16];
+} extant_build_options;
+
+// An image that was built.
+typedef struct extant_built {
+    // The size of this struct.
+    size_t struct_size;
+    // Its length in bytes.
+    uint64_t bytes;
+    // Its blocks.
+    uint64_t blocks;
+    // Those that are free.
+    uint64_t free_blocks;
+    // Its inodes.
+    uint64_t inodes;
+    // Those that are free.
+    uint64_t free_inodes;
+    // Bytes of a block.
+    uint32_t block_size;
+    // 1 where it has a journal, else 0.
+    uint32_t has_journal;
+    // How many warnings extant_builder_warning has.
+    uint64_t warnings;
+    // Its UUID.
+    uint8_t uuid[16];
+} extant_built;
+
+// An image behind functions of the program. They return 0 or a number of errno.h, are called from
+// several threads at the same time, and must not call into the library for the same volume.
+typedef struct extant_device {
+    // The size of this struct.
+    size_t struct_size;
+    // What the functions get first.
+    void *context;
+    // The length in bytes, which stays as it is.
+    uint64_t (*size)(void *context);
+    // Fills all of `bytes`, never past the end.
+    int (*read_at)(void *context,
+                   uint64_t offset,
+                   void *bytes,
+                   size_t length);
+    // Stores all of `bytes`, never past the end. NULL: it is only read.
+    int (*write_at)(void *context,
+                    uint64_t offset,
+                    const void *bytes,
+                    size_t length);
+    // Makes durable what was stored. NULL: there is nothing to do.
+    int (*flush)(void *context);
+    // Called once when nothing uses the device any more, also where the call fails that it was
+    // given to; not where struct_size is wrong. NULL: there is nothing to do.
+    void (*release)(void *context);
+} extant_device;
+
+// How a volume is opened. Zeros, and NULL in place of it, are what is most often meant.
+typedef struct extant_open_options {
+    // The size of this struct.
+    size_t struct_size;
+    // EXTANT_READ, EXTANT_WRITE or EXTANT_CHANGE.
+    uint32_t access;
+    // EXTANT_DESPITE_ERRORS, EXTANT_FORCE_READ, EXTANT_FIXED_TIME.
+    uint32_t flags;
+    // The partition of this number, name or identifier. NULL: all of the image, or its only
+    // volume.
+    const char *partition;
+    // The device of a journal that is on another one. NULL: there is none.
+    const char *journal;
+    // Where files go and what is durable before what (docs/POLICIES.md). NULL: "modern".
+    const char *policies;
+    // The volume's first byte in the image, where range_bytes is not 0.
+    uint64_t range_start;
+    // The volume's length in bytes; 0: not said.
+    uint64_t range_bytes;
+    // Memory for blocks in bytes; 0: 32 MiB.
+    uint64_t cache_bytes;
+    // Seconds since 1970, with EXTANT_FIXED_TIME.
+    int64_t time;
+} extant_open_options;
+
+// Something that is wrong with a volume.
+typedef struct extant_problem {
+    // The size of this struct.
+    size_t struct_size;
+    // Its name in docs/CHECK.md, which never changes. The string is the report's own.
+    const char *code;
+    // EXTANT_ADVICE, EXTANT_ERROR, EXTANT_STOPPING or EXTANT_FATAL.
+    uint32_t severity;
+    // 0.
+    uint32_t reserved;
+    // The inode that it is about, or 0.
+    uint64_t ino;
+    // The block of the volume that it is about, or 0.
+    uint64_t block;
+} extant_problem;
+
+// What stat tells.
+typedef struct extant_metadata {
+    // The size of this struct.
+    size_t struct_size;
+    // Number of the inode.
+    uint64_t ino;
+    // Size in bytes.
+    uint64_t size;
+    // What it occupies, in units of 512 bytes.
+    uint64_t sectors;
+    // Type and permissions, as in st_mode.
+    uint32_t mode;
+    // How many names it has.
+    uint32_t links;
+    // Number of the owner.
+    uint32_t uid;
+    // Number of the group.
+    uint32_t gid;
+    // Of a device, else 0.
+    uint32_t device_major;
+    // Of a device, else 0.
+    uint32_t device_minor;
+    // Inode flags, as lsattr shows them.
+    uint32_t flags;
+    // Distinguishes it from earlier inodes of its number.
+    uint32_t generation;
+    // When it was last read.
+    struct extant_time access_time;
+    // When its inode last changed.
+    struct extant_time change_time;
+    // When its content last changed.
+    struct extant_time modify_time;
+    // When it was made; 0 where the inode has no room for that.
+    struct extant_time create_time;
+} extant_metadata;
+
+// Used and free room of a volume.
+typedef struct extant_space {
+    // The size of this struct.
+    size_t struct_size;
+    // Blocks.
+    uint64_t blocks;
+    // Free ones.
+    uint64_t free_blocks;
+    // Free ones that others than root can have.
+    uint64_t available_blocks;
+    // Inodes.
+    uint64_t inodes;
+    // Free ones.
+    uint64_t free_inodes;
+    // Bytes of a block.
+    uint64_t block_size;
+} extant_space;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// Of nothing yet. The handle ends with extant_builder_close, also after the image was built.
+int extant_builder_open(struct extant_builder **builder);
+
+// Ends a builder. NULL is no error.
+int extant_builder_close(struct extant_builder *builder);
+
+// The number of the last call on this builder that failed, 0 if none did; see extant_error.
+int extant_builder_error(const struct extant_builder *builder,
+                         char *buffer,
+                         size_t size);
+
+// Adds a folder, or a file with an archive (tar, cpio, a Debian package, compressed or not) or a
+// container image. It is read when the image is built; later sources lie over earlier ones.
+int extant_builder_source(const struct extant_builder *builder,
+                          const char *path);
+
+// Leaves out what a pattern matches, with all below it: one without "/" matches a name anywhere,
+// one with it a path from the root.
+int extant_builder_exclude(const struct extant_builder *builder,
+                           const char *pattern);
+
+// Adds a file that the program makes. Directories on the way that are missing are made; of two
+// files of one path the last counts.
+int extant_builder_add(const struct extant_builder *builder,
+                       const char *path,
+                       const struct extant_new_file *file);
+
+// Builds into a file, which has its name only when it is whole, or on a block device. `options`
+// and `built` may be NULL. The builder is empty after that, and only its warnings are left.
+int extant_build(const struct extant_builder *builder,
+                 const char *path,
+                 const struct extant_build_options *options,
+                 struct extant_built *built);
+
+// Builds behind functions of the program, from the first byte on. What is after the image stays.
+int extant_build_device(const struct extant_builder *builder,
+                        const struct extant_device *device,
+                        const struct extant_build_options *options,
+                        struct extant_built *built);
+
+// What could not be kept, or may surprise, after an image was built: a line, cut to `size` bytes
+// with the NUL.
+int extant_builder_warning(const struct extant_builder *builder,
+                           size_t index,
+                           char *buffer,
+                           size_t size);
+
+// Makes a file (root's, 0644), or cuts one that is there to nothing, and writes its content. It
+// may be half done where it fails.
+int extant_write(const struct extant_volume *volume,
+                 const char *path,
+                 const void *content,
+                 size_t length);
+
+// Makes a directory: root's, with the mode 0755.
+int extant_mkdir(const struct extant_volume *volume,
+                 const char *path);
+
+// Makes a directory and those on the way that are missing.
+int extant_mkdir_all(const struct extant_volume *volume,
+                     const char *path);
+
+// Makes a symlink at `path`.
+int extant_symlink(const struct extant_volume *volume,
+                   const char *target,
+                   const char *path);
+
+// Makes a FIFO, a socket or a device, by the type in `mode`; the numbers are a device's.
+int extant_mknod(const struct extant_volume *volume,
+                 const char *path,
+                 uint32_t mode,
+                 uint32_t device_major,
+                 uint32_t device_minor);
+
+// Gives an object another name. Symlinks are not followed.
+int extant_link(const struct extant_volume *volume,
+                const char *original,
+                const char *path);
+
+// Moves a name, and replaces what has the new one.
+int extant_rename(const struct extant_volume *volume,
+                  const char *path,
+                  const char *renamed);
+
+// Removes a name of anything but a directory.
+int extant_unlink(const struct extant_volume *volume,
+                  const char *path);
+
+// Removes an empty directory.
+int extant_rmdir(const struct extant_volume *volume,
+                 const char *path);
+
+// Removes a name, and of a directory all that is in it. It may be half done where it fails.
+int extant_remove_all(const struct extant_volume *volume,
+                      const char *path);
+
+// Gives the twelve lower bits of the mode. Symlinks are not followed.
+int extant_chmod(const struct extant_volume *volume,
+                 const char *path,
+                 uint32_t mode);
+
+// Gives an owner and a group. Symlinks are not followed.
+int extant_chown(const struct extant_volume *volume,
+                 const char *path,
+                 uint32_t uid,
+                 uint32_t gid);
+
+// Says when the content changed. Symlinks are not followed.
+int extant_set_modify_time(const struct extant_volume *volume,
+                           const char *path,
+                           struct extant_time time);
+
+// Sets an extended attribute ("user.note"); the value is stored as it is. Symlinks are not
+// followed.
+int extant_set_attribute(const struct extant_volume *volume,
+                         const char *path,
+                         const char *name,
+                         const void *value,
+                         size_t length);
+
+// Removes an extended attribute.
+int extant_remove_attribute(const struct extant_volume *volume,
+                            const char *path,
+                            const char *name);
+
+// Checks a volume, as after a replay of its journal; nothing is written. That it is damaged, or no
+// volume, is in the report. `options` may be NULL; its access is not looked at. The handle ends
+// with extant_report_close.
+int extant_check(const char *path,
+                 const struct extant_open_options *options,
+                 struct extant_report **report);
+
+// The same behind functions of the program.
+int extant_check_device(const struct extant_device *device,
+                        const struct extant_open_options *options,
+                        struct extant_report **report);
+
+// How many problems extant_report_problem has; 0 for a volume without any, and for NULL.
+size_t extant_report_count(const struct extant_report *report);
+
+// e2fsck's exit code: 0 for a volume that is what it says (advice aside), 4 for one that is
+// damaged, 8 and 12 for one that cannot be judged to the end; -1 for NULL.
+int extant_report_exit_code(const struct extant_report *report);
+
+// One problem, in the order in which they were found: what it is, and a line about it, cut to
+// `size` bytes with the NUL. `problem` and `buffer` may be NULL.
+int extant_report_problem(const struct extant_report *report,
+                          size_t index,
+                          struct extant_problem *problem,
+                          char *buffer,
+                          size_t size);
+
+// Ends a report. NULL is no error.
+int extant_report_close(struct extant_report *report);
+
+// The number of the last call that failed in this thread, whatever its handle; 0 if none did. Its
+// words are copied to `buffer`, cut to `size` bytes with the NUL. `buffer` may be NULL.
+int extant_error(char *buffer,
+                 size_t size);
+
+// Of which kind the last call that failed in this thread was: EXTANT_KIND_NONE if none did.
+uint32_t extant_error_kind(void);
+
+// The version of the library, "0.1.0". The string is the library's own.
+const char *extant_version(void);
+
+// Opens a file, for writing too where the volume is written. The handle ends with
+// extant_file_close.
+int extant_file_open(const struct extant_volume *volume,
+                     const char *path,
+                     struct extant_file **file);
+
+// Makes a file (root's, 0644), or cuts one that is there to nothing, and opens it.
+int extant_file_create(const struct extant_volume *volume,
+                       const char *path,
+                       struct extant_file **file);
+
+// Closes a file. Nothing becomes durable by that: see extant_file_sync. NULL is no error.
+int extant_file_close(struct extant_file *file);
+
+// The number of the last call on this file that failed, 0 if none did; see extant_error.
+int extant_file_error(const struct extant_file *file,
+                      char *buffer,
+                      size_t size);
+
+// What fstat tells.
+int extant_file_stat(const struct extant_file *file,
+                     struct extant_metadata *metadata);
+
+// Reads at an offset; `length` gets how many bytes: fewer than `size` only at the end.
+int extant_file_read(const struct extant_file *file,
+                     uint64_t offset,
+                     void *buffer,
+                     size_t size,
+                     size_t *length);
+
+// Writes all of it at an offset; what is between the end and the offset is a hole. A part of it
+// may be written where it fails.
+int extant_file_write(const struct extant_file *file,
+                      uint64_t offset,
+                      const void *content,
+                      size_t length);
+
+// Sets the size in bytes.
+int extant_file_truncate(const struct extant_file *file,
+                         uint64_t bytes);
+
+// Makes what was written durable, and all that was done before.
+int extant_file_sync(const struct extant_file *file);
+
+// Opens the volume in an image or on a block device of the host. `options` may be NULL. The handle
+// is stored in `volume`, or NULL where it fails; it ends with extant_close or extant_commit.
+int extant_open(const char *path,
+                const struct extant_open_options *options,
+                struct extant_volume **volume);
+
+// The same behind functions of the program. The struct is copied; what it points to is used until
+// `release` is called.
+int extant_open_device(const struct extant_device *device,
+                       const struct extant_open_options *options,
+                       struct extant_volume **volume);
+
+// Ends a volume: makes durable what was written, and leaves it clean. An error is one of the
+// writes: not all of them are in the image. Changes that were not committed are dropped. The
+// handle is gone whatever is returned; NULL is no error.
+int extant_close(struct extant_volume *volume);
+
+// Ends changes: all of them reach the image, or none. The handle is gone whatever is returned. A
+// volume that was not opened with EXTANT_CHANGE is EINVAL, and is closed.
+int extant_commit(struct extant_volume *volume);
+
+// The number of the last call on this volume that failed, 0 if none did; see extant_error.
+int extant_volume_error(const struct extant_volume *volume,
+                        char *buffer,
+                        size_t size);
+
+// Makes durable all that was written.
+int extant_sync(const struct extant_volume *volume);
+
+// Makes durable what a path leads to, and all that was done before.
+int extant_sync_path(const struct extant_volume *volume,
+                     const char *path);
+
+// Used and free room.
+int extant_statfs(const struct extant_volume *volume,
+                  struct extant_space *space);
+
+// The volume's label, as UTF-8, cut to `size` bytes with the NUL, and the 16 bytes of its UUID;
+// either may be NULL. A label needs 17 bytes, 49 where it is no UTF-8.
+int extant_identity(const struct extant_volume *volume,
+                    char *label,
+                    size_t size,
+                    uint8_t *uuid);
+
+// How many lines extant_lost has: what EXTANT_FORCE_READ has passed over. 0 for NULL.
+size_t extant_lost_count(const struct extant_volume *volume);
+
+// A line about what was lost of a damaged volume, cut to `size` bytes with the NUL.
+int extant_lost(const struct extant_volume *volume,
+                size_t index,
+                char *buffer,
+                size_t size);
+
+// What stat tells; symlinks are followed.
+int extant_stat(const struct extant_volume *volume,
+                const char *path,
+                struct extant_metadata *metadata);
+
+// What lstat tells.
+int extant_lstat(const struct extant_volume *volume,
+                 const char *path,
+                 struct extant_metadata *metadata);
+
+// Reads from a file at an offset; `length` gets how many bytes: fewer than `size` only at the end.
+int extant_read(const struct extant_volume *volume,
+                const char *path,
+                uint64_t offset,
+                void *buffer,
+                size_t size,
+                size_t *length);
+
+// The target of a symlink, without a NUL. `length` gets how long it is; ERANGE where the buffer is
+// smaller, but a size of 0 only asks.
+int extant_readlink(const struct extant_volume *volume,
+                    const char *path,
+                    char *buffer,
+                    size_t size,
+                    size_t *length);
+
+// The names of all extended attributes, each with a NUL after it. As for extant_readlink; symlinks
+// are not followed.
+int extant_list_attributes(const struct extant_volume *volume,
+                           const char *path,
+                           char *buffer,
+                           size_t size,
+                           size_t *length);
+
+// The value of an extended attribute ("user.note"); access lists in the form of getxattr. As for
+// extant_readlink; symlinks are not followed.
+int extant_get_attribute(const struct extant_volume *volume,
+                         const char *path,
+                         const char *name,
+                         void *buffer,
+                         size_t size,
+                         size_t *length);
+
+// What is in a directory, by name. Symlinks on the way and at the end are followed. The handle
+// ends with extant_walk_close.
+int extant_list(const struct extant_volume *volume,
+                const char *path,
+                struct extant_walk **walk);
+
+// A path and all that is below it: a directory before what is in it. Symlinks that are met are not
+// followed.
+int extant_walk_tree(const struct extant_volume *volume,
+                     const char *path,
+                     struct extant_walk **walk);
+
+// Goes to the next entry: its path, as it begins at what the walk was asked for, and what lstat
+// tells of it. `path` gets NULL at the end, which is no failure; `metadata` may be NULL. What
+// cannot be read is a failure in its place, and the next call goes on after it. The string is the
+// walk's own, and there until the next call.
+int extant_walk_next(const struct extant_walk *walk,
+                     const char **path,
+                     struct extant_metadata *metadata);
+
+// The number of the last call on this walk that failed, 0 if none did; see extant_error.
+int extant_walk_error(const struct extant_walk *walk,
+                      char *buffer,
+                      size_t size);
+
+// Ends a walk. NULL is no error.
+int extant_walk_close(struct extant_walk *walk);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* EXTANT_H */
