@@ -5,7 +5,7 @@ XTASK = $(CARGO) run --quiet --bin xtask --
 # The binary that all commands of `extant` are tested by.
 SUITES_OF_CLI = --test program
 
-.PHONY: test test-all test-night test-release test-level demo bench lint tools
+.PHONY: test test-all test-night test-release test-level test-dist dist demo bench lint tools
 
 # The crates and the tools share one profile and one set of features: everything is built once.
 test: LEVEL = test
@@ -33,6 +33,13 @@ test-release: tools
 	$(XTASK) suites --release -p extant-edit -p extant-image -p extant-mount
 	$(XTASK) crash --release --states 20000
 	$(XTASK) crash --release --sequences 40,40
+
+# What others install, in target/dist (docs/INSTALL.md); then each of them in a bare root.
+dist:
+	$(XTASK) dist
+
+test-dist:
+	$(XTASK) dist --judge
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing
 # tool is an error.

@@ -7,6 +7,7 @@
 //! tidy        the house rules, read from the sources
 //! shape       lines, files, functions, comments, assertions: the house counted
 //! licenses    what every dependency may be used for
+//! dist        what others install: packages, a static command, libextant
 //! bench       tables of speed and memory; measure: one program, timed
 //!             bench::{input, engine, build, memory, read, extract, check, layout, lab, limits,
 //!             mount, oci}: a kind of table each; bench::mount::{rows, systems}: what is run, and
@@ -18,17 +19,20 @@
 //! damage      the test `mutations` of `inspect`, on as many as asked for
 //! demo        a real tree becomes an image and comes out again
 //! diff_walk, fixtures, tools    commands for `extant_testkit`
+//! api         the public items of the crate for programs, as a list
 //! header      what C includes, made of the sources; installed: programs of the registry
 //! proofs      what others say of a mount: suites, loads, real programs, power cuts
 //! python      the Python package, built and tested in a fresh environment
 //! kernel_journals                the test of that name in `engine`, on as many as asked for
 //! ```
 
+pub mod api;
 pub mod bench;
 pub mod crash;
 pub mod damage;
 pub mod demo;
 pub mod diff_walk;
+pub mod dist;
 pub mod fixtures;
 pub mod fuzz;
 pub mod guide;

@@ -45,8 +45,17 @@ fn is_allowed(requirement: &LicenseReq) -> bool {
     ALLOWED.contains(&requirement.to_string().as_str())
 }
 
-/// Every package that the workspace needs on this platform, as `cargo metadata` prints it.
+/// Every package that the workspace needs on this platform.
 fn packages() -> Result<Vec<Value>, String> {
+    let packages = metadata()?["packages"].as_array().cloned();
+    packages.ok_or_else(|| "cargo metadata names no packages".into())
+}
+
+/// What the workspace needs on this platform, as `cargo metadata` prints it.
+///
+/// # Errors
+/// It does not run.
+pub fn metadata() -> Result<Value, String> {
     let cargo = || Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     let host = command::output(Command::new("rustc").arg("-vV"))?;
     let host = String::from_utf8_lossy(&host.stdout).into_owned();
@@ -59,12 +68,7 @@ fn packages() -> Result<Vec<Value>, String> {
     metadata.current_dir(repository());
     metadata.args(["metadata", "--offline", "--format-version", "1", "--filter-platform", host]);
     let printed = command::output(&mut metadata)?.stdout;
-    let metadata: Value =
-        serde_json::from_slice(&printed).map_err(|error| format!("cargo metadata: {error}"))?;
-    metadata["packages"]
-        .as_array()
-        .cloned()
-        .ok_or_else(|| "cargo metadata names no packages".into())
+    serde_json::from_slice(&printed).map_err(|error| format!("cargo metadata: {error}"))
 }
 
 /// Prints every package whose licence is not on the list.

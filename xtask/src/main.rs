@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use xtask::{
-    bench, crash, damage, demo, diff_walk, fixtures, fuzz, guide, header, instructions,
-    kernel_journals, licenses, proofs, python, shape, suites, tidy, tools, turnaround,
+    api, bench, crash, damage, demo, diff_walk, dist, fixtures, fuzz, guide, header,
+    instructions, kernel_journals, licenses, proofs, python, shape, suites, tidy, tools,
+    turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -25,6 +26,7 @@ const fn task(
 }
 
 const TASKS: &[Task] = &[
+    task("api", "[--write]", "the public items of the crate extant, as a list", api::run),
     task("bench", "[--rounds N] ..", "the tables of speed and memory; see bench/run", bench::run),
     task(
         "crash",
@@ -44,6 +46,12 @@ const TASKS: &[Task] = &[
         "LEFT RIGHT",
         "two trees, or --listing FILE and a tree, compared",
         diff_walk::run,
+    ),
+    task(
+        "dist",
+        "[--out FOLDER] [--binaries FOLDER] [--judge]",
+        "packages, a static command and libextant, or whether they install and run",
+        dist::run,
     ),
     task(
         "fixtures",

@@ -53,6 +53,18 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Says on stderr, for a command that is linked statically and loads nothing, that who runs it
+/// under fakeroot or pseudo is not heard.
+pub fn warn_of_preloads() {
+    let preloads = std::env::var("LD_PRELOAD").unwrap_or_default();
+    if let Some(name) = ["fakeroot", "pseudo"].into_iter().find(|name| preloads.contains(name)) {
+        eprintln!(
+            "extant: warning: this command is linked statically and does not hear {name}: owners \
+             and devices are those of the host (--owner and --rules say others)"
+        );
+    }
+}
+
 /// What ps shows of a process that this program made of itself: it was started as `/proc/self/exe`,
 /// whose last word Linux took for its name. Threads have names of their own.
 fn name_process(words: &[OsString]) {
