@@ -1,4 +1,5 @@
-//! README.md: its blocks of commands are run from top to bottom in an empty folder.
+//! README.md, and the page for who comes from other tools: their blocks of commands are run from
+//! top to bottom in an empty folder.
 use extant_testkit::command::program;
 use extant_testkit::oracle::can_mount;
 use extant_testkit::scratch::Scratch;
@@ -24,13 +25,31 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 }
 
 fn readme() -> String {
-    let path = extant_testkit::repository().join("README.md");
-    std::fs::read_to_string(path).expect("a README")
+    document("README.md")
+}
+
+fn document(name: &str) -> String {
+    let path = extant_testkit::repository().join(name);
+    std::fs::read_to_string(path).expect("a document")
 }
 
 /// A prompt, a placeholder or a file that is not made above would fail here.
 #[test]
 fn the_blocks_run_from_top_to_bottom_in_an_empty_folder() {
+    runs("README.md", 3);
+}
+
+#[test]
+fn what_replaces_the_lines_of_other_tools_runs() {
+    runs("docs/COMING.md", 8);
+    let text = document("docs/COMING.md");
+    // Each tool has its lines and ours.
+    let tools = text.lines().filter(|line| line.starts_with("## ")).count();
+    assert_eq!((blocks(&text, "text").len(), blocks(&text, "sh").len()), (tools, tools + 1));
+}
+
+/// Runs the blocks of a document, of which there are at least so many.
+fn runs(name: &str, least: usize) {
     if !can_mount() {
         return;
     }
@@ -42,8 +61,8 @@ fn the_blocks_run_from_top_to_bottom_in_an_empty_folder() {
     let tested = extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"));
     std::os::unix::fs::symlink(Path::new(tested).canonicalize().unwrap(), bin.join("extant"))
         .unwrap();
-    let blocks = blocks(&readme(), "sh");
-    assert!(blocks.len() >= 3, "{blocks:?}");
+    let blocks = blocks(&document(name), "sh");
+    assert!(blocks.len() >= least, "{blocks:?}");
     // A failure names its line, as the shell prints each before it runs it.
     let script = folder.join("script");
     std::fs::write(&script, blocks.concat()).unwrap();
