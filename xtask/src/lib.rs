@@ -7,7 +7,7 @@
 //! tidy        the house rules, read from the sources
 //! shape       lines, files, functions, comments, assertions: the house counted
 //! licenses    what every dependency may be used for
-//! dist        what others install: packages, a static command, libextant
+//! dist        what others install: packages, a static command, libextant; published: crates
 //! bench       tables of speed and memory; measure: one program, timed
 //!             bench::{input, engine, build, memory, read, extract, check, layout, lab, limits,
 //!             mount, oci}: a kind of table each; bench::mount::{rows, systems}: what is run, and
@@ -43,6 +43,7 @@ pub mod kernel_journals;
 pub mod licenses;
 pub mod measure;
 pub mod proofs;
+pub mod published;
 pub mod python;
 pub mod shape;
 pub mod sheet;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use xtask::{
     api, bench, crash, damage, demo, diff_walk, dist, fixtures, fuzz, guide, header,
-    instructions, kernel_journals, licenses, proofs, python, shape, suites, tidy, tools,
-    turnaround,
+    instructions, kernel_journals, licenses, proofs, published, python, shape, suites, tidy,
+    tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -98,6 +98,7 @@ const TASKS: &[Task] = &[
         "suites, loads, real programs and power cuts on a mount",
         proofs::run,
     ),
+    task("published", "", "the crates that are published can be packed", published::run),
     task(
         "python",
         "[--level L] [WORD..]",
