@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use xtask::{
-    api, bench, crash, damage, demo, diff_walk, dist, fixtures, fuzz, guide, header,
-    instructions, kernel_journals, licenses, proofs, published, python, shape, suites, tidy,
-    tools, turnaround,
+    api, bench, crash, damage, demo, diff_walk, dist, fixtures, fuzz, guide, header, instructions,
+    kernel_journals, licenses, proofs, published, python, shape, suites, tidy, tools, turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
