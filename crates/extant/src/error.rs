@@ -194,7 +194,8 @@ impl From<extant_engine::Error> for Error {
             Kind::NameTooLong
             | Kind::TooManyLinks
             | Kind::FileTooLarge
-            | Kind::AttributesTooLarge => ErrorKind::TooLarge,
+            | Kind::AttributesTooLarge
+            | Kind::ValueTooLong => ErrorKind::TooLarge,
             Kind::Busy
             | Kind::InvalidName
             | Kind::InvalidArgument(_)

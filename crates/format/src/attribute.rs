@@ -50,6 +50,8 @@ pub enum AttributeError {
     BadName,
     /// They do not fit in inode and block together: ENOSPC.
     NoRoom,
+    /// A value of more than [`VALUE_MAX`] bytes, wherever it would be kept: E2BIG.
+    ValueTooLong,
     /// An access list that is not one: EINVAL.
     BadAccessList,
 }
@@ -431,6 +433,9 @@ impl Stored {
             ACCESS | DEFAULT => {
                 acl::to_disk(&attribute.value).ok_or(AttributeError::BadAccessList)?
             }
+            _ if attribute.value.len() > VALUE_MAX as usize => {
+                return Err(AttributeError::ValueTooLong);
+            }
             _ => attribute.value.clone(),
         };
         Ok(Stored {
@@ -498,6 +503,35 @@ pub fn place(
     superblock: &Superblock,
 ) -> Result<Placed, AttributeError> {
     place_all(&Wanted { attributes, ..Wanted::default() }, tail_length, superblock)
+}
+
+/// Which of the attributes of a new inode have to have their values in inodes of their own
+/// (ea_inode), so that the rest has room in tail and block: the largest, by their numbers in the
+/// list. None without the feature, or where all have room.
+///
+/// # Errors
+/// `NoRoom` where they have none all the same; those of the attributes.
+pub fn distant(
+    attributes: &[Attribute],
+    tail_length: usize,
+    superblock: &Superblock,
+) -> Result<Vec<usize>, AttributeError> {
+    let length = |at: &usize| attributes.get(*at).map_or(0, |attribute| attribute.value.len());
+    let mut candidates: Vec<usize> = (0..attributes.len()).filter(|at| length(at) > 0).collect();
+    candidates.sort_by_key(length);
+    let (mut chosen, mut in_inodes) = (Vec::new(), Vec::new());
+    loop {
+        let wanted = Wanted { attributes, in_inodes: &in_inodes, ..Wanted::default() };
+        match place_all(&wanted, tail_length, superblock) {
+            Ok(_) => return Ok(chosen),
+            Err(AttributeError::NoRoom) if superblock.has(Feature::EA_INODE) => {}
+            Err(error) => return Err(error),
+        }
+        let at = candidates.pop().ok_or(AttributeError::NoRoom)?;
+        chosen.push(at);
+        in_inodes.push(ValueInode { at, ino: Ino(1), bytes: 0, hash: 0 });
+        in_inodes.sort_unstable_by_key(|value| value.at);
+    }
 }
 
 /// As [`place`], beside inline data, which comes first in the tail, and an encryption context,

@@ -115,8 +115,8 @@ const JUDGED: Features = Features::of(&[
     Feature::SHARED_BLOCKS,
 ]);
 
-/// What is made besides, though not yet written.
-const MADE: Features = Features::of(&[Feature::CASEFOLD]);
+/// What is made besides, though not written: `journal_dev` by itself, and it is no volume.
+const MADE: Features = Features::of(&[Feature::CASEFOLD, Feature::JOURNAL_DEV]);
 
 /// Every feature that has a name, with the name that is printed first where there are two.
 const NAMES: &[(Feature, &str)] = &[
@@ -219,11 +219,9 @@ impl Feature {
     }
 
     /// Whether this project makes volumes that have it: those that it writes and some more,
-    /// but not those that mark a volume in use, nor meta_bg and bigalloc, which are not laid out.
+    /// but not those that mark a volume in use.
     pub fn is_made(self) -> bool {
-        let only_found =
-            [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT, Feature::META_BG, Feature::BIGALLOC]
-                .contains(&self);
+        let only_found = [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT].contains(&self);
         (WRITTEN.has(self) || MADE.has(self)) && !only_found
     }
 

@@ -239,6 +239,19 @@ impl GroupDescriptor {
         let _ = low.write_to_prefix(bytes);
     }
 
+    /// Takes the count of unused inodes out of a descriptor's bytes, which keep their checksum: it
+    /// is wrong then, as mke2fs leaves it with -S. e2fsck believes no flag of such a descriptor,
+    /// and looks at the whole inode table.
+    pub fn discredit(bytes: &mut [u8]) {
+        const LOW: usize = std::mem::offset_of!(RawLow, unused_inodes);
+        const HIGH: usize = size_of::<RawLow>() + std::mem::offset_of!(RawHigh, unused_inodes);
+        for at in [LOW, HIGH] {
+            for byte in bytes.iter_mut().skip(at).take(2) {
+                *byte = 0;
+            }
+        }
+    }
+
     /// Whether the stored checksum of the block bitmap is that of `bitmap` (a block). True without
     /// metadata_csum.
     pub fn block_bitmap_matches(&self, bitmap: &[u8], superblock: &Superblock) -> bool {
@@ -361,7 +374,7 @@ impl Superblock {
 
     /// Blocks of descriptors after each copy of the superblock: with meta_bg those that are not
     /// kept in the groups which they describe.
-    fn descriptor_blocks_of_copy(&self) -> u32 {
+    pub fn descriptor_blocks_of_copy(&self) -> u32 {
         self.descriptor_blocks().min(self.first_meta_block().unwrap_or(u32::MAX))
     }
 

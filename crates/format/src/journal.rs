@@ -35,7 +35,8 @@ pub use checksum::TransactionChecksum;
 pub use log_format::{BlockNumbers, Checksums, LogFormat};
 pub use superblock::{
     BLOCKS_MIN, CHECKSUM_CRC32, CHECKSUM_CRC32C, NewJournal, SUPERBLOCK_BYTES, SUPERBLOCK_V1,
-    SUPERBLOCK_V2, StoredJournal, compat, default_blocks, incompat, initialize,
+    SUPERBLOCK_V2, StoredJournal, add_user, compat, default_blocks, incompat, initialize,
+    initialize_device,
 };
 use superblock::{RawJournal, VERSION_1_BYTES};
 

@@ -18,11 +18,13 @@ use sizing::Sizes;
 const DEFAULT_MOUNT_OPTIONS: u32 = 0x4 | 0x8;
 /// Bytes of the fixed fields after the first 128 of an inode.
 const EXTRA_ISIZE: u16 = 32;
+/// Blocks of a cluster where its size was not asked for.
+const CLUSTER_BLOCKS: u32 = 16;
 /// `s_errors`: go on when an error is found.
 const ERRORS_CONTINUE: u16 = 1;
 
 /// What is asked of a new file system. Values are checked by [`Layout::new`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[allow(missing_docs)] // the names say it
 pub struct Wishes {
     /// 1,024 to 65,536, a power of two.
@@ -59,6 +61,58 @@ pub struct Wishes {
     pub copies: u8,
     /// Whether the bitmaps and tables of all groups are together at the start of the volume.
     pub packing: Packing,
+    /// Bytes of a cluster (feature bigalloc): a power of two, at least a block; `None`: 16 blocks.
+    pub cluster_size: Option<u32>,
+    /// Blocks that are kept from use, rising: no metadata has them, and no file.
+    pub bad_blocks: Vec<BlockNo>,
+}
+
+impl Wishes {
+    /// log2 of the blocks of a cluster: 0 without bigalloc.
+    pub fn cluster_log2(&self) -> u32 {
+        let usual = self.block_size.saturating_mul(CLUSTER_BLOCKS);
+        let size = self.cluster_size.unwrap_or(usual).trailing_zeros();
+        match self.features.has(Feature::BIGALLOC) {
+            true => size.saturating_sub(self.block_size.trailing_zeros()),
+            false => 0,
+        }
+    }
+}
+
+/// As it is derived, but what was not asked for is left out where it came later: identities are
+/// made from these words, and the same wishes go on giving the same volume.
+impl std::fmt::Debug for Wishes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut words = f.debug_struct("Wishes");
+        words
+            .field("block_size", &self.block_size)
+            .field("blocks", &self.blocks)
+            .field("features", &self.features)
+            .field("inode_size", &self.inode_size)
+            .field("inodes", &self.inodes)
+            .field("reserved_ratio", &self.reserved_ratio)
+            .field("flex_groups", &self.flex_groups)
+            .field("blocks_per_group", &self.blocks_per_group)
+            .field("resize_to_blocks", &self.resize_to_blocks)
+            .field("uuid", &self.uuid)
+            .field("hash_seed", &self.hash_seed)
+            .field("hash_version", &self.hash_version)
+            .field("label", &self.label)
+            .field("created_seconds", &self.created_seconds)
+            .field("stride", &self.stride)
+            .field("stripe_width", &self.stripe_width)
+            .field("marks", &self.marks)
+            .field("descriptor_size", &self.descriptor_size)
+            .field("copies", &self.copies)
+            .field("packing", &self.packing);
+        if let Some(size) = &self.cluster_size {
+            words.field("cluster_size", size);
+        }
+        if !self.bad_blocks.is_empty() {
+            words.field("bad_blocks", &self.bad_blocks);
+        }
+        words.finish()
+    }
 }
 
 /// How far from their groups bitmaps and inode tables may be.
@@ -186,7 +240,7 @@ pub struct Layout {
 /// Where mke2fs puts the bitmaps and inode tables of a volume with this superblock: for each group
 /// a descriptor that has its places and nothing else. `None` where there is no room for them.
 pub fn usual_places(superblock: &Superblock, packing: Packing) -> Option<Vec<GroupDescriptor>> {
-    place_groups(superblock, None, packing).ok().map(|places| places.descriptors)
+    place_groups(superblock, None, packing, &[]).ok().map(|places| places.descriptors)
 }
 
 impl Layout {
@@ -210,9 +264,15 @@ impl Layout {
         wishes: &Wishes,
         tables_from: Option<BlockNo>,
     ) -> Result<Layout, LayoutError> {
+        // A volume ends with a whole cluster.
+        let log2 = wishes.cluster_log2();
+        let whole = Wishes { blocks: wishes.blocks >> log2 << log2, ..wishes.clone() };
+        let wishes = if log2 > 0 { &whole } else { wishes };
         let sizes = Sizes::new(wishes)?;
         let mut superblock = build_superblock(wishes, &sizes);
-        let Places { descriptors, used } = place_groups(&superblock, tables_from, wishes.packing)?;
+        let Places { descriptors, used } =
+            place_groups(&superblock, tables_from, wishes.packing, &wishes.bad_blocks)?;
+        let used = whole_clusters(used, superblock.cluster_log2());
         let used_inodes = superblock.first_inode.saturating_sub(1);
         let mut layout = Layout {
             superblock: superblock.clone(),
@@ -222,8 +282,8 @@ impl Layout {
             packing: wishes.packing,
         };
         layout.count_groups(wishes.marks.tables);
-        superblock.free_blocks =
-            layout.descriptors.iter().map(|group| u64::from(group.free_blocks)).sum();
+        let free: u64 = layout.descriptors.iter().map(|group| u64::from(group.free_blocks)).sum();
+        superblock.free_blocks = free << superblock.cluster_log2();
         superblock.free_inodes = layout.descriptors.iter().map(|group| group.free_inodes).sum();
         layout.superblock = superblock;
         Ok(layout)
@@ -236,10 +296,11 @@ impl Layout {
         for number in 0..self.superblock.group_count() {
             let group = GroupNo(number);
             let used: u32 = self.metadata_runs(group).iter().map(|run| run.length).sum();
+            let used = used.div_ceil(1 << self.superblock.cluster_log2());
             let reserved = self.reserved_inodes(group);
             let initialized = number == 0 || number == last || self.holds_flexible_metadata(group);
             let per_group = self.superblock.inodes_per_group;
-            let free_blocks = self.superblock.group_length(group).saturating_sub(used);
+            let free_blocks = self.superblock.group_bits(group).saturating_sub(used);
             let Some(descriptor) = self.descriptors.get_mut(number as usize) else {
                 return;
             };
@@ -262,7 +323,9 @@ impl Layout {
     fn holds_flexible_metadata(&self, group: GroupNo) -> bool {
         let superblock = &self.superblock;
         let used: u32 = self.metadata_runs(group).iter().map(|run| run.length).sum();
-        superblock.log_groups_per_flex > 0 && used > superblock.super_overhead(group)
+        let log2 = superblock.cluster_log2();
+        let own = superblock.super_overhead(group).div_ceil(1 << log2);
+        superblock.log_groups_per_flex > 0 && used.div_ceil(1 << log2) > own
     }
 
     /// How many of a group's inodes are reserved: they are the first ones.
@@ -273,7 +336,8 @@ impl Layout {
     }
 
     /// The runs of blocks that metadata occupies within a group: copies, bitmaps and tables that
-    /// are there (with flex_bg those of other groups too), rising and merged.
+    /// are there (with flex_bg those of other groups too), rising and merged. With bigalloc all of
+    /// the clusters that they are in.
     pub fn metadata_runs(&self, group: GroupNo) -> Vec<Run> {
         let start = self.superblock.group_start(group).0;
         let end = start.saturating_add(self.superblock.group_length(group).into());
@@ -292,11 +356,12 @@ impl Layout {
     pub fn fill_block_bitmap(&self, group: GroupNo, bytes: &mut [u8]) {
         bytes.fill(0);
         let start = self.superblock.group_start(group).0;
+        let log2 = self.superblock.cluster_log2();
         for run in self.metadata_runs(group) {
             let index = u32::try_from(run.start.0.saturating_sub(start)).unwrap_or(u32::MAX);
-            let _ = bitmap::set_run(bytes, index, run.length);
+            let _ = bitmap::set_run(bytes, index >> log2, run.length.div_ceil(1 << log2));
         }
-        fill_behind(bytes, self.superblock.group_length(group));
+        fill_behind(bytes, self.superblock.group_bits(group));
     }
 
     /// The inode bitmap of a group: reserved inodes in group 0 set (and in the next ones, where a
@@ -307,10 +372,12 @@ impl Layout {
         fill_behind(bytes, self.superblock.inodes_per_group);
     }
 
-    /// The first free blocks at or after `goal` that are together, at most `most` of them.
+    /// The first free blocks at or after `goal` that are together, at most `most` of them. With
+    /// bigalloc they begin a cluster: that of the goal, or a later one.
     pub fn free_run(&self, goal: BlockNo, most: u32) -> Option<Run> {
         let first = u64::from(self.superblock.first_data_block);
-        let mut at = goal.0.max(first);
+        let log2 = self.superblock.cluster_log2();
+        let mut at = goal.0.max(first) >> log2 << log2;
         let next = self.used.partition_point(|run| run.1 <= at);
         let mut rest = self.used.get(next..).unwrap_or_default().iter();
         let end = loop {
@@ -325,9 +392,12 @@ impl Layout {
         (length > 0).then_some(Run { start: BlockNo(at), length })
     }
 
-    /// Counts free blocks as used. They are those of a [`Layout::free_run`].
+    /// Counts free blocks as used, with bigalloc all of their clusters. They are those of a
+    /// [`Layout::free_run`].
     pub fn take(&mut self, run: Run) {
+        let log2 = self.superblock.cluster_log2();
         let (start, end) = (run.start.0, run.start.0.saturating_add(run.length.into()));
+        let end = (end.div_ceil(1 << log2) << log2).min(self.superblock.blocks_count);
         let at = self.used.partition_point(|used| used.1 < start);
         match self.used.get(at).copied() {
             Some(next) if next.0 <= end => {
@@ -349,11 +419,13 @@ impl Layout {
             let length = self.superblock.group_length(group);
             let to = self.superblock.group_start(group).0.saturating_add(length.into()).min(end);
             let taken = u32::try_from(to.saturating_sub(from)).unwrap_or(0);
+            let taken = taken.div_ceil(1 << log2);
             if let Some(descriptor) = self.descriptors.get_mut(group.0 as usize) {
                 descriptor.free_blocks = descriptor.free_blocks.saturating_sub(taken);
                 descriptor.flags &= !BLOCK_UNINIT;
             }
-            self.superblock.free_blocks = self.superblock.free_blocks.saturating_sub(taken.into());
+            let taken = u64::from(taken) << log2;
+            self.superblock.free_blocks = self.superblock.free_blocks.saturating_sub(taken);
             from = to;
         }
     }
@@ -393,15 +465,35 @@ impl Layout {
             return Vec::new();
         }
         let after_descriptors = u64::from(superblock.descriptor_blocks()).saturating_add(1);
+        let start_of = |group: GroupNo| match group.0 {
+            0 => superblock.primary_block(),
+            _ => superblock.group_start(group),
+        };
         let copies =
             (0..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group));
         let of_copy = |group: GroupNo| {
-            let first = superblock.group_start(group).0.saturating_add(after_descriptors);
+            let first = start_of(group).0.saturating_add(after_descriptors);
             (0..u64::from(superblock.reserved_gdt_blocks))
                 .map(move |n| (group, BlockNo(first.saturating_add(n))))
         };
         copies.flat_map(of_copy).collect()
     }
+}
+
+/// Runs (first, end), rising and merged, of all of the clusters that these are in.
+fn whole_clusters(runs: Vec<(u64, u64)>, log2: u32) -> Vec<(u64, u64)> {
+    if log2 == 0 {
+        return runs;
+    }
+    let mut whole: Vec<(u64, u64)> = Vec::with_capacity(runs.len());
+    for (start, end) in runs {
+        let (start, end) = (start >> log2 << log2, end.div_ceil(1 << log2) << log2);
+        match whole.last_mut() {
+            Some(last) if last.1 >= start => last.1 = last.1.max(end),
+            _ => whole.push((start, end)),
+        }
+    }
+    whole
 }
 
 /// Sets every bit from `from` on.
@@ -441,6 +533,9 @@ fn build_superblock(wishes: &Wishes, sizes: &Sizes) -> Superblock {
     superblock.reserved_blocks = reserved_blocks(wishes, sizes.blocks);
     superblock.first_data_block = sizes.first_data_block;
     superblock.blocks_per_group = sizes.blocks_per_group;
+    if sizes.features.has(Feature::BIGALLOC) {
+        superblock.set_cluster_log2(sizes.cluster_log2);
+    }
     superblock.inodes_per_group = sizes.inodes_per_group;
     superblock.inodes_count = sizes.groups.saturating_mul(sizes.inodes_per_group);
     superblock.inode_size = wishes.inode_size;

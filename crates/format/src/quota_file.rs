@@ -230,15 +230,21 @@ pub struct NewFile {
     pub order: Vec<u32>,
 }
 
-/// A file of users (0), groups (1) or projects (2) with these entries, of which the first leaf
-/// holds as many as it has room for: 14; more are left out.
+/// Entries that a leaf has room for.
+const LEAF_ENTRIES: usize = (BLOCK_BYTES as usize - LEAF_HEAD) / size_of::<RawEntry>();
+
+/// A file of users (0), groups (1) or projects (2) with these entries, each of another one. Leaves
+/// are filled one after the other.
 pub fn new_file(kind: usize, entries: &[QuotaEntry]) -> NewFile {
     const BLOCK: usize = BLOCK_BYTES as usize;
-    const ROOM: usize = (BLOCK - LEAF_HEAD) / size_of::<RawEntry>();
     let mut bytes = vec![0; 2 * BLOCK];
     let mut order = vec![0];
     let mut leaf = None;
-    for (number, entry) in entries.iter().take(ROOM).enumerate() {
+    for (at, entry) in entries.iter().enumerate() {
+        let number = at.checked_rem(LEAF_ENTRIES).unwrap_or(0);
+        if number == 0 {
+            leaf = None;
+        }
         let mut block = ROOT_BLOCK;
         for (step, byte) in (1..=STEPS).zip(entry.id.to_be_bytes()) {
             let slot = (block as usize).saturating_mul(BLOCK).saturating_add(usize::from(byte) * 4);
@@ -259,7 +265,7 @@ pub fn new_file(kind: usize, entries: &[QuotaEntry]) -> NewFile {
             put(&mut bytes, slot, &next.to_le_bytes());
             block = next;
         }
-        if number == 0 {
+        if at == 0 {
             order.push(ROOT_BLOCK);
         }
         let start = (block as usize).saturating_mul(BLOCK);
@@ -271,6 +277,10 @@ pub fn new_file(kind: usize, entries: &[QuotaEntry]) -> NewFile {
         put(&mut bytes, field(offset_of!(RawEntry, id)), &entry.id.to_le_bytes());
         put(&mut bytes, field(offset_of!(RawEntry, inodes)), &entry.inodes.to_le_bytes());
         put(&mut bytes, field(offset_of!(RawEntry, bytes)), &entry.bytes.to_le_bytes());
+        mark_used(&mut bytes, at);
+        if count as usize == LEAF_ENTRIES {
+            leaf = None;
+        }
     }
     let blocks = u32::try_from(bytes.len() / BLOCK).unwrap_or(u32::MAX);
     let magic = MAGICS.get(kind).copied().unwrap_or_default();

@@ -406,6 +406,16 @@ impl Superblock {
         self.checked_cluster_log2().unwrap_or(0)
     }
 
+    /// Sets how many blocks share a bit of a block bitmap (bigalloc), as log2, after the sizes of
+    /// blocks and groups.
+    pub fn set_cluster_log2(&mut self, log2: u32) {
+        let block = u32::from(self.block_size_log2.saturating_sub(BLOCK_SIZE_LOG2_MIN));
+        self.raw.log_block_size = block.into();
+        self.raw.log_cluster_size = block.saturating_add(log2).into();
+        let clusters = self.blocks_per_group.checked_shr(log2).unwrap_or(0);
+        self.raw.clusters_per_group = clusters.into();
+    }
+
     /// The first block of descriptors that is kept as meta_bg says; `None` without that.
     pub(crate) fn first_meta_block(&self) -> Option<u32> {
         self.has(Feature::META_BG).then(|| self.raw.first_meta_group.get())
@@ -648,6 +658,10 @@ impl Superblock {
     /// Adds flags.
     pub fn add_flags(&mut self, flags: u32) {
         self.raw.flags = (self.raw.flags.get() | flags).into();
+    }
+    /// Takes all flags away, as a device of a journal has none.
+    pub fn clear_flags(&mut self) {
+        self.raw.flags = 0.into();
     }
     /// Sets the encoding of names and its flags (casefold).
     pub fn set_encoding(&mut self, (encoding, flags): (u16, u16)) {

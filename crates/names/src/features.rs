@@ -47,9 +47,6 @@ pub const FEATURES: [&str; 38] = [
 /// Why a feature is not made.
 pub fn reason(feature: Feature) -> &'static str {
     match feature {
-        Feature::BIGALLOC => "bitmaps of clusters are not laid out",
-        Feature::META_BG => "descriptors spread over the volume are not laid out",
-        Feature::JOURNAL_DEV => "a device that is a journal only is not made",
         Feature::NEEDS_RECOVERY | Feature::ORPHAN_PRESENT => "it marks a volume in use",
         Feature::SHARED_BLOCKS => "mke2fs sets it on volumes that e2fsdroid fills only",
         Feature::READ_ONLY => "tune2fs sets it on a volume that is finished",

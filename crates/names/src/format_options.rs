@@ -76,10 +76,14 @@ pub struct FormatArguments {
     /// Make a journal, as -O has_journal
     #[arg(short = 'j')]
     with_journal: bool,
+    /// Bytes of a cluster of blocks, with -O bigalloc: a power of two [default: 16 blocks]
+    #[arg(short = 'C', value_name = "BYTES", value_parser = words::cluster_size)]
+    cluster_size: Option<u32>,
     /// Groups of a flex group, a power of two [default: 16]
     #[arg(short = 'G', value_name = "NUMBER", value_parser = words::flex_groups)]
     flex_groups: Option<u32>,
-    /// Blocks of a group, a multiple of 8 [default: 8 times the bytes of a block]
+    /// Blocks of a group, with -O bigalloc clusters: a multiple of 8 [default: 8 times the bytes of
+    /// a block]
     #[arg(short = 'g', value_name = "NUMBER", value_parser = words::blocks_per_group)]
     blocks_per_group: Option<u32>,
 }
@@ -115,6 +119,8 @@ pub struct Format {
     pub flex_groups: Option<u32>,
     /// -g.
     pub blocks_per_group: Option<u32>,
+    /// -C.
+    pub cluster_size: Option<u32>,
     /// A journal was asked for: by -t ext3, -j, -O has_journal or -J. A small ext4 volume has none
     /// otherwise.
     pub wants_journal: bool,
@@ -208,6 +214,7 @@ impl FormatArguments {
             root_owner: None,
             flex_groups: self.flex_groups,
             blocks_per_group: self.blocks_per_group,
+            cluster_size: self.cluster_size,
             wants_journal: self.wants_journal(),
             journal_bytes: self.journal.last().map(|word| word.bytes),
             stride: 0,
@@ -241,6 +248,16 @@ impl FormatArguments {
         }
         if features.has(Feature::RESIZE_INODE) && !features.has(Feature::SPARSE_SUPER) {
             return refuse("-O: resize_inode needs sparse_super", "add -O ^resize_inode");
+        }
+        if features.has(Feature::RESIZE_INODE) && features.has(Feature::META_BG) {
+            let hint = "add -O ^resize_inode";
+            return refuse("-O meta_bg: it and resize_inode exclude each other", hint);
+        }
+        if features.has(Feature::BIGALLOC) && !features.has(Feature::EXTENTS) {
+            return refuse("-O bigalloc: it needs extent", "add -O extent");
+        }
+        if self.cluster_size.is_some() && !features.has(Feature::BIGALLOC) {
+            return refuse("-C: blocks have no clusters", "add -O bigalloc, or leave -C away");
         }
         if format.resize_to.is_some() && !features.has(Feature::RESIZE_INODE) {
             return refuse("-E resize: it needs the feature resize_inode", "add -O resize_inode");
@@ -290,10 +307,20 @@ impl Format {
         let bytes = blocks.saturating_mul(block_size.into());
         let defaults = default_wishes(self.profile, bytes, Some(block_size), Identity::NONE);
         let of_usage = self.usage_bytes_per_inode;
-        let of_usage = of_usage.map(|share| Inodes::BytesPerInode(share.max(block_size.into())));
+        let unit_size = match self.features.has(Feature::BIGALLOC) {
+            true => self.cluster_size.unwrap_or(block_size.saturating_mul(16)),
+            false => block_size,
+        };
+        let at_least_a_unit = |inodes: Inodes| match inodes {
+            Inodes::BytesPerInode(share) => Inodes::BytesPerInode(share.max(unit_size.into())),
+            other => other,
+        };
+        let of_usage = of_usage.map(Inodes::BytesPerInode).map(at_least_a_unit);
+        let usual = at_least_a_unit(defaults.inodes);
         Ok(Wishes {
             blocks,
-            inodes: self.inodes.or(of_usage).or(unsaid.inodes).unwrap_or(defaults.inodes),
+            cluster_size: self.cluster_size,
+            inodes: self.inodes.or(of_usage).or(unsaid.inodes).unwrap_or(usual),
             features: self.features,
             inode_size: self.inode_size.unwrap_or(defaults.inode_size),
             reserved_ratio: self.reserved_ratio.unwrap_or(unsaid.reserved_ratio),

@@ -87,6 +87,8 @@ pub enum ErrorKind {
     NoAttribute,
     /// The attributes do not fit into the inode and one block.
     AttributesTooLarge,
+    /// The value of an attribute is longer than any may be.
+    ValueTooLong,
     /// The attribute's name has a prefix that ext2/3/4 cannot store.
     AttributeUnsupported,
     /// The object, or the kind of its map, does not support this operation.
@@ -233,6 +235,7 @@ impl Error {
             | ErrorKind::DirectoryFull
             | ErrorKind::NoInodes
             | ErrorKind::AttributesTooLarge => 28,
+            ErrorKind::ValueTooLong => 7,
             ErrorKind::ReadOnly => 30,
             ErrorKind::NotPermitted(_) => 1,
             ErrorKind::PermissionDenied => 13,
@@ -290,6 +293,7 @@ impl From<AttributeError> for Error {
                 ErrorKind::InvalidArgument("an attribute name that is empty or too long")
             }
             AttributeError::NoRoom => ErrorKind::AttributesTooLarge,
+            AttributeError::ValueTooLong => ErrorKind::ValueTooLong,
             AttributeError::BadAccessList => {
                 ErrorKind::InvalidArgument("not an access control list")
             }
@@ -355,6 +359,9 @@ impl fmt::Display for ErrorKind {
             ErrorKind::NoAttribute => "no such extended attribute",
             ErrorKind::AttributesTooLarge => {
                 "extended attributes do not fit into the inode and one block"
+            }
+            ErrorKind::ValueTooLong => {
+                "the value of an extended attribute has more than 65,536 bytes: none may be longer"
             }
             ErrorKind::AttributeUnsupported => {
                 "extended attribute name without a prefix that ext can keep"

@@ -6,6 +6,7 @@ use extant_archive::printable;
 use extant_block::{Clock, RealClock};
 use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::JournalWish;
+use extant_format::superblock::Feature;
 use extant_host::advice;
 use extant_host::console::{Chatter, Console};
 use extant_host::disk;
@@ -412,6 +413,12 @@ fn arrival(
     }
     if options.flex_groups == FlexGroups::Given {
         return Err(Error::usage("--order arrival: decides about flex groups (-G) itself"));
+    }
+    for feature in [Feature::BIGALLOC, Feature::META_BG] {
+        if options.wishes.features.has(feature) {
+            let name = feature.name();
+            return Err(Error::usage(format!("--order arrival: not with -O {name}")));
+        }
     }
     options.map_blocks = MapBlocks::Beside;
     let arrival = Arrival::new(&mut options.wishes, shipment.raw(target), options.origin_bytes);

@@ -113,11 +113,14 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         options.placing = Placing::Mke2fs;
     }
     options.mount_record.seconds = options.wishes.created_seconds;
-    let (layout, journal_blocks) =
-        mkfs::plan(&options).map_err(|error| no_volume(error, &shown))?;
+    let planned = match options.wishes.features.has(Feature::JOURNAL_DEV) {
+        true => mkfs::plan_journal_device(&options).map(|superblock| (superblock, 0)),
+        false => mkfs::plan(&options).map(|(layout, blocks)| (layout.superblock, blocks)),
+    };
+    let (planned, journal_blocks) = planned.map_err(|error| no_volume(error, &shown))?;
     warn(console, &options, journal_blocks);
     let superblock = match arguments.dry_run {
-        true => layout.superblock,
+        true => planned,
         false => {
             if !arguments.force {
                 place.check_empty(&arguments.image, format.offset_bytes, bytes)?;
@@ -243,6 +246,9 @@ fn options(
 
 fn warn(console: &Console, options: &FormatOptions, journal_blocks: u32) {
     let wishes = &options.wishes;
+    if wishes.features.has(Feature::JOURNAL_DEV) {
+        return;
+    }
     if wishes.features.has(Feature::HAS_JOURNAL)
         && journal_blocks == 0
         && options.journal == JournalWish::Default
@@ -302,11 +308,15 @@ fn write(
         Arc::new(FileDevice::from_file(clock, file, shown.clone(), bytes, offset).map_err(failed)?);
     let mut policies = default_policies()?;
     policies.map_blocks = map_blocks;
-    let superblock =
-        mkfs::format(device, options, &policies).map_err(|error| match error.kind {
-            ErrorKind::Device(error) => failed(error),
-            _ => no_volume(error, &shown),
-        })?;
+    let made = match options.wishes.features.has(Feature::JOURNAL_DEV) {
+        true => mkfs::format_journal_device(&*device, options)
+            .and_then(|()| mkfs::plan_journal_device(options)),
+        false => mkfs::format(device, options, &policies),
+    };
+    let superblock = made.map_err(|error| match error.kind {
+        ErrorKind::Device(error) => failed(error),
+        _ => no_volume(error, &shown),
+    })?;
     target.finish()?;
     Ok(superblock)
 }
@@ -319,8 +329,9 @@ fn print(
     journal_blocks: u32,
 ) -> Result<(), Error> {
     let image = arguments.image.display().to_string();
-    let copies =
-        (1..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group));
+    let is_volume = !superblock.has(Feature::JOURNAL_DEV);
+    let groups = if is_volume { superblock.group_count() } else { 0 };
+    let copies = (1..groups).map(GroupNo).filter(|group| superblock.has_super(*group));
     let label = superblock.label.split(|byte| *byte == 0).next().unwrap_or_default();
     let report = Report {
         image: &image,
@@ -339,7 +350,7 @@ fn print(
         inodes: superblock.inodes_count,
         free_inodes: superblock.free_inodes,
         inode_size: superblock.inode_size,
-        groups: superblock.group_count(),
+        groups,
         journal_blocks,
         superblock_backups: copies.map(|group| superblock.group_start(group).0).collect(),
     };

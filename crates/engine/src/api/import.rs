@@ -28,6 +28,7 @@ use extant_format::{BlockNo, FileBlock, Ino};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub use crate::name::directory::NewEntry;
 
@@ -110,6 +111,12 @@ impl Import {
     /// it is free.
     pub fn skip_to(&mut self, ino: Ino) {
         self.next = self.next.max(ino);
+    }
+
+    /// Values of attributes that need inodes (ea_inode) get the first free ones from this number
+    /// on.
+    pub fn values_from(&mut self, ino: Ino) {
+        self.core.inodes.volume.values_from.store(ino.0, Ordering::Relaxed);
     }
 
     /// The superblock says of no write from now on that it was later than this, in seconds since
@@ -406,11 +413,18 @@ impl Import {
                 attribute::share(operation, state, tail, block)
             });
         }
-        let placed = extant_format::attribute::place(
-            new.attributes,
-            state.inode.tail.len(),
-            &volume.store.superblock,
-        )?;
+        let (tail, superblock) = (state.inode.tail.len(), &volume.store.superblock);
+        let distant = extant_format::attribute::distant(new.attributes, tail, superblock)?;
+        if !distant.is_empty() {
+            // Values in inodes are no other file's, nor is a list that has them.
+            volume.change(credits::CHANGE, |operation| {
+                attribute::replace_all(operation, state, new.attributes)
+            })?;
+            // Counted with the inode when that is stored at last.
+            state.set_values(u32::try_from(distant.len()).ok());
+            return Ok(());
+        }
+        let placed = extant_format::attribute::place(new.attributes, tail, superblock)?;
         let block = volume.change(credits::ATTRIBUTES, |operation| {
             attribute::place_new(operation, state, &placed)
         })?;

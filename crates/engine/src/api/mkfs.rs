@@ -9,17 +9,23 @@
 //! superblock is the last block of the tables that is written, and says that the volume is clean
 //! only once [`format()`] returns.
 //! *Locking*: none: no other thread knows the volume yet.
+mod bad_blocks;
 mod classic;
 mod draft;
 mod files;
+mod journal_device;
 mod profile;
 mod quota;
+mod super_only;
 mod tables;
 mod traffic;
 
+pub use bad_blocks::unreadable_blocks;
 pub use files::orphan_file_blocks;
+pub use journal_device::{format_journal_device, plan_journal_device};
 pub use profile::{Identity, Profile, default_wishes};
-pub use quota::QuotaKind;
+pub use quota::{QuotaKind, quota_file_blocks};
+pub use super_only::format_super_only;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::inode::volume::Volume;
@@ -35,7 +41,7 @@ use extant_format::{BlockNo, Ino, journal};
 use std::sync::Arc;
 
 /// Everything that can be chosen for a new file system.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct FormatOptions {
     /// Sizes, features and identity.
     pub wishes: Wishes,
@@ -63,10 +69,39 @@ pub struct FormatOptions {
     /// The quota files (feature quota); users and groups, and with the feature project projects,
     /// if empty.
     pub quota_files: Vec<QuotaKind>,
+    /// Users, groups and projects that have an entry from the start, though nothing is theirs yet
+    /// (as policies place files only): those of what the volume is filled with.
+    pub quota_ids: [Vec<u32>; 3],
     /// What the block that records mounts says (feature mmp).
     pub mount_record: MountRecord,
     /// The superblock says of no write that it was later than this, in seconds since 1970.
     pub dated_latest: Option<u64>,
+}
+
+/// As it is derived, without what came later and was not asked for: as [`Wishes`] has it.
+impl std::fmt::Debug for FormatOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut words = f.debug_struct("FormatOptions");
+        words
+            .field("wishes", &self.wishes)
+            .field("journal", &self.journal)
+            .field("root_owner", &self.root_owner)
+            .field("root_mode", &self.root_mode)
+            .field("lost_and_found", &self.lost_and_found)
+            .field("contents", &self.contents)
+            .field("tables_from", &self.tables_from)
+            .field("placing", &self.placing)
+            .field("journal_at", &self.journal_at)
+            .field("fast_commit_blocks", &self.fast_commit_blocks)
+            .field("orphan_file_blocks", &self.orphan_file_blocks)
+            .field("quota_files", &self.quota_files)
+            .field("mount_record", &self.mount_record)
+            .field("dated_latest", &self.dated_latest);
+        if self.quota_ids.iter().any(|ids| !ids.is_empty()) {
+            words.field("quota_ids", &self.quota_ids);
+        }
+        words.finish()
+    }
 }
 
 /// Who says where the first files of a volume are.
@@ -107,6 +142,7 @@ impl FormatOptions {
             fast_commit_blocks: 0,
             orphan_file_blocks: None,
             quota_files: Vec::new(),
+            quota_ids: Default::default(),
             mount_record: MountRecord::default(),
             dated_latest: None,
         }
@@ -123,6 +159,18 @@ pub enum JournalWish {
     Default,
     /// One with this many blocks (1,024 to 10,240,000); sets has_journal.
     Blocks(u32),
+    /// That of another device (as mke2fs places files only); sets has_journal. Who asks tells the
+    /// device.
+    External(ExternalJournal),
+}
+
+/// What a volume says of the device that its journal is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExternalJournal {
+    /// Its UUID, by which it is known.
+    pub uuid: [u8; 16],
+    /// Its number on the machine that makes the volume: a hint.
+    pub number: u32,
 }
 
 /// Whether the root gets a lost+found, and how large.
@@ -206,6 +254,7 @@ fn format_classic(
 ) -> Result<Superblock> {
     let fast_commits = classic::fast_commit_blocks(asked, &plan.layout.superblock);
     let overhead = plan.overhead_blocks().saturating_add(fast_commits.into());
+    let overhead = overhead.saturating_sub(asked.wishes.bad_blocks.len() as u64);
     let (draft, made) = classic::draft(asked, plan.layout, plan.journal_blocks)?;
     tables::write_draft(device, &draft, asked.contents)?;
     let mut superblock = draft.layout.superblock.clone();
@@ -217,10 +266,9 @@ fn format_classic(
 }
 
 /// Names of the features of which a volume is not filled while it is made: those that are not
-/// written, and quota, whose files are made by [`Placing::Mke2fs`] alone.
+/// written.
 pub fn unfilled(features: &Features) -> Vec<String> {
-    let is_filled = |feature: &Feature| feature.is_written() && *feature != Feature::QUOTA;
-    features.iter().filter(|feature| !is_filled(feature)).map(Feature::name).collect()
+    features.unwritten()
 }
 
 /// Decides everything and writes nothing, like `mke2fs -n`. Returns the layout and the blocks of
@@ -261,7 +309,14 @@ impl FormatPlan {
         superblock.written_seconds = superblock.written_seconds.min(dated_latest);
         // The layout may have dropped a short last group, so ask it for the number of blocks.
         let journal_blocks = journal_blocks(options, superblock.blocks_count)?;
-        if journal_blocks > 0 {
+        if let JournalWish::External(ExternalJournal { uuid, number }) = options.journal {
+            if options.placing == Placing::Policies {
+                let reason = "a volume with its journal elsewhere is not filled while it is made";
+                return Err(ErrorKind::InvalidArgument(reason).into());
+            }
+            superblock.features.set(Feature::HAS_JOURNAL);
+            superblock.set_external_journal(uuid, number);
+        } else if journal_blocks > 0 {
             superblock.features.set(Feature::HAS_JOURNAL);
             superblock.journal_inode = Ino::JOURNAL.0;
         } else if superblock.has(Feature::ORPHAN_FILE) {
@@ -272,6 +327,10 @@ impl FormatPlan {
         let plan = FormatPlan { layout, journal_blocks };
         plan.check_journal()?;
         if options.placing == Placing::Policies {
+            if !wishes.bad_blocks.is_empty() {
+                let reason = "blocks are kept from use of volumes that are not filled";
+                return Err(ErrorKind::InvalidArgument(reason).into());
+            }
             let unwritten = unfilled(&plan.layout.superblock.features);
             if !unwritten.is_empty() {
                 let names = unwritten.join(", ");
@@ -344,7 +403,8 @@ fn complete(superblock: &mut Superblock, made: &Made, overhead: u64) {
     if made.kib_written > 0 {
         superblock.kbytes_written = made.kib_written;
     }
-    superblock.set_overhead_clusters(u32::try_from(overhead).unwrap_or(0));
+    let clusters = overhead >> superblock.cluster_log2();
+    superblock.set_overhead_clusters(u32::try_from(clusters).unwrap_or(0));
     superblock.state = state::CLEAN;
 }
 
@@ -363,7 +423,7 @@ fn journal_blocks(options: &FormatOptions, volume_blocks: u64) -> Result<u32> {
             Ok(journal::default_blocks(volume_blocks).max(JOURNAL_BLOCKS_MIN))
         }
         JournalWish::Default if wanted => Ok(journal::default_blocks(volume_blocks)),
-        JournalWish::Default | JournalWish::None => Ok(0),
+        JournalWish::Default | JournalWish::None | JournalWish::External(_) => Ok(0),
     }
 }
 

@@ -12,7 +12,8 @@
 //! survey            a whole volume, read in the order of the disk
 //! mkfs              an empty file system: profile (defaults), tables; its first files through the
 //!                   engine (files) or as mke2fs has them: draft (the volume in memory), classic
-//!                   (the files), quota, traffic (what mke2fs counts as written)
+//!                   (the files), quota, traffic (what mke2fs counts as written); super_only
+//!                   (superblocks alone), journal_device (no volume, a journal of one), bad_blocks
 //! ```
 pub(crate) mod directory_stream;
 pub(crate) mod filesystem;

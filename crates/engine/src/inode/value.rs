@@ -34,6 +34,7 @@ use extant_format::inode::{FileType, Inode, ValueFacts, flags};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Fault, FileBlock, GroupNo, Ino};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const STRUCTURE: &str = "extended attribute";
 
@@ -171,9 +172,12 @@ pub(crate) fn make(
     let volume = operation.volume();
     operation.next_step(BEGIN, || Ok(()))?;
     let superblock = &volume.store.superblock;
-    let group = superblock.group_of_inode(owner.ino).map_or(GroupNo(0), |(group, _)| group);
+    let (group, from) = match volume.values_from.load(Ordering::Relaxed) {
+        0 => (superblock.group_of_inode(owner.ino).map_or(GroupNo(0), |(group, _)| group), 0),
+        from => superblock.group_of_inode(Ino(from)).ok_or(ErrorKind::NoInodes)?,
+    };
     let was_whole = operation.is_whole();
-    let ino = volume.space.allocate_inode(operation, group, 0, InodeKind::Other)?;
+    let ino = volume.space.allocate_inode(operation, group, from, InodeKind::Other)?;
     let begun = table::hold(volume, ino).and_then(|held| Ok((held, next_generation(volume, ino)?)));
     let (_table, generation) = match begun {
         Ok(begun) => begun,

@@ -17,6 +17,7 @@ use extant_block::BlockDevice;
 use extant_format::Run;
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// An open volume, without its inodes and names.
 pub(crate) struct Volume {
@@ -41,6 +42,8 @@ pub(crate) struct Volume {
     pub(super) quotas: Option<Box<dyn Any + Send + Sync>>,
     /// Names that were looked up lately.
     pub(crate) names: KnownNames,
+    /// The number from which on inodes of values are looked for; 0 for those near their owner.
+    pub(crate) values_from: AtomicU32,
 }
 
 impl Volume {
@@ -67,6 +70,7 @@ impl Volume {
             pages: VolumePages::new(options.data, pages_max, shares.pages),
             quotas: None,
             names: KnownNames::new(shares.names),
+            values_from: AtomicU32::new(0),
             store,
         })
     }

@@ -95,7 +95,8 @@ fn values_are_set_replaced_and_removed_as_the_kernel_has_them() {
         set(&volume, "/folder", "trusted.b", &value(21, 900)).expect("is set");
         set(&volume, "/link", "trusted.l", &value(22, 7000)).expect("is set");
         let error = set(&volume, "/0", "user.x", &vec![1; 65_537]).expect_err("too large");
-        assert!(matches!(error.kind, ErrorKind::AttributesTooLarge), "{error}");
+        assert!(matches!(error.kind, ErrorKind::ValueTooLong), "{error}");
+        assert!(error.errno() == 7 && error.to_string().contains("65,536"), "{error}");
         volume.close().expect("closes");
         judged(&device, &specification, "set");
         let image = folder.join("image");

@@ -103,6 +103,48 @@ pub struct NewJournal {
 
 /// Writes a version 2 superblock of an empty journal (sequence 1, start 0) over a zeroed block.
 pub fn initialize(bytes: &mut [u8], journal: &NewJournal) {
+    store(bytes, fresh(journal));
+}
+
+/// The same of a journal that has a device to itself: its log begins with block `first`, and it is
+/// no volume's yet.
+pub fn initialize_device(bytes: &mut [u8], journal: &NewJournal, first: u32) {
+    let mut raw = fresh(journal);
+    raw.first = first.into();
+    raw.users = 0.into();
+    store(bytes, raw);
+}
+
+/// Adds a volume to those whose journal it is, by the journal's first bytes, if it is not there.
+///
+/// # Errors
+/// It is no superblock of a journal; there are as many volumes as it has room for.
+pub fn add_user(bytes: &mut [u8; SUPERBLOCK_BYTES], uuid: &[u8; 16]) -> Result<(), &'static str> {
+    let Ok(raw) = RawJournal::mut_from_bytes(bytes) else { return Err("too short for a journal") };
+    if raw.magic.get() != MAGIC || raw.block_type.get() != SUPERBLOCK_V2 {
+        return Err("it has no superblock of a journal");
+    }
+    let (ids, _) = raw.user_ids.as_chunks_mut::<16>();
+    let users = usize::try_from(raw.users.get()).unwrap_or(usize::MAX);
+    if ids.iter().take(users).any(|id| id == uuid) {
+        return Ok(());
+    }
+    let slot = ids.get_mut(users).ok_or("it is the journal of too many volumes")?;
+    *slot = *uuid;
+    raw.users = raw.users.get().saturating_add(1).into();
+    if StoredJournal(raw).has_checksums() {
+        raw.checksum = StoredJournal(raw).computed_checksum().into();
+    }
+    Ok(())
+}
+
+fn store(bytes: &mut [u8], raw: RawJournal) {
+    for (to, from) in bytes.iter_mut().zip(raw.as_bytes()) {
+        *to = *from;
+    }
+}
+
+fn fresh(journal: &NewJournal) -> RawJournal {
     let mut raw = RawJournal::new_zeroed();
     raw.magic = MAGIC.into();
     raw.block_type = SUPERBLOCK_V2.into();
@@ -113,9 +155,7 @@ pub fn initialize(bytes: &mut [u8], journal: &NewJournal) {
     raw.uuid = journal.uuid;
     raw.users = 1.into();
     raw.fast_commit_blocks = journal.fast_commit_blocks.into();
-    for (to, from) in bytes.iter_mut().zip(raw.as_bytes()) {
-        *to = *from;
-    }
+    raw
 }
 
 /// A journal's superblock as it is stored, nothing checked.

@@ -83,6 +83,7 @@ pub(super) fn place_groups(
     superblock: &Superblock,
     tables_from: Option<BlockNo>,
     packing: Packing,
+    bad_blocks: &[BlockNo],
 ) -> Result<Places, LayoutError> {
     let tables_from = tables_from.filter(|_| superblock.has(Feature::FLEX_BG));
     let groups = superblock.group_count();
@@ -94,7 +95,8 @@ pub(super) fn place_groups(
     let mut first = 0u32;
     while first < groups {
         let end = first.saturating_add(flex).min(groups);
-        place_flex(superblock, first..end, flex, tables_from, &mut places)?;
+        let space = with_copies(superblock, first, end, bad_blocks)?;
+        place_flex(superblock, space, first..end, flex, tables_from, &mut places)?;
         first = end;
     }
     Ok(places)
@@ -103,13 +105,13 @@ pub(super) fn place_groups(
 /// Places the groups of `numbers`.
 fn place_flex(
     superblock: &Superblock,
+    mut space: Space,
     numbers: Range<u32>,
     flex: u32,
     tables_from: Option<BlockNo>,
     places: &mut Places,
 ) -> Result<(), LayoutError> {
     let Range { start: first, end } = numbers;
-    let mut space = with_copies(superblock, first, end);
     let least = tables_from.unwrap_or(BlockNo(0));
     let placed =
         |at: Option<BlockNo>| at.filter(|at| *at >= least).ok_or_else(|| no_room(superblock));
@@ -154,8 +156,14 @@ fn no_room(superblock: &Superblock) -> LayoutError {
     ))
 }
 
-/// A flex group that holds nothing but the copies of superblock and descriptors.
-fn with_copies(superblock: &Superblock, first: u32, end: u32) -> Space {
+/// A flex group that holds nothing but the copies of superblock and descriptors, and blocks that
+/// are kept from use.
+fn with_copies(
+    superblock: &Superblock,
+    first: u32,
+    end: u32,
+    bad_blocks: &[BlockNo],
+) -> Result<Space, LayoutError> {
     let last = GroupNo(end.saturating_sub(1));
     let space_end =
         superblock.group_start(last).0.saturating_add(superblock.group_length(last).into());
@@ -163,12 +171,26 @@ fn with_copies(superblock: &Superblock, first: u32, end: u32) -> Space {
     let mut space =
         Space { start, end: space_end, taken: BTreeMap::new(), searched: BTreeMap::new() };
     for group in (first..end).map(GroupNo) {
-        let length = superblock.super_overhead(group);
+        let start = superblock.group_start(group).0;
+        // Clusters of 1 KiB blocks begin at block 0, and the superblock is still in block 1.
+        let before =
+            if group.0 == 0 { superblock.primary_block().0.saturating_sub(start) } else { 0 };
+        let length = before.saturating_add(superblock.super_overhead(group).into());
         if length > 0 {
-            space.take(superblock.group_start(group).0, length.into());
+            space.take(start, length);
         }
     }
-    space
+    let here = bad_blocks.iter().filter(|bad| (space.start..space.end).contains(&bad.0));
+    for bad in here.collect::<Vec<_>>() {
+        if space.obstacle(bad.0, 1).is_some() {
+            return Err(LayoutError(format!(
+                "block {} is bad, and a superblock or descriptors have to be there",
+                bad.0
+            )));
+        }
+        space.take(bad.0, 1);
+    }
+    Ok(space)
 }
 
 /// Adds the runs of the next flex group, joined with the last one where they touch.

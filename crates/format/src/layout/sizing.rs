@@ -3,8 +3,10 @@
 use super::{Inodes, LayoutError, Wishes};
 use crate::superblock::{Feature, Features};
 
-/// Free blocks of a group are counted in 16 bits, in 32-byte descriptors.
+/// Free blocks (with bigalloc clusters) of a group are counted in 16 bits, in 32-byte descriptors.
 const BLOCKS_PER_GROUP_MAX: u32 = (1 << 16) - 8;
+/// Bytes of a cluster, at most.
+const CLUSTER_SIZE_MAX: u32 = 1 << 29;
 const BLOCKS_PER_GROUP_MIN: u32 = 256;
 /// Blocks that a last group must offer beyond its own metadata.
 const LAST_GROUP_MIN_FREE: u64 = 50;
@@ -23,6 +25,7 @@ pub(super) struct Sizes {
     pub inodes_per_group: u32,
     pub descriptor_size: u16,
     pub reserved_gdt_blocks: u16,
+    pub cluster_log2: u32,
 }
 
 fn refuse<T>(reason: String) -> Result<T, LayoutError> {
@@ -34,6 +37,7 @@ struct Attempt<'a> {
     wishes: &'a Wishes,
     features: Features,
     blocks: u64,
+    cluster_log2: u32,
     blocks_per_group: u32,
 }
 
@@ -44,26 +48,31 @@ enum Outcome {
     DropLast(u64),
     /// More inodes than the bits of a bitmap: take smaller groups.
     SmallerGroups,
+    /// Descriptors take too much of each group that has a copy: keep them in the groups which they
+    /// describe.
+    Spread,
 }
 
 impl Sizes {
     pub(super) fn new(wishes: &Wishes) -> Result<Sizes, LayoutError> {
         check(wishes)?;
         let most = wishes.block_size.saturating_mul(8).min(BLOCKS_PER_GROUP_MAX);
-        let blocks_per_group = wishes.blocks_per_group.unwrap_or(most);
-        if !(BLOCKS_PER_GROUP_MIN..=most).contains(&blocks_per_group)
-            || !blocks_per_group.is_multiple_of(8)
-        {
+        let units = wishes.blocks_per_group.unwrap_or(most);
+        if !(BLOCKS_PER_GROUP_MIN..=most).contains(&units) || !units.is_multiple_of(8) {
+            let unit = if wishes.features.has(Feature::BIGALLOC) { "clusters" } else { "blocks" };
             return refuse(format!(
-                "{blocks_per_group} blocks per group: it must be a multiple of 8 from \
+                "{units} {unit} per group: it must be a multiple of 8 from \
                  {BLOCKS_PER_GROUP_MIN} to {most}"
             ));
         }
+        let cluster_log2 = cluster_log2(wishes)?;
         let mut attempt = Attempt {
             wishes,
             features: effective_features(wishes),
             blocks: wishes.blocks,
-            blocks_per_group,
+            cluster_log2,
+            // A number of 32 bits, of whole bytes of the bitmap.
+            blocks_per_group: units.min(u32::MAX >> cluster_log2 & !7) << cluster_log2,
         };
         loop {
             match attempt.measure()? {
@@ -71,14 +80,38 @@ impl Sizes {
                 Outcome::DropLast(rest) => attempt.blocks = attempt.blocks.saturating_sub(rest),
                 Outcome::SmallerGroups => {
                     attempt.blocks = wishes.blocks;
-                    attempt.blocks_per_group = attempt.blocks_per_group.saturating_sub(8);
-                    if attempt.blocks_per_group < BLOCKS_PER_GROUP_MIN {
+                    let step = 8 << cluster_log2;
+                    attempt.blocks_per_group = attempt.blocks_per_group.saturating_sub(step);
+                    if attempt.blocks_per_group >> cluster_log2 < BLOCKS_PER_GROUP_MIN {
                         return refuse(attempt.too_many_inodes());
                     }
+                }
+                Outcome::Spread => {
+                    attempt.features.set(Feature::META_BG);
+                    attempt.features.clear(Feature::RESIZE_INODE);
                 }
             }
         }
     }
+}
+
+/// log2 of the blocks of a cluster: 0 without bigalloc.
+fn cluster_log2(wishes: &Wishes) -> Result<u32, LayoutError> {
+    if !wishes.features.has(Feature::BIGALLOC) {
+        return match wishes.cluster_size {
+            None => Ok(0),
+            Some(_) => refuse("a cluster size needs the feature bigalloc".to_owned()),
+        };
+    }
+    let block_size = wishes.block_size;
+    let size = wishes.cluster_size.unwrap_or(block_size);
+    if !size.is_power_of_two() || !(block_size..=CLUSTER_SIZE_MAX).contains(&size) {
+        return refuse(format!(
+            "clusters of {size} bytes: it must be a power of two from a block, {block_size}, to \
+             {CLUSTER_SIZE_MAX}"
+        ));
+    }
+    Ok(wishes.cluster_log2())
 }
 
 /// What contradicts itself, whatever the sizes are.
@@ -94,8 +127,8 @@ fn check(wishes: &Wishes) -> Result<(), LayoutError> {
             "inode size {inode_size}: it must be a power of two from 128 to 1024"
         ));
     }
-    let foreign: Vec<String> =
-        features.iter().filter(|feature| !feature.is_made()).map(Feature::name).collect();
+    let is_foreign = |feature: &Feature| !feature.is_made() || *feature == Feature::JOURNAL_DEV;
+    let foreign: Vec<String> = features.iter().filter(is_foreign).map(Feature::name).collect();
     if !foreign.is_empty() {
         return refuse(format!("features that are not supported: {}", foreign.join(", ")));
     }
@@ -122,6 +155,12 @@ fn check(wishes: &Wishes) -> Result<(), LayoutError> {
     }
     if features.has(Feature::RESIZE_INODE) && !features.has(Feature::SPARSE_SUPER) {
         return refuse("resize_inode needs sparse_super".to_owned());
+    }
+    if features.has(Feature::RESIZE_INODE) && features.has(Feature::META_BG) {
+        return refuse("resize_inode and meta_bg exclude each other".to_owned());
+    }
+    if features.has(Feature::BIGALLOC) && !features.has(Feature::EXTENTS) {
+        return refuse("bigalloc needs the feature extent".to_owned());
     }
     let wide = features.has(Feature::SIXTY_FOUR_BIT);
     let most = if wide { 1 << 48 } else { NUMBERS_32 };
@@ -160,7 +199,8 @@ impl Attempt<'_> {
     }
 
     fn first_data_block(&self) -> u32 {
-        u32::from(self.wishes.block_size == 1024)
+        // Clusters begin at block 0.
+        u32::from(self.wishes.block_size == 1024 && !self.features.has(Feature::BIGALLOC))
     }
 
     fn descriptor_size(&self) -> u16 {
@@ -207,8 +247,14 @@ impl Attempt<'_> {
         let inodes_per_group = self.inodes_per_group(wanted, groups)?;
         let table = self.table_blocks(inodes_per_group);
         let reserved = self.reserved_descriptor_blocks();
-        let copy = self.descriptor_blocks(self.blocks).saturating_add(reserved).saturating_add(1);
-        self.check_descriptors(copy.saturating_sub(1))?;
+        let descriptors = match self.features.has(Feature::META_BG) {
+            true => 1,
+            false => self.descriptor_blocks(self.blocks).saturating_add(reserved),
+        };
+        if self.are_too_many(descriptors) {
+            return Ok(Outcome::Spread);
+        }
+        let copy = descriptors.saturating_add(1);
         let own = table.saturating_add(2);
         let most = copy.saturating_add(own);
         if most >= self.blocks_per_group.into() {
@@ -227,24 +273,15 @@ impl Attempt<'_> {
             inodes_per_group: narrow(inodes_per_group)?,
             descriptor_size: self.descriptor_size(),
             reserved_gdt_blocks: u16::try_from(reserved).unwrap_or(u16::MAX),
+            cluster_log2: self.cluster_log2,
         }))
     }
 
     /// Where descriptors and the blocks kept for more of them take more than three quarters of a
     /// group, mke2fs spreads them over the volume with meta_bg.
-    fn check_descriptors(&self, blocks: u64) -> Result<(), LayoutError> {
-        let group = self.blocks_per_group;
-        if blocks <= u64::from(group).saturating_mul(3) / 4 {
-            return Ok(());
-        }
-        let fewer = match self.features.has(Feature::RESIZE_INODE) {
-            true => "larger groups, or no resize_inode",
-            false => "larger groups",
-        };
-        refuse(format!(
-            "groups of {group} blocks: {blocks} blocks of descriptors need the feature meta_bg, \
-             which is not made; take {fewer}"
-        ))
+    fn are_too_many(&self, descriptors: u64) -> bool {
+        !self.features.has(Feature::META_BG)
+            && descriptors > u64::from(self.blocks_per_group).saturating_mul(3) / 4
     }
 
     fn overfull_group(&self, copy: u64, table: u64) -> String {

@@ -156,6 +156,22 @@ pub const ENCODING_UTF8: u16 = 1;
 const ENCODING_STRICT: u16 = 1;
 
 impl Superblock {
+    /// Names the device of the volume's journal: its UUID, and its number on this machine.
+    pub fn set_external_journal(&mut self, uuid: [u8; 16], number: u32) {
+        self.raw.journal_uuid = uuid;
+        self.raw.journal_device = number.into();
+        self.journal_inode = 0;
+    }
+
+    /// The superblock of a device that is the journal of another volume, unchecked but for the size
+    /// of its blocks: such a one has the feature for that, and no inodes. `None` for any other.
+    pub fn parse_journal_device(bytes: &[u8; SUPERBLOCK_SIZE]) -> Option<Superblock> {
+        let raw = Self::verify(bytes).ok()?;
+        let block_size_log2 = raw.block_size_log2().ok()?;
+        let is_one = raw.features().has(Feature::JOURNAL_DEV) && raw.inodes_count.get() == 0;
+        is_one.then(|| Self::take(raw, block_size_log2))
+    }
+
     /// As [`Superblock::parse_any`], but what follows from other fields is corrected instead of
     /// refused: the checksum, the inode count, an unknown default hash.
     ///

@@ -87,6 +87,8 @@ impl Case {
             descriptor_size: None,
             copies: 2,
             packing: Packing::FlexGroups,
+            cluster_size: None,
+            bad_blocks: Vec::new(),
         }
     }
 

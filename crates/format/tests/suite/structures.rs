@@ -40,6 +40,8 @@ fn wishes(block_size: u32, blocks: u64, names: &str) -> Wishes {
         descriptor_size: None,
         copies: 2,
         packing: Packing::FlexGroups,
+        cluster_size: None,
+        bad_blocks: Vec::new(),
     }
 }
 
@@ -191,7 +193,7 @@ fn wishes_that_cannot_be_met_say_why_with_numbers() {
     assert_eq!(layout.superblock.blocks_count, 16);
     assert!(layout.superblock.free_blocks >= 8, "{}", layout.superblock.free_blocks);
     type Spoil = fn(&mut Wishes);
-    let table: [(Spoil, &str); 11] = [
+    let table: [(Spoil, &str); 14] = [
         (|w| w.block_size = 3000, "3000"),
         (|w| w.inode_size = 100, "100"),
         (|w| w.inode_size = 2048, "2048"),
@@ -202,7 +204,10 @@ fn wishes_that_cannot_be_met_say_why_with_numbers() {
         (|w| w.inodes = Inodes::AtLeast(1 << 33), "8589934592"),
         (|w| w.inodes = Inodes::BytesPerInode(0), "0 bytes"),
         (|w| w.reserved_ratio = f64::NAN, "NaN"),
-        (|w| w.features.set(Feature::from_name("bigalloc").expect("known")), "bigalloc"),
+        (|w| w.features.set(Feature::SHARED_BLOCKS), "shared_blocks"),
+        (|w| w.features.set(Feature::JOURNAL_DEV), "journal_dev"),
+        (|w| w.features.set(Feature::META_BG), "exclude each other"),
+        (|w| w.cluster_size = Some(65536), "bigalloc"),
     ];
     for (spoil, expected) in table {
         let mut wish = wishes(4096, 100_000, EXT4);

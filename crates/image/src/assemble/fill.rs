@@ -24,6 +24,7 @@ impl Job<'_> {
     ) -> Result<(), Failure> {
         let (tree, order) = (self.tree, &self.order);
         let names = order.names(tree, NodeId::ROOT);
+        import.values_from(order.end());
         let root = import.root(&self.new_node(NodeId::ROOT), &mut entries(&names));
         root.map_err(|error| self.at(NodeId::ROOT, error.into()))?;
         if let LostAndFound::Redressed(node) = order.lost_and_found {

@@ -33,6 +33,8 @@ struct Count<'a> {
     block_size: u64,
     block_size_log2: u8,
     extents: bool,
+    /// log2 of the blocks that are allocated together.
+    cluster_log2: u32,
     need: Need,
     /// By attribute list: how many files have it.
     users: Vec<u64>,
@@ -54,6 +56,7 @@ pub fn of_tree(
         block_size: wishes.block_size.into(),
         block_size_log2: wishes.block_size.trailing_zeros() as u8,
         extents: wishes.features.has(Feature::EXTENTS),
+        cluster_log2: sample_superblock(wishes).cluster_log2(),
         need: Need { inodes: order.sequence().len() as u64, ..Need::default() },
         users: vec![0; tree.attribute_lists().len()],
     };
@@ -63,6 +66,22 @@ pub fn of_tree(
     }
     count.attributes(wishes, tail_bytes)?;
     Ok(count.need)
+}
+
+/// As many blocks as the clusters have that this many need together.
+pub fn in_clusters(blocks: u64, cluster_log2: u32) -> u64 {
+    blocks.div_ceil(1 << cluster_log2) << cluster_log2
+}
+
+/// Blocks of all clusters of a file that these ranges of its blocks are in, rising.
+fn data_blocks(ranges: &[Range<u64>], cluster_log2: u32) -> u64 {
+    let (mut blocks, mut counted_to) = (0, 0);
+    for range in ranges {
+        let first = (range.start >> cluster_log2 << cluster_log2).max(counted_to);
+        counted_to = in_clusters(range.end, cluster_log2).max(counted_to);
+        blocks += counted_to.saturating_sub(first);
+    }
+    blocks
 }
 
 impl Count<'_> {
@@ -75,7 +94,8 @@ impl Count<'_> {
                 Ok(())
             }
             FileType::Symlink => {
-                self.need.data += u64::from(self.tree.length(node) >= SLOW_SYMLINK_BYTES);
+                let is_slow = self.tree.length(node) >= SLOW_SYMLINK_BYTES;
+                self.need.data += u64::from(is_slow) << self.cluster_log2;
                 Ok(())
             }
             _ => Ok(()),
@@ -88,7 +108,7 @@ impl Count<'_> {
         let lengths = names.iter().map(|name| (name.name.len(), packing.hash_key(name.name)));
         let named = |error| Error::new(format!("/{}: {error}", printable(&self.tree.path(node))));
         let blocks = packing.packed_blocks(lengths).map_err(named)?;
-        self.need.metadata += blocks;
+        self.need.metadata += in_clusters(blocks, self.cluster_log2);
         self.map(std::iter::once(0..blocks));
         Ok(())
     }
@@ -103,7 +123,7 @@ impl Count<'_> {
                 _ => ranges.push(range),
             }
         }
-        self.need.data += ranges.iter().map(|range| range.end - range.start).sum::<u64>();
+        self.need.data += data_blocks(&ranges, self.cluster_log2);
         self.map(ranges.into_iter());
     }
 
@@ -124,7 +144,7 @@ impl Count<'_> {
             let capacity = extent::capacity(self.block_size as usize) as u64;
             while level > EXTENTS_IN_INODE {
                 level = level.div_ceil(capacity);
-                self.need.metadata += level;
+                self.need.metadata += level << self.cluster_log2;
             }
         }
     }
@@ -133,13 +153,19 @@ impl Count<'_> {
         let superblock = &sample_superblock(wishes);
         let mut refused = None;
         let mut files = 0;
-        let lists = self.tree.attribute_lists().iter().zip(&self.users).skip(1);
+        let users = std::mem::take(&mut self.users);
+        let lists = self.tree.attribute_lists().iter().zip(&users).skip(1);
         for (list, users) in lists.filter(|(_, users)| **users > 0) {
-            match attribute::place(list, tail_bytes, superblock) {
-                Ok(placed) if placed.block.is_some() => {
-                    self.need.metadata += users.div_ceil(SHARERS_MAX)
+            let distant = attribute::distant(list, tail_bytes, superblock);
+            match distant.and_then(|distant| match distant.is_empty() {
+                true => attribute::place(list, tail_bytes, superblock).map(Ok),
+                false => Ok(Err(distant)),
+            }) {
+                Ok(Ok(placed)) if placed.block.is_some() => {
+                    self.need.metadata += users.div_ceil(SHARERS_MAX) << self.cluster_log2
                 }
-                Ok(_) => {}
+                Ok(Ok(_)) => {}
+                Ok(Err(distant)) => self.values(list, &distant, *users),
                 Err(error) => {
                     files += users;
                     refused.get_or_insert((list, error));
@@ -149,6 +175,23 @@ impl Count<'_> {
         match refused {
             None => Ok(()),
             Some((list, error)) => Err(self.unplaceable(list, error, files)),
+        }
+    }
+
+    /// Values in inodes of their own, of each of a list's users, and the block with the rest.
+    fn values(&mut self, list: &[attribute::Attribute], distant: &[usize], users: u64) {
+        self.need.inodes += users * distant.len() as u64;
+        self.need.metadata += users << self.cluster_log2;
+        for attribute in distant.iter().filter_map(|at| list.get(*at)) {
+            let blocks = (attribute.value.len() as u64).div_ceil(self.block_size);
+            let maps = match (self.extents, u32::try_from(blocks)) {
+                (false, Ok(blocks)) => {
+                    let whole = std::iter::once(0..blocks);
+                    indirect::blocks_needed(whole, self.block_size_log2)
+                }
+                _ => 0,
+            };
+            self.need.data += users * (in_clusters(blocks, self.cluster_log2) + maps);
         }
     }
 
@@ -164,11 +207,14 @@ impl Count<'_> {
         let path =
             nodes.filter(has_list).map(|node| self.tree.path(node)).next().unwrap_or_default();
         let reason = extant_engine::Error::from(error);
+        let kind = match reason.kind {
+            extant_engine::ErrorKind::AttributesTooLarge => ErrorKind::AttributesTooLarge,
+            _ => ErrorKind::Other,
+        };
         let more = match files {
             0 | 1 => String::new(),
             files => format!(" (and {} more files)", files - 1),
         };
-        Error::new(format!("/{}: {reason}{more}", printable(&path)))
-            .of(ErrorKind::AttributesTooLarge)
+        Error::new(format!("/{}: {reason}{more}", printable(&path))).of(kind)
     }
 }

@@ -163,6 +163,11 @@ impl Order {
         Ino(self.numbers.get(node.0 as usize).copied().unwrap_or(0))
     }
 
+    /// The number after the last one.
+    pub fn end(&self) -> Ino {
+        Ino(self.numbers.iter().copied().max().unwrap_or(0).max(self.lost_and_found_ino.0) + 1)
+    }
+
     /// The nodes to be made, in the order of their numbers.
     pub fn sequence(&self) -> &[NodeId] {
         &self.sequence

@@ -1,6 +1,6 @@
 //! How large the volume is, and where its data begins.
 use super::inodes::InodeWish;
-use super::need::Need;
+use super::need::{Need, in_clusters};
 use super::room::Room;
 use extant_engine::ErrorKind;
 use extant_engine::mkfs::{self, FormatOptions, JournalWish, LostAndFound};
@@ -151,7 +151,7 @@ fn search(
     let mut options = template.clone();
     let journal = match template.journal {
         JournalWish::Blocks(blocks) => u64::from(blocks),
-        JournalWish::Default | JournalWish::None => 0,
+        JournalWish::Default | JournalWish::None | JournalWish::External(_) => 0,
     };
     let mut blocks = (need.data + need.metadata).saturating_add(tables).saturating_add(journal);
     let mut refusal = None;
@@ -347,6 +347,7 @@ fn needed(layout: &Layout, made: Need, need: &Need) -> u64 {
     // more for it. In a volume of one group that is so rare that it is tried without.
     let groups = u64::from(layout.superblock.group_count());
     let slack = if layout.superblock.has(Feature::EXTENTS) && groups > 1 { 2 * groups } else { 0 };
+    let slack = slack << layout.superblock.cluster_log2();
     layout.overhead_blocks() + made.data + made.metadata + need.data + need.metadata + slack
 }
 
@@ -362,13 +363,19 @@ fn made(options: &FormatOptions, layout: &Layout, journal_blocks: u32) -> Need {
         (blocks, true) => u64::from(blocks / extent::MAX_LENGTH > 3),
     };
     let resize_map = u64::from(superblock.has(Feature::RESIZE_INODE));
+    let mount_block = u64::from(superblock.has(Feature::MMP));
     let orphan_file = match superblock.has(Feature::ORPHAN_FILE) {
         true => mkfs::orphan_file_blocks(superblock.blocks_count),
         false => 0,
     };
+    let log2 = superblock.cluster_log2();
+    let whole = |blocks: u64| in_clusters(blocks, log2);
     Need {
-        data: u64::from(journal_blocks) + u64::from(orphan_file),
-        metadata: journal_map + resize_map + lost_and_found_blocks(options),
+        data: whole(journal_blocks.into()) + whole(orphan_file.into()),
+        metadata: (journal_map << log2)
+            + (resize_map << log2)
+            + (mount_block << log2)
+            + whole(lost_and_found_blocks(options)),
         inodes: 0,
     }
 }

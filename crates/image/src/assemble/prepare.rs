@@ -21,6 +21,7 @@ use extant_format::Ino;
 use extant_format::inode::{FileType, Inode, Time};
 use extant_format::layout::{Inodes, Wishes};
 use extant_format::superblock::Feature;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 /// Volumes of fewer blocks get no journal unless it is asked for, as mke2fs does it; one that was
@@ -238,10 +239,10 @@ impl<'a> Job<'a> {
             template.contents = contents;
         }
         let sample = sample_superblock(&template.wishes);
-        let orphan_file = u32::from(template.wishes.features.has(Feature::ORPHAN_FILE));
         let first_free = Ino(sample.first_inode);
         let made = options.lost_and_found;
-        let order = Order::new(tree, Packing::of(&sample), first_free, orphan_file, made);
+        let files = files_made(&template.wishes);
+        let order = Order::new(tree, Packing::of(&sample), first_free, files, made);
         if order.lost_and_found == LostAndFound::Own {
             template.lost_and_found = mkfs::LostAndFound::None;
         }
@@ -249,6 +250,10 @@ impl<'a> Job<'a> {
         kept::check_attributes(tree, &order, &sample)?;
         let tail = Inode::new(FileType::Regular.mode_bits(), &sample).tail.len();
         let mut need = need::of_tree(tree, &order, &template.wishes, tail)?;
+        if template.wishes.features.has(Feature::QUOTA) {
+            template.quota_ids = owners(tree, &order, options.root_owner);
+            need.data += mkfs::quota_file_blocks(&template);
+        }
         if let Some(arrival) = collected.sources.arrival() {
             let unused = options.arrive(collected, arrival, destination, &mut template)?;
             need.data += unused;
@@ -310,5 +315,31 @@ fn newest_time(tree: &Tree, inode_size: u16) -> i64 {
 /// mkfs makes.
 pub fn inodes_made(order: &Order, template: &FormatOptions) -> u64 {
     let lost_and_found = u64::from(order.lost_and_found != LostAndFound::Own);
-    10 + lost_and_found + u64::from(template.wishes.features.has(Feature::ORPHAN_FILE))
+    10 + lost_and_found + u64::from(files_made(&template.wishes))
+}
+
+/// Files that mkfs makes besides, with numbers of their own: the orphan file, the quota file of
+/// projects.
+fn files_made(wishes: &Wishes) -> u32 {
+    let has = |feature| wishes.features.has(feature);
+    u32::from(has(Feature::ORPHAN_FILE)) + u32::from(has(Feature::QUOTA) && has(Feature::PROJECT))
+}
+
+/// The users, groups and projects that the files of an image belong to, rising.
+fn owners(tree: &Tree, order: &Order, root: Option<Owner>) -> [Vec<u32>; 3] {
+    // Of the directories that mkfs makes.
+    let (mut users, mut groups) = (BTreeSet::from([0]), BTreeSet::from([0]));
+    if let Some(owner) = root {
+        users.insert(owner.uid);
+        groups.insert(owner.gid);
+    }
+    for node in std::iter::once(&NodeId::ROOT).chain(order.sequence()) {
+        users.insert(tree.uid(*node));
+        groups.insert(tree.gid(*node));
+    }
+    if let LostAndFound::Redressed(node) = order.lost_and_found {
+        users.insert(tree.uid(node));
+        groups.insert(tree.gid(node));
+    }
+    [users.into_iter().collect(), groups.into_iter().collect(), vec![0]]
 }

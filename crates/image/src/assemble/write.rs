@@ -523,6 +523,7 @@ impl Job<'_> {
         if end <= last_group {
             return Ok(Some(Attempt::TooLarge { end }));
         }
+        let end = end.next_multiple_of(1 << superblock.cluster_log2());
         import.cut(end.min(blocks))?;
         Ok(None)
     }

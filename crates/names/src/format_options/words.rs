@@ -1,6 +1,7 @@
 //! The words of each format option by itself: what clap calls while it parses. Each says in one
 //! line what it expects.
 use super::{random_uuid, shaped};
+use crate::features::FEATURES;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use extant_engine::allocation::Metacluster;
 use extant_engine::mkfs::Profile;
@@ -154,6 +155,13 @@ pub(super) fn flex_groups(text: &str) -> Result<u32, String> {
     power_of_two(text, 1..=1 << 31)
 }
 
+pub(super) fn cluster_size(text: &str) -> Result<u32, String> {
+    let size = text.parse::<Size>().ok().and_then(|size| size.bytes(1));
+    let size = size.and_then(|size| u32::try_from(size).ok()).filter(|size| size.is_power_of_two());
+    let size = size.filter(|size| (1024..=1 << 29).contains(size));
+    size.ok_or_else(|| "it must be a power of two from 1024 to 536870912 (512M)".to_owned())
+}
+
 pub(super) fn blocks_per_group(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number: &u32| number.is_multiple_of(8));
     let number = number.filter(|number| (256..=65528).contains(number));
@@ -249,7 +257,11 @@ pub(super) fn feature(text: &str) -> Result<FeatureWord, String> {
     }
     let removed = text.strip_prefix('^');
     let name = removed.unwrap_or(text);
-    let feature = Feature::from_name(name).ok_or("there is no such feature")?;
+    let feature = Feature::from_name(name).ok_or_else(|| {
+        let is_made = |name: &&&str| Feature::from_name(name).is_some_and(Feature::is_made);
+        let known: Vec<&str> = FEATURES.iter().filter(is_made).copied().collect();
+        format!("there is no such feature; known are {}", known.join(", "))
+    })?;
     let of_use = matches!(feature, Feature::NEEDS_RECOVERY | Feature::ORPHAN_PRESENT);
     match removed {
         Some(_) => Ok(FeatureWord::Remove(feature)),
@@ -373,9 +385,12 @@ mod tests {
         assert_eq!(feature("^has_journal"), Ok(FeatureWord::Remove(Feature::HAS_JOURNAL)));
         assert_eq!(feature("extents"), feature("extent"));
         assert_eq!(feature("none"), Ok(FeatureWord::None));
-        for wrong in ["bigalloc", "needs_recovery", "nonsense", "", "^nonsense"] {
+        for wrong in ["shared_blocks", "needs_recovery", "nonsense", "", "^nonsense"] {
             assert!(feature(wrong).is_err(), "{wrong}");
         }
+        let said = feature("nonsense").unwrap_err();
+        assert!(said.contains("64bit, bigalloc") && said.contains("verity"), "{said}");
+        assert!(!said.contains("needs_recovery") && !said.contains("imagic"), "{said}");
     }
 
     #[test]

@@ -343,14 +343,14 @@ fn inodes(
     request: &Request,
     configuration: &Configuration,
     types: &[String],
-    block_size: u32,
+    unit_size: u64,
 ) -> Inodes {
     let configured =
         || configuration.value(types, "inode_ratio").and_then(|text| text.parse().ok());
     let ratio = request.inode_ratio.or_else(configured).unwrap_or(16384_u64);
     match request.inodes {
         Some(count @ 1..) => Inodes::About(count),
-        _ => Inodes::BytesPerInode(ratio.max(block_size.into())),
+        _ => Inodes::BytesPerInode(ratio.max(unit_size)),
     }
 }
 
@@ -388,12 +388,16 @@ pub fn decide(
     let (label, warnings) = label(request);
     let resize_to_blocks = resize(&extended, blocks, block_size, &set)?;
     let flex_groups = request.flex_groups.or_else(|| number("flex_bg_size").map(u32::from));
+    let unit_size = match set.has(Feature::BIGALLOC) {
+        true => request.cluster_size.unwrap_or(u64::from(block_size) * 16),
+        false => block_size.into(),
+    };
     let wishes = Wishes {
         block_size,
         blocks,
         features: set,
         inode_size,
-        inodes: inodes(request, configuration, &types, block_size),
+        inodes: inodes(request, configuration, &types, unit_size),
         reserved_ratio,
         flex_groups: flex_groups.unwrap_or(16),
         blocks_per_group: request
@@ -416,6 +420,7 @@ pub fn decide(
             true => Packing::Start,
             false => Packing::FlexGroups,
         },
+        cluster_size: request.cluster_size.map(|size| u32::try_from(size).unwrap_or(u32::MAX)),
         ..defaults
     };
     let mut options = FormatOptions::new(wishes);

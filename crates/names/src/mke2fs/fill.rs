@@ -48,8 +48,10 @@ pub fn refuse_what_is_not_filled(request: &Request, decision: &Decision) -> Resu
     let options = &decision.options;
     let asked = [
         (options.journal_at.is_some(), "-J location"),
+        (decision.journal.device.is_some(), "-J device"),
         (decision.journal.fast_commit_size.is_some(), "-J fast_commit_size"),
         (options.orphan_file_blocks.is_some(), "-E orphan_file_size"),
+        (!options.quota_files.is_empty(), "-E quotatype"),
     ];
     match asked.into_iter().find(|(is_asked, _)| *is_asked) {
         Some((_, option)) => Err(Refusal::Line(format!(

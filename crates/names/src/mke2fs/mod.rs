@@ -5,6 +5,7 @@
 //! configuration   mke2fs.conf
 //! decide          words, configuration and size together: what the engine is asked for
 //! discard         what a file held goes
+//! external        -J device: the device of the journal
 //! fill            a volume that is filled as it is made
 //! text            what is printed
 //! write           the file or device: what it holds, how it is opened, how it is filled
@@ -12,6 +13,7 @@
 pub mod configuration;
 pub mod decide;
 mod discard;
+mod external;
 mod fill;
 mod text;
 pub mod words;
@@ -22,13 +24,14 @@ use super::{complain, one_line, say, say_version, version};
 use configuration::Configuration;
 use decide::{Decision, Environment};
 use extant_block::{Clock, RealClock};
-use extant_engine::mkfs::{self, MountRecord};
+use extant_engine::mkfs::{self, JournalWish, MountRecord};
 use extant_format::superblock::{Feature, Superblock};
 use extant_host::error::Error;
+use external::JournalDevice;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use words::{Refusal, Request};
+use words::{JournalWords, Refusal, Request};
 
 /// Why nothing was made.
 pub(super) enum Failure {
@@ -124,6 +127,9 @@ fn make(
     refuse_what_is_not_done(request)?;
     let configuration = Configuration::of_host().map_err(Error::new)?;
     let place = write::Place::look(device)?;
+    let journal = external_journal(name, request)?;
+    let own_blocks = journal.as_ref().map(|journal| journal.block_size().into());
+    let request = &Request { block_size: request.block_size.or(own_blocks), ..request.clone() };
     let offset = words::Extended::read(request.extended.as_deref().unwrap_or_default())?.offset;
     let bytes = write::volume_bytes(request, &place, device, offset)?;
     let caller = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
@@ -131,6 +137,10 @@ fn make(
     let environment =
         Environment { file_system, bytes, seconds, caller, record: record(device, seconds) };
     let mut decision = decide::decide(request, &configuration, &environment)?;
+    if let Some(journal) = &journal {
+        let named = journal.named(decision.options.wishes.block_size)?;
+        decision.options.journal = JournalWish::External(named);
+    }
     write::mark_zeroed(request, &place, &mut decision);
     refuse_what_is_not_made(&decision)?;
     fill::refuse_what_is_not_filled(request, &decision)?;
@@ -143,24 +153,53 @@ fn make(
         say(&format!("Creating regular file {}\n", device.display()));
     }
     let shown = device.display().to_string();
-    let planned = mkfs::plan(&decision.options);
-    let (layout, journal_blocks) =
+    let planned = match is_journal_device(&decision) {
+        true => mkfs::plan_journal_device(&decision.options).map(|superblock| (superblock, 0)),
+        false => mkfs::plan(&decision.options).map(|(layout, blocks)| (layout.superblock, blocks)),
+    };
+    let (superblock, journal_blocks) =
         planned.map_err(|error| extant_host::advice::no_volume(error, &shown))?;
     if offset > 0 && request.size.is_none() {
-        complain(&text::unsized_offset(layout.superblock.blocks_count));
+        complain(&text::unsized_offset(superblock.blocks_count));
     }
     if !request.quiet {
-        announce(request, &decision, &layout.superblock);
+        announce(request, &decision, &superblock);
     }
     if request.dry_run {
         return Ok(());
     }
+    if request.super_only {
+        complain(&format!("{shown} may be further corrupted by superblock rewrite"));
+    }
     warn(name, &decision, journal_blocks);
-    write::write(name, request, &decision, &place, &layout.superblock)?;
+    write::write(name, request, &decision, &place, &superblock)?;
+    if let Some(journal) = journal.filter(|_| !request.super_only) {
+        journal.add_user(&superblock.uuid)?;
+    }
     if !request.quiet {
-        say(&text::done(journal_blocks));
+        say(&match is_journal_device(&decision) {
+            true => "Zeroing journal device: done\n".to_owned(),
+            false => text::done(if request.super_only { 0 } else { journal_blocks }),
+        });
     }
     Ok(())
+}
+
+/// The device that -J names.
+fn external_journal(name: &str, request: &Request) -> Result<Option<JournalDevice>, Failure> {
+    let words = JournalWords::read(request.journal_words.as_deref().unwrap_or_default())?;
+    let Some(word) = words.device else { return Ok(None) };
+    let journal = JournalDevice::open(&word)?;
+    if request.block_size.is_none() {
+        let size = journal.block_size();
+        complain(&format!("{name}: Using journal device's blocksize: {size}"));
+    }
+    Ok(Some(journal))
+}
+
+/// Whether a device is made that is the journal of another volume, and no volume itself.
+fn is_journal_device(decision: &Decision) -> bool {
+    decision.options.wishes.features.has(Feature::JOURNAL_DEV)
 }
 
 fn announce(request: &Request, decision: &Decision, superblock: &Superblock) {
@@ -173,7 +212,11 @@ fn announce(request: &Request, decision: &Decision, superblock: &Superblock) {
 /// What the user should know of the volume that is made.
 fn warn(name: &str, decision: &Decision, journal_blocks: u32) {
     let features = &decision.options.wishes.features;
-    if features.has(Feature::HAS_JOURNAL) && journal_blocks == 0 {
+    if is_journal_device(decision) {
+        return;
+    }
+    let is_here = !matches!(decision.options.journal, JournalWish::External(_));
+    if features.has(Feature::HAS_JOURNAL) && journal_blocks == 0 && is_here {
         say("\nFilesystem too small for a journal\n");
     }
     let foreign = features.unwritten();
@@ -188,11 +231,18 @@ fn warn(name: &str, decision: &Decision, journal_blocks: u32) {
 /// Options that are refused, with the reason.
 fn refuse_what_is_not_done(request: &Request) -> Result<(), Failure> {
     let refuse = |text: &str| Err(Refusal::Line(text.to_owned()).into());
-    if request.bad_blocks.is_some() {
+    if request.test > 1 {
         return refuse(
-            "-l: a list of bad blocks is not supported: drives replace bad blocks \
-            themselves, and an image has none",
+            "-c -c: patterns are not written over the device: badblocks -w does that, and -l \
+             takes its list",
         );
+    }
+    let finds_bad = request.test > 0 || request.bad_blocks.is_some();
+    if finds_bad && request.source.is_some() {
+        return refuse("-c, -l: are not supported together with -d: copy into the volume then");
+    }
+    if request.super_only && (finds_bad || request.source.is_some()) {
+        return refuse("-S: writes superblocks and descriptors alone, without -c, -l and -d");
     }
     if request.undo.is_some() {
         return refuse("-z: an undo file is not supported: keep a copy of what is there");
@@ -203,10 +253,8 @@ fn refuse_what_is_not_done(request: &Request) -> Result<(), Failure> {
 /// What mke2fs makes and this program does not, by name.
 fn refuse_what_is_not_made(decision: &Decision) -> Result<(), Failure> {
     let refuse = |text: String| Err(Refusal::Line(text).into());
-    if decision.journal.device.is_some() {
-        return refuse("-J device: a journal on a device of its own is not supported".to_owned());
-    }
     let features = decision.options.wishes.features;
+    // Of what a device of a journal is called besides nothing is made.
     let foreign = features.iter().find(|feature| !feature.is_made());
     match foreign {
         None => Ok(()),

@@ -1,7 +1,7 @@
 //! What mke2fs prints, and what it prints it of.
 use extant_engine::mkfs::FormatOptions;
 use extant_format::GroupNo;
-use extant_format::superblock::{CREATOR_NAMES, Superblock};
+use extant_format::superblock::{CREATOR_NAMES, Feature, Superblock};
 use std::fmt::Write;
 
 /// What is said of a volume that begins at an offset and ends with its file or device.
@@ -34,7 +34,9 @@ pub fn plan(superblock: &Superblock) -> String {
     let mut text =
         format!("Creating filesystem with {blocks} {size}k blocks and {inodes} inodes\n");
     // Writing to a String cannot fail.
-    if superblock.group_count() > 1 {
+    if superblock.has(Feature::JOURNAL_DEV) {
+        let _ = writeln!(text, "Filesystem UUID: {}", extant_inspect::uuid(&superblock.uuid));
+    } else if superblock.group_count() > 1 {
         let _ = writeln!(text, "Filesystem UUID: {}", extant_inspect::uuid(&superblock.uuid));
         text.push_str(&copies(superblock));
     }
@@ -85,6 +87,9 @@ Filesystem UUID: {uuid}
 
 /// Where the copies of the superblock are, in lines of at most 80 letters.
 fn copies(superblock: &Superblock) -> String {
+    if superblock.has(Feature::JOURNAL_DEV) {
+        return String::new();
+    }
     let groups = (1..superblock.group_count()).map(GroupNo);
     let places: Vec<u64> = groups
         .filter(|group| superblock.has_super(*group))

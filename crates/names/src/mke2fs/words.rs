@@ -36,6 +36,10 @@ pub struct Request {
     pub label: Option<Vec<u8>>,
     /// -l: a list of bad blocks.
     pub bad_blocks: Option<PathBuf>,
+    /// -c, how many times: blocks that cannot be read are kept from use.
+    pub test: u32,
+    /// -S: superblocks and descriptors alone.
+    pub super_only: bool,
     /// -m: the share kept for root, in percent.
     pub reserved_percent: Option<f64>,
     /// -M: where it was mounted last.
@@ -206,19 +210,8 @@ impl Request {
                 "0" => self.features.push("^sparse_super".to_owned()),
                 _ => self.features.push("sparse_super".to_owned()),
             },
-            'c' => {
-                return line(
-                    "-c: a search for bad blocks is not supported: it says nothing of a drive that \
-                     replaces bad blocks itself, and an image has none (badblocks(8) searches)",
-                );
-            }
-            _ => {
-                return line(
-                    "-S: writing only superblock and descriptors over a damaged volume is not \
-                     supported: e2fsck -b BLOCK takes a copy instead, and loses nothing, and \
-                     extant extract --force-read reads by one",
-                );
-            }
+            'c' => self.test += 1,
+            _ => self.super_only = true,
         }
         Ok(())
     }
@@ -473,8 +466,6 @@ mod tests {
             ("-b 3 x", "invalid block size - 3"),
             ("-g 257 x", "multiple of 8"),
             ("-G 3 x", "power of 2"),
-            ("-S x", "-S"),
-            ("-c x", "-c"),
             ("-m 51 x", "percent - 51"),
         ] {
             let Err(Refusal::Line(text)) = request(words) else { panic!("{words}") };

@@ -10,8 +10,9 @@ use extant_block::{BlockDevice, FileDevice, RealClock, WallTime};
 use extant_disk::{Content, sparse};
 use extant_engine::ErrorKind;
 use extant_engine::mkfs::{self, Contents};
-use extant_format::layout::Tables;
-use extant_format::superblock::Superblock;
+use extant_format::BlockNo;
+use extant_format::layout::{Tables, Wishes};
+use extant_format::superblock::{Feature, Superblock};
 use extant_host::advice::no_volume;
 use extant_host::cleanup::PartialFile;
 use extant_host::error::Error;
@@ -20,6 +21,7 @@ use extant_host::image::{default_policies, occupied};
 use extant_host::target::{self, Target, nameless};
 use extant_image::assemble::digest;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt;
@@ -207,9 +209,13 @@ pub(super) fn write(
     }
     match fill::is_filled(request, decision) {
         true => fill::fill(name, request, decision, &target, bytes)?,
+        // Not a byte goes that is there, nor does a file get longer than what is written.
+        false if request.super_only => {
+            format(request, decision, Contents::Unknown, &target, bytes)?
+        }
         false => {
             let contents = prepare(request, decision, &target, end)?;
-            format(decision, contents, &target, bytes)?;
+            format(request, decision, contents, &target, bytes)?;
         }
     }
     if let Some(image) = raw {
@@ -251,6 +257,7 @@ fn new_file(path: &Path) -> Result<PartialFile, Error> {
 }
 
 fn format(
+    request: &Request,
     decision: &Decision,
     contents: Contents,
     target: &Target,
@@ -267,9 +274,44 @@ fn format(
     let device: Arc<dyn BlockDevice> = Arc::new(device);
     let mut options = decision.options.clone();
     options.contents = contents;
-    mkfs::format(device, &options, &default_policies()?).map_err(|error| match error.kind {
+    let failed = |error: extant_engine::Error| match error.kind {
         ErrorKind::Device(error) => failed(error),
         _ => no_volume(error, &shown),
-    })?;
+    };
+    if options.wishes.features.has(Feature::JOURNAL_DEV) {
+        return Ok(mkfs::format_journal_device(&*device, &options).map_err(failed)?);
+    }
+    if request.super_only {
+        mkfs::format_super_only(&*device, &options).map_err(failed)?;
+        return Ok(());
+    }
+    options.wishes.bad_blocks = bad_blocks(request, &*device, &options.wishes)?;
+    mkfs::format(device, &options, &default_policies()?).map_err(failed)?;
     Ok(())
+}
+
+/// The blocks that -l lists, and those that -c finds, rising.
+fn bad_blocks(
+    request: &Request,
+    device: &dyn BlockDevice,
+    wishes: &Wishes,
+) -> Result<Vec<BlockNo>, Failure> {
+    let mut bad = BTreeSet::new();
+    if let Some(list) = &request.bad_blocks {
+        let shown = list.display();
+        let text = std::fs::read_to_string(list).map_err(|error| Error::io(&shown, &error))?;
+        for word in text.split_whitespace() {
+            let block = word.parse().ok().filter(|block| *block < wishes.blocks);
+            let block = block.ok_or_else(|| {
+                Refusal::Line(format!("{shown}: {word} is not a block of the volume"))
+            })?;
+            bad.insert(BlockNo(block));
+        }
+    }
+    if request.test > 0 {
+        bad.extend(mkfs::unreadable_blocks(device, wishes.block_size, wishes.blocks));
+    }
+    // What is before the first data block is of no volume.
+    let first = u64::from(wishes.block_size == 1024);
+    Ok(bad.into_iter().filter(|block| block.0 >= first).collect())
 }

@@ -29,16 +29,17 @@ impl Space {
     /// have to be free.
     ///
     /// # Errors
-    /// `InvalidArgument` if `end` is in another group, a block after it is in use, or the volume
-    /// has clusters (bigalloc).
+    /// `InvalidArgument` if `end` is in another group or inside a cluster (bigalloc), or a block
+    /// after it is in use.
     pub fn cut(&self, handle: &Handle<'_>, end: BlockNo) -> Result<()> {
-        if self.unit_log2 > 0 {
-            return Err(ErrorKind::InvalidArgument("a volume of clusters is not cut").into());
+        if !end.0.is_multiple_of(1 << self.unit_log2) {
+            return Err(ErrorKind::InvalidArgument("a volume does not end in a cluster").into());
         }
         let last = GroupNo(self.group_count().saturating_sub(1));
         let start = self.store.superblock.group_start(last).0;
-        let length = u64::from(self.store.superblock.group_length(last));
-        let keep = end.0.checked_sub(start).filter(|keep| *keep > 0 && *keep <= length);
+        let length = u64::from(self.limit(last, BitmapKind::Blocks));
+        let keep = end.0.checked_sub(start).map(|blocks| self.units(blocks));
+        let keep = keep.filter(|keep| *keep > 0 && *keep <= length);
         let keep =
             keep.ok_or(ErrorKind::InvalidArgument("a volume is cut within its last group"))? as u32;
         let gone = length as u32 - keep;

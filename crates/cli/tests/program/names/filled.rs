@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Options that the same volume comes of, as far as dumpe2fs says.
-const SAME: [&str; 17] = [
+const SAME: [&str; 23] = [
     "-E root_owner=3:4",
     "-E desc_size=128",
     "-E packed_meta_blocks=1 -b 4096",
@@ -25,6 +25,12 @@ const SAME: [&str; 17] = [
     "-T news",
     "-O orphan_file",
     "-O ^ext_attr",
+    "-O meta_bg,^resize_inode -b 1024 -g 1024",
+    "-O bigalloc",
+    "-O bigalloc,meta_bg,^resize_inode -b 1024 -C 4096 -g 1024",
+    "-O quota",
+    "-O quota,project,orphan_file -b 2048",
+    "-O bigalloc,quota,ea_inode -b 1024 -C 2048",
 ];
 
 /// A folder with a mode, owner and time of its own, and attributes where the host has them.
@@ -202,7 +208,7 @@ fn what_the_builder_does_not_do_is_refused_and_nothing_is_made() {
         ("-J size=4,location=5000", "-J location: is not supported together with -d"),
         ("-O fast_commit -J fast_commit_size=512", "-J fast_commit_size: is not"),
         ("-O orphan_file -E orphan_file_size=64K", "-E orphan_file_size: is not"),
-        ("-O quota", "-d: a volume with quota"),
+        ("-O quota -E quotatype=usrquota", "-E quotatype: is not"),
         ("-O casefold", "-d: a volume with casefold"),
     ] {
         let words = words(options, &source);
@@ -247,4 +253,78 @@ fn zeros_are_holes_as_the_word_says() {
     let (code, said) = run(command.args(words("-E sparse=some", &source)).arg(&image).arg("32M"));
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("sparse"), "{said}");
+}
+
+/// Values that have no room in inode and block, of a file, a folder and a symlink; two files have
+/// the same.
+const LARGE: [&str; 4] = ["f", "again", "d", "link"];
+
+fn set_large(source: &Path) {
+    std::fs::write(source.join("again"), "text").unwrap();
+    std::os::unix::fs::symlink("f", source.join("link")).unwrap();
+    for (name, length) in LARGE.into_iter().zip([3000, 3000, 2500, 2000]) {
+        let flags = rustix::fs::XattrFlags::empty();
+        let value = vec![b'v'; length];
+        let key = if name == "link" { "trusted.large" } else { "user.large" };
+        rustix::fs::lsetxattr(source.join(name), key, &value, flags).unwrap();
+    }
+}
+
+fn large(root: &Path) -> Vec<Vec<u8>> {
+    let value = |name: &str| {
+        let key = if name == "link" { "trusted.large" } else { "user.large" };
+        let mut value = vec![0; 4000];
+        let length = rustix::fs::lgetxattr(root.join(name), key, &mut value[..]).unwrap_or(0);
+        value.truncate(length);
+        value
+    };
+    LARGE.into_iter().map(value).collect()
+}
+
+#[test]
+fn large_values_are_in_inodes_and_counted() {
+    use extant_testkit::oracle::{Access, can_mount, mount_loop};
+    if !require("e2fsck") || !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new("names-large-values");
+    let source = folder(&scratch);
+    set_large(&source);
+    let images = ["one.img", "two.img"].map(|name| scratch.join(name));
+    let program = extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"));
+    for options in [
+        "-b 1024 -O ea_inode",
+        "-b 1024 -O ea_inode,quota",
+        "-b 1024 -O ea_inode,quota,bigalloc -C 4096 -I 128",
+        "-b 1024 -O ea_inode,^extent,^64bit",
+        "-b 2048 -O ea_inode,meta_bg,^resize_inode,mmp,quota,orphan_file",
+    ] {
+        for build in [false, true] {
+            for image in &images {
+                let _ = std::fs::remove_file(image);
+                let (code, said) = match build {
+                    false => {
+                        let words = words(options, &source);
+                        run(extant("mkfs.ext4").args(words).arg(image).arg("32M"))
+                    }
+                    true => {
+                        let words = options.split(' ');
+                        let mut command = Command::new(&program);
+                        run(command.arg("build").args(words).arg(&source).arg(image))
+                    }
+                };
+                assert_eq!(code, Some(0), "{options}: {said}");
+            }
+            let [one, two] = images.each_ref().map(|image| std::fs::read(image).unwrap());
+            assert!(one == two, "{options}: the same tree, the same bytes");
+            // It waits for a minute before it looks at a volume with mmp.
+            if !options.contains("mmp") || !build {
+                e2fsck(&images[0]).unwrap_or_else(|error| panic!("{options}: {error}"));
+            }
+            // Quotas are an option of the kernel's build, which a reader need not have.
+            let mounted = mount_loop(&images[0], Access::ReadOnly, "").unwrap();
+            assert_eq!(large(mounted.path()), large(&source), "{options}");
+            mounted.unmount().unwrap();
+        }
+    }
 }

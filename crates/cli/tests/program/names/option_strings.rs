@@ -109,6 +109,7 @@ fn each_option_string_has_its_verdict() {
                 }
             }
             (_, Some(1)) => format!("refused says: {}", our_words.trim()),
+            (Some(1), Some(0)) => format!("made mke2fs says: {}", their_words.trim()),
             _ => panic!("{shown}: {their_code:?} {their_words}; {our_code:?} {our_words}"),
         };
         let asked = match row.verdict.as_str() {
@@ -121,6 +122,11 @@ fn each_option_string_has_its_verdict() {
             "refused" => {
                 let reason = row.more.strip_prefix("says: ").expect("what is said");
                 found.starts_with("refused") && found.contains(reason)
+            }
+            "made" => {
+                let (said, why) = row.more.split_once("; ").expect("what is said; why");
+                let said = said.strip_prefix("mke2fs says: ").expect("what mke2fs says");
+                !why.is_empty() && found.starts_with("made") && found.contains(said)
             }
             other => panic!("{shown}: {other} is no verdict"),
         };

@@ -1,7 +1,9 @@
 //! The first files of a new volume, as mke2fs makes them: root, lost+found, the resize inode, the
 //! journal, the block that records mounts, quota files, the orphan file.
 use super::draft::Draft;
-use super::files::{lost_and_found_blocks, orphan_file_blocks, resize_inode_size};
+use super::files::{
+    fill_mount_block, lost_and_found_blocks, mount_interval, orphan_file_blocks, resize_inode_size,
+};
 use super::quota::{self, QuotaKind};
 use super::{FormatOptions, Made};
 use crate::error::Result;
@@ -10,7 +12,6 @@ use extant_format::directory::{Form, Style};
 use extant_format::inode::{FileType, Inode, Time};
 use extant_format::journal::NewJournal;
 use extant_format::layout::Layout;
-use extant_format::mount_block::{self, NewMountBlock};
 use extant_format::superblock::{Feature, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino, indirect, journal, orphan_file};
 
@@ -33,13 +34,10 @@ pub(super) fn draft(
     let now = Time { seconds, nanoseconds: 0 };
     let reserved = layout.reserved_descriptor_blocks();
     let mut draft = Draft::new(layout, now);
-    draft.traffic.direct(FIRST_BYTES);
-    // Found by comparing: superblock and descriptors count so much, whatever a block holds.
-    let heads = 1 + u64::from(draft.superblock().descriptor_blocks());
-    draft.traffic.direct(heads * (1 << 20) / u64::from(draft.block_size()));
+    draft.traffic.direct(bytes_of_heads(&draft.layout));
     make_reserved(&mut draft);
     make_root(&mut draft, options)?;
-    make_bad_blocks(&mut draft, now);
+    make_bad_blocks(&mut draft, &options.wishes.bad_blocks, now)?;
     if draft.superblock().has(Feature::RESIZE_INODE) {
         make_resize_inode(&mut draft, &reserved)?;
     }
@@ -64,6 +62,21 @@ pub(super) fn draft(
     Ok((draft, made))
 }
 
+/// What counts as written before anything else.
+fn bytes_of_heads(layout: &Layout) -> u64 {
+    // Found by comparing: superblock and descriptors count so much, whatever a block holds.
+    let heads = 1 + u64::from(layout.superblock.descriptor_blocks());
+    FIRST_BYTES + heads * (1 << 20) / u64::from(layout.superblock.block_size())
+}
+
+/// The KiB that count as written where superblock and descriptors are written alone.
+pub(super) fn kib_of_heads(layout: &Layout) -> u64 {
+    match counts_traffic(&layout.superblock) {
+        true => bytes_of_heads(layout) >> 10,
+        false => 0,
+    }
+}
+
 /// With checksums, inodes that are reserved have one although they are not in use.
 fn make_reserved(draft: &mut Draft) {
     if !draft.superblock().has(Feature::METADATA_CSUM) {
@@ -84,11 +97,18 @@ fn unused(superblock: &Superblock) -> Inode {
     inode
 }
 
-/// The list of bad blocks is empty; its inode has times nevertheless.
-fn make_bad_blocks(draft: &mut Draft, now: Time) {
+/// The list of bad blocks; its inode has times where it is empty, too.
+fn make_bad_blocks(draft: &mut Draft, bad: &[BlockNo], now: Time) -> Result<()> {
     let mut inode = unused(draft.superblock());
     (inode.access_time, inode.change_time, inode.modify_time) = (now, now, now);
+    if !bad.is_empty() {
+        let mapped = draft.map_pointers(bad.len() as u32, &mut bad.iter().copied())?;
+        inode.block = mapped.map;
+        inode.size = bad.len() as u64 * u64::from(draft.block_size());
+        inode.sectors = mapped.blocks * u64::from(draft.block_size() / 512);
+    }
     draft.store(Ino::BAD_BLOCKS, inode);
+    Ok(())
 }
 
 fn style(superblock: &Superblock) -> Style {
@@ -207,7 +227,9 @@ fn make_resize_inode(draft: &mut Draft, reserved: &[(GroupNo, BlockNo)]) -> Resu
     let mut inode = draft.inode(FileType::Regular.mode_bits() | 0o600, 1);
     inode.size = resize_inode_size(draft.block_size());
     indirect::set_pointer(&mut inode.block, DOUBLE_INDIRECT, low(tree));
-    inode.sectors = (reserved.len() as u64 + 1) * u64::from(draft.block_size() / 512);
+    // With bigalloc each of the blocks counts as a cluster.
+    let blocks = (reserved.len() as u64 + 1) * draft.in_clusters(1);
+    inode.sectors = blocks * u64::from(draft.block_size() / 512);
     draft.store(Ino::RESIZE, inode);
     Ok(())
 }
@@ -253,24 +275,10 @@ fn make_journal(draft: &mut Draft, options: &FormatOptions, blocks: u32) -> Resu
     Ok(backup)
 }
 
-fn mount_interval(options: &FormatOptions) -> u16 {
-    const USUAL_SECONDS: u16 = 5;
-    match options.mount_record.interval_seconds {
-        0 => USUAL_SECONDS,
-        seconds => seconds,
-    }
-}
-
 fn make_mount_block(draft: &mut Draft, options: &FormatOptions) -> Result<BlockNo> {
     let place = draft.take_one(BlockNo(0))?;
     let mut bytes = draft.empty();
-    let new = NewMountBlock {
-        seconds: options.mount_record.seconds,
-        node_name: &options.mount_record.node_name,
-        device_name: &options.mount_record.device_name,
-        interval_seconds: mount_interval(options),
-    };
-    mount_block::initialize(&mut bytes, &new, draft.superblock());
+    fill_mount_block(&mut bytes, options, draft.superblock());
     draft.traffic.flush();
     draft.traffic.direct(u64::from(draft.block_size()) + SUPERBLOCK_SIZE as u64);
     draft.blocks.insert(place.0, bytes);
@@ -278,12 +286,7 @@ fn make_mount_block(draft: &mut Draft, options: &FormatOptions) -> Result<BlockN
 }
 
 fn make_quota_files(draft: &mut Draft, options: &FormatOptions, made: &mut Made) -> Result<()> {
-    let kinds: Vec<QuotaKind> = match options.quota_files.is_empty() {
-        false => options.quota_files.clone(),
-        true if draft.superblock().has(Feature::PROJECT) => QuotaKind::ALL.to_vec(),
-        true => vec![QuotaKind::Users, QuotaKind::Groups],
-    };
-    for kind in QuotaKind::ALL.into_iter().filter(|kind| kinds.contains(kind)) {
+    for kind in quota::kinds(options, &draft.superblock().features) {
         let ino = match kind {
             QuotaKind::Users => Ino(3),
             QuotaKind::Groups => Ino(4),
@@ -300,6 +303,7 @@ fn make_orphan_file(draft: &mut Draft, options: &FormatOptions) -> Result<Ino> {
     let ino = draft.next_inode()?;
     let usual = || orphan_file_blocks(draft.superblock().blocks_count);
     let blocks = options.orphan_file_blocks.unwrap_or_else(usual);
+    let blocks = u32::try_from(draft.in_clusters(blocks.into())).unwrap_or(blocks);
     let mapped = draft.map(ino, BlockNo(0), blocks)?;
     let inode = draft.file(&mapped, u64::from(blocks) * u64::from(draft.block_size()));
     let seed = draft.seed(ino);
@@ -326,8 +330,17 @@ fn count_bitmaps(draft: &mut Draft) {
     }
 }
 
-/// What the superblock says was written; volumes that an ext2 driver may have made say nothing.
+/// What the superblock says was written.
 fn kib_written(draft: &Draft) -> u64 {
+    match counts_traffic(draft.superblock()) {
+        true => draft.traffic.kib() + 1,
+        false => 0,
+    }
+}
+
+/// Whether a superblock says how much was written: volumes that an ext2 driver may have made do
+/// not.
+fn counts_traffic(superblock: &Superblock) -> bool {
     const NEWER: [Feature; 6] = [
         Feature::FLEX_BG,
         Feature::HUGE_FILE,
@@ -336,10 +349,7 @@ fn kib_written(draft: &Draft) -> u64 {
         Feature::EXTRA_ISIZE,
         Feature::METADATA_CSUM,
     ];
-    match NEWER.iter().any(|feature| draft.superblock().has(*feature)) {
-        true => draft.traffic.kib() + 1,
-        false => 0,
-    }
+    NEWER.iter().any(|feature| superblock.has(*feature))
 }
 
 impl Draft {

@@ -44,7 +44,7 @@ pub(super) struct Mapped {
     pub flags: u32,
     /// Blocks of data, in the order of the file.
     pub data: Vec<BlockNo>,
-    /// Blocks of data and of the map together.
+    /// Blocks of data and of the map together, with bigalloc those of whole clusters.
     pub blocks: u64,
 }
 
@@ -157,7 +157,7 @@ impl Draft {
     }
 
     /// Takes the first free blocks at or after `goal`, or of the volume: at least one, at most
-    /// `most`, in a row.
+    /// `most`, in a row. With bigalloc the rest of their last cluster goes with them.
     pub(super) fn take(&mut self, goal: BlockNo, most: u32) -> Result<Run> {
         let free = self.layout.free_run(goal, most);
         let run = free.or_else(|| self.layout.free_run(BlockNo(0), most));
@@ -178,7 +178,7 @@ impl Draft {
     pub(super) fn map(&mut self, ino: Ino, goal: BlockNo, blocks: u32) -> Result<Mapped> {
         match self.superblock().has(Feature::EXTENTS) {
             true => self.map_extents(ino, goal, blocks),
-            false => self.map_pointers(blocks),
+            false => self.map_pointers(blocks, &mut std::iter::empty()),
         }
     }
 
@@ -187,20 +187,33 @@ impl Draft {
         let mut left = blocks;
         let mut next = goal;
         while left > 0 {
-            let run = self.take(next, left.min(MAX_LENGTH))?;
+            // Not a part of a cluster but at the end, whatever an extent holds.
+            let run = self.take(next, left)?;
             left -= run.length;
             next = BlockNo(run.start.0 + u64::from(run.length));
-            match runs.last_mut() {
-                Some(last)
-                    if last.start.0 + u64::from(last.length) == run.start.0
-                        && last.length + run.length <= MAX_LENGTH =>
-                {
-                    last.length += run.length;
+            let mut at = 0;
+            while at < run.length {
+                let start = BlockNo(run.start.0 + u64::from(at));
+                let length = MAX_LENGTH.min(run.length - at);
+                at += length;
+                match runs.last_mut() {
+                    Some(last)
+                        if last.start.0 + u64::from(last.length) == start.0
+                            && last.length + length <= MAX_LENGTH =>
+                    {
+                        last.length += length;
+                    }
+                    _ => runs.push(Run { start, length }),
                 }
-                _ => runs.push(run),
             }
         }
         self.map_runs(ino, goal, &runs)
+    }
+
+    /// As many blocks as the clusters have that this many need.
+    pub(super) fn in_clusters(&self, blocks: u64) -> u64 {
+        let log2 = self.superblock().cluster_log2();
+        blocks.div_ceil(1 << log2) << log2
     }
 
     /// The map of blocks that were taken already, in the order of the file. Without extents they
@@ -235,7 +248,8 @@ impl Draft {
         let data = runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length));
         let data: Vec<BlockNo> = data.map(BlockNo).collect();
         let mut map = [0; 60];
-        let mut blocks = data.len() as u64;
+        let mut blocks = self.in_clusters(data.len() as u64);
+        let node_blocks = self.in_clusters(1);
         extent::initialize(&mut map, 0);
         if extents.len() <= ROOT_ENTRIES {
             for (at, extent) in extents.iter().enumerate() {
@@ -264,12 +278,12 @@ impl Draft {
                     extent::insert_index(&mut node, at, *index);
                 }
                 parents.push(self.put_node(node, seed, goal, chunk[0].file_block)?);
-                blocks += chunk.len() as u64;
+                blocks += chunk.len() as u64 * node_blocks;
             }
             children = parents;
             depth += 1;
         }
-        blocks += children.len() as u64;
+        blocks += children.len() as u64 * node_blocks;
         // mke2fs leaves the entries of the leaf that the root was before where they were.
         for (at, extent) in extents.iter().take(ROOT_ENTRIES).enumerate() {
             extent::insert_extent(&mut map, at, *extent);
@@ -298,8 +312,13 @@ impl Draft {
         Ok(Index { file_block, child })
     }
 
-    /// Pointers: each block of the map is taken before the first block that it leads to.
-    fn map_pointers(&mut self, blocks: u32) -> Result<Mapped> {
+    /// Pointers: each block of the map is taken before the first block that it leads to. Blocks
+    /// of data are those `given`, and then the next that are free.
+    pub(super) fn map_pointers(
+        &mut self,
+        blocks: u32,
+        given: &mut dyn Iterator<Item = BlockNo>,
+    ) -> Result<Mapped> {
         let log2 = self.superblock().block_size_log2;
         let mut map = [0; 60];
         let mut data = Vec::with_capacity(blocks as usize);
@@ -314,8 +333,15 @@ impl Draft {
             let same = (0..path.depth).take_while(|at| last[*at] == path.index[*at]).count();
             way.truncate(same);
             for at in way.len()..path.depth {
-                let block = self.take_one(next)?;
-                next = BlockNo(block.0 + 1);
+                let is_data = at + 1 == path.depth;
+                let block = match is_data.then(|| given.next()).flatten() {
+                    Some(block) => block,
+                    None => {
+                        let block = self.take_one(next)?;
+                        next = BlockNo(block.0 + 1);
+                        block
+                    }
+                };
                 let pointer = u32::try_from(block.0).map_err(|_| ErrorKind::FileTooLarge)?;
                 match at.checked_sub(1).and_then(|above| way.get(above)) {
                     None => indirect::set_pointer(&mut map, path.index[at], pointer),
@@ -327,7 +353,7 @@ impl Draft {
                         }
                     }
                 }
-                if at + 1 == path.depth {
+                if is_data {
                     data.push(block);
                 } else {
                     let empty = self.empty();
@@ -360,7 +386,9 @@ impl Draft {
         let (start, from) = match flex > 1 && middle > flex {
             true => {
                 let flex_start = middle & !(flex - 1);
-                let start = (flex_start..groups).find(|group| free(*group) > 0).unwrap_or(0);
+                // With bigalloc one that is full of tables does for the first, too.
+                let is_first = |group: &u32| superblock.cluster_log2() > 0 || free(*group) > 0;
+                let start = (flex_start..groups).find(is_first).unwrap_or(0);
                 (start, start)
             }
             false => (middle.saturating_sub(1), middle),

@@ -1,10 +1,12 @@
 //! The files of a new volume: root, lost+found, the resize inode, the journal, the orphan file. All
 //! but the resize inode, whose map is what it is for, are allocated as any file is.
+use super::quota::{self, QuotaKind};
 use super::{Contents, FormatOptions, FormatPlan, LostAndFound, Made};
 use crate::error::{ErrorKind, Result};
 use crate::inode::NodeState;
 use crate::inode::mapping;
 use crate::inode::operation::Operation;
+use crate::inode::table;
 use crate::inode::volume::Volume;
 use crate::name::directory;
 use crate::policy::allocation::{self, Purpose, Search};
@@ -14,8 +16,11 @@ use extant_format::directory::Form;
 use extant_format::extent::State;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::NewJournal;
-use extant_format::superblock::Feature;
-use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, indirect, journal, orphan_file};
+use extant_format::mount_block::{self, NewMountBlock};
+use extant_format::superblock::{Feature, Superblock};
+use extant_format::{
+    BlockNo, FileBlock, GroupNo, Ino, Run, indirect, journal, orphan_file, quota_file,
+};
 
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 const LOST_AND_FOUND_BYTES: u32 = 16 * 1024;
@@ -35,11 +40,93 @@ pub(super) fn make(volume: &Volume, options: &FormatOptions, plan: &FormatPlan) 
         0 => None,
         blocks => Some(make_journal(volume, blocks, options.contents)?),
     };
-    let orphan_file = match volume.store.superblock.has(Feature::ORPHAN_FILE) {
-        true => Some(make_orphan_file(volume)?),
-        false => None,
+    let mut made = Made { journal_backup, ..Made::default() };
+    if volume.store.superblock.has(Feature::MMP) {
+        made.mount_block = Some(make_mount_block(volume, options)?);
+        made.mount_interval_seconds = mount_interval(options);
+    }
+    if volume.store.superblock.has(Feature::QUOTA) {
+        for kind in quota::kinds(options, &volume.store.superblock.features) {
+            made.quota_inodes[kind as usize] = make_quota_file(volume, options, kind)?;
+        }
+    }
+    if volume.store.superblock.has(Feature::ORPHAN_FILE) {
+        made.orphan_file = Some(make_orphan_file(volume)?);
+    }
+    Ok(made)
+}
+
+/// Makes the block that records mounts, and says that nobody has the volume.
+fn make_mount_block(volume: &Volume, options: &FormatOptions) -> Result<BlockNo> {
+    let operation = Operation::begin(volume, CREDITS)?;
+    let mut reservation = volume.space.reserve(1)?;
+    let goal = options.tables_from.unwrap_or(BlockNo(0));
+    let search = allocation::AllocationPlan { goal, length: 1, search: Search::Sequential };
+    let route = volume.store.policies.map_blocks.map_route(goal);
+    let place = volume.space.allocate(&operation, &mut reservation, &search, route)?.start;
+    let mut bytes = vec![0; volume.store.block_size() as usize];
+    fill_mount_block(&mut bytes, options, &volume.store.superblock);
+    volume.store.write_unreferenced(place, &bytes)?;
+    Ok(place)
+}
+
+/// What the block that records mounts says of a new volume.
+pub(super) fn fill_mount_block(bytes: &mut [u8], options: &FormatOptions, superblock: &Superblock) {
+    let new = NewMountBlock {
+        seconds: options.mount_record.seconds,
+        node_name: &options.mount_record.node_name,
+        device_name: &options.mount_record.device_name,
+        interval_seconds: mount_interval(options),
     };
-    Ok(Made { journal_backup, orphan_file, ..Made::default() })
+    mount_block::initialize(bytes, &new, superblock);
+}
+
+/// How often a mount looks at that block, in seconds.
+pub(super) fn mount_interval(options: &FormatOptions) -> u16 {
+    const USUAL_SECONDS: u16 = 5;
+    match options.mount_record.interval_seconds {
+        0 => USUAL_SECONDS,
+        seconds => seconds,
+    }
+}
+
+/// Makes a quota file with what root and lost+found have, and entries for all that are to come.
+/// Until the superblock names it nothing is counted in it.
+fn make_quota_file(volume: &Volume, options: &FormatOptions, kind: QuotaKind) -> Result<Ino> {
+    let operation = Operation::begin(volume, CREDITS)?;
+    let ino = match kind {
+        QuotaKind::Users => Ino::USER_QUOTA,
+        QuotaKind::Groups => Ino::GROUP_QUOTA,
+        QuotaKind::Projects => first_free_inode(&operation, InodeKind::Other)?,
+    };
+    let mut used = vec![(Ino::ROOT, table::load(volume, Ino::ROOT)?)];
+    if options.lost_and_found != LostAndFound::None {
+        let first = Ino(volume.store.superblock.first_inode);
+        used.push((first, table::load(volume, first)?));
+    }
+    let first = volume.store.superblock.first_inode;
+    let used = used.iter().map(|(ino, inode)| (ino.0, inode));
+    let to_come = options.quota_ids.get(kind as usize).into_iter().flatten();
+    let entries = quota::usage(used, first, kind, to_come);
+    let file = quota_file::new_file(kind as usize, &entries);
+    let block_size = volume.store.block_size() as usize;
+    let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
+    inode.size = file.bytes.len() as u64;
+    inode.flags |= flags::IMMUTABLE;
+    let mut node = new_node(volume, ino, inode);
+    let blocks = file.bytes.len().div_ceil(block_size) as u32;
+    let need = mapping::worst_case(volume, &node, FileBlock(0), blocks.into());
+    let mut reservation = volume.space.reserve(need)?;
+    let runs = allocate(&operation, &mut reservation, &mut node, 0..blocks, Purpose::Data)?;
+    let places = runs.iter().flat_map(|run| run.start.0..run.start.0 + u64::from(run.length));
+    for (place, content) in places.zip(file.bytes.chunks(block_size)) {
+        let mut block = vec![0; block_size];
+        block[..content.len()].copy_from_slice(content);
+        volume.store.write_unreferenced(BlockNo(place), &block)?;
+    }
+    mapping::window::discard(&operation, &mut node)?;
+    node.store_now(&operation)?;
+    Ok(ino)
 }
 
 /// A new inode with an empty map, all its times now.
@@ -201,7 +288,7 @@ fn make_resize_inode(
         }
     });
     indirect::set_pointer(&mut inode.block, DOUBLE_INDIRECT, low_word(tree));
-    inode.sectors = (reserved.len() as u64 + 1) * u64::from(volume.store.block_size() / 512);
+    inode.sectors = (reserved.len() as u64 + 1) * mapping::clusters::cluster_sectors(volume);
     NodeState::new(volume, Ino::RESIZE, inode).store_now(&operation)
 }
 
@@ -280,6 +367,8 @@ fn make_orphan_file(volume: &Volume) -> Result<Ino> {
     let operation = Operation::begin(volume, CREDITS)?;
     let ino = first_free_inode(&operation, InodeKind::Other)?;
     let blocks = orphan_file_blocks(volume.store.superblock.blocks_count);
+    let cluster = mapping::clusters::cluster_blocks(volume) as u32;
+    let blocks = blocks.next_multiple_of(cluster);
     let mut inode = new_inode(volume, FileType::Regular, 0o600, 1);
     inode.size = u64::from(blocks) * u64::from(volume.store.block_size());
     let mut node = new_node(volume, ino, inode);

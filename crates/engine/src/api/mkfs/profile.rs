@@ -146,5 +146,7 @@ pub fn default_wishes(
         descriptor_size: None,
         copies: 2,
         packing: Packing::FlexGroups,
+        cluster_size: None,
+        bad_blocks: Vec::new(),
     }
 }

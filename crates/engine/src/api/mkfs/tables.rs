@@ -8,11 +8,11 @@ use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::indirect;
 use extant_format::inode::FileType;
 use extant_format::layout::Layout;
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
 use extant_format::{BlockNo, GroupNo, Ino};
 
 /// Gathers writes at rising positions into larger ones.
-struct Sweep<'a> {
+pub(super) struct Sweep<'a> {
     device: &'a dyn BlockDevice,
     block_size: usize,
     start: u64,
@@ -20,7 +20,7 @@ struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    fn new(device: &'a dyn BlockDevice, superblock: &Superblock) -> Sweep<'a> {
+    pub(super) fn new(device: &'a dyn BlockDevice, superblock: &Superblock) -> Sweep<'a> {
         let block_size = superblock.block_size() as usize;
         Sweep {
             device,
@@ -49,7 +49,7 @@ impl<'a> Sweep<'a> {
         (0..blocks).try_for_each(|block| self.block(BlockNo(start.0 + block)).map(|_| ()))
     }
 
-    fn flush(&mut self) -> Result<()> {
+    pub(super) fn flush(&mut self) -> Result<()> {
         if !self.gathered.is_empty() {
             self.device.write(self.start, &self.gathered)?;
             self.gathered.clear();
@@ -69,7 +69,7 @@ enum Piece {
 /// Makes zeros where others look for what a device is: before the superblock (a partition table,
 /// other file systems) and in the last 64 KiB (members of an array). What was left there would be
 /// recognised in the volume's place. Before anything of the volume is written.
-fn clear_ends(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
+pub(super) fn clear_ends(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
     const LAST_BYTES: u64 = 64 << 10;
     device.write(0, &[0; SUPERBLOCK_OFFSET as usize])?;
     let block_size = superblock.block_size();
@@ -97,7 +97,7 @@ pub(super) fn write(device: &dyn BlockDevice, layout: &Layout, contents: Content
     write_reserved_descriptors(&mut sweep, layout, contents)?;
     write_groups(&mut sweep, layout, &mut descriptors, contents)?;
     sweep.flush()?;
-    write_descriptors(&mut sweep, superblock, &descriptors)?;
+    write_descriptors(&mut sweep, superblock, &descriptors, |_| ())?;
     sweep.flush()?;
     device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
     Ok(())
@@ -135,7 +135,7 @@ pub(super) fn write_draft(
         sweep.block(block)?.copy_from_slice(&bytes);
     }
     sweep.flush()?;
-    write_descriptors(&mut sweep, superblock, &descriptors)?;
+    write_descriptors(&mut sweep, superblock, &descriptors, |_| ())?;
     sweep.flush()?;
     Ok(())
 }
@@ -200,6 +200,8 @@ fn write_reserved_descriptors(
         let bytes = sweep.block(block)?;
         let slots = (bytes.len() / 4) as u32;
         for (index, copy) in (0..slots).zip(&copies) {
+            // From the start of the volume, where clusters of 1 KiB blocks begin a block before the
+            // superblock, too: so e2fsck has it.
             let same = block.0 + u64::from(copy.0) * u64::from(superblock.blocks_per_group);
             indirect::set_pointer(bytes, index, u32::try_from(same).unwrap_or(0));
         }
@@ -207,19 +209,22 @@ fn write_reserved_descriptors(
     Ok(())
 }
 
-fn write_descriptors(
+pub(super) fn write_descriptors(
     sweep: &mut Sweep<'_>,
     superblock: &Superblock,
     descriptors: &[GroupDescriptor],
+    finish: impl Fn(&mut [u8]),
 ) -> Result<()> {
     let size = usize::from(superblock.descriptor_size);
-    let first = u64::from(superblock.first_data_block) + 1;
     let per_block = superblock.block_size() as usize / size;
     for (index, chunk) in descriptors.chunks(per_block).enumerate() {
-        let bytes = sweep.block(BlockNo(first + index as u64))?;
+        let (place, _) = superblock.descriptor_place(GroupNo((index * per_block) as u32));
+        let bytes = sweep.block(place)?;
         for (at, descriptor) in chunk.iter().enumerate() {
             let group = GroupNo((index * per_block + at) as u32);
-            descriptor.encode(&mut bytes[at * size..(at + 1) * size], group, superblock);
+            let bytes = &mut bytes[at * size..(at + 1) * size];
+            descriptor.encode(bytes, group, superblock);
+            finish(bytes);
         }
     }
     Ok(())
@@ -236,17 +241,33 @@ pub(super) fn copy_groups(superblock: &Superblock) -> Vec<GroupNo> {
 /// Writes superblock and descriptors, as they are on disk, to every group that has a copy.
 pub(super) fn write_copies(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
     let block_size = superblock.block_size() as usize;
-    let first = (u64::from(superblock.first_data_block) + 1) * block_size as u64;
-    let mut bytes = vec![0; block_size * (1 + superblock.descriptor_blocks() as usize)];
+    let first = (superblock.primary_block().0 + 1) * block_size as u64;
+    let mut bytes = vec![0; block_size * (1 + superblock.descriptor_blocks_of_copy() as usize)];
     device.read(first, &mut bytes[block_size..])?;
     let mut copy = superblock.clone();
     // A copy is only used after damage, so it never says that the volume is clean.
-    copy.state = super::STATE_UNFINISHED;
+    copy.state &= !state::CLEAN;
     for group in copy_groups(superblock) {
         copy.group_number = u16::try_from(group.0).unwrap_or(u16::MAX);
         let encoded = copy.encode();
         bytes[..encoded.len()].copy_from_slice(&encoded);
         device.write(superblock.group_start(group).0 * block_size as u64, &bytes)?;
+    }
+    write_meta_copies(device, superblock)
+}
+
+/// Writes the other places of each block of descriptors that is kept in the groups which it
+/// describes (meta_bg).
+fn write_meta_copies(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
+    let block_size = u64::from(superblock.block_size());
+    let mut bytes = vec![0; superblock.block_size() as usize];
+    let groups = (0..superblock.group_count()).map(GroupNo);
+    for group in groups.filter(|group| superblock.meta_group(*group) == Some(*group)) {
+        let (place, _) = superblock.descriptor_place(group);
+        device.read(place.0 * block_size, &mut bytes)?;
+        for copy in superblock.descriptor_copies(group) {
+            device.write(copy.0 * block_size, &bytes)?;
+        }
     }
     Ok(())
 }

@@ -115,7 +115,7 @@ impl ValuePlan {
         let mut candidates: Vec<usize> = (0..attributes.len()).collect();
         candidates.retain(|at| length(at) > 0 && !self.stay.iter().any(|value| value.at == *at));
         if candidates.iter().any(|at| length(at) > VALUE_MAX as usize) {
-            return Err(ErrorKind::AttributesTooLarge.into());
+            return Err(ErrorKind::ValueTooLong.into());
         }
         // The first one is the last.
         candidates.sort_by_key(|at| (is_there.get(*at) == Some(&false), length(at)));

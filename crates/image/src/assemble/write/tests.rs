@@ -20,12 +20,25 @@ struct Kind {
     group: Option<u32>,
     /// What is not wanted of the profile's features.
     without: &'static [Feature],
+    /// What is wanted besides.
+    with: &'static [Feature],
+    /// Bytes of a cluster.
+    cluster: Option<u32>,
 }
 
 impl Kind {
     const fn new(profile: Profile, block_size: u32) -> Kind {
         let (journal, small_journal) = (JournalWish::Default, SmallJournal::Omitted);
-        Kind { profile, block_size, journal, small_journal, group: None, without: &[] }
+        Kind {
+            profile,
+            block_size,
+            journal,
+            small_journal,
+            group: None,
+            without: &[],
+            with: &[],
+            cluster: None,
+        }
     }
 
     fn options(&self) -> BuildOptions {
@@ -35,6 +48,8 @@ impl Kind {
         wishes.reserved_ratio = 0.0;
         wishes.blocks_per_group = self.group;
         self.without.iter().for_each(|feature| wishes.features.clear(*feature));
+        self.with.iter().for_each(|feature| wishes.features.set(*feature));
+        wishes.cluster_size = self.cluster;
         (options.wishes, options.journal) = (wishes, self.journal);
         options.small_journal = self.small_journal;
         options
@@ -176,4 +191,41 @@ fn groups_end_where_the_content_does() {
         }
     }
     assert!(with_free > 0, "no image ended with the metadata of its last group");
+}
+
+/// Clusters are whole, descriptors are where their groups are, and quota files have an entry for
+/// each owner: nothing of it is more than it has to be.
+#[test]
+fn clusters_spread_descriptors_and_quotas_leave_nothing_to_spare() {
+    let folder = tempfile::tempdir().unwrap();
+    let clusters = |block_size, cluster| Kind {
+        with: &[Feature::BIGALLOC],
+        cluster: Some(cluster),
+        ..Kind::new(Profile::Ext4, block_size)
+    };
+    let spread = Kind {
+        with: &[Feature::META_BG],
+        without: &[Feature::RESIZE_INODE],
+        ..Kind::new(Profile::Ext4, 1024)
+    };
+    let quota = &[Feature::QUOTA];
+    let all = &[Feature::QUOTA, Feature::PROJECT, Feature::ORPHAN_FILE];
+    let made = SmallJournal::Made;
+    for kind in [
+        clusters(1024, 4096),
+        clusters(4096, 65536),
+        Kind { with: &[Feature::BIGALLOC, Feature::QUOTA], ..clusters(2048, 4096) },
+        spread,
+        Kind { group: Some(256), ..spread },
+        Kind { block_size: 4096, ..spread },
+        Kind { with: quota, ..Kind::new(Profile::Ext2, 1024) },
+        Kind { with: quota, ..Kind::new(Profile::Ext4, 4096) },
+        Kind { with: all, small_journal: made, ..Kind::new(Profile::Ext4, 4096) },
+    ] {
+        for (blocks, files) in [(0, 4), (13, 1), (60, 20), (300, 4), (480, 60)] {
+            let built = assert_smallest(folder.path(), &kind, blocks, files);
+            let cluster = kind.cluster.unwrap_or(kind.block_size) / kind.block_size;
+            assert!(built.blocks.is_multiple_of(cluster.into()), "{kind:?}: {built:?}");
+        }
+    }
 }
