@@ -6,7 +6,8 @@ use crate::volume::Volume;
 use extant_format::journal::{self, StoredJournal};
 use extant_format::superblock::{
     CHECKSUM_CRC32C, CREATOR_NAMES, ENCODING_UTF8, Feature, HashVersion, JOURNAL_BACKUP_BLOCKS,
-    StoredError, StoredSuperblock, Superblock, mount_option, on_error, state, superblock_flags,
+    SUPERBLOCK_SIZE, StoredError, StoredSuperblock, Superblock, mount_option, on_error, state,
+    superblock_flags,
 };
 use extant_format::{FileBlock, GroupNo, Ino};
 use serde::Serialize;
@@ -148,6 +149,9 @@ pub struct JournalInfo {
     pub error: i32,
     /// How many file systems use it.
     pub users: u32,
+    /// Their UUIDs, which the journal of a device has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub user_ids: Vec<String>,
     /// With checksums: their kind.
     pub checksum_type: Option<String>,
     /// With checksums: that of the journal's superblock.
@@ -196,6 +200,30 @@ impl Volume {
             .map_err(|error| format!("journal: {error}"))?
             .ok_or("journal: it has no blocks")?;
         parse_journal(bytes, &block).map(Some)
+    }
+}
+
+/// What a device says that is the journal of another volume, by its superblock and the start of its
+/// journal.
+pub(crate) fn of_journal_device(
+    superblock: &Superblock,
+    bytes: &[u8; SUPERBLOCK_SIZE],
+    journal: Option<&[u8]>,
+) -> VolumeInfo {
+    let length = superblock.blocks_count.saturating_mul(superblock.block_size().into());
+    let none = || Err("journal: no superblock of a journal is there".to_owned());
+    let (journal, problems) = match journal.map_or_else(none, |block| parse_journal(length, block))
+    {
+        Ok(journal) => (Some(journal), Vec::new()),
+        Err(problem) => (None, vec![problem]),
+    };
+    VolumeInfo {
+        journal,
+        problems,
+        superblock_block: superblock.primary_block().0,
+        // It has blocks of a journal, in no group.
+        groups: 0,
+        ..superblock_info(superblock, StoredSuperblock::new(bytes))
     }
 }
 
@@ -456,6 +484,10 @@ fn parse_journal(bytes: u64, block: &[u8]) -> Result<JournalInfo, String> {
         start: journal.start(),
         error: journal.error(),
         users: if is_second_version { journal.users() } else { 1 },
+        user_ids: match is_second_version && journal.first() != 1 {
+            true => journal.user_ids().map(|id| uuid(&id)).collect(),
+            false => Vec::new(),
+        },
     })
 }
 

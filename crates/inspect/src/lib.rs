@@ -14,7 +14,7 @@
 //!   map         the runs of one file, each map block at most once on the whole volume
 //!   table       inodes in the order of the disk, in large reads
 //! text          facts as rows of text
-//!   info        facts of the whole volume
+//!   info        facts of the whole volume; journal_device: of the journal of another one
 //!   group       facts of each group
 //! descriptors   all group descriptors, in large reads
 //! volume        superblock (or a copy), descriptors, blocks, inodes: bounded reads, no trust
@@ -56,6 +56,7 @@ mod descriptors;
 mod error;
 mod group;
 mod info;
+mod journal_device;
 mod layout;
 mod map;
 mod paths;
@@ -72,6 +73,7 @@ pub use date::Date;
 pub use error::Error;
 pub use group::{BlockPlace, BlockRange, GroupInfo, Groups, StoredChecksum, SuperblockCopy};
 pub use info::{ErrorRecord, JournalInfo, RecordedError, VolumeInfo, uuid};
+pub use journal_device::journal_device;
 pub use layout::{CELLS_MAX, Cell, LayoutMap, group_map, layout_map};
 pub use layout::{
     FragmentClass, Fragmented, FreeSpace, LayoutReport, Locality, MapLayout, RunClass, SizeClass,

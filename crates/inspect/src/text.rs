@@ -190,12 +190,17 @@ impl JournalInfo {
         rows.row("Total journal blocks", self.blocks)?;
         rows.row("Max transaction length", self.blocks.saturating_sub(self.fast_commit_blocks))?;
         rows.row("Fast commit length", self.fast_commit_blocks)?;
+        rows.some("Journal first block", Some(self.first).filter(|first| *first != 1))?;
         rows.row("Journal sequence", format_args!("{:#010x}", self.sequence))?;
         rows.row("Journal start", self.start)?;
-        rows.some("Journal number of users", Some(self.users).filter(|users| *users > 1))?;
+        let is_inside = self.first == 1;
+        let users = Some(self.users).filter(|users| *users > 1 || (*users == 0 && !is_inside));
+        rows.some("Journal number of users", users)?;
         rows.some("Journal checksum type", self.checksum_type.as_ref())?;
         rows.some("Journal checksum", self.checksum.map(|sum| format!("{sum:#010x}")))?;
-        rows.some("Journal errno", Some(self.error).filter(|error| *error != 0))
+        rows.some("Journal errno", Some(self.error).filter(|error| *error != 0))?;
+        let ids = self.user_ids.join(&format!("\n{:COLUMN$}", ""));
+        rows.some("Journal users", Some(ids).filter(|ids| !ids.is_empty()))
     }
 }
 

@@ -5,7 +5,7 @@ use extant_format::BlockNo;
 use extant_format::superblock::Feature;
 use extant_host::error::Error;
 use extant_host::image::{self, ImageArguments};
-use extant_inspect::{SuperblockPlace, Volume};
+use extant_inspect::{SuperblockPlace, Volume, journal_device};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,6 +97,11 @@ fn show(path: &Path, request: &Request) -> Result<(), Error> {
     let device = image::device(path, &ImageArguments::default())?;
     let failed = |error: extant_inspect::Error| Error::new(format!("{}: {error}", path.display()));
     let place = place(&device, request);
+    let is_primary = request.superblock.is_none();
+    if let Some(info) = journal_device(&*device).map_err(failed)?.filter(|_| is_primary) {
+        say(&header(&info.to_string()));
+        return Ok(());
+    }
     let volume = Volume::open(device, place).map_err(failed)?;
     if request.bad_blocks {
         // No volume that this program made has any; those of others are listed by their inode.
@@ -145,6 +150,7 @@ fn header(text: &str) -> String {
         let value = value.trim();
         let line = match label {
             "First meta block group" if value == "0" => continue,
+            "Filesystem flags" if value == "(none)" => continue,
             "Filesystem flags" => format!("{line} "),
             "Inode size" => format!("Inode size:\t          {value}"),
             "Reserved blocks uid" => format!("{line} (user {})", owner("/etc/passwd", value)),

@@ -20,7 +20,7 @@ const KNOWN_MARK: &str = " [known: ";
 pub enum Known {
     /// Damaged images and measured drives.
     Collections,
-    /// Features of ext4 that a kernel is built with or without.
+    /// Features, of ext4 for most, that a kernel is built with or without.
     KernelFeatures,
     /// Blocks above the size of a page.
     LargeBlocks,
@@ -41,7 +41,9 @@ impl Known {
     pub fn reason(self) -> &'static str {
         match self {
             Known::Collections => "the folder ../shared is not part of the project",
-            Known::KernelFeatures => "casefold and quota are options of the kernel's build",
+            Known::KernelFeatures => {
+                "casefold, quota and device-mapper are options of the kernel's build"
+            }
             Known::LargeBlocks => "before Linux 6.19 ext4 takes no block above a page",
             Known::ForeignArchives => "the archives are another package's, which cargo fetched",
             Known::HugeFiles => "the file system of the folder for temporary files sets the limit",

@@ -60,6 +60,9 @@ fn block_size(text: &str) -> Result<u32, String> {
 /// Shows it. With `--json`: `{"volume": .., "groups": [..]}`, and a `"log"` where the
 /// journal has to be replayed.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    if let Some(exit) = journal_device(&arguments, console)? {
+        return Ok(exit);
+    }
     let Shown { volume, info, waiting } = open(&arguments, console)?;
     image::warn_if_mounted(&arguments.image, console);
     let failed = |error: extant_inspect::Error| {
@@ -84,6 +87,31 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         }
     }
     Ok(Exit::Complete)
+}
+
+/// Shows a device that is the journal of another volume; `None` for anything else.
+fn journal_device(arguments: &Arguments, console: &Console) -> Result<Option<Exit>, Error> {
+    if arguments.superblock.is_some() {
+        return Ok(None);
+    }
+    let shown = arguments.image.display();
+    let device = image::device_shown(&arguments.image, &arguments.place, console)?;
+    let info = extant_inspect::journal_device(&*device)
+        .map_err(|error| Error::new(format!("{shown}: {error}")))?;
+    let Some(info) = info else { return Ok(None) };
+    if console.is_json() {
+        let volume = serde_json::json!({ "volume": info });
+        console.print_json("extant-info/1", &volume)?;
+        return Ok(Some(Exit::Complete));
+    }
+    let users = info.journal.as_ref().map_or(&[][..], |journal| &journal.user_ids);
+    let whose = match users {
+        [] => "no volume yet".to_owned(),
+        [user] => format!("the volume {user}"),
+        users => format!("the volumes {}", users.join(", ")),
+    };
+    console.print(&format!("{shown}: is no volume, but the journal of {whose}\n{info}"))?;
+    Ok(Some(Exit::Complete))
 }
 
 /// What is shown.

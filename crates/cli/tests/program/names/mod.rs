@@ -11,6 +11,7 @@
 //! fsck_options     e2fsck's options: who is told, what is given back, a lost superblock
 //! looked_at        what e2fsck looks at before it calls a volume clean
 //! recovered        e2fsck on volumes that were not unmounted: orphans, damaged logs
+//! rescued          -S over a volume, -c and -l over bad blocks, the device of a journal
 //! sparse           volumes in the sparse form of Android
 //! around           what is around a volume at an offset stays
 //! words            words that are refused, files that are not touched
@@ -30,6 +31,7 @@ mod looked_at;
 mod made;
 mod option_strings;
 mod recovered;
+mod rescued;
 mod sparse;
 mod unsaid;
 mod words;

@@ -6,6 +6,7 @@ use crate::check::codes::Code;
 use crate::check::problem::Problem;
 use crate::check::sink::Sink;
 use crate::error::Error;
+use crate::journal_device::journal_device;
 use crate::volume::{SuperblockPlace, Volume};
 use extant_block::BlockDevice;
 use extant_format::inode::{BASE_SIZE, is_extra_size_possible};
@@ -28,6 +29,10 @@ pub(crate) fn open(
     device: &Arc<dyn BlockDevice>,
     problems: &Sink,
 ) -> Result<Option<Volume>, Error> {
+    if journal_device(&**device)?.is_some() {
+        problems.add(Problem::new(Code::IsJournalDevice));
+        return Ok(None);
+    }
     let first = match open_at(device, SuperblockPlace::Primary)? {
         Ok(volume) if volume.checksum_fault().is_none() && clusters_agree(&volume) => {
             let has_size = has_descriptor_size(&volume, problems);

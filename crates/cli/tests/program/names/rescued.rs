@@ -1,0 +1,263 @@
+//! What mke2fs does to a device that is not empty, or not sound: -S over a volume, -c and -l over
+//! bad blocks; and the device of a journal.
+use crate::names::{HASH_SEED, UUID, extant, run, theirs};
+use extant_testkit::oracle::{Access, can_mount, e2fsck, mount_loop, require};
+use extant_testkit::scratch::Scratch;
+use extant_testkit::skips::{Known, skip_known};
+use std::path::Path;
+use std::process::Command;
+
+/// A volume of theirs with files in it.
+fn volume(scratch: &Scratch, options: &str) -> std::path::PathBuf {
+    let source = scratch.join("source");
+    let _ = std::fs::create_dir_all(source.join("folder"));
+    std::fs::write(source.join("folder/file"), vec![b'f'; 70_000]).unwrap();
+    std::fs::write(source.join("small"), "content").unwrap();
+    let image = scratch.join("x.img");
+    let _ = std::fs::remove_file(&image);
+    let mut command = theirs("mkfs.ext4");
+    let words = ["-q", "-F", "-U", UUID].into_iter().chain(options.split_whitespace());
+    let (code, said) = run(command
+        .args(words)
+        .arg("-d")
+        .arg(&source)
+        .args(["-E", HASH_SEED])
+        .arg(&image)
+        .arg("64M"));
+    assert_eq!(code, Some(0), "{said}");
+    image
+}
+
+/// What e2fsck makes of a volume, and a file of it after that.
+fn repaired(image: &Path) -> String {
+    let (code, said) = run(theirs("e2fsck").arg("-fy").arg(image));
+    assert!(code.is_some_and(|code| code < 4), "{said}");
+    e2fsck(image).unwrap();
+    run(theirs("debugfs").args(["-R", "stat /folder/file"]).arg(image)).1
+}
+
+#[test]
+fn superblocks_alone_leave_every_file_for_e2fsck() {
+    if !["mke2fs", "e2fsck", "debugfs"].into_iter().all(require) {
+        return;
+    }
+    let scratch = Scratch::new("names-super-only");
+    for options in ["", "-O ^metadata_csum,uninit_bg", "-O bigalloc -b 1024 -C 4096"] {
+        let image = volume(&scratch, options);
+        let before = std::fs::read(&image).unwrap();
+        // The superblock and all copies are lost, and so are descriptors.
+        let mut bytes = before.clone();
+        bytes[..8192].fill(7);
+        std::fs::write(&image, &bytes).unwrap();
+        let words = ["-S", "-q", "-F", "-U", UUID, "-E", HASH_SEED];
+        let mut command = extant("mkfs.ext4");
+        command.args(words).args(options.split_whitespace());
+        let (code, said) = run(command.arg(&image));
+        assert_eq!(code, Some(0), "{options}: {said}");
+        assert!(said.contains("further corrupted"), "{said}");
+        let after = std::fs::read(&image).unwrap();
+        let changed = |(at, (one, other)): (usize, (&[u8], &[u8]))| (one != other).then_some(at);
+        let kib = bytes.chunks(1024).zip(after.chunks(1024)).enumerate();
+        // Superblock and descriptors, here and in four copies at most.
+        assert!(kib.filter_map(changed).count() <= 15, "{options}: more is written");
+        assert_eq!(after.len(), before.len());
+        let said = repaired(&image);
+        assert!(said.contains("Size: 70000"), "{options}: {said}");
+    }
+}
+
+#[test]
+fn listed_blocks_are_in_the_inode_of_bad_blocks_as_mke2fs_has_them() {
+    if !["mke2fs", "e2fsck", "dumpe2fs"].into_iter().all(require) {
+        return;
+    }
+    let scratch = Scratch::new("names-listed");
+    let list = scratch.join("list");
+    let numbers: Vec<String> =
+        [10, 300].into_iter().chain(9000..9400).map(|n| n.to_string()).collect();
+    std::fs::write(&list, numbers.join("\n")).unwrap();
+    let images = ["theirs.img", "ours.img"].map(|name| scratch.join(name));
+    for options in ["-b 1024 -O ^resize_inode", "-b 1024 -O ^resize_inode,^extent,^64bit"] {
+        for (image, mut command) in images.iter().zip([theirs("mkfs.ext4"), extant("mkfs.ext4")]) {
+            let _ = std::fs::remove_file(image);
+            let words = ["-q", "-F", "-U", UUID, "-E", HASH_SEED].into_iter();
+            command.args(words.chain(options.split(' '))).arg("-l").arg(&list);
+            let (code, said) = run(command.arg(image).arg("24M"));
+            assert_eq!(code, Some(0), "{options}: {said}");
+            e2fsck(image).unwrap_or_else(|error| panic!("{options}: {error}"));
+        }
+        let told = images.each_ref().map(|image| run(theirs("dumpe2fs").arg(image)).1);
+        let [their, our] = told.each_ref().map(|said| {
+            let own = |line: &&str| !line.contains("Lifetime") && !line.contains("Checksum");
+            said.lines().filter(own).collect::<Vec<_>>()
+        });
+        assert!(their.iter().any(|line| line.starts_with("Bad blocks: 10, 300, 9000")));
+        assert_eq!(their, our, "{options}");
+    }
+    let (code, said) = run(extant("mkfs.ext4").args(["-q", "-l"]).arg(&list).args(["y.img", "1M"]));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("is not a block of the volume"), "{said}");
+    std::fs::write(&list, "2").unwrap();
+    let image = scratch.join("z.img");
+    let mut command = extant("mkfs.ext4");
+    let (code, said) =
+        run(command.args(["-q", "-b", "1024", "-l"]).arg(&list).arg(&image).arg("8M"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("block 2 is bad"), "{said}");
+}
+
+/// A device with a hole in it that cannot be read, as long as this is there.
+struct Broken {
+    name: String,
+    device: String,
+}
+
+impl Broken {
+    fn new(image: &Path) -> Option<Broken> {
+        let (code, said) = run(Command::new("losetup").args(["-f", "--show"]).arg(image));
+        let device = said.trim().to_owned();
+        assert_eq!(code, Some(0), "{said}");
+        let name = format!("extant-broken-{}", std::process::id());
+        // Sectors 2000 to 2007, which are blocks 1000 to 1003 of 1 KiB.
+        let table =
+            format!("0 2000 linear {device} 0\n2000 8 error\n2008 30760 linear {device} 2008\n");
+        let (code, _) = run(Command::new("dmsetup").args(["create", &name, "--table", &table]));
+        let broken = Broken { name, device };
+        (code == Some(0)).then_some(broken)
+    }
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        let _ = run(Command::new("dmsetup").args(["remove", &self.name]));
+        let _ = run(Command::new("losetup").args(["-d", &self.device]));
+    }
+}
+
+#[test]
+fn a_search_finds_the_blocks_that_cannot_be_read() {
+    if !require("e2fsck") || !require("dumpe2fs") {
+        return;
+    }
+    let scratch = Scratch::new("names-searched");
+    let image = scratch.join("x.img");
+    // Without bad blocks nothing is different.
+    let made = ["-q", "-F", "-U", UUID, "-E", HASH_SEED];
+    let images = [("", "a.img"), ("-c", "b.img")].map(|(option, name)| {
+        let image = scratch.join(name);
+        let mut command = extant("mkfs.ext4");
+        command.args(made).args(option.split_whitespace());
+        let (code, said) = run(command.arg(&image).arg("16M"));
+        assert_eq!(code, Some(0), "{said}");
+        std::fs::read(&image).unwrap()
+    });
+    assert!(images[0] == images[1]);
+    std::fs::write(&image, vec![0; 16 << 20]).unwrap();
+    if !can_mount() {
+        return;
+    }
+    let Some(broken) = Broken::new(&image) else {
+        skip_known(Known::KernelFeatures, "dmsetup makes no device");
+        return;
+    };
+    let device = format!("/dev/mapper/{}", broken.name);
+    let (code, said) = run(extant("mkfs.ext4").args(made).args(["-c", "-b", "1024", &device]));
+    assert_eq!(code, Some(0), "{said}");
+    let (_, fields) = run(theirs("dumpe2fs").arg(&device));
+    assert!(fields.contains("Bad blocks: 1000, 1001, 1002, 1003\n"), "{fields}");
+    drop(broken);
+    e2fsck(&image).unwrap();
+    let mounted = mount_loop(&image, Access::ReadWrite, "").unwrap();
+    std::fs::write(mounted.path().join("file"), vec![1; 1 << 20]).unwrap();
+    mounted.unmount().unwrap();
+    e2fsck(&image).unwrap();
+}
+
+/// What dumpe2fs says of it, ours and theirs, of the superblock and the journal.
+fn dumped(image: &Path) -> [Vec<String>; 2] {
+    [theirs("dumpe2fs"), extant("dumpe2fs")].map(|mut program| {
+        let said = run(program.arg("-h").arg(image)).1;
+        let lines = said.lines().filter(|line| !line.starts_with("dumpe2fs"));
+        lines.map(str::to_owned).collect()
+    })
+}
+
+/// A file as a block device, as long as `work` goes on.
+fn attached<T>(file: &Path, work: impl FnOnce(&str) -> T) -> T {
+    let (code, said) = run(Command::new("losetup").args(["-f", "--show"]).arg(file));
+    assert_eq!(code, Some(0), "{said}");
+    let device = said.trim().to_owned();
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&device)));
+    let _ = run(Command::new("losetup").args(["-d", &device]));
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[test]
+fn a_journal_on_a_device_of_its_own_is_used_by_mke2fs_and_the_kernel() {
+    if !["mke2fs", "e2fsck", "losetup"].into_iter().all(require) || !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new("names-journal");
+    let [image, other, journal] = ["x.img", "y.img", "j.img"].map(|name| scratch.join(name));
+    let program = extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant"));
+    let volume = ["-q", "-F", "-U", UUID, "-E", HASH_SEED];
+    for size in ["1024", "4096"] {
+        let mut command = extant("mke2fs");
+        command.args(["-q", "-F", "-O", "journal_dev", "-b", size]).arg(&journal);
+        let (code, said) = run(command.arg("16M"));
+        assert_eq!(code, Some(0), "{said}");
+        let [their, our] = dumped(&journal);
+        assert!(their.len() > 30 && their == our, "{their:?}\n{our:?}");
+        attached(&journal, |device| {
+            let word = format!("device={device}");
+            let _ = std::fs::remove_file(&image);
+            let mut command = extant("mkfs.ext4");
+            let (code, said) = run(command.args(volume).args(["-J", &word]).arg(&image).arg("32M"));
+            assert_eq!(code, Some(0), "{said}");
+            let options = format!("journal_path={device}");
+            let mounted = mount_loop(&image, Access::ReadWrite, &options).unwrap();
+            std::fs::write(mounted.path().join("file"), "content").unwrap();
+            mounted.unmount().unwrap();
+        });
+        let (code, said) = run(theirs("e2fsck").arg("-fn").arg("-j").arg(&journal).arg(&image));
+        assert_eq!(code, Some(0), "{said}");
+        let (code, said) = run(Command::new(&program).args(["info", "-h"]).arg(&journal));
+        assert_eq!(code, Some(0), "{said}");
+        let whose = format!("is no volume, but the journal of the volume {UUID}");
+        assert!(said.contains(&whose), "{said}");
+        for (command, exit) in [("check", 8), ("ls", 1)] {
+            let (code, said) = run(Command::new(&program).arg(command).arg(&journal));
+            assert_eq!(code, Some(exit), "{command}: {said}");
+            assert!(said.contains("is the journal of another volume"), "{command}: {said}");
+        }
+        // The same volume again, theirs and ours; and another, with which no kernel takes it.
+        let fields = [theirs("mkfs.ext4"), extant("mkfs.ext4")].map(|mut command| {
+            let _ = std::fs::remove_file(&other);
+            attached(&journal, |device| {
+                let word = format!("device={device}");
+                let (code, said) =
+                    run(command.args(volume).args(["-J", &word]).arg(&other).arg("32M"));
+                assert_eq!(code, Some(0), "{said}");
+            });
+            let [fields, _] = dumped(&other);
+            // It may be another loop device.
+            let own =
+                |line: &String| !line.contains("Checksum:") && !line.contains("Journal device");
+            fields.into_iter().filter(own).collect::<Vec<_>>()
+        });
+        assert_eq!(fields[0], fields[1]);
+        // They have one UUID, and count once.
+        attached(&journal, |device| {
+            let word = format!("device={device}");
+            let mut command = extant("mkfs.ext4");
+            let (code, said) = run(command.args(["-q", "-F", "-J", &word]).arg(&other).arg("32M"));
+            assert_eq!(code, Some(0), "{said}");
+        });
+        let [their, our] = dumped(&journal);
+        assert!(their.iter().any(|line| line.ends_with("users:  2")), "{their:?}");
+        assert_eq!(their, our);
+    }
+    let (code, said) = run(extant("mkfs.ext4").args(["-J", "device=/dev/loop-absent"]).arg(&other));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("/dev/loop-absent"), "{said}");
+}
