@@ -25,3 +25,18 @@ pub fn unreadable_blocks(device: &dyn BlockDevice, block_size: u32, blocks: u64)
     }
     bad
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use extant_block::{MemoryDevice, RealClock};
+
+    #[test]
+    fn what_cannot_be_read_is_told_block_by_block() {
+        // After its end a device gives nothing back.
+        let device = MemoryDevice::new(RealClock::new(), 2000 << 10);
+        assert_eq!(unreadable_blocks(&device, 1024, 2000), []);
+        assert_eq!(unreadable_blocks(&device, 1024, 2002), [2000, 2001].map(BlockNo));
+        assert_eq!(unreadable_blocks(&device, 4096, 501), [BlockNo(500)]);
+    }
+}
