@@ -49,6 +49,8 @@ fn wishes(features: &[Feature], blocks: u64) -> Wishes {
         marks: Marks::default(),
         descriptor_size: None,
         copies: 2,
+        cluster_size: None,
+        bad_blocks: Vec::new(),
         packing: Packing::FlexGroups,
     };
     features.iter().for_each(|feature| wishes.features.set(*feature));
