@@ -27,18 +27,21 @@ enum Reach {
 /// heavy from `all` on; other words go to pytest.
 ///
 /// # Errors
-/// The package cannot be built or installed, a test fails; at the gate, also without Python.
+/// The package cannot be built, a test fails; at the gate, also without Python. Where the index of
+/// packages is not reached nothing is tested, which is said: it is no part of the machine.
 pub fn run(words: &[String]) -> Result<(), String> {
     let (reach, words) = reach(words)?;
     let folder = repository().join("target/python");
     let (tools, fresh) = (folder.join("tools"), folder.join("fresh"));
     let tests = repository().join("python/tests");
-    if let Err(message) = prepare(&tools, &fresh, &tests, reach) {
-        if is_gate() {
-            return Err(message);
-        }
-        eprintln!("xtask python: {message}: the package is not tested");
-        return Ok(());
+    const MISSING: &str = "no Python from 3.10 on with venv";
+    let python = match interpreter() {
+        Some(python) => python,
+        None if is_gate() => return Err(MISSING.into()),
+        None => return not_tested(MISSING),
+    };
+    if let Err(message) = prepare(&python, &tools, &fresh, &requirements(&tests, reach)) {
+        return not_tested(&format!("{message} (is the index of packages not reached?)"));
     }
     let wheel = wheel(&tools, &folder.join("wheels"))?;
     install(&fresh, &["--no-deps".into(), wheel])?;
@@ -54,19 +57,29 @@ pub fn run(words: &[String]) -> Result<(), String> {
     succeeded(&mut pytest, "pytest")
 }
 
-/// Makes both environments: a host may have no Python, or no network.
-fn prepare(tools: &Path, fresh: &Path, tests: &Path, reach: Reach) -> Result<(), String> {
-    let python = interpreter().ok_or("no Python from 3.10 on with venv")?;
+/// Says that nothing is tested, and why.
+fn not_tested(why: &str) -> Result<(), String> {
+    eprintln!("xtask python: {why}: THE PYTHON PACKAGE IS NOT TESTED");
+    Ok(())
+}
+
+/// The lists of what the tests ask for.
+fn requirements(tests: &Path, reach: Reach) -> Vec<String> {
+    let lists: &[&str] = match reach {
+        Reach::Light => &["light.txt"],
+        Reach::Heavy => &["light.txt", "heavy.txt"],
+    };
+    lists.iter().flat_map(|list| ["-r".into(), shown(&tests.join(list))]).collect()
+}
+
+/// Makes both environments.
+fn prepare(python: &Path, tools: &Path, fresh: &Path, wanted: &[String]) -> Result<(), String> {
     if !tools.join("bin/maturin").exists() {
-        environment(&python, tools)?;
+        environment(python, tools)?;
         install(tools, &[MATURIN.into()])?;
     }
-    environment(&python, fresh)?;
-    let mut wanted = vec!["-r".into(), shown(&tests.join("light.txt"))];
-    if reach == Reach::Heavy {
-        wanted.extend(["-r".into(), shown(&tests.join("heavy.txt"))]);
-    }
-    install(fresh, &wanted)
+    environment(python, fresh)?;
+    install(fresh, wanted)
 }
 
 /// The level that the first words ask for, and the other words.

@@ -309,7 +309,7 @@ fn large_values_are_in_inodes_and_counted() {
                     }
                     true => {
                         let words = options.split(' ');
-                        let mut command = Command::new(&program);
+                        let mut command = Command::new(program);
                         run(command.arg("build").args(words).arg(&source).arg(image))
                     }
                 };

@@ -225,12 +225,12 @@ fn a_journal_on_a_device_of_its_own_is_used_by_mke2fs_and_the_kernel() {
         });
         let (code, said) = run(theirs("e2fsck").arg("-fn").arg("-j").arg(&journal).arg(&image));
         assert_eq!(code, Some(0), "{said}");
-        let (code, said) = run(Command::new(&program).args(["info", "-h"]).arg(&journal));
+        let (code, said) = run(Command::new(program).args(["info", "-h"]).arg(&journal));
         assert_eq!(code, Some(0), "{said}");
         let whose = format!("is no volume, but the journal of the volume {UUID}");
         assert!(said.contains(&whose), "{said}");
         for (command, exit) in [("check", 8), ("ls", 1)] {
-            let (code, said) = run(Command::new(&program).arg(command).arg(&journal));
+            let (code, said) = run(Command::new(program).arg(command).arg(&journal));
             assert_eq!(code, Some(exit), "{command}: {said}");
             assert!(said.contains("is the journal of another volume"), "{command}: {said}");
         }
