@@ -75,14 +75,15 @@ fn runs(name: &str, least: usize) {
     assert!(output.status.success(), "{:?}: {end:#?}", output.status);
 }
 
-/// All other blocks are what the Makefile has, and the library's example.
+/// All other blocks are what the Makefile has, and the examples of the libraries for Rust, which its
+/// documentation compiles, and for Python, which `python/tests/test_documents.py` runs.
 #[test]
 fn no_block_is_left_out() {
     let text = readme();
     let opened = text.lines().filter(|line| line.trim().starts_with("```")).count() / 2;
     let (shell, rust) = (blocks(&text, "sh").len(), blocks(&text, "rust,no_run").len());
-    let plain = blocks(&text, "text");
-    assert_eq!(opened, shell + rust + plain.len());
+    let (plain, python) = (blocks(&text, "text"), blocks(&text, "python").len());
+    assert_eq!(opened, shell + rust + python + plain.len());
     let makefile = std::fs::read_to_string(extant_testkit::repository().join("Makefile")).unwrap();
     for line in plain.iter().flat_map(|block| block.lines()) {
         let target = line.strip_prefix("make ").and_then(|rest| rest.split(' ').next());
