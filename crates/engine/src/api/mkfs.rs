@@ -25,7 +25,7 @@ pub use files::orphan_file_blocks;
 pub use journal_device::{format_journal_device, plan_journal_device};
 pub use profile::{Identity, Profile, default_wishes};
 pub use quota::{QuotaKind, quota_file_blocks};
-pub use super_only::format_super_only;
+pub use super_only::{Identities, format_super_only};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::inode::volume::Volume;
@@ -213,7 +213,11 @@ pub fn format(
     let plan = FormatPlan::new(asked)?;
     plan.check_device(&*device)?;
     if asked.placing == Placing::Mke2fs {
-        return format_classic(&*device, asked, plan);
+        // A last group that is too small, or the part of a cluster, is not in the volume.
+        let end = plan.layout.superblock.blocks_count;
+        let mut asked = asked.clone();
+        asked.wishes.bad_blocks.retain(|block| block.0 < end);
+        return format_classic(&*device, &asked, plan);
     }
     tables::write(&*device, &plan.layout, asked.contents)?;
     let options = Options {

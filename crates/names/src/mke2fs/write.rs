@@ -9,7 +9,7 @@ use crate::say;
 use extant_block::{BlockDevice, FileDevice, RealClock, WallTime};
 use extant_disk::{Content, sparse};
 use extant_engine::ErrorKind;
-use extant_engine::mkfs::{self, Contents};
+use extant_engine::mkfs::{self, Contents, Identities};
 use extant_format::BlockNo;
 use extant_format::layout::{Tables, Wishes};
 use extant_format::superblock::{Feature, Superblock};
@@ -282,7 +282,12 @@ fn format(
         return Ok(mkfs::format_journal_device(&*device, &options).map_err(failed)?);
     }
     if request.super_only {
-        mkfs::format_super_only(&*device, &options).map_err(failed)?;
+        let identities = match (&request.uuid, &decision.extended.hash_seed) {
+            (Some(_), _) => Identities::Given,
+            (None, Some(_)) => Identities::UuidKept,
+            (None, None) => Identities::Kept,
+        };
+        mkfs::format_super_only(&*device, &options, identities).map_err(failed)?;
         return Ok(());
     }
     options.wishes.bad_blocks = bad_blocks(request, &*device, &options.wishes)?;

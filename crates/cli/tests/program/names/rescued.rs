@@ -66,6 +66,46 @@ fn superblocks_alone_leave_every_file_for_e2fsck() {
     }
 }
 
+/// Nobody says -U: checksums have the seed that they had, and files without a name are not lost.
+#[test]
+fn superblocks_alone_keep_what_only_the_old_one_knew() {
+    if !["mke2fs", "e2fsck", "debugfs"].into_iter().all(require) {
+        return;
+    }
+    let scratch = Scratch::new("names-super-kept");
+    for options in ["-b 1024", "-O orphan_file", "-O quota", "-O metadata_csum_seed,orphan_file"] {
+        let image = volume(&scratch, options);
+        let mut command = extant("mkfs.ext4");
+        command.args(["-S", "-q", "-F"]).args(options.split_whitespace());
+        let (code, said) = run(command.arg(&image));
+        assert_eq!(code, Some(0), "{options}: {said}");
+        let said = repaired(&image);
+        assert!(said.contains("Size: 70000"), "{options}: {said}");
+        let (_, said) = run(theirs("debugfs").args(["-R", "ls /lost+found"]).arg(&image));
+        assert!(!said.contains('#'), "{options}: {said}");
+    }
+}
+
+/// The end of a device that is no whole cluster, and what no group takes, is in no volume.
+#[test]
+fn a_search_for_bad_blocks_ends_where_the_volume_does() {
+    if !require("e2fsck") {
+        return;
+    }
+    let scratch = Scratch::new("names-searched");
+    let image = scratch.join("x.img");
+    let kinds =
+        [("-O bigalloc -C 131072", 81_412_u64), ("-b 1024 -g 1024 -O ^flex_bg", 10 * 1024 + 9)];
+    for (options, kib) in kinds {
+        std::fs::File::create(&image).unwrap().set_len(kib << 10).unwrap();
+        let mut command = extant("mkfs.ext4");
+        command.args(["-q", "-c"]).args(options.split_whitespace());
+        let (code, said) = run(command.arg(&image));
+        assert_eq!(code, Some(0), "{options}: {said}");
+        e2fsck(&image).unwrap_or_else(|error| panic!("{options}: {error}"));
+    }
+}
+
 #[test]
 fn listed_blocks_are_in_the_inode_of_bad_blocks_as_mke2fs_has_them() {
     if !["mke2fs", "e2fsck", "dumpe2fs"].into_iter().all(require) {
