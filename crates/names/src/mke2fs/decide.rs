@@ -347,10 +347,11 @@ fn inodes(
 ) -> Inodes {
     let configured =
         || configuration.value(types, "inode_ratio").and_then(|text| text.parse().ok());
-    let ratio = request.inode_ratio.or_else(configured).unwrap_or(16384_u64);
+    let usual = || configured().unwrap_or(16384_u64).max(unit_size);
     match request.inodes {
         Some(count @ 1..) => Inodes::About(count),
-        _ => Inodes::BytesPerInode(ratio.max(unit_size)),
+        // What is asked for is not raised to a cluster.
+        _ => Inodes::BytesPerInode(request.inode_ratio.unwrap_or_else(usual)),
     }
 }
 
