@@ -29,11 +29,13 @@ pub(crate) fn open(
     device: &Arc<dyn BlockDevice>,
     problems: &Sink,
 ) -> Result<Option<Volume>, Error> {
-    if journal_device(&**device)?.is_some() {
+    let primary = open_at(device, SuperblockPlace::Primary)?;
+    // It has no inodes, which is no superblock of a volume.
+    if primary.is_err() && journal_device(&**device)?.is_some() {
         problems.add(Problem::new(Code::IsJournalDevice));
         return Ok(None);
     }
-    let first = match open_at(device, SuperblockPlace::Primary)? {
+    let first = match primary {
         Ok(volume) if volume.checksum_fault().is_none() && clusters_agree(&volume) => {
             let has_size = has_descriptor_size(&volume, problems);
             return Ok(has_size.then_some(volume));
