@@ -23,6 +23,7 @@ use extant_engine::preset::{DEFAULT_PRESET, Policies};
 use extant_engine::{
     Access, DataKeeping, ErrorKind, Filesystem, Loss, Options, Salvaged, cache_for_blocks, salvaged,
 };
+use extant_format::superblock::Superblock;
 use extant_format::{Fault, GroupNo};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -323,6 +324,14 @@ pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Err
              copy of the image"
         ));
     }
+    let stored = head.get(1024..).and_then(|bytes| bytes.first_chunk());
+    let stored = stored.filter(|_| recognise::is_ext(&head));
+    if let Some(Err(error)) = stored.map(Superblock::parse_corrected) {
+        return Error::new(format!("{shown}: {error}, and there is no copy of it")).hint(
+            "a volume of one group has none; on a copy of the image mke2fs -S, with the options \
+             that it was made with, writes a new one",
+        );
+    }
     match head.iter().all(|byte| *byte == 0) {
         true if !head.is_empty() => refused(": it begins with zeros").hint(format!(
             "if there was one, extant info --superblock 32768 --block-size 4096 {shown} \
@@ -341,7 +350,7 @@ const CLUSTER_LOG2_MAX: u32 = 12;
 
 /// Where mke2fs puts the first copy of the superblock, if there is one: its block, and the bytes of
 /// a block.
-fn superblock_copy(device: &dyn BlockDevice) -> Option<(u64, u64)> {
+pub fn superblock_copy(device: &dyn BlockDevice) -> Option<(u64, u64)> {
     let sizes =
         (0..=CLUSTER_LOG2_MAX).flat_map(|cluster| (10..=16_u32).map(move |size| (size, cluster)));
     sizes.into_iter().find_map(|(size_log2, cluster_log2)| {

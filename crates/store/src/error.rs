@@ -366,7 +366,12 @@ impl fmt::Display for ErrorKind {
             ErrorKind::AttributeUnsupported => {
                 "extended attribute name without a prefix that ext can keep"
             }
-            ErrorKind::Corrupt(Corrupt { place, fault }) => return write!(f, "{place}: {fault}"),
+            ErrorKind::Corrupt(Corrupt { place, fault }) => {
+                let (place, fault) = (format!("{place}: "), fault.to_string());
+                // What is damaged may be called as its place is.
+                let fault = fault.strip_prefix(&place).unwrap_or(&fault);
+                return write!(f, "{place}{fault}");
+            }
             ErrorKind::NotExt => "not an ext2, ext3 or ext4 volume",
             ErrorKind::Unsupported(features) => return f.write_str(&unread(features)),
             ErrorKind::NotWritten(features) => {

@@ -36,8 +36,8 @@ use std::path::{Path, PathBuf};
 ///
 /// The image is exactly as large as its content needs, and the same input gives the same bytes.
 /// Sources are laid over each other in the order given. A SOURCE is a directory, an archive (tar,
-/// cpio newc, or a Debian package, plain or compressed with gzip, zstd, xz, bzip2 or lz4), or "-"
-/// for an archive on standard input. What an archive is shows its content, not its name. A
+/// cpio newc, or a Debian package, plain or compressed with gzip, zstd, xz, lzma, bzip2 or lz4), or
+/// "-" for an archive on standard input. What an archive is shows its content, not its name. A
 /// container image is oci:DIR[:TAG], oci-archive:FILE[:TAG] or docker-archive:FILE[:TAG], "-" for
 /// FILE too; a directory or an archive that is one is recognised (--containers files: then it is
 /// taken as it is).
@@ -233,7 +233,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         console.skipped(skipped);
     }
     let mut notices = std::mem::take(&mut collected.notices);
-    let name = target.path.display().to_string();
+    let name = image.display().to_string();
     let destination = Destination {
         medium: shipment.raw(&target),
         name: name.clone(),

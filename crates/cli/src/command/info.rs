@@ -174,9 +174,13 @@ fn open_on(arguments: &Arguments, device: &Arc<dyn BlockDevice>) -> Result<Volum
             image::not_ext(image, &**device, offset)
         }
         extant_inspect::Error::Superblock { error, .. } => {
-            Error::new(format!("{}: {error}", image.display())).hint(
-                "a copy may be better: --superblock 32768 --block-size 4096, or 8193 and 1024",
-            )
+            let failure = Error::new(format!("{}: {error}", image.display()));
+            match image::superblock_copy(&**device) {
+                Some((block, bytes)) if place == SuperblockPlace::Primary => failure.hint(format!(
+                    "a copy may be better: --superblock {block} --block-size {bytes}"
+                )),
+                _ => failure,
+            }
         }
         error => Error::new(format!("{}: {error}", image.display())),
     })

@@ -142,7 +142,15 @@ fn synopsis(command: &clap::Command, name: &str) -> String {
         let names: Vec<String> = short.into_iter().chain(long).collect();
         let takes_value = option.get_action().takes_values();
         let value = option.get_value_names().filter(|_| takes_value);
-        let value = value.map(|names| format!(" {}", names.join(" "))).unwrap_or_default();
+        let value = value.map(|names| names.join(" "));
+        let may_be_bare = option.get_num_args().is_some_and(|range| range.min_values() == 0);
+        let value = match (value, option.is_require_equals_set(), may_be_bare) {
+            (None, ..) => String::new(),
+            (Some(value), true, true) => format!("[={value}]"),
+            (Some(value), true, false) => format!("={value}"),
+            (Some(value), false, true) => format!(" [{value}]"),
+            (Some(value), false, false) => format!(" {value}"),
+        };
         bracketed(&format!("{}{value}", names.join("|")), option)
     }));
     words.extend(command.get_positionals().filter(is_shown).map(|positional| {
@@ -168,7 +176,8 @@ fn add_pages(command: &clap::Command, name: String, pages: &mut Vec<Page>) -> io
         Some(_) => command.clone(),
         None => command.clone().override_usage(synopsis(command, &name)),
     };
-    Man::new(shown).title(name.replace(' ', "-")).render(&mut text)?;
+    let source = format!("extant {}", env!("CARGO_PKG_VERSION"));
+    Man::new(shown).title(name.replace(' ', "-")).source(source).render(&mut text)?;
     pages.push(Page { command: name.clone(), text: String::from_utf8_lossy(&text).into_owned() });
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
         add_pages(inner, format!("{name} {}", inner.get_name()), pages)?;
@@ -192,6 +201,8 @@ mod tests {
         assert!(pages.iter().any(|page| page.file_name() == "extant-lab-posts.1"));
         for page in &pages {
             assert!(page.text.contains(".SH SYNOPSIS"), "{}: {}", page.command, page.text);
+            let version = concat!("\"extant ", env!("CARGO_PKG_VERSION"), "\"");
+            assert!(page.text.contains(version), "{}: {}", page.command, page.text);
         }
         assert!(pages[1].text.contains("Examples:"), "{}", pages[1].text);
     }
@@ -202,7 +213,8 @@ mod tests {
         table.build();
         let mkfs = table.find_subcommand("mkfs").unwrap();
         let synopsis = synopsis(mkfs, "extant mkfs");
-        for part in ["extant mkfs [", "[-n|--dry-run]", "[-t|--type TYPE]", "[-b BYTES]"] {
+        let parts = ["extant mkfs [", "[-n|--dry-run]", "[-t|--type TYPE]", "[-b BYTES]"];
+        for part in parts.into_iter().chain(["[--wait[=SECONDS]]"]) {
             assert!(synopsis.contains(part), "{part}: {synopsis}");
         }
         assert!(synopsis.ends_with(" IMAGE [SIZE]"), "{synopsis}");

@@ -1,8 +1,8 @@
 //! `extant mkfs`: an empty file system.
 use extant_block::{BlockDevice, Clock, FileDevice, RealClock, WallTime};
-use extant_engine::ErrorKind;
 use extant_engine::allocation::MapBlocks;
 use extant_engine::mkfs::{self, Contents, FormatOptions, JournalWish, Placing, Profile};
+use extant_engine::{ErrorKind, check_written};
 use extant_format::GroupNo;
 use extant_format::superblock::{Feature, Superblock};
 use extant_host::advice::no_volume;
@@ -118,7 +118,7 @@ pub fn run(mut arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         false => mkfs::plan(&options).map(|(layout, blocks)| (layout.superblock, blocks)),
     };
     let (planned, journal_blocks) = planned.map_err(|error| no_volume(error, &shown))?;
-    warn(console, &options, journal_blocks);
+    warn(console, &options, &planned, journal_blocks);
     let superblock = match arguments.dry_run {
         true => planned,
         false => {
@@ -244,7 +244,7 @@ fn options(
     Ok(options)
 }
 
-fn warn(console: &Console, options: &FormatOptions, journal_blocks: u32) {
+fn warn(console: &Console, options: &FormatOptions, planned: &Superblock, journal_blocks: u32) {
     let wishes = &options.wishes;
     if wishes.features.has(Feature::JOURNAL_DEV) {
         return;
@@ -255,8 +255,8 @@ fn warn(console: &Console, options: &FormatOptions, journal_blocks: u32) {
     {
         console.warn("the file system is too small for a journal: it has none");
     }
-    let foreign = wishes.features.unwritten();
-    if !foreign.is_empty() {
+    let foreign = check_written(planned).err().map(|error| error.kind);
+    if let Some(ErrorKind::NotWritten(foreign)) = foreign {
         console.warn(&format!(
             "a volume with {}: it is read and checked, and not written",
             foreign.join(", ")

@@ -43,6 +43,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         return list(console, &names);
     };
     let program = extant_host::itself::file().map_err(|error| Error::io("this program", &error))?;
+    if std::fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Err(Error::no_folder(folder.display()));
+    }
     let made: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
     // All are looked at before the first is made.
     for link in &made {
@@ -82,12 +85,7 @@ fn list(console: &Console, names: &[&str]) -> Result<Exit, Error> {
 fn check(link: &Path, arguments: &Arguments) -> Result<(), Error> {
     let shown = link.display();
     match std::fs::symlink_metadata(link) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match link.parent().is_some_and(Path::is_dir) {
-                true => Ok(()),
-                false => Err(Error::no_folder(shown)),
-            }
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::io(shown, &error)),
         Ok(metadata) if !metadata.file_type().is_symlink() => {
             Err(Error::new(format!("{shown}: exists, and is no link"))

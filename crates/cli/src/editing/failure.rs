@@ -46,7 +46,12 @@ fn engine(image: &Path, place: &Place, kind: ErrorKind) -> Error {
         (ErrorKind::NotPermitted(_), Some(path)) => {
             Some(format!("extant chattr -ia {} takes the flags away", inside(image, path)))
         }
-        (ErrorKind::NoSpace { .. } | ErrorKind::NoInodes, _) => Some(format!(
+        (ErrorKind::NoInodes, _) => Some(format!(
+            "nothing was changed; inodes come with a volume, or with whole groups: extant tar {} | \
+                 extant build --free 64M --free-inodes 1000 - NEW.img has more of both",
+            image.display()
+        )),
+        (ErrorKind::NoSpace { .. }, _) => Some(format!(
             "nothing was changed; build --free leaves room in an image, and truncate -s +64M \
                  with resize2fs gives {} more",
             image.display()

@@ -1,7 +1,7 @@
 //! The words of each format option by itself: what clap calls while it parses. Each says in one
 //! line what it expects.
 use super::{random_uuid, shaped};
-use crate::features::FEATURES;
+use crate::features::{FEATURES, reason};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use extant_engine::allocation::Metacluster;
 use extant_engine::mkfs::Profile;
@@ -268,7 +268,7 @@ pub(super) fn feature(text: &str) -> Result<FeatureWord, String> {
         None if of_use => {
             Err("this feature marks a volume in use; a new one never has it".to_owned())
         }
-        None if !feature.is_made() => Err("this feature is not supported".to_owned()),
+        None if !feature.is_made() => Err(format!("this feature is not made: {}", reason(feature))),
         None => Ok(FeatureWord::Add(feature)),
     }
 }
@@ -388,6 +388,7 @@ mod tests {
         for wrong in ["shared_blocks", "needs_recovery", "nonsense", "", "^nonsense"] {
             assert!(feature(wrong).is_err(), "{wrong}");
         }
+        assert!(feature("read-only").unwrap_err().contains("that is finished"));
         let said = feature("nonsense").unwrap_err();
         assert!(said.contains("64bit, bigalloc") && said.contains("verity"), "{said}");
         assert!(!said.contains("needs_recovery") && !said.contains("imagic"), "{said}");

@@ -15,6 +15,7 @@
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! schemas      what --json prints names its schema
+//! stumbles     what newcomers stumbled over: hints that help, names as they were typed
 //! words        words and files that mean something to other tools; how wide text is
 //! targets      images in use, and signals
 //! waiting      images that others use, readers that go away, files of programs that were killed
@@ -35,6 +36,7 @@ mod readme;
 mod released;
 mod replay;
 mod schemas;
+mod stumbles;
 mod tar_export;
 mod tar_pipe;
 mod targets;
