@@ -3,17 +3,22 @@
 The protocols `ext4`, `ext3` and `ext2` are the same. What the image is on may be anything that
 fsspec opens: a path of the host is read where it is, and may be written; anything else is read
 through its file object, piece by piece.
+
+fsspec keeps its file systems for the whole process. So an image on a path of the host is open only
+during a call and while a file of it is: between them others may change it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import io
 import os
 import stat as stats
 import tempfile
 import threading
 from datetime import datetime, timezone
-from typing import Any, Optional
+from typing import Any, Callable, Iterator, Optional, TypeVar
 
 import fsspec
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
@@ -36,6 +41,20 @@ _KINDS = {
 }
 _LOCAL = ("file", "local")
 _OPTIONS = ("partition", "offset", "journal", "force_read", "cache_bytes", "time")
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _holding(method: _Method) -> _Method:
+    """The method, with the image open for as long as it runs."""
+
+    @functools.wraps(method)
+    def held(self: ExtFileSystem, *args: Any, **kwargs: Any) -> Any:
+        with self._held():
+            return method(self, *args, **kwargs)
+
+    return held  # type: ignore[return-value]
 
 
 class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -73,6 +92,9 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self._image: Optional[Image] = None
         self._target: Any = None
         self._process = os.getpid()
+        # Calls and open files that use the image now; whether it stays open after them.
+        self._users = 0
+        self._stays = False
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
@@ -89,14 +111,41 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     @property
     def image(self) -> Image:
-        """The image, opened when it is asked for first, in each process anew."""
+        """The image, in each process anew. Who asks for it keeps it open until `close`."""
+        with self._lock:
+            image = self._opened()
+            self._stays = True
+            return image
+
+    def _opened(self) -> Image:
         with self._lock:
             if self._process != os.getpid():
                 self._image, self._target, self._process = None, None, os.getpid()
+                self._users, self._stays = 0, False
             if self._image is None or self._image.closed:
                 source, mode = self._source()
                 self._image = open_image(source, mode, **self._wishes)
             return self._image
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Lets go of an image on the host when the last that uses it is done with it."""
+        with self._lock:
+            if self._process != os.getpid():
+                self._opened()
+            self._users += 1
+            process = self._process
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._process == process == os.getpid():
+                    self._users -= 1
+                    if self._users == 0 and not self._stays and self._is_on_host():
+                        self.close()
+
+    def _is_on_host(self) -> bool:
+        return isinstance(self.fo, (str, os.PathLike)) and self._target is None
 
     def _source(self) -> Any:
         """What the image is opened on, and how."""
@@ -120,7 +169,7 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 self._image.close()
             if self._target is not None:
                 self._target.close()
-            self._image, self._target = None, None
+            self._image, self._target, self._stays = None, None, False
 
     def _change(self) -> _Change:
         return _Change(self)
@@ -142,7 +191,7 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
             "islink": kind == "link",
         }
         if kind == "link":
-            place = self.image.path(path)
+            place = self._opened().path(path)
             entry["destination"] = str(place.readlink())
             try:
                 led = place.stat()
@@ -152,13 +201,15 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
             entry["size"] = led.st_size if entry["type"] == "file" else 0
         return entry
 
+    @_holding
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
-        return self._entry(path, self.image.path(path).lstat())
+        return self._entry(path, self._opened().path(path).lstat())
 
+    @_holding
     def ls(self, path: str, detail: bool = True, **_: Any) -> Any:
         path = self._strip_protocol(path)
-        place = self.image.path(path)
+        place = self._opened().path(path)
         if not place.is_dir():
             entries = [self.info(path)]
         else:
@@ -168,37 +219,48 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
             ]
         return entries if detail else [entry["name"] for entry in entries]
 
+    @_holding
     def exists(self, path: str, **_: Any) -> bool:
-        return self.image.path(self._strip_protocol(path)).exists()
+        return self._opened().path(self._strip_protocol(path)).exists()
 
+    @_holding
     def isdir(self, path: str) -> bool:
-        return self.image.path(self._strip_protocol(path)).is_dir()
+        return self._opened().path(self._strip_protocol(path)).is_dir()
 
+    @_holding
     def isfile(self, path: str) -> bool:
-        return self.image.path(self._strip_protocol(path)).is_file()
+        return self._opened().path(self._strip_protocol(path)).is_file()
 
+    @_holding
     def created(self, path: str) -> datetime:
-        place = self.image.path(self._strip_protocol(path))
+        place = self._opened().path(self._strip_protocol(path))
         made = place.birth_time_ns()
         if made is None:
             made = place.lstat().st_ctime_ns
         return datetime.fromtimestamp(made / 10**9, tz=timezone.utc)
 
+    @_holding
     def modified(self, path: str) -> datetime:
-        found = self.image.path(self._strip_protocol(path)).stat()
+        found = self._opened().path(self._strip_protocol(path)).stat()
         return datetime.fromtimestamp(found.st_mtime, tz=timezone.utc)
 
+    @_holding
     def ukey(self, path: str) -> str:
-        found = self.image.path(self._strip_protocol(path)).stat()
-        facts = self.image.facts
+        found = self._opened().path(self._strip_protocol(path)).stat()
+        facts = self._opened().facts
         return f"{facts.uuid}-{found.st_ino}-{found.st_ctime_ns}-{found.st_size}"
+
+    @_holding
+    def find(self, *args: Any, **kwargs: Any) -> Any:
+        return super().find(*args, **kwargs)
 
     # Bytes.
 
+    @_holding
     def cat_file(
         self, path: str, start: Optional[int] = None, end: Optional[int] = None, **_: Any
     ) -> bytes:
-        place = self.image.path(self._strip_protocol(path))
+        place = self._opened().path(self._strip_protocol(path))
         if start is None and end is None:
             return place.read_bytes()
         size = place.stat().st_size
@@ -206,6 +268,7 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
         last = size if end is None else end if end >= 0 else size + end
         return place.read_bytes(first, max(last - first, 0))
 
+    @_holding
     def _open(
         self,
         path: str,
@@ -217,7 +280,7 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
     ) -> Any:
         path = self._strip_protocol(path)
         if mode == "rb":
-            place = self.image.path(path)
+            place = self._opened().path(path)
             if place.is_dir():
                 raise IsADirectoryError(21, os.strerror(21), path)
             size = place.stat().st_size
@@ -230,9 +293,10 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise FileExistsError(17, os.strerror(17), path)
         return _Writer(self, path, mode, autocommit)
 
+    @_holding
     def _check_written(self) -> None:
-        if self.image.mode != "r+":
-            raise io.UnsupportedOperation(f"{self.image.name} is only read")
+        if self._opened().mode != "r+":
+            raise io.UnsupportedOperation(f"{self._opened().name} is only read")
 
     # Changes.
 
@@ -330,16 +394,24 @@ class _Change:
     def __enter__(self) -> Transaction:
         self.fs._check_written()
         self.fs._lock.acquire()
+        self.hold = self.fs._held()
+        self.hold.__enter__()
         try:
-            self.change = self.fs.image.transaction()
+            self.change = self.fs._opened().transaction()
             return self.change.__enter__()
         except BaseException:
-            self.fs._lock.release()
+            self._let_go()
             raise
 
     def __exit__(self, *what: Any) -> None:
         try:
             self.change.__exit__(*what)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        try:
+            self.hold.__exit__(None, None, None)
         finally:
             self.fs._lock.release()
 
@@ -351,10 +423,20 @@ def _make_parent(change: Transaction, path: str) -> None:
 
 
 class _Reader(AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read. It holds nothing of the image between two reads."""
+    """A file that is read. The image is open while it is."""
+
+    def __init__(self, fs: ExtFileSystem, *args: Any, **kwargs: Any) -> None:
+        self._hold = contextlib.ExitStack()
+        super().__init__(fs, *args, **kwargs)
+        self._hold.enter_context(fs._held())
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        return self.fs.image.path(self.path).read_bytes(start, end - start)  # type: ignore
+        with self.fs._held():
+            return self.fs._opened().path(self.path).read_bytes(start, end - start)  # type: ignore
+
+    def close(self) -> None:
+        super().close()
+        self._hold.close()
 
 
 class _Writer(io.BufferedIOBase):

@@ -43,8 +43,17 @@ impl Object {
     /// # Errors
     /// What it raises; it cannot be positioned.
     pub fn new(object: &Bound<'_, PyAny>, raised: Raised) -> PyResult<Object> {
-        object.call_method1("seek", (0, 2))?;
-        let end: i64 = object.call_method0("tell")?.extract()?;
+        let end = object.call_method1("seek", (0, 2))?;
+        // What io has returns where it is then; others say so when they are asked.
+        let end = match (object.hasattr("tell")?, end.is_none()) {
+            (true, _) => object.call_method0("tell")?,
+            (false, false) => end,
+            (false, true) => {
+                let words = "the file object says with neither seek nor tell where it ends";
+                return Err(PyOSError::new_err((29, words)));
+            }
+        };
+        let end: i64 = end.extract()?;
         let bytes = u64::try_from(end).map_err(|_| {
             PyOSError::new_err((22, format!("the file object says that it ends at {end}")))
         })?;

@@ -125,6 +125,43 @@ def test_one_that_is_only_read(disk):
     fs.close()
 
 
+def test_others_change_it_between_two_calls(disk):
+    address = f"ext4://etc/hostname::file://{disk}"
+
+    def change(content):
+        with extantfs.open(disk, "r+") as image:
+            with image.transaction() as t:
+                t.write("/etc/hostname", content)
+
+    with fsspec.open(address, "rb") as file:
+        assert file.read(1) == b"e"
+        with pytest.raises(extantfs.InUseError):
+            change("never")
+        # One of two files that are open.
+        with fsspec.open(address, "rb") as other:
+            assert other.read() == b"extant\n"
+        with pytest.raises(extantfs.InUseError):
+            change("never")
+    change("first\n")
+    fs, path = fsspec.core.url_to_fs(address)
+    assert fs.cat_file(path) == b"first\n" and fs.exists(path) and len(fs.find("etc")) == 4
+    change("second\n")
+    with pytest.raises(FileNotFoundError):
+        fs.open("nothing")
+    fs.pipe_file(path, b"third\n")
+    change("fourth\n")
+    with fsspec.open(address, "wb") as file:
+        file.write(b"fifth\n")
+    change("sixth\n")
+    # Who asks for the image itself keeps it.
+    assert fs.image.path(path).read_text() == "sixth\n" and fs.exists(path)
+    with pytest.raises(extantfs.InUseError):
+        change("never")
+    fs.close()
+    change("seventh\n")
+    assert fs.cat_file(path) == b"seventh\n"
+
+
 def test_it_is_sent_to_other_processes(fs):
     other = pickle.loads(pickle.dumps(fs))
     assert other.cat_file("etc/hostname") == b"extant\n"

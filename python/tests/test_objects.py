@@ -17,6 +17,27 @@ def test_a_file_object_is_an_image(content, disk):
         assert image.name == str(disk)
 
 
+def test_an_object_needs_read_and_seek_alone(content):
+    class Bare:
+        def __init__(self):
+            self.read, self.seek = (inner := io.BytesIO(content)).read, inner.seek
+
+    class Silent(Bare):
+        """One whose `seek` says nothing, as its `tell` does in its place."""
+
+        def __init__(self, has_tell):
+            inner = io.BytesIO(content)
+            self.read, self.seek = inner.read, lambda *place: inner.seek(*place) and None
+            if has_tell:
+                self.tell = inner.tell
+
+    for source in [Bare(), Silent(True)]:
+        with extantfs.open(source) as image:
+            assert (image / "etc/hostname").read_text() == "extant\n"
+    with pytest.raises(OSError, match="neither seek nor tell"):
+        extantfs.open(Silent(False))
+
+
 def test_a_file_object_is_written(content):
     memory = io.BytesIO(content)
     with extantfs.open(memory, "r+") as image:
