@@ -458,7 +458,7 @@ fn bad_words_end_with_2_and_name_the_option() {
         ("-L 12345678901234567", "-L"),
         ("-U nonsense", "-U"),
         ("-O nonsense", "known are 64bit, bigalloc"),
-        ("-O shared_blocks", "not supported"),
+        ("-O shared_blocks", "e2fsdroid"),
         ("-O meta_bg", "resize_inode"),
         ("-C 65536", "bigalloc"),
         ("-O bigalloc -C 3000", "-C"),
