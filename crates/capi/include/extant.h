@@ -385,7 +385,8 @@ int extant_builder_exclude(const struct extant_builder *builder,
                            const char *pattern);
 
 // Adds a file that the program makes. Directories on the way that are missing are made; of two
-// files of one path the last counts.
+// files of one path the last counts. A path with `..`, or numbers that no device has, are EINVAL,
+// and nothing is added.
 int extant_builder_add(const struct extant_builder *builder,
                        const char *path,
                        const struct extant_new_file *file);

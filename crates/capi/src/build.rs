@@ -9,7 +9,7 @@ use crate::sized;
 use crate::structs::{self, BuildOptions, Built, Device, NewFile, file_type, known, permissions};
 use extant::{FileType, Profile};
 use std::ffi::{c_char, c_int};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What goes into an image.
@@ -53,6 +53,11 @@ impl Parts {
     }
 
     fn add(&mut self, path: &Path, file: extant::NewFile, bytes: usize) -> Result<()> {
+        // Now, while the caller knows which file it is: the rest is found when it is built.
+        if path.components().any(|part| part == Component::ParentDir) {
+            let words = format!("{}: a path of a file that is built has no `..`", path.display());
+            return Err(Failure::invalid(words));
+        }
         self.builder = Some(self.take()?);
         self.pending.push((path.to_owned(), file));
         self.pending_bytes = self.pending_bytes.saturating_add(bytes);
@@ -139,7 +144,8 @@ pub unsafe extern "C" fn extant_builder_exclude(
 }
 
 /// Adds a file that the program makes. Directories on the way that are missing are made; of two
-/// files of one path the last counts.
+/// files of one path the last counts. A path with `..`, or numbers that no device has, are EINVAL,
+/// and nothing is added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn extant_builder_add(
     builder: *const Builder,
@@ -154,6 +160,7 @@ pub unsafe extern "C" fn extant_builder_add(
                 return Err(Failure::null("file"));
             }
             let given = sized::read(file)?;
+            structs::unused(given.reserved, "extant_new_file")?;
             parts.add(path, new_file(&given)?, given.content_bytes)
         })
     }
@@ -161,7 +168,12 @@ pub unsafe extern "C" fn extant_builder_add(
 
 /// A file of the program, as the crate has it.
 unsafe fn new_file(given: &NewFile) -> Result<extant::NewFile> {
-    let numbers = extant::DeviceNumbers { major: given.device_major, minor: given.device_minor };
+    let (major, minor) = (given.device_major, given.device_minor);
+    let numbers = extant::DeviceNumbers { major, minor };
+    if major >= 1 << 12 || minor >= 1 << 20 {
+        let words = format!("device {major}:{minor}: numbers go up to 4095:1048575");
+        return Err(Failure::invalid(words));
+    }
     // SAFETY: the promise of the caller about what the struct points to.
     let file = unsafe {
         match file_type(given.mode)? {
@@ -234,6 +246,7 @@ unsafe fn build(
             let room = if built.is_null() { None } else { Some(sized::room(built)?) };
             let given = sized::read(options)?;
             known(given.flags, ALL)?;
+            structs::unused(given.reserved, "extant_build_options")?;
             parts.flush()?;
             let made = into(configured(parts.take()?, &given)?)?;
             if let Some(room) = room {

@@ -370,8 +370,9 @@ impl Time {
     /// As the crate has it.
     ///
     /// # Errors
-    /// More nanoseconds than a second has.
+    /// More nanoseconds than a second has; `reserved` is not 0.
     pub fn time(&self) -> Result<extant::Time> {
+        unused(self.reserved, "extant_time")?;
         match self.nanoseconds {
             nanoseconds @ 0..1_000_000_000 => {
                 Ok(extant::Time { seconds: self.seconds, nanoseconds })
@@ -417,6 +418,14 @@ impl From<Statfs> for Space {
             block_size: u64::from(space.block_size),
         }
     }
+}
+
+/// What a later version may give a meaning is 0, so that no program has it otherwise by chance.
+///
+/// # Errors
+/// It is not.
+pub fn unused(reserved: u32, name: &str) -> Result<()> {
+    if reserved == 0 { Ok(()) } else { Err(Failure::newer(name)) }
 }
 
 /// The type in a mode as stat has it.

@@ -6,7 +6,7 @@ use crate::pointer;
 use crate::sized;
 use crate::structs::{Device, EXTANT_CHANGE, OpenOptions, Space, Stat};
 use extant::{Image, Metadata, Transaction};
-use std::ffi::{c_char, c_int};
+use std::ffi::{OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -44,9 +44,23 @@ pub(crate) unsafe fn at_path(
     unsafe {
         on(volume, |opened| {
             let path = pointer::path(path, "path")?;
+            check_form(opened.volume(), path)?;
             body(opened.volume(), path)
         })
     }
+}
+
+/// What Linux asks of the form of a path: it is not empty, and only a directory has a `.`.
+fn check_form(volume: &extant::Volume, path: &Path) -> Result<()> {
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.is_empty() {
+        return Err(extant::Error::from(std::io::Error::from_raw_os_error(2)).into());
+    }
+    if let Some(before @ [.., b'/']) = bytes.strip_suffix(b".") {
+        // What ends with a slash has to be a directory.
+        volume.metadata(OsStr::from_bytes(before))?;
+    }
+    Ok(())
 }
 
 unsafe fn open(

@@ -72,6 +72,19 @@ fn lines(filesystem: &Filesystem, losses: &[extant_engine::Loss]) -> Vec<String>
     losses.iter().map(|loss| loss.line(&path)).collect()
 }
 
+/// The numbers, if the format has room for them: 12 bits of the major, 20 of the minor one.
+///
+/// # Errors
+/// `InvalidInput`: others would be cut to the numbers of another device.
+fn held(numbers: DeviceNumbers) -> Result<DeviceNumbers> {
+    let DeviceNumbers { major, minor } = numbers;
+    if major < 1 << 12 && minor < 1 << 20 {
+        return Ok(numbers);
+    }
+    let words = format!("device {major}:{minor}: numbers go up to 4095:1048575");
+    Err(Error::new(ErrorKind::InvalidInput, words))
+}
+
 impl Volume {
     /// Opens a volume for reading: nothing is written to the image, and a journal that waits is
     /// replayed in memory.
@@ -285,6 +298,9 @@ impl Volume {
     }
 
     /// Makes a FIFO, a socket or a device; the numbers are those of a device.
+    ///
+    /// # Errors
+    /// `InvalidInput` for numbers that the format has no room for.
     pub fn make_node(
         &self,
         path: impl AsRef<Path>,
@@ -292,6 +308,12 @@ impl Volume {
         mode: u16,
         numbers: DeviceNumbers,
     ) -> Result<()> {
+        let numbers = match file_type {
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                held(numbers).map_err(|error| error.at(path.as_ref()))?
+            }
+            _ => numbers,
+        };
         Ok(self.filesystem.make_node(path, file_type, mode, numbers)?)
     }
 

@@ -665,3 +665,67 @@ fn a_builder_takes_sources_and_files_in_their_order() {
         assert_eq!(extant_builder_close(builder), 0);
     }
 }
+
+#[test]
+fn the_form_of_a_path_says_what_it_has_to_be() {
+    const ENOTDIR: c_int = 20;
+    let folder = Scratch::new("capi-forms");
+    let image = sample_file(&folder);
+    let (errno, volume) = opened(&image, EXTANT_CHANGE);
+    assert_eq!(errno, 0, "{}", said());
+    let mut stat: Stat = zeros();
+    // SAFETY: a handle, strings, a struct.
+    unsafe {
+        let mut stat = |path: &CStr| extant_stat(volume, path.as_ptr(), &mut stat);
+        for path in [c"/large/", c"/large/."] {
+            assert_eq!(stat(path), ENOTDIR, "{path:?}");
+        }
+        assert_eq!((stat(c"/etc/."), stat(c"."), stat(c"/etc/")), (0, 0, 0));
+        assert_eq!(stat(c""), ENOENT);
+        let unlink = |path: &CStr| extant_unlink(volume, path.as_ptr());
+        assert_eq!(extant_symlink(volume, c"etc".as_ptr(), c"/link".as_ptr()), 0);
+        assert_eq!(
+            (unlink(c"/large/"), unlink(c"/link//"), unlink(c"")),
+            (ENOTDIR, ENOTDIR, ENOENT)
+        );
+        assert_eq!(unlink(c"/etc/"), 21);
+        assert_eq!((unlink(c"/large"), unlink(c"/link")), (0, 0));
+        assert_eq!(stat(c"/etc/hostname"), 0);
+        assert_eq!(extant_close(volume), 0);
+    }
+}
+
+#[test]
+fn numbers_that_mean_nothing_are_refused_by_the_call_that_has_them() {
+    let folder = Scratch::new("capi-numbers");
+    let image = sample_file(&folder);
+    let (_, volume) = opened(&image, EXTANT_CHANGE);
+    let (mut builder, mut file) = (null_mut(), zeros::<NewFile>());
+    let mut how: BuildOptions = zeros();
+    // SAFETY: handles, strings, structs.
+    unsafe {
+        let node = |mode, major, minor| extant_mknod(volume, c"/n".as_ptr(), mode, major, minor);
+        assert_eq!(node(0o100_644, 0, 0), EINVAL);
+        assert_eq!((node(0o020_644, 4096, 0), node(0o060_644, 0, 1 << 20)), (EINVAL, EINVAL));
+        assert_eq!(node(0o020_644, 4095, (1 << 20) - 1), 0, "{}", said());
+        let time = |reserved| Time { seconds: 1, nanoseconds: 0, reserved };
+        assert_eq!(extant_set_modify_time(volume, c"/n".as_ptr(), time(1)), E2BIG);
+        assert_eq!(extant_set_modify_time(volume, c"/n".as_ptr(), time(0)), 0);
+        assert_eq!(extant_close(volume), 0);
+        assert_eq!(extant_builder_open(&mut builder), 0);
+        let add = |path: &CStr, file| extant_builder_add(builder, path.as_ptr(), file);
+        file.mode = 0o040_755;
+        assert_eq!(add(c"/a/../b", &file), EINVAL);
+        file.reserved = 1;
+        assert_eq!(add(c"/a", &file), E2BIG);
+        (file.reserved, file.mode, file.device_major) = (0, 0o020_644, 4096);
+        assert_eq!(add(c"/a", &file), EINVAL);
+        file.device_major = 1;
+        assert_eq!(add(c"/a", &file), 0);
+        how.reserved = 1;
+        let path = string(&folder.join("new.img"));
+        assert_eq!(extant_build(builder, path.as_ptr(), &how, null_mut()), E2BIG);
+        assert_eq!(extant_build(builder, path.as_ptr(), null(), null_mut()), 0, "{}", said());
+        assert_eq!(extant_builder_close(builder), 0);
+    }
+}
