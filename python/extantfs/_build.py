@@ -8,7 +8,9 @@ import uuid as uuids
 from typing import IO, Any, Iterable, Iterator, Mapping, Optional, Tuple, Union
 
 from . import _native
+from ._files import as_bytes
 from ._image import Progress
+from ._path import items
 from ._reports import Built
 
 __all__ = ["Entry", "build"]
@@ -44,7 +46,7 @@ class Entry:
             facts["time"] = self.time_ns
         if self.xattrs:
             facts["xattrs"] = {
-                os.fsencode(name): bytes(value) for name, value in self.xattrs.items()
+                os.fsencode(name): as_bytes(value) for name, value in self.xattrs.items()
             }
         said = [self.content, self.symlink, self.link, self.kind]
         if sum(one is not None for one in said) > 1:
@@ -62,7 +64,7 @@ class Entry:
             return path, "stream", self.content, facts
         if isinstance(self.content, str):
             return path, "file", self.content.encode(), facts
-        return path, "file", bytes(self.content), facts
+        return path, "file", as_bytes(self.content), facts
 
 
 Sources = Union[
@@ -87,7 +89,7 @@ def build(
     uuid: Union[str, bytes, uuids.UUID, None] = None,
     owner: Optional[Tuple[int, int]] = None,
     newest: Optional[int] = None,
-    exclude: Iterable[str] = (),
+    exclude: Union[str, Iterable[str]] = (),
     replace: bool = False,
     progress: Optional[Progress] = None,
 ) -> Built:
@@ -111,7 +113,7 @@ def build(
         "uuid": None if uuid is None else _uuid(uuid),
         "owner": owner,
         "newest": newest,
-        "exclude": list(exclude) or None,
+        "exclude": items(exclude) or None,
         "replace": replace or None,
     }
     wishes = {key: value for key, value in wishes.items() if value is not None}

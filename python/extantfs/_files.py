@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from typing import TYPE_CHECKING, Any, Optional
@@ -9,7 +10,20 @@ from typing import TYPE_CHECKING, Any, Optional
 if TYPE_CHECKING:
     from ._native import File
 
-__all__ = ["Raw"]
+__all__ = ["Raw", "as_bytes", "next_piece"]
+
+
+def as_bytes(content: Any) -> bytes:
+    """The bytes of what holds some. A number is none: `bytes` would make as many zeros of it."""
+    return content if isinstance(content, bytes) else bytes(memoryview(content))
+
+
+def next_piece(content: Any, length: int) -> Any:
+    """What a file object reads next. One that does not wait, and has nothing yet, has not ended."""
+    piece = content.read(length)
+    if piece is None:
+        raise BlockingIOError(errno.EAGAIN, "the file object has nothing yet, and does not wait")
+    return piece
 
 
 class Raw(io.RawIOBase):
@@ -64,7 +78,7 @@ class Raw(io.RawIOBase):
         self._check()
         if not self._is_writable:
             raise io.UnsupportedOperation("not writable")
-        content = bytes(content)
+        content = as_bytes(content)
         self._file.write_at(self._at, content)
         self._at += len(content)
         return len(content)

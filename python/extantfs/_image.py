@@ -7,7 +7,8 @@ import os
 from typing import IO, Any, Callable, Iterable, Iterator, Optional, Tuple, Union
 
 from . import _native
-from ._path import Path, Place, encoded, pure
+from ._path import Path, Place, encoded, items, pure
+from ._taking import Present, written
 from ._reports import Difference, Facts, Layout, Report, Taken
 from ._transaction import Transaction
 
@@ -60,11 +61,19 @@ def open(
     return Image(source, mode, wishes)
 
 
-def check(source: Source, *, progress: Optional[Progress] = None, **wishes: Any) -> Report:
+def check(
+    source: Source,
+    *,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    journal: Optional[Place] = None,
+    progress: Optional[Progress] = None,
+) -> Report:
     """Checks an image, as `Image.check` does. That it is no volume is a finding too. The wishes are
     those of `open`: partition, offset, journal."""
     kind, place, _ = _placed(source)
-    return Report._parse(_native.check(kind, place, _wishes(**wishes), progress))
+    wishes = _wishes(partition=partition, offset=offset, journal=journal)
+    return Report._parse(_native.check(kind, place, wishes, progress))
 
 
 def _wishes(journal: Any = None, **wishes: Any) -> dict[str, Any]:
@@ -171,35 +180,30 @@ class Image:
     def tar(
         self,
         target: Union[str, "os.PathLike[str]", bytes, IO[bytes]],
-        paths: Iterable[Place] = (),
+        paths: Union[Place, Iterable[Place]] = (),
         *,
         replace: bool = False,
         progress: Optional[Progress] = None,
     ) -> Taken:
         """Writes a tar archive of all, or of what is at and below the paths, to a path or to a file
-        object. What fails leaves no file."""
-        places = [_inside(place) for place in paths]
-        if hasattr(target, "write"):
-            return Taken._parse(self._native.tar(target, places, progress))
-        path = os.fspath(target)
-        with io.open(path, "wb" if replace else "xb", buffering=0) as file:
-            try:
-                return Taken._parse(self._native.tar(file, places, progress))
-            except BaseException:
-                os.unlink(path)
-                raise
+        object. What fails leaves no file, and one that was there as it was.
+        The image itself is refused."""
+        places = [_inside(place) for place in items(paths)]
+        identity = self._native.identity()
+        with written(target, identity, Present.REPLACED if replace else Present.KEPT) as file:
+            return Taken._parse(self._native.tar(file, places, progress))
 
     def extract(
         self,
         folder: Union[str, "os.PathLike[str]", bytes],
-        paths: Iterable[Place] = (),
+        paths: Union[Place, Iterable[Place]] = (),
         *,
         replace: bool = False,
         progress: Optional[Progress] = None,
     ) -> Taken:
         """Puts all, or what is at and below the paths, into a folder of the host, which is made if
         it is missing. Nothing is made outside of it, whatever the image holds."""
-        places = [_inside(place) for place in paths]
+        places = [_inside(place) for place in items(paths)]
         taken = self._native.extract(os.fsencode(folder), places, replace, progress)
         return Taken._parse(taken)
 
@@ -209,8 +213,8 @@ class Image:
         *,
         path: Place = "/",
         other_path: Place = "/",
-        ignore: Iterable[str] = (),
-        exclude: Iterable[str] = (),
+        ignore: Union[str, Iterable[str]] = (),
+        exclude: Union[str, Iterable[str]] = (),
         progress: Optional[Progress] = None,
     ) -> list[Difference]:
         """What differs from another image, from a folder of the host or from an archive, sorted by
@@ -219,7 +223,7 @@ class Image:
         image = other._native if isinstance(other, Image) else None
         there = _inside(other_path) if isinstance(other, Image) else os.fsencode(other)
         rows = self._native.diff(
-            _inside(path), image, there, list(ignore), list(exclude), progress
+            _inside(path), image, there, items(ignore), items(exclude), progress
         )
         return [
             Difference(

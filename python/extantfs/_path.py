@@ -29,7 +29,15 @@ def pure(place: Place) -> PurePosixPath:
     """A place as a path from the root."""
     if isinstance(place, Path):
         return place.pure
-    return PurePosixPath("/", os.fsdecode(place))
+    # Of two slashes at the beginning POSIX, and pathlib, make a root of their own.
+    return PurePosixPath("/" + os.fsdecode(place).lstrip("/"))
+
+
+def items(one_or_many: Any) -> list[Any]:
+    """A list of what may be one item: text has characters, which nobody means."""
+    if isinstance(one_or_many, (str, bytes, os.PathLike, Path)):
+        return [one_or_many]
+    return list(one_or_many)
 
 
 def encoded(place: Place) -> bytes:
@@ -265,13 +273,16 @@ class Path:
 
     def glob(self, pattern: str) -> Iterator[Path]:
         """What matches a pattern below it; `**` is any number of directories, and symlinks are not
-        followed there."""
+        followed there. A pattern that ends with a slash matches directories alone."""
         parts = PurePosixPath(pattern).parts
         if not parts:
             raise ValueError(f"unacceptable pattern: {pattern!r}")
-        if parts[0] == "/":
+        if parts[0].startswith("/"):
             raise NotImplementedError("non-relative patterns are unsupported")
-        return iter(_unique(self._matching(parts)))
+        found = _unique(self._matching(parts))
+        if pattern.endswith("/"):
+            return iter(path for path in found if path.is_dir())
+        return iter(found)
 
     def rglob(self, pattern: str) -> Iterator[Path]:
         """As glob, at any depth."""

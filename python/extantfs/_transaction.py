@@ -6,7 +6,7 @@ import os
 import stat as stats
 from typing import IO, TYPE_CHECKING, Any, Optional, Tuple, Union
 
-from ._files import Raw
+from ._files import Raw, as_bytes, next_piece
 from ._path import Path, Place, encoded, layered, pure
 from ._reports import Copied
 
@@ -85,10 +85,10 @@ class Transaction:
             content = content.encode()
         if hasattr(content, "read"):
             with self.open(place, "wb") as file:
-                while piece := content.read(_PIECE):
+                while piece := next_piece(content, _PIECE):
                     file.write(piece)
         else:
-            self._change("write", place, bytes(content))
+            self._change("write", place, as_bytes(content))
         self._dress(place, mode, owner)
 
     def open(
@@ -207,7 +207,7 @@ class Transaction:
 
     def set_xattr(self, place: Place, name: Union[str, bytes], value: bytes) -> None:
         """Sets an extended attribute (`user.note`)."""
-        self._change("set_xattr", place, os.fsencode(name), bytes(value))
+        self._change("set_xattr", place, os.fsencode(name), as_bytes(value))
 
     def remove_xattr(self, place: Place, name: Union[str, bytes]) -> None:
         """Removes an extended attribute."""

@@ -15,17 +15,22 @@ import functools
 import io
 import os
 import stat as stats
+import sys
 import tempfile
 import threading
 from datetime import datetime, timezone
-from typing import Any, Callable, Iterator, Optional, TypeVar
+from typing import Any, Callable, Iterator, Optional, Tuple, TypeVar
 
 import fsspec
+from fsspec.compression import compr
+from fsspec.core import OpenFile, get_compression
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 from fsspec.utils import stringify_path
 
+from ._files import as_bytes
 from ._image import Image
 from ._image import open as open_image
+from ._path import Path, items
 from ._transaction import Transaction
 
 __all__ = ["ExtFileSystem"]
@@ -41,6 +46,17 @@ _KINDS = {
 }
 _LOCAL = ("file", "local")
 _OPTIONS = ("partition", "offset", "journal", "force_read", "cache_bytes", "time")
+_BASE_OPTIONS = (
+    "asynchronous",
+    "auto_mkdir",
+    "batch_size",
+    "listings_expiry_time",
+    "loop",
+    "max_paths",
+    "protocol",
+    "use_listings_cache",
+)
+"""What fsspec hands to any file system."""
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -78,6 +94,9 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
         target_options: Optional[dict[str, Any]] = None,
         **wishes: Any,
     ) -> None:
+        for name in wishes:
+            if name not in (*_OPTIONS, *_BASE_OPTIONS):
+                raise TypeError(f"{type(self).__name__}: unexpected keyword argument {name!r}")
         super().__init__(fo=fo, mode=mode, **wishes)
         if mode not in ("r", "r+"):
             raise ValueError(f"mode {mode!r}: an image is opened with r or r+")
@@ -217,6 +236,10 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 self._entry(self._strip_protocol(str(below)), found)
                 for below, found in place.scan()
             ]
+            for entry in entries:
+                # Whatever goes through a tree by this list does not leave it.
+                if entry["islink"] and entry["type"] == "directory":
+                    entry["type"] = "link"
         return entries if detail else [entry["name"] for entry in entries]
 
     @_holding
@@ -293,6 +316,29 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise FileExistsError(17, os.strerror(17), path)
         return _Writer(self, path, mode, autocommit)
 
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: Any = None,
+        cache_options: Any = None,
+        compression: Optional[str] = None,
+        **kwargs: Any,
+    ) -> Any:
+        path = self._strip_protocol(path)
+        if "r" in mode or ("b" in mode and compression is None):
+            return super().open(path, mode, block_size, cache_options, compression, **kwargs)
+        words = {key: kwargs.pop(key) for key in _TEXT if key in kwargs}
+        binary = mode.replace("t", "").replace("b", "") + "b"
+        writer = super().open(path, binary, block_size, cache_options, **kwargs)
+        # What is above the writer tells it how a `with` block ended.
+        file: Any = writer
+        if compression is not None:
+            compression = get_compression(path, compression)
+        if compression is not None:
+            file = _Compressed(writer, compr[compression](writer, mode=binary[0]))
+        return file if "b" in mode else _Text(writer, file, words)
+
     @_holding
     def _check_written(self) -> None:
         if self._opened().mode != "r+":
@@ -338,16 +384,27 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
     _rm = rm_file
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: Optional[int] = None) -> None:
-        if maxdepth is not None:
-            super().rm(path, recursive=recursive, maxdepth=maxdepth)
-            return
-        paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-        found = [one for name in paths for one in self.expand_path(name, recursive=False)]
+        found = self._named(path)
         with self._change() as change:
             for name in found:
                 if not name:
                     raise PermissionError(1, "the root directory stays", "/")
-                change.remove(name, recursive=recursive)
+                if recursive and maxdepth is not None:
+                    _remove(change, change.path(name), maxdepth)
+                else:
+                    change.remove(name, recursive=recursive)
+
+    @_holding
+    def _named(self, path: Any) -> list[str]:
+        """The paths that words name, each of which may be a pattern."""
+        found: list[str] = []
+        for name in items(path):
+            stripped = self._strip_protocol(name)
+            if self._opened().path(stripped).exists(follow_symlinks=False):
+                found.append(stripped)
+            else:
+                found += self.expand_path(name, recursive=False)
+        return list(dict.fromkeys(found))
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
@@ -355,22 +412,46 @@ class ExtFileSystem(AbstractFileSystem):  # type: ignore[misc]
             if change.path(path1).is_dir():
                 change.mkdir(path2, parents=True, exist_ok=True)
                 return
+            if change.path(path2).is_dir():
+                path2 = f"{path2}/{_last(path1)}"
             _make_parent(change, path2)
             change.write(path2, change.path(path1).read_bytes())
 
-    def mv(self, path1: str, path2: str, recursive: bool = False, **kwargs: Any) -> None:
-        one, other = self._strip_protocol(path1), self._strip_protocol(path2)
-        if self._has_magic(one) or self.isdir(one) or str(path2).endswith("/"):
-            super().mv(path1, path2, recursive=recursive, **kwargs)
-            return
+    def mv(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: Optional[int] = None,
+        **_: Any,
+    ) -> None:
+        """Renames, all in one transaction: a folder goes with all that is in it, whatever
+        `recursive` says, and what goes to a folder that is there goes into it."""
+        if maxdepth is not None:
+            raise ValueError("maxdepth: what is moved goes whole")
         with self._change() as change:
-            to = f"{other}/{one.rsplit('/', 1)[-1]}" if change.path(other).is_dir() else other
-            _make_parent(change, to)
-            change.rename(one, to)
+            for one, to in self._moves(change, path1, path2):
+                if not one:
+                    raise PermissionError(1, "the root directory stays", "/")
+                if f"{to}/".startswith(f"{one}/"):
+                    if to == one:
+                        continue
+                    raise OSError(22, "a folder cannot go into itself", one, None, to)
+                _make_parent(change, to)
+                change.rename(one, to)
 
-    @staticmethod
-    def _has_magic(path: str) -> bool:
-        return any(sign in path for sign in "*?[")
+    def _moves(self, change: Transaction, path1: Any, path2: Any) -> Iterator[Tuple[str, str]]:
+        """Old and new paths."""
+        if isinstance(path2, list):
+            yield from zip(map(self._strip_protocol, path1), map(self._strip_protocol, path2))
+            return
+        found, to = self._named(path1), self._strip_protocol(path2)
+        is_folder = len(found) > 1 or stringify_path(path2).endswith("/")
+        is_folder = is_folder or change.path(to).is_dir()
+        for one in found:
+            if one == to:
+                continue
+            yield one, (f"{to}/{_last(one)}".lstrip("/") if is_folder else to)
 
     def chmod(self, path: str, mode: int) -> None:
         """Gives the twelve lower bits of the mode."""
@@ -416,6 +497,18 @@ class _Change:
             self.fs._lock.release()
 
 
+def _last(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _remove(change: Transaction, path: Path, depth: int) -> None:
+    """Removes what is so far below a path, and the path; symlinks are not followed."""
+    if depth > 0 and path.is_dir(follow_symlinks=False):
+        for below in path.iterdir():
+            _remove(change, below, depth - 1)
+    change.remove(path)
+
+
 def _make_parent(change: Transaction, path: str) -> None:
     above = path.rpartition("/")[0]
     if above and not change.path(above).is_dir():
@@ -448,6 +541,7 @@ class _Writer(io.BufferedIOBase):
         self.path = path
         self.mode = mode
         self.autocommit = autocommit
+        self._is_given_up = False
         self._spool = tempfile.SpooledTemporaryFile(max_size=16 << 20)
         if mode == "ab" and fs.exists(path):
             self._spool.write(fs.cat_file(path))
@@ -461,7 +555,7 @@ class _Writer(io.BufferedIOBase):
     def write(self, content: Any) -> int:
         if self.closed:
             raise ValueError("I/O operation on closed file")
-        content = bytes(content)
+        content = as_bytes(content)
         self._spool.write(content)
         return len(content)
 
@@ -469,18 +563,21 @@ class _Writer(io.BufferedIOBase):
         return self._spool.tell()
 
     def __exit__(self, kind: Any, *what: Any) -> None:
-        if kind is not None:
-            # What was not written whole is not written.
-            self.discard()
-            return
-        self.close()
+        self.close() if kind is None else self.discard()
 
     def close(self) -> None:
         if self.closed:
             return
+        if self._is_given_up or _block_failed():
+            self.discard()
+            return
         super().close()
         if self.autocommit:
             self.commit()
+
+    def give_up(self) -> None:
+        """Lets the next `close` forget it."""
+        self._is_given_up = True
 
     def commit(self) -> None:
         """Brings it into the image."""
@@ -490,6 +587,66 @@ class _Writer(io.BufferedIOBase):
             change.write(self.path, self._spool)
 
     def discard(self) -> None:
-        """Forgets it."""
+        """Forgets it: what was not written whole is not written."""
         self._spool.close()
         super().close()
+
+
+_TEXT = ("encoding", "errors", "newline")
+
+
+class _Compressed(io.BufferedIOBase):
+    """What compresses, over a writer."""
+
+    def __init__(self, writer: _Writer, file: Any) -> None:
+        super().__init__()
+        self._writer = writer
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self._file.write(content)
+        return memoryview(content).nbytes
+
+    def __exit__(self, kind: Any, *what: Any) -> None:
+        if kind is not None:
+            self._writer.give_up()
+        self.close()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        try:
+            self._file.close()
+        except BaseException:
+            self._writer.discard()
+            raise
+        self._writer.close()
+
+
+class _Text(io.TextIOWrapper):
+    """Text over a writer, or over what compresses."""
+
+    def __init__(self, writer: _Writer, below: Any, words: dict[str, Any]) -> None:
+        super().__init__(below, **words)
+        self._writer = writer
+
+    def __exit__(self, kind: Any, *what: Any) -> None:
+        if kind is not None:
+            self._writer.give_up()
+        self.close()
+
+
+def _block_failed() -> bool:
+    """Whether a `with fsspec.open(..)` block ends by an exception: fsspec only closes its files
+    then, and tells them nothing."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is OpenFile.__exit__.__code__:
+            what = frame.f_locals.get("args") or (None,)
+            return what[0] is not None
+        frame = frame.f_back  # type: ignore[assignment]
+    return False

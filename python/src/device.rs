@@ -23,6 +23,8 @@ pub struct Object {
     bytes: u64,
     calls: Mutex<Sender<Call>>,
     caller: ThreadId,
+    /// Device and inode number of its file, where it has one and says so.
+    pub identity: Option<(u64, u64)>,
 }
 
 /// What the object is called for, and where the answer goes.
@@ -62,7 +64,8 @@ impl Object {
         // tidy: thread because it calls Python, on the time of the host
         let thread = std::thread::Builder::new().name("file object".into());
         let thread = thread.spawn(move || serve(called, bytes, &raised, &receiver))?;
-        Ok(Object { bytes, calls: Mutex::new(calls), caller: thread.thread().id() })
+        let (calls, caller) = (Mutex::new(calls), thread.thread().id());
+        Ok(Object { bytes, calls, caller, identity: identity(object) })
     }
 
     /// # Errors
@@ -82,6 +85,14 @@ impl Object {
         drop(calls);
         answered.recv().map_err(|_| ended())?
     }
+}
+
+/// Device and inode number of the file of an object.
+fn identity(object: &Bound<'_, PyAny>) -> Option<(u64, u64)> {
+    let descriptor = object.call_method0("fileno").ok()?;
+    let found = object.py().import("os").ok()?.call_method1("fstat", (descriptor,)).ok()?;
+    let number = |name: &str| found.getattr(name).ok()?.extract::<u64>().ok();
+    Some((number("st_dev")?, number("st_ino")?))
 }
 
 /// Calls the object until nobody asks any more.
@@ -229,7 +240,10 @@ impl Read for Input {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         attached(&self.raised, |py| {
             let piece = self.object.bind(py).call_method1("read", (bytes.len(),))?;
-            let piece = piece.extract::<pyo3::pybacked::PyBackedBytes>()?;
+            let Some(piece) = piece.extract::<Option<pyo3::pybacked::PyBackedBytes>>()? else {
+                // One that does not wait; nothing is not the end.
+                return Err(PyOSError::new_err((11, "the file object has nothing yet")));
+            };
             let Some(place) = bytes.get_mut(..piece.len()) else {
                 let words = "the file object returned more than was asked for";
                 return Err(PyOSError::new_err((5, words)));

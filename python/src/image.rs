@@ -269,6 +269,14 @@ impl Image {
         })
     }
 
+    /// Device and inode number of the file that it is on; none of bytes, or where nothing says it.
+    fn identity(&self) -> Option<(u64, u64)> {
+        match &self.shared.source {
+            Source::Object(object) => object.identity,
+            Source::Path(_) | Source::Memory(_) => self.shared.identity().ok().flatten(),
+        }
+    }
+
     /// All bytes of an image that was opened on bytes.
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         self.shared.check()?;
@@ -280,12 +288,12 @@ impl Image {
     /// The report of a check, as JSON.
     #[pyo3(signature = (progress=None))]
     fn check(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
-        judged(py, self.open(py)?, progress, checked)
+        judged(py, self.unchanging(py)?, progress, checked)
     }
 
     /// How files are laid out, as JSON.
     fn layout(&self, py: Python<'_>) -> PyResult<String> {
-        judged(py, self.open(py)?, None, |options, image, _| {
+        judged(py, self.unchanging(py)?, None, |options, image, _| {
             let report = options.layout(image)?;
             Ok(serde_json::to_string(&report).unwrap_or_default())
         })
@@ -300,6 +308,7 @@ impl Image {
         paths: Vec<Vec<u8>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<String> {
+        self.unchanging(py)?;
         let output = Output::new(output, &self.shared.raised);
         let taken = self.shared.with_task(py, progress, move |volume, watch| {
             let paths: Vec<&Path> = paths.iter().map(|bytes| path(bytes)).collect();
@@ -322,6 +331,7 @@ impl Image {
         replace: bool,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<String> {
+        self.unchanging(py)?;
         let present = if replace { Present::Replace } else { Present::Refuse };
         let taken = self.shared.with_task(py, progress, move |volume, watch| {
             let paths: Vec<&Path> = paths.iter().map(|bytes| path(bytes)).collect();
@@ -343,11 +353,13 @@ impl Image {
         exclude: Vec<String>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.unchanging(py)?;
         let ignored = ignored.iter().map(|word| transaction::ignored(word));
         let ignored = ignored.collect::<PyResult<Vec<_>>>()?;
         let other = other.map(|other| Arc::clone(&other.get().shared));
         if let Some(other) = &other {
             other.check()?;
+            refuse_changing(py, other)?;
         }
         let differences = self.shared.with_task(py, progress, move |volume, watch| {
             let this = Tree::Volume(volume, path(&at).to_owned());
@@ -443,6 +455,13 @@ impl Image {
     }
 
     /// # Errors
+    /// It is closed, or another process's; it is being changed.
+    fn unchanging(&self, py: Python<'_>) -> PyResult<&Arc<Shared>> {
+        let shared = self.open(py)?;
+        refuse_changing(py, shared).map(|()| shared)
+    }
+
+    /// # Errors
     /// It is closed, or another process's.
     fn open(&self, py: Python<'_>) -> PyResult<&Arc<Shared>> {
         self.shared.check()?;
@@ -450,6 +469,14 @@ impl Image {
             true => Err(closed("image")),
             false => Ok(&self.shared),
         }
+    }
+}
+
+/// Long work reads the image, where nothing of a transaction is yet.
+fn refuse_changing(py: Python<'_>, shared: &Shared) -> PyResult<()> {
+    match shared.is_changing(py) {
+        true => Err(os_error(16, "a transaction of the image is open: end it first")),
+        false => Ok(()),
     }
 }
 

@@ -257,7 +257,10 @@ impl Shared {
     }
 
     /// Device and inode number of the file that the path leads to now.
-    fn identity(&self) -> extant::Result<Option<(u64, u64)>> {
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn identity(&self) -> extant::Result<Option<(u64, u64)>> {
         match &self.source {
             Source::Path(path) => {
                 let found = std::fs::metadata(path)?;

@@ -182,6 +182,118 @@ def test_a_child_opens_it_anew(fs):
     os.waitpid(child, 0)
 
 
+def kinds(disk):
+    with extantfs.open(disk) as image:
+        found = {}
+        for folder, names, others in image.walk():
+            for name in [*names, *others]:
+                path = folder / name
+                stat = path.lstat()
+                found[str(path)] = (stat.st_mode, stat.st_uid, stat.st_size)
+        return found
+
+
+def test_what_is_moved_goes_whole(fs, disk):
+    with fs.image.transaction() as t:
+        t.chown("/dir/below/deep.txt", 7, 8)
+        t.chmod("/dir/below", 0o700)
+        t.symlink("nowhere", "/dir/below/link")
+    before = kinds(disk)
+    for to in ["dir/below/in", "dir/in", "dir/below"]:
+        with pytest.raises(OSError):
+            fs.mv("dir", to, recursive=True)
+        assert kinds(disk) == before
+    with pytest.raises(ValueError):
+        fs.mv("dir", "other", recursive=True, maxdepth=1)
+    fs.mv("dir", "dir")
+    fs.mv("dir", "moved", recursive=True)
+    moved = {path.replace("/dir", "/moved", 1): facts for path, facts in before.items()}
+    assert kinds(disk) == moved
+    fs.mv("moved", "etc")
+    assert fs.isfile("etc/moved/below/deep.txt")
+    fs.mv("etc/moved/below/deep.*", "new/")
+    assert fs.ls("new", detail=False) == ["new/deep.md", "new/deep.txt"]
+    fs.mv(["new/deep.md", "new/deep.txt"], "run")
+    fs.mv("run/deep.md", "etc")
+    fs.cp("etc/deep.md", "run")
+    fs.cp_file("etc/hostname", "run")
+    assert fs.ls("run", detail=False) == [
+        "run/deep.md",
+        "run/deep.txt",
+        "run/hostname",
+        "run/pipe",
+    ]
+    with pytest.raises(FileNotFoundError):
+        fs.mv("nothing", "x")
+    fs.close()
+    judged(disk)
+
+
+def test_trees_are_not_left_by_links(fs, disk, tmp_path):
+    with fs.image.transaction() as t:
+        t.mkdir("/d/in", parents=True)
+        t.mkdir("/outside")
+        t.write("/outside/precious", b"precious")
+        t.symlink("../outside", "/d/toout")
+        t.symlink("../../etc/hostname", "/d/in/file")
+    assert fs.find("d") == ["d/in/file", "d/toout"]
+    assert [folder for folder, _, _ in fs.walk("d")] == ["d", "d/in"]
+    assert fs.du("d") == 7
+    assert fs.isdir("d/toout") and fs.ls("d/toout", detail=False) == ["d/toout/precious"]
+    fs.get("d", str(tmp_path / "got"), recursive=True)
+    assert not (tmp_path / "got/toout/precious").exists()
+    assert (tmp_path / "got/in/file").read_bytes() == b"extant\n"
+    with pytest.raises(OSError):
+        fs.rm("d", recursive=True, maxdepth=0)
+    assert fs.exists("d/in/file")
+    fs.rm("d", recursive=True, maxdepth=5)
+    assert not fs.exists("d") and fs.cat_file("outside/precious") == b"precious"
+    with fs.image.transaction() as t:
+        t.symlink("outside", "/toout")
+    fs.rm("toout", recursive=True, maxdepth=5)
+    assert not fs.exists("toout") and fs.exists("outside/precious")
+
+
+@pytest.mark.parametrize("mode", ["wb", "wt", "ab"])
+@pytest.mark.parametrize("compression", [None, "gzip"])
+@pytest.mark.parametrize("opened_by", ["address", "file system"])
+def test_a_block_that_raises_writes_nothing(fs, disk, mode, compression, opened_by):
+    def opened():
+        if opened_by == "file system":
+            return fs.open("half", mode, compression=compression)
+        return fsspec.open(f"ext4://half::file://{disk}", mode, compression=compression)
+
+    # Who only reads keeps others from writing.
+    fs.close()
+    half = "HALF" if mode == "wt" else b"HALF"
+    with pytest.raises(ZeroDivisionError):
+        with opened() as file:
+            file.write(half)
+            1 / 0
+    del file
+    assert not fs.exists("half")
+    fs.close()
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        # What is handled already is no reason.
+        with opened() as file:
+            file.write(half)
+    fs.close()
+    found = fsspec.open(f"ext4://half::file://{disk}", "rb", compression=compression)
+    with found as file:
+        assert file.read() == b"HALF"
+
+
+def test_unknown_words_are_refused(disk, fs):
+    with pytest.raises(TypeError, match="patition"):
+        fsspec.filesystem("ext4", fo=str(disk), patition="1")
+    with pytest.raises(TypeError):
+        fs.pipe_file("number", 5)
+    with fs.open("number", "wb") as file, pytest.raises(TypeError):
+        file.write(5)
+
+
 class Fixtures(abstract.AbstractFixtures):
     @pytest.fixture(scope="class")
     def fs(self, tmp_path_factory):

@@ -75,8 +75,8 @@ fn runs(name: &str, least: usize) {
     assert!(output.status.success(), "{:?}: {end:#?}", output.status);
 }
 
-/// All other blocks are what the Makefile has, and the examples of the libraries for Rust, which its
-/// documentation compiles, and for Python, which `python/tests/test_documents.py` runs.
+/// All other blocks are what the Makefile has, and the examples of the libraries: for Rust, which
+/// its documentation compiles, and for Python, which `python/tests/test_documents.py` runs.
 #[test]
 fn no_block_is_left_out() {
     let text = readme();
