@@ -155,7 +155,7 @@ impl Image {
     #[getter]
     fn closed(&self, py: Python<'_>) -> PyResult<bool> {
         self.shared.check()?;
-        Ok(py.detach(|| self.shared.try_with(|_| ())).is_none())
+        Ok(self.shared.is_closed(py))
     }
 
     #[getter]

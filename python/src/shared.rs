@@ -33,6 +33,8 @@ pub enum State {
     Reading(Volume),
     /// It is changed; the device and inode number of its file, if it has one.
     Changing(Box<Transaction>, Option<(u64, u64)>),
+    /// Others keep it from being read since a transaction was refused: the next call tries again.
+    Away,
     /// Nothing any more.
     Closed,
 }
@@ -65,7 +67,7 @@ impl State {
         match self {
             State::Reading(volume) => Some(volume),
             State::Changing(transaction, _) => Some(transaction),
-            State::Closed => None,
+            State::Away | State::Closed => None,
         }
     }
 }
@@ -94,6 +96,35 @@ impl Shared {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
             matches!(&*state, State::Changing(..))
         })
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self, py: Python<'_>) -> bool {
+        py.detach(|| {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            matches!(&*state, State::Closed)
+        })
+    }
+
+    /// Reads it again where others kept it from that.
+    ///
+    /// # Errors
+    /// They still do.
+    fn come_back(&self, py: Python<'_>) -> PyResult<()> {
+        let opened = py.detach(|| {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            if !matches!(&*state, State::Away) {
+                return Ok(());
+            }
+            drop(state);
+            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+            if !matches!(&*state, State::Away) {
+                return Ok(());
+            }
+            *state = State::Reading(self.options.open(self.image())?);
+            Ok(())
+        });
+        self.told(py, Some(opened))
     }
 
     /// A file of it, which is closed with it.
@@ -158,6 +189,7 @@ impl Shared {
         work: impl FnOnce(&Volume) -> extant::Result<T> + Send,
     ) -> PyResult<T> {
         self.check()?;
+        self.come_back(py)?;
         let result = py.detach(|| self.try_with(work));
         self.told(py, result)
     }
@@ -176,7 +208,7 @@ impl Shared {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
             match &*state {
                 State::Changing(transaction, _) => Some(work(transaction)),
-                State::Reading(_) | State::Closed => None,
+                State::Reading(_) | State::Away | State::Closed => None,
             }
         });
         match result {
@@ -196,6 +228,7 @@ impl Shared {
         work: impl FnOnce(&Volume, &Arc<Watch>) -> extant::Result<T> + Send + 'static,
     ) -> PyResult<T> {
         self.check()?;
+        self.come_back(py)?;
         let shared = Arc::clone(self);
         let result = task::run(py, progress, Left::Ended, move |watch| {
             shared.try_with(|volume| work(volume, watch))
@@ -294,7 +327,9 @@ impl Shared {
                 Ok(true)
             }
             Err(error) => {
-                self.read_again(state)?;
+                if self.read_again(state).is_err() {
+                    *state = State::Away;
+                }
                 Err(error)
             }
         }

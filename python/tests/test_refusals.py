@@ -167,6 +167,26 @@ def test_an_image_stays_open_where_nobody_may_write(disk):
         assert not image.closed and (image / "etc/hostname").read_bytes() == b"extant\n"
 
 
+def test_an_image_that_others_took_comes_back(disk):
+    """What is there instead for a while can be neither changed nor read."""
+    aside = disk.with_name("aside.img")
+    with extantfs.open(disk, "r+") as image:
+        disk.rename(aside)
+        disk.write_bytes(bytes(1 << 20))
+        with pytest.raises(extantfs.NotAVolumeError):
+            with image.transaction():
+                pass
+        with pytest.raises(extantfs.NotAVolumeError):
+            (image / "etc/hostname").read_bytes()
+        assert not image.closed
+        aside.rename(disk)
+        assert (image / "etc/hostname").read_bytes() == b"extant\n"
+        with image.transaction() as t:
+            t.write("/new", b"new")
+    assert image.closed
+    judged(disk)
+
+
 def test_paths_have_one_root(image):
     assert image.path("//etc") == image.path("/etc") == image.root / "etc"
     assert image.path("///etc/hostname").read_text() == "extant\n"
