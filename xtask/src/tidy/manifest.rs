@@ -83,7 +83,7 @@ const ARROWS: &[Arrow] = &[
         ],
         tests: &[],
     },
-    Arrow { name: "extant-capi", links: &["extant"], tests: &[] },
+    Arrow { name: "extant-capi", links: &["extant"], tests: &["extant-engine"] },
     Arrow {
         name: "extant-mount",
         links: &["extant-format", "extant-block", "extant-engine"],
