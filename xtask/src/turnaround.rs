@@ -153,6 +153,23 @@ mod tests {
         }
     }
 
+    /// A library that a macro builds on is built with lines for a debugger only where a program
+    /// links it too.
+    #[test]
+    fn what_macros_build_on_is_linked_by_the_tests_of_each_crate_if_by_any() {
+        let linked = ["-e", "normal,dev,no-proc-macro"];
+        let by_any = libraries(&["--workspace", linked[0], linked[1]]);
+        assert!(by_any.iter().any(|library| library.starts_with("quote v")), "{by_any:?}");
+        for name in crates().unwrap() {
+            let package = package(&name).unwrap();
+            let all = libraries(&["-p", &package]);
+            let here = libraries(&["-p", &package, linked[0], linked[1]]);
+            let apart: Vec<&String> =
+                all.intersection(&by_any).filter(|library| !here.contains(*library)).collect();
+            assert!(apart.is_empty(), "{package}: {apart:?}: see crates/testkit/Cargo.toml");
+        }
+    }
+
     #[test]
     fn each_crate_has_a_name_and_a_root() {
         let crates = crates().unwrap();
