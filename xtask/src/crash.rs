@@ -2,6 +2,7 @@
 //! tasks need no engine.
 
 use crate::command::program;
+use crate::shipped::Checkout;
 
 /// `crash [--release] WORD..`: the words are those of the program; without any that it knows it
 /// says which. With `--release` it is built as what ships is.
@@ -14,6 +15,7 @@ pub fn run(words: &[String]) -> Result<(), String> {
     let words = match words {
         [first, rest @ ..] if first == "--release" => {
             cargo.arg("--release");
+            Checkout::here()?.prepare(&mut cargo);
             rest
         }
         _ => words,

@@ -1,12 +1,16 @@
-//! `xtask dist`: what others install: Debian packages, a static command, libextant; the same bytes
-//! from the same commit and compiler.
+//! `xtask dist`: what others install: Debian packages, a static command, libextant, a wheel for
+//! Python; the same bytes from the same commit and compiler.
 //!
 //! ```text
 //! binaries   what is compiled: the command twice, the library for C twice
+//! wheel      the package for Python: built by maturin, named for what it needs
 //! parts      the crates that are in a binary; their licences, and the list of them in SPDX
 //! tree       files before they are in a package
 //! debian     packages by dpkg-deb; archive: a tar archive; both without a trace of the machine
+//! sizes      the table in docs/INSTALL.md
 //! judge      each of them installed in a bare root and run
+//! twice      compiled once more elsewhere, and compared
+//! foreign    whether the sources compile for another processor
 //! ```
 //!
 //! No time but that of the commit (`SOURCE_DATE_EPOCH` in its place) is in a file, no path of the
@@ -15,14 +19,19 @@
 mod archive;
 mod binaries;
 mod debian;
+mod foreign;
 mod judge;
 mod parts;
+mod sizes;
 mod tree;
+mod twice;
+mod wheel;
 
 use std::path::{Path, PathBuf};
 
 use crate::command::{self, program};
 use crate::repository;
+use crate::shipped::Checkout;
 
 use binaries::Binaries;
 use tree::Tree;
@@ -79,45 +88,128 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// `dist [--out FOLDER] [--binaries FOLDER] [--judge]`: makes all of it in `target/dist`, of
-/// binaries that are built or are in a folder; or installs what is there in bare roots, runs it,
-/// and makes it once more to compare.
+/// No file to install is larger than this, in bytes.
+const FILE_BYTES_MAX: u64 = 35_000_000;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Task {
+    /// Builds and packs.
+    Make(Table),
+    /// Installs what is there and runs it.
+    Judge(judge::Reach),
+    /// Compiles what is there elsewhere, and compares.
+    Twice,
+    /// Only checks that it compiles for a target.
+    Check(String),
+}
+
+/// Whether the table of sizes is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Table {
+    Kept,
+    Written,
+}
+
+/// Whether there is a wheel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wheel {
+    Wanted,
+    Without,
+}
+
+/// The words of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Order {
+    task: Task,
+    wheel: Wheel,
+    out: PathBuf,
+    /// The folder of binaries that were built elsewhere.
+    given: Option<PathBuf>,
+}
+
+impl Order {
+    fn of(words: &[String]) -> Result<Order, String> {
+        let mut order = Order {
+            task: Task::Make(Table::Kept),
+            wheel: Wheel::Wanted,
+            out: repository().join("target/dist"),
+            given: None,
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut next = || words.next().ok_or_else(|| format!("{word}: of what?"));
+            match word.as_str() {
+                "--out" => order.out = PathBuf::from(next()?),
+                "--binaries" => order.given = Some(PathBuf::from(next()?)),
+                "--without-wheel" => order.wheel = Wheel::Without,
+                "--write" => order.task = Task::Make(Table::Written),
+                "--judge" => order.task = Task::Judge(judge::Reach::Here),
+                "--everywhere" => order.task = Task::Judge(judge::Reach::Everywhere),
+                "--twice" => order.task = Task::Twice,
+                "--check-target" => order.task = Task::Check(next()?.clone()),
+                _ => return Err(format!("no option {word}")),
+            }
+        }
+        Ok(order)
+    }
+}
+
+/// `dist [--without-wheel] [--out FOLDER] [--binaries FOLDER] [--write]` makes all of it in
+/// `target/dist`, of binaries that are built or are in a folder; `--write` also writes their sizes
+/// into the document. `--judge` installs what is there in bare roots, and runs it; `--everywhere`
+/// also in releases of Debian and in all Pythons; `--twice` compiles it again elsewhere and
+/// compares; `--check-target TARGET` only checks that the sources compile.
 ///
 /// # Errors
-/// Something cannot be built, is too large, or does not run where it is installed.
+/// Something cannot be built, is too large, or does not run where it is installed. Where only the
+/// wheel cannot be had, all others are made first.
 pub fn run(words: &[String]) -> Result<(), String> {
-    let mut out = repository().join("target/dist");
-    let mut is_judged = false;
-    let mut given = None;
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match (word.as_str(), words.as_slice().first()) {
-            ("--out", Some(folder)) => {
-                out = PathBuf::from(folder);
-                words.next();
+    let order = Order::of(words)?;
+    let checkout = Checkout::here()?;
+    let release = Release::now()?;
+    let found = || match &order.given {
+        Some(folder) => Binaries::of(folder),
+        None => Binaries::found(&checkout),
+    };
+    match &order.task {
+        Task::Check(target) => foreign::check(target),
+        Task::Twice => twice::run(&release, &checkout, &order.out),
+        Task::Judge(reach) => judge::run(&release, &found(), &order.out, *reach),
+        Task::Make(table) => {
+            let mut lacking = None;
+            if order.given.is_none() {
+                Binaries::build(&checkout)?;
+                lacking = built_wheel(&checkout, order.wheel)?;
             }
-            ("--binaries", Some(folder)) => {
-                given = Some(Binaries::of(Path::new(folder)));
-                words.next();
+            found().judge(&checkout.paths())?;
+            let made = pack(&release, &found(), &order.out)?;
+            for path in &made {
+                let bytes = read(path)?.len() as u64;
+                println!("{bytes:>12} {}", path.display());
+                if bytes > FILE_BYTES_MAX {
+                    return Err(format!("{}: more than {FILE_BYTES_MAX} bytes", path.display()));
+                }
             }
-            ("--judge", _) => is_judged = true,
-            _ => return Err(format!("no option {word}")),
+            if *table == Table::Written {
+                sizes::write(&made, &found())?;
+            }
+            lacking.map_or(Ok(()), Err)
         }
     }
-    let release = Release::now()?;
-    if is_judged {
-        return judge::run(&release, &given.unwrap_or_else(Binaries::found), &out);
+}
+
+/// Builds the wheel, if it is wanted; else there is none. The words are of what it lacks.
+fn built_wheel(checkout: &Checkout, wheel: Wheel) -> Result<Option<String>, String> {
+    if wheel == Wheel::Without {
+        let _ = std::fs::remove_file(Binaries::found(checkout).wheel);
+        return Ok(None);
     }
-    let binaries = match given {
-        Some(binaries) => binaries,
-        None => Binaries::build()?,
-    };
-    let made = pack(&release, &binaries, &out)?;
-    for path in &made {
-        let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-        println!("{:>12} {}", bytes, path.display());
+    match wheel::build(checkout) {
+        Ok(()) => Ok(None),
+        Err(wheel::Failure::Broken(words)) => Err(words),
+        Err(lacking) => Ok(Some(lacking.words())),
     }
-    Ok(())
 }
 
 /// All files of a release, from what was compiled.
@@ -141,6 +233,9 @@ fn pack(release: &Release, binaries: &Binaries, out: &Path) -> Result<Vec<PathBu
         files.entries.insert(path.replacen("usr/share", "share", 1), entry.clone());
     }
     made.push(archive::write(release, &format!("extant-{}-static", release.version), &files, out)?);
+    if binaries.wheel.exists() {
+        made.push(wheel::package(release, binaries, out)?);
+    }
     made.push(sums(&made, out)?);
     Ok(made)
 }
@@ -172,6 +267,16 @@ another version of them, are MIT or Apache-2.0; licences/ has those of all that 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_mean_nothing_are_refused() {
+        let of = |words: &str| Order::of(&words.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let order = of("--everywhere --out x").expect("an order");
+        assert_eq!(order.task, Task::Judge(judge::Reach::Everywhere));
+        assert_eq!(order.out, Path::new("x"));
+        assert_eq!(of("--without-wheel").expect("an order").wheel, Wheel::Without);
+        assert!(of("--check-target").is_err() && of("--doubtful").is_err());
+    }
 
     #[test]
     fn what_was_packed_twice_is_the_same() {

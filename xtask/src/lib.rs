@@ -7,7 +7,9 @@
 //! tidy        the house rules, read from the sources
 //! shape       lines, files, functions, comments, assertions: the house counted
 //! licenses    what every dependency may be used for
-//! dist        what others install: packages, a static command, libextant; published: crates
+//! dist        what others install: packages, a static command, libextant, a wheel; published:
+//!             crates
+//! shipped     how that is compiled, which the tests of the release profile are, too
 //! bench       tables of speed and memory; measure: one program, timed
 //!             bench::{input, engine, build, memory, read, extract, check, layout, lab, limits,
 //!             mount, oci}: a kind of table each; bench::mount::{rows, systems}: what is run, and
@@ -47,6 +49,7 @@ pub mod published;
 pub mod python;
 pub mod shape;
 pub mod sheet;
+pub mod shipped;
 pub mod suites;
 pub mod tidy;
 pub mod tools;

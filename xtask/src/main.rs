@@ -48,8 +48,8 @@ const TASKS: &[Task] = &[
     ),
     task(
         "dist",
-        "[--out FOLDER] [--binaries FOLDER] [--judge]",
-        "packages, a static command and libextant, or whether they install and run",
+        "[--judge|--everywhere|--twice] ..",
+        "packages, a static command, libextant and a wheel, or whether they install and run",
         dist::run,
     ),
     task(

@@ -14,9 +14,14 @@ use crate::{command, repository};
 /// What makes the wheel.
 const MATURIN: &str = "maturin>=1.9,<2";
 
+const MISSING: &str = "no Python from 3.10 on with venv";
+
+/// What is added to a message of pip.
+pub(crate) const UNREACHED: &str = " (is the index of packages not reached?)";
+
 /// Which tests are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reach {
+pub(crate) enum Reach {
     /// Those that need no large library.
     Light,
     /// All.
@@ -32,29 +37,61 @@ enum Reach {
 pub fn run(words: &[String]) -> Result<(), String> {
     let (reach, words) = reach(words)?;
     let folder = repository().join("target/python");
-    let (tools, fresh) = (folder.join("tools"), folder.join("fresh"));
-    let tests = repository().join("python/tests");
-    const MISSING: &str = "no Python from 3.10 on with venv";
+    let fresh = folder.join("fresh");
     let python = match interpreter() {
         Some(python) => python,
         None if is_gate() => return Err(MISSING.into()),
         None => return not_tested(MISSING),
     };
-    if let Err(message) = prepare(&python, &tools, &fresh, &requirements(&tests, reach)) {
-        return not_tested(&format!("{message} (is the index of packages not reached?)"));
-    }
+    let prepared = tools().and_then(|tools| {
+        environment(&python, &fresh)?;
+        install(&fresh, &requirements(reach))?;
+        Ok(tools)
+    });
+    let tools = match prepared {
+        Ok(tools) => tools,
+        Err(message) => return not_tested(&format!("{message}{UNREACHED}")),
+    };
     let wheel = wheel(&tools, &folder.join("wheels"))?;
     install(&fresh, &["--no-deps".into(), wheel])?;
     types(&fresh)?;
+    let mut words = words.to_vec();
+    words.push("--durations=5".into());
+    pytest(&fresh, reach, &words)
+}
+
+/// Runs the tests in an environment that the package is installed in.
+///
+/// # Errors
+/// One fails.
+pub(crate) fn pytest(fresh: &Path, reach: Reach, words: &[String]) -> Result<(), String> {
     let mut pytest = program(&shown(&fresh.join("bin/python")));
-    pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]);
+    pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]);
     if reach == Reach::Light {
         pytest.args(["-m", "not heavy"]);
     }
     pytest.env("PYTHONDONTWRITEBYTECODE", "1");
     // Not the package of the sources, which has no library.
-    pytest.current_dir(&tests).args(words);
+    pytest.current_dir(tests()).args(words);
     succeeded(&mut pytest, "pytest")
+}
+
+/// Where the tests are.
+fn tests() -> PathBuf {
+    repository().join("python/tests")
+}
+
+/// The environment with maturin in it, made if there is none.
+///
+/// # Errors
+/// There is no Python, or maturin cannot be had.
+pub(crate) fn tools() -> Result<PathBuf, String> {
+    let tools = repository().join("target/python/tools");
+    if !tools.join("bin/maturin").exists() {
+        environment(&interpreter().ok_or(MISSING)?, &tools)?;
+        install(&tools, &[MATURIN.into()])?;
+    }
+    Ok(tools)
 }
 
 /// Says that nothing is tested, and why.
@@ -64,22 +101,12 @@ fn not_tested(why: &str) -> Result<(), String> {
 }
 
 /// The lists of what the tests ask for.
-fn requirements(tests: &Path, reach: Reach) -> Vec<String> {
+pub(crate) fn requirements(reach: Reach) -> Vec<String> {
     let lists: &[&str] = match reach {
         Reach::Light => &["light.txt"],
         Reach::Heavy => &["light.txt", "heavy.txt"],
     };
-    lists.iter().flat_map(|list| ["-r".into(), shown(&tests.join(list))]).collect()
-}
-
-/// Makes both environments.
-fn prepare(python: &Path, tools: &Path, fresh: &Path, wanted: &[String]) -> Result<(), String> {
-    if !tools.join("bin/maturin").exists() {
-        environment(python, tools)?;
-        install(tools, &[MATURIN.into()])?;
-    }
-    environment(python, fresh)?;
-    install(fresh, wanted)
+    lists.iter().flat_map(|list| ["-r".into(), shown(&tests().join(list))]).collect()
 }
 
 /// The level that the first words ask for, and the other words.
@@ -102,12 +129,14 @@ fn interpreter() -> Option<PathBuf> {
     command::output(asked.args(["-c", SCRIPT])).ok().map(|_| found)
 }
 
-fn environment(python: &Path, folder: &Path) -> Result<(), String> {
+/// Makes an environment anew, without what was in it.
+pub(crate) fn environment(python: &Path, folder: &Path) -> Result<(), String> {
     let mut venv = program(&shown(python));
     succeeded(venv.args(["-m", "venv", "--clear"]).arg(folder), "venv")
 }
 
-fn install(environment: &Path, wanted: &[String]) -> Result<(), String> {
+/// Has pip install these words into an environment.
+pub(crate) fn install(environment: &Path, wanted: &[String]) -> Result<(), String> {
     let mut pip = program(&shown(&environment.join("bin/python")));
     pip.args(["-m", "pip", "install", "-q", "--disable-pip-version-check"]).args(wanted);
     succeeded(&mut pip, "pip")

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use crate::command::{self, program};
-use crate::repository;
+use crate::shipped::Checkout;
 
-/// No command is larger than this, in bytes.
+/// No command and no library to load is larger than this, in bytes.
 const COMMAND_BYTES_MAX: u64 = 20_000_000;
 
 /// Where they are.
+#[derive(Debug)]
 pub struct Binaries {
     /// The command, with the C library of the machine.
     pub command: PathBuf,
@@ -18,12 +19,14 @@ pub struct Binaries {
     pub shared: PathBuf,
     /// libextant to link.
     pub archive: PathBuf,
+    /// The package for Python as maturin makes it; none where it could not be had.
+    pub wheel: PathBuf,
 }
 
 impl Binaries {
     /// Where [`Binaries::build`] puts them.
-    pub fn found() -> Binaries {
-        Binaries::of(&folder().join("made"))
+    pub fn found(checkout: &Checkout) -> Binaries {
+        Binaries::of(&checkout.target.join("made"))
     }
 
     /// Those in a folder.
@@ -33,44 +36,67 @@ impl Binaries {
             fixed: folder.join("extant-static"),
             shared: folder.join("libextant.so"),
             archive: folder.join("libextant.a"),
+            wheel: folder.join("extantfs.whl"),
         }
     }
 
-    /// Builds them. The static command is the same crates, linked otherwise: only the last step
-    /// differs, so they are compiled once.
+    /// Builds all but the wheel. The static command is the same crates, linked otherwise: only the
+    /// last step differs, so they are compiled once.
     ///
     /// # Errors
     /// What cargo says.
-    pub fn build() -> Result<Binaries, String> {
-        let found = Binaries::found();
-        let made = folder().join("made");
+    pub fn build(checkout: &Checkout) -> Result<Binaries, String> {
+        let found = Binaries::found(checkout);
+        let made = checkout.target.join("made");
         std::fs::create_dir_all(&made).map_err(|error| format!("{}: {error}", made.display()))?;
-        let released = folder().join("release");
-        cargo(&["build", "--bin", "extant", "-p", "extant-cli"], &[])?;
+        let released = checkout.target.join("release");
+        cargo(checkout, &["build", "--bin", "extant", "-p", "extant-cli"], &[])?;
         copied(&released.join("extant"), &found.command)?;
         let linked = ["-C", "target-feature=+crt-static"];
-        cargo(&["rustc", "--bin", "extant", "-p", "extant-cli"], &linked)?;
+        cargo(checkout, &["rustc", "--bin", "extant", "-p", "extant-cli"], &linked)?;
         copied(&released.join("extant"), &found.fixed)?;
-        for command in [&found.command, &found.fixed] {
-            let bytes = std::fs::metadata(command).map_or(0, |metadata| metadata.len());
-            if bytes > COMMAND_BYTES_MAX {
-                return Err(format!("{}: {bytes} bytes are too many", command.display()));
-            }
-        }
         let library = ["rustc", "--lib", "-p", "extant-capi", "--crate-type"];
-        cargo(&[&library[..], &["cdylib"]].concat(), &[])?;
+        cargo(checkout, &[&library[..], &["cdylib"]].concat(), &[])?;
         copied(&released.join("libextant_capi.so"), &found.shared)?;
-        cargo(&[&library[..], &["staticlib"]].concat(), &[])?;
+        cargo(checkout, &[&library[..], &["staticlib"]].concat(), &[])?;
         copied(&released.join("libextant_capi.a"), &found.archive)?;
         // What only a debugger reads, of the standard library.
         command::output(program("strip").args(["--strip-debug", "-D"]).arg(&found.archive))?;
         Ok(found)
     }
+
+    /// Whether they are what may be handed out: neither larger than we promise nor with a path of
+    /// the machine in them.
+    ///
+    /// # Errors
+    /// They are not, or cannot be read.
+    pub fn judge(&self, paths: &[String]) -> Result<(), String> {
+        for path in [&self.command, &self.fixed, &self.shared] {
+            let bytes = super::read(path)?.len() as u64;
+            if bytes > COMMAND_BYTES_MAX {
+                return Err(format!(
+                    "{}: {bytes} bytes, which is more than {COMMAND_BYTES_MAX}",
+                    path.display()
+                ));
+            }
+        }
+        for path in [&self.command, &self.fixed, &self.shared, &self.archive] {
+            names_no_path(&super::read(path)?, paths)
+                .map_err(|found| format!("{}: has the path {found} in it", path.display()))?;
+        }
+        Ok(())
+    }
 }
 
-/// Apart from what tests build: other flags build everything anew.
-fn folder() -> PathBuf {
-    repository().join("target/dist-build")
+/// Whether none of `paths` is in the bytes, else the one that is.
+///
+/// # Errors
+/// The first path that is.
+pub fn names_no_path<'p>(bytes: &[u8], paths: &'p [String]) -> Result<(), &'p str> {
+    let is_in = |path: &&String| {
+        !path.is_empty() && bytes.windows(path.len()).any(|window| window == path.as_bytes())
+    };
+    paths.iter().find(is_in).map_or(Ok(()), |path| Err(path))
 }
 
 fn copied(from: &Path, to: &Path) -> Result<(), String> {
@@ -79,32 +105,42 @@ fn copied(from: &Path, to: &Path) -> Result<(), String> {
 }
 
 /// Cargo with these words, the crate's compiler with those.
-fn cargo(words: &[&str], compiler: &[&str]) -> Result<(), String> {
+fn cargo(checkout: &Checkout, words: &[&str], compiler: &[&str]) -> Result<(), String> {
     println!("dist: cargo {} {}", words.join(" "), compiler.join(" "));
     let mut cargo = program("cargo");
-    cargo.current_dir(repository()).args(words);
-    cargo.args(["--release", "--locked", "--quiet", "--target-dir"]).arg(folder());
+    cargo.args(words).args(["--release", "--locked", "--quiet"]);
     if !compiler.is_empty() {
         cargo.arg("--").args(compiler);
     }
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", remapped()?.join("\u{1f}"));
-    cargo.env("CARGO_INCREMENTAL", "0");
+    checkout.prepare(&mut cargo);
     command::output(&mut cargo)?;
     Ok(())
 }
 
-/// Messages of panics name files: those of the repository from its root on, those of other crates
-/// by crate and version.
-fn remapped() -> Result<Vec<String>, String> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let home = home.ok_or("neither CARGO_HOME nor HOME is set")?;
-    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
-    let mut flags = vec![remap(&repository(), "extant")];
-    // The folder of a registry has the digest of its address in its name, which a mirror changes.
-    for entry in std::fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten() {
-        flags.push(remap(&entry.path(), "crates"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Binaries of so many bytes, the command with these words at its end.
+    fn binaries(folder: &Path, bytes: usize, words: &str) -> Binaries {
+        let made = Binaries::of(folder);
+        for path in [&made.command, &made.fixed, &made.shared, &made.archive] {
+            std::fs::write(path, vec![b'x'; bytes]).expect("a file");
+        }
+        let command = [vec![b'x'; bytes - words.len()], words.into()].concat();
+        std::fs::write(&made.command, command).expect("a file");
+        made
     }
-    flags.sort();
-    Ok(flags)
+
+    #[test]
+    fn what_is_too_large_or_names_the_machine_is_refused() {
+        let scratch = crate::scratch::Scratch::new("xtask-binaries");
+        let paths = ["/home/someone/checkout".to_owned()];
+        let most = COMMAND_BYTES_MAX as usize;
+        assert_eq!(binaries(scratch.path(), most, "/home/someone/else").judge(&paths), Ok(()));
+        let large = binaries(scratch.path(), most + 1, "").judge(&paths);
+        assert!(large.is_err_and(|words| words.contains("20000001 bytes")));
+        let named = binaries(scratch.path(), 100, "/home/someone/checkout/x").judge(&paths);
+        assert!(named.is_err_and(|words| words.contains("extant: has the path /home/someone")));
+    }
 }
