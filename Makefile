@@ -26,20 +26,25 @@ test-level: tools
 	$(XTASK) licenses
 
 # What ships: the release profile, without assertions; the command also without the mistakes that
-# tests plant.
+# tests plant. It is what `make dist` packs, which is then installed.
 test-release: tools
-	$(CARGO) build --release -p extant-cli
-	EXTANT_PROGRAM=$(CURDIR)/target/release/extant $(XTASK) suites $(SUITES_OF_CLI)
+	$(XTASK) dist --without-wheel
+	EXTANT_PROGRAM=$(CURDIR)/target/dist-build/made/extant $(XTASK) suites $(SUITES_OF_CLI)
 	$(XTASK) suites --release -p extant-edit -p extant-image -p extant-mount
 	$(XTASK) crash --release --states 20000
 	$(XTASK) crash --release --sequences 40,40
+	$(XTASK) dist --judge
 
-# What others install, in target/dist (docs/INSTALL.md); then each of them in a bare root.
+# What others install, in target/dist (docs/INSTALL.md); then each of them in bare roots of three
+# releases of Debian and in every Python that is here, compiled once more elsewhere to compare, and
+# checked for another processor.
 dist:
 	$(XTASK) dist
 
 test-dist:
-	$(XTASK) dist --judge
+	$(XTASK) dist --everywhere
+	$(XTASK) dist --twice
+	$(XTASK) dist --check-target aarch64-unknown-linux-gnu
 
 # What the tests call from the host: installed by apt when root, else named. With CI=true a missing
 # tool is an error.

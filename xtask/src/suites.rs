@@ -41,7 +41,8 @@ const SCRIPT: &str = "if env --default-signal true 2>/dev/null; then set -- env 
 
 /// `suites [--level test|all|night] [WORD..]`: `cargo test --no-fail-fast WORD..` with the values
 /// of [`VARIABLES`] on that level, and then a line for each crate and each skipped test. Without
-/// words all crates are tested; `--release` among them means the profile that ships, built as that is.
+/// words all crates are tested; `--release` among them means the profile that ships, built as that
+/// is.
 ///
 /// # Errors
 /// A test fails or hangs, or cargo cannot be run; at the gate, also if a test was skipped that

@@ -24,8 +24,8 @@ pub fn run(_words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks apt; what it could not do shows in the second look.
-fn install(packages: &[&str]) {
+/// Asks apt; what it could not do shows in a second look.
+pub(crate) fn install(packages: &[&str]) {
     eprintln!("xtask tools: installing {}", packages.join(" "));
     let mut update = program("apt-get");
     let _ = update.args(["update", "-q"]).status();

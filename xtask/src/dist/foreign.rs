@@ -1,11 +1,12 @@
 //! Whether the sources compile for a processor that is not here.
 
-use crate::command::{self, find, program};
-use crate::{dist::text, repository};
+use super::text;
+use crate::command::{self, find, is_root, program};
+use crate::{repository, tools};
 
 /// `cargo check` of what ships for `target` (`aarch64-unknown-linux-gnu`). What cannot be had here,
-/// the standard library or the compiler for C, is named, and nothing is checked; with `CI=true` that
-/// is an error.
+/// the standard library or a compiler for C (which apt installs when we are root), is named, and
+/// nothing is checked; with `CI=true` that is an error.
 ///
 /// # Errors
 /// What the compiler says.
@@ -31,8 +32,12 @@ pub fn check(target: &str) -> Result<(), String> {
 fn had(target: &str) -> Result<(), String> {
     let processor = target.split('-').next().unwrap_or_default();
     let compiler = format!("{processor}-linux-gnu-gcc");
+    let packages = [format!("gcc-{}-linux-gnu", processor.replace('_', "-"))];
+    if find(&compiler).is_none() && is_root() && find("apt-get").is_some() {
+        tools::install(&packages.each_ref().map(String::as_str));
+    }
     if find(&compiler).is_none() {
-        return Err(format!("no {compiler} (package gcc-{processor}-linux-gnu), which zstd takes"));
+        return Err(format!("no {compiler} (package {}), which zstd takes", packages[0]));
     }
     let mut rustup = program("rustup");
     let listed = text(rustup.current_dir(repository()).args(["target", "list", "--installed"]))?;

@@ -33,12 +33,9 @@ const OTHERS: &[&str] = &["mke2fs", "mkfs.ext", "e2fsck", "fsck.ext", "dumpe2fs"
 /// Judges what is in `out`, which was packed of these binaries.
 ///
 /// # Errors
-/// What does not run, or is different when it is made again; or this is not the superuser, who
-/// makes roots.
+/// What does not run, or is different when it is made again; at the gate, also when this is not the
+/// superuser, who alone makes roots. Elsewhere that is said.
 pub fn run(release: &Release, binaries: &Binaries, out: &Path, reach: Reach) -> Result<(), String> {
-    if !is_root() {
-        return Err("only root makes roots to install in".to_owned());
-    }
     let scratch = Scratch::new("extant-dist-again");
     let made = pack(release, binaries, &scratch.join("dist"))?;
     let differences = twice::differences(&made, out)?;
@@ -46,6 +43,15 @@ pub fn run(release: &Release, binaries: &Binaries, out: &Path, reach: Reach) -> 
         return Err(format!("other bytes when it is made again: {}", differences.join(", ")));
     }
     println!("dist: {} files, the same bytes when they are made again", made.len());
+    const OTHER: &str = "only root makes roots to install in: NOTHING IS INSTALLED";
+    match (is_root(), command::is_gate()) {
+        (true, _) => {}
+        (false, true) => return Err(OTHER.to_owned()),
+        (false, false) => {
+            println!("dist: {OTHER}");
+            return Ok(());
+        }
+    }
     let deb = |name: &str| {
         let machine = release.debian_machine();
         out.join(format!("{name}_{}_{machine}.deb", release.version))

@@ -1,5 +1,5 @@
-//! The package for Python: built by maturin, then made anew without a trace of the machine, with its
-//! licences, and with the name that says which C library it needs.
+//! The package for Python: built by maturin, then made anew without a trace of the machine, with
+//! its licences, and with the name that says which C library it needs.
 
 use std::path::{Path, PathBuf};
 

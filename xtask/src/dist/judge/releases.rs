@@ -1,5 +1,5 @@
-//! The packages in what a release of Debian begins with, by dpkg: they install where their `Depends`
-//! say that they do, and are refused elsewhere; the static command runs in all of them.
+//! The packages in what a release of Debian begins with, by dpkg: they install where their
+//! `Depends` say that they do, and are refused elsewhere; the static command runs in all of them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Roots that packages are installed in: empty ones, and those that a release of Debian begins with.
+//! Roots that packages are installed in: empty ones, and those that a release begins with.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
