@@ -48,7 +48,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         _ => None,
     };
     let class = match special {
-        Some(name) => py.import(CLASSES)?.getattr(name)?,
+        Some(name) => special(py, name)?,
         None => py.get_type::<PyOSError>().into_any(),
     };
     let path = error.path().map(|path| path.as_os_str());
@@ -57,6 +57,11 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         None => class.call1((error.errno(), error.reason()))?,
     };
     Ok(PyErr::from_value(value))
+}
+
+/// A class that the interpreter has not.
+pub fn special<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import(CLASSES)?.getattr(name)
 }
 
 /// An exception of this number.

@@ -6,6 +6,7 @@
 //! ```text
 //! image        an image that is open; file: an open file; transaction: what changes it
 //! shared       what they share: the volume, and turns between reading and a transaction
+//! lab          the laboratory
 //! building     an image from sources and entries
 //! device       a file object of Python as a device, and as what an archive goes to
 //! task         long work: progress, signals, and its end
@@ -19,6 +20,7 @@ mod device;
 mod failure;
 mod file;
 mod image;
+mod lab;
 mod process;
 mod shared;
 mod task;
@@ -33,6 +35,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<file::File>()?;
     module.add_class::<building::Builder>()?;
     module.add_function(wrap_pyfunction!(image::check, module)?)?;
+    module.add_class::<lab::Found>()?;
+    module.add_function(wrap_pyfunction!(lab::lab_run, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::lab_posts, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::lab_replay, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::lab_fit, module)?)?;
+    module.add_function(wrap_pyfunction!(lab::lab_age, module)?)?;
     module.add_function(wrap_pyfunction!(command::main, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

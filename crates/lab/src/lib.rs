@@ -7,7 +7,8 @@
 //! ```text
 //! page       reports as pages: their sections, tables and figures
 //! spread     several seeds: medians, ranges, and orders that hang on the seed
-//! observations   results as CSV and JSON Lines
+//! observations   results as CSV, JSON Lines and Parquet
+//! parquet    tables in files of Parquet
 //! posts      the mailing list posts: their figures, our runs, and how far they agree
 //! capsule    scenarios with all that they refer to, and what they gave, in a file
 //! scenario   TOML files, their steps, and what runs them
@@ -15,7 +16,11 @@
 //! setup      policies and machines by the same words
 //! session    what programs asked of a mount, lived again
 //! ageing     months of use of a volume, and what they do to it
+//! traces     a trace on a drive: a time for each request, or sums
 //! fit        a drive file from a real device: probes, and a search
+//! asked      what the words of a user name
+//! refused    why something is not done
+//! wanted     whether long work is still wanted
 //! figures    figures of what a run recorded
 //! report     what a run gives, as text and JSON
 //! fields     keys of all kinds in TOML files
@@ -24,17 +29,22 @@
 //!
 //! A module uses those below it only.
 pub mod ageing;
+pub mod asked;
 pub mod capsule;
 pub mod fields;
 pub mod figures;
 pub mod fit;
 pub mod observations;
 pub mod page;
+pub mod parquet;
 pub mod posts;
 pub mod quantity;
+pub mod refused;
 pub mod report;
 pub mod results;
 pub mod scenario;
 pub mod session;
 pub mod setup;
 pub mod spread;
+pub mod traces;
+pub mod wanted;

@@ -1,10 +1,12 @@
 //! Results as tables that other programs read: an observation a line, a variable a column.
 //!
 //! The same rows are written as CSV (RFC 4180: a line of names first, an empty field where there is
-//! no value) or as JSON Lines (an object a line, `null` where there is no value). Times are
+//! no value), as JSON Lines (an object a line, `null` where there is no value) or as Parquet. Times are
 //! nanoseconds (`_ns`), sizes bytes, shares thousandths (`_permille`) or millionths (`_ppm`); all
 //! numbers are whole.
 use crate::ageing::AgeingReport;
+use crate::fit::Found;
+use crate::parquet::{Column, Kind, ParquetWriter};
 use crate::posts::{self, PostReport, PostTable, PostsReport, Quantity, TableForm, judge};
 use crate::report::Report;
 use serde::Serialize;
@@ -18,6 +20,8 @@ pub enum DataForm {
     Csv,
     /// JSON Lines.
     JsonLines,
+    /// A Parquet file, with the kind of each column: see [`crate::parquet`].
+    Parquet,
 }
 
 type Cells = Vec<Value>;
@@ -35,8 +39,17 @@ impl From<Value> for Row {
 
 /// A table of observations.
 pub struct Observations<'a> {
-    columns: Vec<String>,
+    columns: Vec<Column>,
     rows: Box<dyn Iterator<Item = Cells> + 'a>,
+}
+
+/// What the values of a column are when it has none, by its name.
+fn kind_by_name(name: &str) -> Kind {
+    const UNITS: [&str; 4] = ["_ns", "_permille", "_ppm", "_bytes"];
+    match (["posted", "ours"].contains(&name)) || UNITS.iter().any(|unit| name.ends_with(unit)) {
+        true => Kind::Whole,
+        false => Kind::Words,
+    }
 }
 
 impl<'a> Observations<'a> {
@@ -49,6 +62,11 @@ impl<'a> Observations<'a> {
         others.retain(|name| !columns.contains(name));
         columns.append(&mut others);
         let names = columns.clone();
+        let columns = columns.into_iter().map(|name| {
+            let values = objects.iter().filter_map(|object| object.get(&name));
+            Column { kind: Kind::of(values).unwrap_or_else(|| kind_by_name(&name)), name }
+        });
+        let columns = columns.collect();
         let rows = objects.into_iter().map(move |mut object| {
             names.iter().map(|name| object.remove(name).unwrap_or(Value::Null)).collect()
         });
@@ -60,31 +78,67 @@ impl<'a> Observations<'a> {
         Observations::of_objects(first, rows.into_iter().map(|row| row.0).collect())
     }
 
+    /// The columns, and a value of each for every row.
+    pub fn into_parts(self) -> (Vec<Column>, Box<dyn Iterator<Item = Vec<Value>> + 'a>) {
+        (self.columns, self.rows)
+    }
+
     /// Writes all.
     ///
     /// # Errors
     /// What `out` says.
     pub fn write(self, form: DataForm, out: &mut dyn Write) -> io::Result<()> {
-        if form == DataForm::Csv {
-            let names = self.columns.iter().map(|name| field(&Value::String(name.clone())));
-            writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
-        }
-        for row in self.rows {
-            match form {
-                DataForm::Csv => {
-                    let fields: Vec<String> = row.iter().map(field).collect();
-                    writeln!(out, "{}", fields.join(","))?;
-                }
-                DataForm::JsonLines => {
-                    let pairs =
-                        self.columns.iter().zip(row).map(|(name, value)| {
-                            format!("{}:{value}", Value::String(name.clone()))
-                        });
-                    writeln!(out, "{{{}}}", pairs.collect::<Vec<_>>().join(","))?;
-                }
+        let mut rows = RowWriter::begin(form, self.columns, out)?;
+        self.rows.into_iter().try_for_each(|row| rows.row(&row))?;
+        rows.finish()
+    }
+}
+
+/// Rows that are written as they come.
+struct RowWriter<W: Write>(RowForm<W>);
+
+enum RowForm<W: Write> {
+    Csv(W),
+    JsonLines(W, Vec<Column>),
+    Parquet(ParquetWriter<W>),
+}
+
+impl<W: Write> RowWriter<W> {
+    /// Writes what a file begins with.
+    fn begin(form: DataForm, columns: Vec<Column>, mut out: W) -> io::Result<RowWriter<W>> {
+        Ok(RowWriter(match form {
+            DataForm::Csv => {
+                let names = columns.iter().map(|column| words_field(&column.name));
+                writeln!(out, "{}", names.collect::<Vec<_>>().join(","))?;
+                RowForm::Csv(out)
             }
+            DataForm::JsonLines => RowForm::JsonLines(out, columns),
+            DataForm::Parquet => RowForm::Parquet(ParquetWriter::begin(columns, out)?),
+        }))
+    }
+
+    fn row(&mut self, row: &[Value]) -> io::Result<()> {
+        match &mut self.0 {
+            RowForm::Csv(out) => {
+                let fields: Vec<String> = row.iter().map(field).collect();
+                writeln!(out, "{}", fields.join(","))
+            }
+            RowForm::JsonLines(out, columns) => {
+                let pairs = columns.iter().zip(row).map(|(column, value)| {
+                    format!("{}:{value}", Value::String(column.name.clone()))
+                });
+                writeln!(out, "{{{}}}", pairs.collect::<Vec<_>>().join(","))
+            }
+            RowForm::Parquet(writer) => writer.row(row),
         }
-        Ok(())
+    }
+
+    /// Writes what a file ends with.
+    fn finish(self) -> io::Result<()> {
+        match self.0 {
+            RowForm::Csv(mut out) | RowForm::JsonLines(mut out, _) => out.flush(),
+            RowForm::Parquet(writer) => writer.finish().map(drop),
+        }
     }
 }
 
@@ -92,11 +146,15 @@ impl<'a> Observations<'a> {
 fn field(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(words) if words.contains(['"', ',', '\n', '\r']) => {
-            format!("\"{}\"", words.replace('"', "\"\""))
-        }
-        Value::String(words) => words.clone(),
+        Value::String(words) => words_field(words),
         other => other.to_string(),
+    }
+}
+
+fn words_field(words: &str) -> String {
+    match words.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", words.replace('"', "\"\"")),
+        false => words.to_owned(),
     }
 }
 
@@ -230,48 +288,65 @@ pub fn of_report(report: &Report) -> Observations<'static> {
 
 /// The rows of a replayed trace, written as they come: traces may be of any length. The same rows
 /// as [`of_replay`].
-pub struct ReplayRows<'a> {
+pub struct ReplayRows<'a, W: Write> {
     drive: &'a str,
-    form: DataForm,
     next: u64,
+    rows: RowWriter<W>,
 }
 
-impl<'a> ReplayRows<'a> {
+impl<'a, W: Write> ReplayRows<'a, W> {
     /// Before the first row: what a file begins with.
     ///
     /// # Errors
     /// What `out` says.
-    pub fn begin(
-        drive: &'a str,
-        form: DataForm,
-        out: &mut dyn Write,
-    ) -> io::Result<ReplayRows<'a>> {
-        of_replay(drive, &[], None).write(form, out)?;
-        Ok(ReplayRows { drive, form, next: 0 })
+    pub fn begin(drive: &'a str, form: DataForm, out: W) -> io::Result<ReplayRows<'a, W>> {
+        Ok(ReplayRows { drive, next: 0, rows: RowWriter::begin(form, replay_columns(), out)? })
     }
 
-    /// One more request.
+    /// One more request: how long it took, and how long it had taken when it was traced, in
+    /// nanoseconds.
     ///
     /// # Errors
-    /// What `out` says.
-    pub fn row(&mut self, took: u64, measured: Option<u64>, out: &mut dyn Write) -> io::Result<()> {
-        let (drive, number) = (json!(self.drive), self.next);
+    /// What the file says.
+    pub fn row(&mut self, took: u64, measured: Option<u64>) -> io::Result<()> {
+        let row = replay_row(self.drive, self.next, took, measured);
         self.next += 1;
-        match self.form {
-            DataForm::Csv => {
-                let measured = measured.map_or_else(String::new, |measured| measured.to_string());
-                writeln!(out, "{},{number},{took},{measured}", field(&drive))
-            }
-            DataForm::JsonLines => {
-                let measured = json!(measured);
-                writeln!(
-                    out,
-                    "{{\"drive\":{drive},\"request\":{number},\"time_ns\":{took},\
-                     \"measured_ns\":{measured}}}"
-                )
-            }
-        }
+        self.rows.row(&row)
     }
+
+    /// After the last row: what a file ends with.
+    ///
+    /// # Errors
+    /// What the file says.
+    pub fn finish(self) -> io::Result<()> {
+        self.rows.finish()
+    }
+}
+
+fn replay_columns() -> Vec<Column> {
+    let columns = [
+        ("drive", Kind::Words),
+        ("request", Kind::Whole),
+        ("time_ns", Kind::Whole),
+        ("measured_ns", Kind::Whole),
+    ];
+    columns.map(|(name, kind)| Column { name: name.to_owned(), kind }).to_vec()
+}
+
+fn replay_row(drive: &str, number: u64, took: u64, measured: Option<u64>) -> [Value; 4] {
+    [json!(drive), json!(number), json!(took), json!(measured)]
+}
+
+/// The same of requests that were kept: how long each took, and where that is known how long it
+/// had taken when it was traced, in nanoseconds.
+pub fn of_requests<'a>(
+    drive: &'a str,
+    times_ns: impl Iterator<Item = (u64, Option<u64>)> + 'a,
+) -> Observations<'a> {
+    let rows = (0..).zip(times_ns);
+    let rows = rows
+        .map(move |(number, (took, measured))| replay_row(drive, number, took, measured).to_vec());
+    Observations { columns: replay_columns(), rows: Box::new(rows) }
 }
 
 /// A replayed trace: each request, with its measured time where the trace has one.
@@ -280,13 +355,10 @@ pub fn of_replay<'a>(
     times_ns: &'a [u64],
     measured_ns: Option<&'a [u64]>,
 ) -> Observations<'a> {
-    let columns = ["drive", "request", "time_ns", "measured_ns"];
-    let rows = times_ns.iter().enumerate().map(move |(number, time)| {
-        let measured = measured_ns.and_then(|measured| measured.get(number));
-        vec![json!(drive), json!(number), json!(time), json!(measured)]
+    let times = times_ns.iter().enumerate().map(move |(number, took)| {
+        (*took, measured_ns.and_then(|measured| measured.get(number).copied()))
     });
-    let columns = columns.iter().map(|name| (*name).to_owned()).collect();
-    Observations { columns, rows: Box::new(rows) }
+    of_requests(drive, times)
 }
 
 /// Ageing: each sample of each series.
@@ -310,6 +382,35 @@ pub fn of_ageing(report: &AgeingReport) -> Observations<'static> {
         }
     }
     Observations::of_objects(&FIRST, objects)
+}
+
+/// A drive that was fitted: each of its values, with its error bar.
+pub fn of_fit(found: &Found) -> Observations<'static> {
+    const FIRST: [&str; 9] = [
+        "target",
+        "drive_kind",
+        "distance",
+        "cut_short",
+        "name",
+        "value",
+        "least",
+        "most",
+        "known",
+    ];
+    let values = found.fit.values.iter().map(|value| {
+        object(json!({
+            "target": found.facts.name,
+            "drive_kind": found.fit.kind,
+            "distance": found.fit.distance,
+            "cut_short": found.fit.is_cut_short,
+            "name": value.name,
+            "value": value.value,
+            "least": value.least,
+            "most": value.most,
+            "known": value.known,
+        }))
+    });
+    Observations::of_objects(&FIRST, values.collect())
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -365,6 +466,17 @@ mod tests {
     }
 
     #[test]
+    fn columns_have_the_kinds_of_their_values_or_of_their_names() {
+        let one = object(json!({"a": 1, "b": "x", "c": null, "took_ns": null}));
+        let other = object(json!({"a": null, "b": 2, "d": true}));
+        let found = Observations::of_objects(&["d"], vec![one, other]);
+        let kinds: Vec<_> = found.columns.iter().map(|one| (&one.name[..], one.kind)).collect();
+        let (flag, whole, words) = (Kind::Flag, Kind::Whole, Kind::Words);
+        let expected = [("d", flag), ("a", whole), ("b", words), ("c", words), ("took_ns", whole)];
+        assert_eq!(kinds, expected);
+    }
+
+    #[test]
     fn a_replay_has_a_row_for_each_request() {
         let rows = of_replay("disk", &[5, 7], Some(&[6]));
         assert_eq!(
@@ -375,13 +487,15 @@ mod tests {
 
     #[test]
     fn rows_that_come_one_by_one_are_the_same() {
-        for form in [DataForm::Csv, DataForm::JsonLines] {
+        for form in [DataForm::Csv, DataForm::JsonLines, DataForm::Parquet] {
             let mut out = Vec::new();
             let mut rows = ReplayRows::begin("a, b", form, &mut out).unwrap();
-            rows.row(5, Some(6), &mut out).unwrap();
-            rows.row(7, None, &mut out).unwrap();
-            let at_once = written(of_replay("a, b", &[5, 7], Some(&[6])), form);
-            assert_eq!(String::from_utf8(out).unwrap(), at_once);
+            rows.row(5, Some(6)).unwrap();
+            rows.row(7, None).unwrap();
+            rows.finish().unwrap();
+            let mut at_once = Vec::new();
+            of_replay("a, b", &[5, 7], Some(&[6])).write(form, &mut at_once).unwrap();
+            assert_eq!(out, at_once);
         }
     }
 

@@ -14,7 +14,7 @@
 //! policies     what can be chosen
 //! outputs      what a run writes, checked before it starts
 //! page         --html: the same as a page
-//! data         --csv and --jsonl: the same for other programs
+//! data         --csv, --jsonl and --parquet: the same for other programs
 //! failure      what goes wrong, in the console's words
 //! ```
 mod age;

@@ -5,6 +5,8 @@ use super::file::{self, KINDS, VOLUME_BYTES, text};
 
 use super::profile::{Builtin, PROFILES, Profile, builtin};
 use crate::fields;
+use crate::refused::Refused;
+use crate::scenario::Processor;
 use crate::setup::Setup;
 use extant_engine::mkfs::Profile as VolumeKind;
 use extant_engine::preset::PRESETS;
@@ -123,6 +125,35 @@ impl Experiment {
             true => parse(name, &text, path.parent().unwrap_or(Path::new(""))),
             false => Experiment::of(super::file::parse(name, &text)?),
         }
+    }
+
+    /// The same under these policies, with volumes of this kind and charged for this processor,
+    /// where they are given.
+    ///
+    /// # Errors
+    /// Words that name no policies.
+    pub fn changed(
+        mut self,
+        policies: &[String],
+        volume: Option<VolumeKind>,
+        processor: Option<&Processor>,
+    ) -> Result<Experiment, Refused> {
+        if !policies.is_empty() {
+            let subjects = policies.iter().map(|words| {
+                Subject::new(words).map_err(|error| {
+                    Refused::words(error.to_string())
+                        .hint("extant lab policies says what each of them does")
+                })
+            });
+            self.subjects = subjects.collect::<Result<Vec<Subject>, Refused>>()?;
+        }
+        for subject in &mut self.subjects {
+            subject.volume = volume.or(subject.volume);
+            if let Some(processor) = processor {
+                subject.setup.policies.costs = processor.costs();
+            }
+        }
+        Ok(self)
     }
 
     /// A profile under every preset.

@@ -12,7 +12,7 @@ use toml::de::DeTable;
 /// No profile or experiment is longer.
 pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;
 /// A volume is no smaller and no larger.
-pub(super) const VOLUME_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
+pub const VOLUME_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
 const POPULATIONS_MAX: usize = 64;
 const FILE_SIZE_MAX: u64 = 1 << 40;
 /// A hundred years, in thousandths of days.

@@ -39,7 +39,7 @@ mod text;
 pub use distribution::Distribution;
 pub use error::AgeingError;
 pub use experiment::{DRIVE, EXPERIMENTS, Experiment, Subject, volume_kind};
-pub use file::{find, load, parse};
+pub use file::{VOLUME_BYTES, find, load, parse};
 pub use image::{DatedClock, ImageAged, ImageOptions, age_image};
 pub use life::Tally;
 pub(crate) use life::{Life, Others, VolumePlace};
@@ -48,4 +48,4 @@ pub use report::{
     AgeingReport, Better, Form, FreeClass, FreeFigures, METRICS, Metric, MetricFacts, ProfileFacts,
     SCHEMA, Sample, Series, Timing,
 };
-pub use run::{AgeOptions, Aged, Keep, Sampling, Tell, run};
+pub use run::{AgeOptions, Aged, Keep, Sampling, Tell, run, run_while};

@@ -14,6 +14,7 @@ use super::profile::Profile;
 use super::report::{AgeingReport, Form, ProfileFacts, Sample, Series};
 use super::sample;
 use crate::scenario::of_its_time;
+use crate::wanted::{UNWANTED, Wanted};
 use extant_block::{Clock, MemoryDevice, RealClock, ShortLock, Task};
 use extant_engine::mkfs::{self, FormatOptions, Identity, default_wishes};
 use extant_engine::{Access, DataKeeping, Filesystem, Options, cache_for_blocks};
@@ -91,7 +92,17 @@ struct Setting {
     base_blocks: u64,
     days: u32,
     sampling: Sampling,
+    wanted: Wanted,
     tell: Tell,
+}
+
+impl Setting {
+    fn check_wanted(&self) -> Result<(), AgeingError> {
+        match self.wanted.is_wanted() {
+            true => Ok(()),
+            false => Err(AgeingError::Run(UNWANTED.to_owned())),
+        }
+    }
 }
 
 /// Runs it.
@@ -102,6 +113,20 @@ pub fn run(
     experiment: &Experiment,
     options: &AgeOptions,
     keep: Keep,
+    tell: &Tell,
+) -> Result<Aged, AgeingError> {
+    run_while(experiment, options, keep, &Wanted::default(), tell)
+}
+
+/// The same while it is wanted, which is asked before each day and each measurement.
+///
+/// # Errors
+/// As [`run`], and when it is not wanted any more.
+pub fn run_while(
+    experiment: &Experiment,
+    options: &AgeOptions,
+    keep: Keep,
+    wanted: &Wanted,
     tell: &Tell,
 ) -> Result<Aged, AgeingError> {
     let profile = Arc::new(experiment.profile.clone());
@@ -116,6 +141,7 @@ pub fn run(
         base_blocks: 0,
         days: options.months.unwrap_or(experiment.months) * MONTH_DAYS,
         sampling: options.sampling,
+        wanted: wanted.clone(),
         tell: Arc::clone(tell),
         profile: Arc::clone(&profile),
         drive: drive.clone(),
@@ -275,6 +301,7 @@ impl Stage {
                 }
                 Some(days) => {
                     for day in days {
+                        setting.check_wanted()?;
                         (setting.tell)(&format!(
                             "{}: day {} of {}",
                             subject.name,
@@ -292,6 +319,7 @@ impl Stage {
 
     fn sample(&self, life: &Life) -> Result<Sample, AgeingError> {
         let setting = &self.setting;
+        setting.check_wanted()?;
         // A clock of its own: nothing waits.
         let contents = Arc::new(self.device.snapshot());
         let mut sample = sample::layout(contents)?;

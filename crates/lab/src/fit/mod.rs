@@ -6,6 +6,7 @@
 //! times come nearer. A mixed workload that the search never gets says how good the result is.
 //!
 //! ```text
+//! device       a device of the host, probed and searched within a time
 //! report       what was found, as a drive file and as JSON
 //! fitting      kinds are tried, the best is searched, error bars, the held-out phase
 //! kinds        the kinds as families of values, with starts estimated from the recording
@@ -26,6 +27,7 @@
 //! A module uses those below it only. Floating point is used in the search alone: what runs on a
 //! candidate's clock comes from the drive file that its values make.
 mod bars;
+mod device;
 mod family;
 mod fitting;
 mod host;
@@ -41,6 +43,7 @@ mod target;
 mod threaded;
 mod watch;
 
+pub use device::{FitOptions, fit_device};
 pub use fitting::{Fit, FittedValue, KindScore, Known};
 pub use host::{Caching, HostStore};
 pub use score::Agreement;

@@ -60,12 +60,14 @@ pub use report::{
     Cell, Class, Goal, PostColumn, PostReport, PostTable, PostsReport, Quantity, Range, Rank, Row,
     SCHEMA, Scale, TableForm,
 };
-pub use seeds::{SEEDS_MAX, Seeds, over_seeds, run_seeds, without_fitted};
+pub use seeds::{SEEDS_MAX, Seeds, over_seeds, run_seeds, run_seeds_while, without_fitted};
 pub use standing::{Frontier, FrontierPoint, NEAR_PERMILLE, Standing};
 pub use verdict::Verdict;
 
+use crate::refused::Refused;
 use crate::report::{MODEL_VERSION, Report};
 use crate::scenario::ScenarioError;
+use crate::wanted::Wanted;
 use extant_sim::random;
 use runs::Runs;
 use std::sync::LazyLock;
@@ -124,7 +126,7 @@ pub fn run_posts(
     let mut posts = Vec::new();
     for post in chosen {
         progress(&format!("post {}: {} ({})", post.number, post.title, post.origin));
-        posts.push(run(post, work, progress)?);
+        posts.push(run(post, work, &Wanted::default(), progress)?);
     }
     Ok(PostsReport { schema: SCHEMA, model_version: MODEL_VERSION, scale: work.scale, posts })
 }
@@ -143,12 +145,30 @@ pub fn find(number: u32) -> Result<&'static Post, ScenarioError> {
     })
 }
 
+/// The posts of these numbers, each once, in their order; all that are modelled of none.
+///
+/// # Errors
+/// A number that is no post.
+pub fn chosen(numbers: &[u32]) -> Result<Vec<u32>, Refused> {
+    let known: Vec<u32> = POSTS.iter().map(|post| post.number).collect();
+    if let Some(number) = numbers.iter().find(|number| !known.contains(number)) {
+        let known: Vec<String> = known.iter().map(u32::to_string).collect();
+        let message = format!("post {number}: is not modelled; there are {}", known.join(", "));
+        return Err(Refused::words(message).hint("extant lab list says what each is about"));
+    }
+    let mut once = if numbers.is_empty() { known } else { numbers.to_vec() };
+    once.sort_unstable();
+    once.dedup();
+    Ok(once)
+}
+
 fn run(
     post: &Post,
     work: Work,
+    wanted: &Wanted,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PostReport, ScenarioError> {
-    let runs = Runs::make(post, work, progress)?;
+    let runs = Runs::make(post, work, wanted, progress)?;
     let seed = runs.reports().next().map_or(1, |report| report.seed);
     let trace_hash = joined_hash(runs.reports());
     Ok(PostReport {

@@ -10,6 +10,7 @@ use crate::scenario::{
     self, Changes, Left, Outcome, Prepared, RunOptions, Scenario, ScenarioError,
 };
 use crate::setup::Setup;
+use crate::wanted::Wanted;
 use extant_block::capability::Capabilities;
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, Operation, RealClock, Request, Segment,
@@ -54,6 +55,7 @@ impl Ran {
 pub(super) struct Runs<'a> {
     pub(super) post: &'a Post,
     pub(super) work: Work,
+    wanted: Wanted,
     all: Vec<Ran>,
     group: Group,
     tree: OnceLock<serde_json::Value>,
@@ -80,8 +82,8 @@ fn failed(file: &str, reason: String) -> ScenarioError {
 }
 
 impl<'a> Runs<'a> {
-    fn new(post: &'a Post, work: Work) -> Runs<'a> {
-        Runs { post, work, all: Vec::new(), group: Group::new(), tree: OnceLock::new() }
+    fn new(post: &'a Post, work: Work, wanted: Wanted) -> Runs<'a> {
+        Runs { post, work, wanted, all: Vec::new(), group: Group::new(), tree: OnceLock::new() }
     }
 
     /// The tree of the first post: see [`kept::tree`].
@@ -96,9 +98,10 @@ impl<'a> Runs<'a> {
     pub(super) fn make(
         post: &'a Post,
         work: Work,
+        wanted: &Wanted,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Runs<'a>, ScenarioError> {
-        let mut runs = Runs::new(post, work);
+        let mut runs = Runs::new(post, work, wanted.clone());
         for spec in post.run.iter().filter(|spec| is_at(spec.scale, work.scale)) {
             let wanted = runs.wanted(spec);
             match spec.together {
@@ -161,7 +164,7 @@ impl<'a> Runs<'a> {
     }
 
     /// What a run consists of, in order.
-    fn wanted(&self, spec: &'a RunSpec) -> Vec<Wanted<'a>> {
+    fn wanted(&self, spec: &'a RunSpec) -> Vec<Planned<'a>> {
         let scale = self.work.scale;
         let cases: Vec<Option<&Case>> = match &spec.cases {
             Some(cases) => self.post.cases[cases].at(scale).iter().map(Some).collect(),
@@ -179,7 +182,7 @@ impl<'a> Runs<'a> {
                     continue;
                 }
                 for variant in &variants {
-                    let wanted = |draw| Wanted { spec, system, case, variant: *variant, draw };
+                    let wanted = |draw| Planned { spec, system, case, variant: *variant, draw };
                     all.extend((0..spec.draws.max(1)).map(wanted));
                 }
             }
@@ -190,7 +193,7 @@ impl<'a> Runs<'a> {
     fn one_by_one(
         &mut self,
         spec: &RunSpec,
-        wanted: Vec<Wanted<'_>>,
+        wanted: Vec<Planned<'_>>,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), ScenarioError> {
         // One volume after the other in memory: each is made once.
@@ -199,6 +202,7 @@ impl<'a> Runs<'a> {
             let words = format!("post {}: {}: {}", self.post.number, spec.name, one.words());
             progress(&words);
             let (scenario, mut options) = one.prepared(self.post, self.work)?;
+            options.wanted = self.wanted.clone();
             if let Some(process) = &spec.volume_by {
                 if made.as_ref().is_none_or(|(change, _)| **change != one.system.change) {
                     // The one before goes first: volumes are gigabytes.
@@ -215,10 +219,11 @@ impl<'a> Runs<'a> {
         Ok(())
     }
 
-    fn two_at_a_time(&mut self, wanted: Vec<Wanted<'_>>) -> Result<(), ScenarioError> {
+    fn two_at_a_time(&mut self, wanted: Vec<Planned<'_>>) -> Result<(), ScenarioError> {
         let mut jobs = Vec::new();
         for one in &wanted {
-            let (scenario, options) = one.prepared(self.post, self.work)?;
+            let (scenario, mut options) = one.prepared(self.post, self.work)?;
+            options.wanted = self.wanted.clone();
             jobs.push(Job { scenario, options });
         }
         let reports = side_by_side(self.group, &jobs)?;
@@ -270,7 +275,7 @@ fn make_volume(
 }
 
 /// A run to be made.
-struct Wanted<'a> {
+struct Planned<'a> {
     spec: &'a RunSpec,
     system: &'a System,
     case: Option<&'a Case>,
@@ -278,7 +283,7 @@ struct Wanted<'a> {
     draw: u64,
 }
 
-impl Wanted<'_> {
+impl Planned<'_> {
     fn words(&self) -> String {
         let system = named(&self.system.name, self.case);
         match self.variant {
@@ -424,7 +429,7 @@ fn all_prepared(
     post: &Post,
     work: Work,
 ) -> Result<Vec<(String, Scenario, RunOptions)>, ScenarioError> {
-    let runs = Runs::new(post, work);
+    let runs = Runs::new(post, work, Wanted::default());
     let mut all = Vec::new();
     for spec in &post.run {
         for wanted in runs.wanted(spec) {

@@ -12,6 +12,7 @@ use super::report::{Cell, PostReport, PostTable, PostsReport, Quantity, Range, R
 use super::{POSTS, SCHEMA, Verdict, Work, find, judge, run};
 use crate::report::MODEL_VERSION;
 use crate::scenario::ScenarioError;
+use crate::wanted::Wanted;
 
 /// How many seeds can be asked for.
 pub const SEEDS_MAX: u32 = 1000;
@@ -44,6 +45,19 @@ pub fn run_seeds(
     seeds: Seeds,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<PostsReport, ScenarioError> {
+    run_seeds_while(numbers, seeds, &Wanted::default(), progress)
+}
+
+/// The same while it is wanted.
+///
+/// # Errors
+/// As [`run_seeds`], and when it is not wanted any more.
+pub fn run_seeds_while(
+    numbers: &[u32],
+    seeds: Seeds,
+    wanted: &Wanted,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<PostsReport, ScenarioError> {
     let numbers: Vec<u32> = match numbers {
         [] => POSTS.iter().map(|post| post.number).collect(),
         numbers => numbers.to_vec(),
@@ -64,7 +78,7 @@ pub fn run_seeds(
         }
     }
     let ran = in_order(&jobs, seeds.threads, |(number, work)| {
-        find(*number).and_then(|post| run(post, *work, &mut |line| progress(line)))
+        find(*number).and_then(|post| run(post, *work, wanted, &mut |line| progress(line)))
     });
     let reports: Vec<PostReport> = ran.into_iter().collect::<Result<_, _>>()?;
     let mut reports = reports.into_iter().peekable();

@@ -1,5 +1,6 @@
 //! How a scenario is run: where, with what in place of what its file says, and what is recorded.
 use super::processor::Processor;
+use crate::wanted::Wanted;
 use extant_block::MemoryDevice;
 use extant_sim::device::{SimDevice, TraceKeeping};
 use extant_sim::drive::file::DriveSpec;
@@ -34,6 +35,8 @@ pub struct RunOptions {
     pub scale: u64,
     /// Whether the report holds every command.
     pub trace: TraceKeeping,
+    /// Asked before each call: a run that is not wanted any more ends with an error.
+    pub wanted: Wanted,
 }
 
 /// What is on a drive: what one run left, to begin others with. It does not change, and takes its

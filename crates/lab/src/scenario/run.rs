@@ -8,6 +8,7 @@ use super::time::Time;
 use super::world::{Medium, World};
 use super::{Scenario, ScenarioError, machine, summary};
 use crate::report::Report;
+use crate::wanted::UNWANTED;
 use extant_block::{BlockDevice, RealClock, ShortLock};
 use extant_sim::clock::{Settings, VirtualClock};
 use extant_sim::device::SimDevice;
@@ -93,9 +94,14 @@ impl Left {
 /// Runs it.
 ///
 /// # Errors
-/// One line: what cannot run (an unknown policy, a tree that does not fit), or the step that failed
-/// first.
+/// One line: what cannot run (an unknown policy, a tree that does not fit), the step that failed
+/// first, or that it was not wanted any more.
 pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, ScenarioError> {
+    let is_wanted = || options.wanted.is_wanted();
+    let unwanted = |file: &str| refused(file, UNWANTED);
+    if !is_wanted() {
+        return Err(unwanted(&scenario.file));
+    }
     let scenario = prepare::with_options(scenario, options)?;
     let scale = options.scale.max(1);
     let trees = prepare::trees(&scenario, scale)?;
@@ -113,7 +119,9 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, Scenari
     };
     let file = scenario.file.clone();
     let mounts = machine::mounts(&scenario, &drives)?;
-    let world = Arc::new(World::new(scenario, scale, time.clone(), drives, mounts, trees));
+    let wanted = options.wanted.clone();
+    let world = World::new(scenario, scale, time.clone(), drives, mounts, trees, wanted);
+    let world = Arc::new(world);
     let (shared, chosen) = (Arc::clone(&world), options.clone());
     let (finished, elapsed_ns) = match &time {
         Time::Real(_) => all(&shared, options),
@@ -122,6 +130,9 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<Outcome, Scenari
             ran.unwrap_or_else(|error| (Err(refused(&file, error)), 0))
         }
     };
+    if !is_wanted() {
+        return Err(unwanted(&file));
+    }
     Ok(Outcome {
         report: summary::report(&world, finished?, elapsed_ns, options.trace),
         filesystems: left(&world),

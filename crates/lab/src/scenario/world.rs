@@ -9,6 +9,7 @@ use super::tree::{Tree, TreeSpec};
 use super::{ProcessEntry, Scenario};
 use crate::ageing::Life;
 use crate::report::Traffic;
+use crate::wanted::Wanted;
 use extant_block::{BlockDevice, FileDevice, ShortLock, WaitQueue};
 use extant_sim::device::SimDevice;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +74,7 @@ pub(super) struct World {
     alive: ShortLock<Vec<u32>>,
     ended: WaitQueue,
     stopped: AtomicBool,
+    wanted: Wanted,
     /// How often each drive has lost its power.
     cuts: Vec<AtomicU32>,
     /// Numbers of files that steps took away from their trees, by the trees' places.
@@ -91,12 +93,14 @@ impl World {
         drives: Vec<Medium>,
         mounts: Vec<Mount>,
         trees: Trees,
+        wanted: Wanted,
     ) -> World {
         let alive = scenario.processes.iter().map(|process| process.copies).collect();
         World {
             ended: WaitQueue::new(time.clock()),
             alive: ShortLock::new(alive),
             stopped: AtomicBool::new(false),
+            wanted,
             gone: ShortLock::new(BTreeMap::new()),
             rows: ShortLock::new(SharedRows::default()),
             lives: ShortLock::new(BTreeMap::new()),
@@ -196,6 +200,6 @@ impl World {
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::Relaxed) || !self.wanted.is_wanted()
     }
 }

@@ -8,13 +8,13 @@ use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::size::Amount;
 use extant_lab::ageing::{
-    self, AgeOptions, Aged, AgeingError, AgeingReport, EXPERIMENTS, Experiment, Form, Keep,
-    PROFILES, Sampling, Subject, Tell,
+    self, AgeOptions, Aged, AgeingReport, EXPERIMENTS, Experiment, Form, Keep, PROFILES, Sampling,
+    Tell,
 };
 use extant_lab::posts::SEEDS_MAX;
 use extant_lab::scenario::{self, Processor};
 use extant_lab::spread::{self, Spread};
-use extant_lab::{observations, page};
+use extant_lab::{asked, observations, page};
 use std::num::NonZeroUsize;
 
 /// Let a volume live for months, and see what becomes of its layout and its speed.
@@ -78,9 +78,6 @@ pub struct Arguments {
     pub data: DataOption,
 }
 
-/// Volumes that can be aged.
-const BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
-
 /// Runs it. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
@@ -127,34 +124,15 @@ fn list_page() -> String {
 }
 
 fn experiment(arguments: &Arguments, what: &str) -> Result<Experiment, Error> {
-    let is_file = what.contains(['/', '.']);
-    let mut experiment = Experiment::find(what).map_err(|error| match (is_file, &error) {
-        (false, AgeingError::File(_)) => Error::usage(error.to_string()).hint(
-            "extant lab age says what each is; a file is named with its folder or its \
-                ending: ./mine.toml",
-        ),
-        _ => Error::new(error.to_string()),
-    })?;
-    if !arguments.preset.is_empty() {
-        let subjects = arguments.preset.iter().map(|words| {
-            failure::setup(words)?;
-            Subject::new(words).map_err(|error| Error::usage(format!("--preset {error}")))
-        });
-        experiment.subjects = subjects.collect::<Result<Vec<Subject>, Error>>()?;
-    }
-    if let Some(kind) = arguments.volume.as_deref().and_then(ageing::volume_kind) {
-        experiment.subjects.iter_mut().for_each(|subject| subject.volume = Some(kind));
-    }
-    if let Some(processor) = arguments.processor {
-        let costs = processor.costs();
-        experiment.subjects.iter_mut().for_each(|subject| subject.setup.policies.costs = costs);
-    }
-    Ok(experiment)
+    let experiment = asked::experiment(what).map_err(failure::refused)?;
+    let volume = arguments.volume.as_deref().and_then(ageing::volume_kind);
+    let changed = experiment.changed(&arguments.preset, volume, arguments.processor);
+    changed.map_err(|error| failure::of_option("--preset", error))
 }
 
 fn options(arguments: &Arguments) -> Result<AgeOptions, Error> {
     let bytes = arguments.size.map(|size| size.bytes);
-    if bytes.is_some_and(|bytes| !BYTES.contains(&bytes)) {
+    if bytes.is_some_and(|bytes| !ageing::VOLUME_BYTES.contains(&bytes)) {
         return Err(Error::usage("--size: has to lie within 16M and 16T"));
     }
     Ok(AgeOptions {

@@ -1,4 +1,4 @@
-//! `--csv FILE` and `--jsonl FILE`: what a command found as a table that other programs read.
+//! `--csv FILE`, `--jsonl FILE` and `--parquet FILE`: what a command found as a table that other programs read.
 use extant_host::error::Error;
 use extant_host::place::folder_of;
 use extant_lab::observations::{DataForm, Observations};
@@ -17,13 +17,17 @@ pub struct DataOption {
     /// The same as JSON Lines: an object a line
     #[arg(long, value_name = "FILE")]
     pub jsonl: Option<PathBuf>,
+    /// The same as Parquet, which has the type of each column
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
 }
 
 impl DataOption {
     fn files(&self) -> impl Iterator<Item = (&'static str, DataForm, &Path)> {
         let csv = self.csv.as_deref().map(|path| ("--csv", DataForm::Csv, path));
         let jsonl = self.jsonl.as_deref().map(|path| ("--jsonl", DataForm::JsonLines, path));
-        csv.into_iter().chain(jsonl)
+        let parquet = self.parquet.as_deref().map(|path| ("--parquet", DataForm::Parquet, path));
+        csv.into_iter().chain(jsonl).chain(parquet)
     }
 
     /// The files for rows that are written one by one, each with its form.
@@ -52,13 +56,16 @@ impl DataOption {
     /// Whether the files can be written: asked before anything runs.
     ///
     /// # Errors
-    /// There is no folder for one, it is there already, or both are one.
+    /// There is no folder for one, it is there already, or two are one.
     pub fn check(&self) -> Result<(), Error> {
         self.files().try_for_each(|(option, _, path)| check(option, path))?;
-        match self.csv.is_some() && self.csv == self.jsonl {
-            true => Err(Error::usage("--csv and --jsonl: name the same file")),
-            false => Ok(()),
+        let files: Vec<_> = self.files().collect();
+        for (at, (option, _, path)) in files.iter().enumerate() {
+            if let Some((other, _, _)) = files[..at].iter().find(|(_, _, other)| other == path) {
+                return Err(Error::usage(format!("{other} and {option}: name the same file")));
+            }
         }
+        Ok(())
     }
 
     /// Writes what `observations` makes, for each file anew.

@@ -1,17 +1,14 @@
 //! `extant lab fit`: a drive file from a real device.
+use super::data::DataOption;
+use super::failure;
 use super::page::PageOption;
-use extant_block::{Clock, RealClock};
 use extant_chart::Figure;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
-use extant_lab::fit::{
-    Caching, Found, HostStore, ProbeOptions, ThreadedTarget, probe_and_fit_within,
-};
-use extant_lab::page;
+use extant_lab::fit::{Caching, FitOptions, fit_device};
+use extant_lab::wanted::Wanted;
+use extant_lab::{observations, page};
 use std::path::PathBuf;
-use std::sync::Arc;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// Probe a block device or a file, and print the file of a drive that would have taken as long.
 ///
@@ -48,43 +45,35 @@ pub struct Arguments {
     pub seed: u64,
     #[command(flatten)]
     pub page: PageOption,
+    #[command(flatten)]
+    pub data: DataOption,
 }
 
 /// Probes it and searches. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.page.check()?;
+    arguments.data.check()?;
     let device = arguments.device.display();
-    let caching = if arguments.buffered { Caching::Allowed } else { Caching::Bypassed };
-    let failed = |error: std::io::Error| {
-        let failure = Error::io(&device, &error);
-        match error.kind() {
-            std::io::ErrorKind::Unsupported => failure.hint("--buffered measures it all the same"),
-            _ => failure,
-        }
+    let options = FitOptions {
+        name: arguments.name.clone(),
+        write: arguments.write.clone(),
+        seconds: arguments.time,
+        caching: if arguments.buffered { Caching::Allowed } else { Caching::Bypassed },
+        seed: arguments.seed,
     };
-    let mut store = HostStore::open(&arguments.device, caching).map_err(failed)?;
-    if let Some(path) = &arguments.write {
-        let name = format!("--write {}", path.display());
-        store.write_to(path, caching).map_err(|error| Error::io(name, &error))?;
-    }
-    let mut target = ThreadedTarget::new(RealClock::new(), Arc::new(store));
-    let whole_ns = arguments.time * SECOND_NS;
-    let options = ProbeOptions { seed: arguments.seed, time_ns: whole_ns / 3 * 2, caching };
     let mut status = console.status();
-    let clock = RealClock::new();
-    let started_ns = clock.now();
-    let spent = || clock.now().saturating_sub(started_ns).saturating_mul(1000) / whole_ns;
     // Of the probes and the search together.
-    let mut progress = |what: &str, _: u64| {
-        status.show(&format!("{:3} %  {what}", spent().min(1000) / 10));
+    let mut progress = |what: &str, permille: u64| {
+        status.show(&format!("{:3} %  {what}", permille / 10));
     };
-    let found = probe_and_fit_within(&arguments.name, &mut target, &options, &spent, &mut progress);
+    let found = fit_device(&arguments.device, &options, &Wanted::default(), &mut progress);
     drop(status);
-    let found: Found = found.map_err(failed)?;
+    let found = found.map_err(failure::refused)?;
     arguments.page.write(|| {
         let figure = Figure::new("The drive file", found.to_text());
         page::of_figures("A drive, fitted", &format!("What {device} is like."), &[figure])
     })?;
+    arguments.data.write(|| observations::of_fit(&found))?;
     match console.is_json() {
         true => console.print(&found.to_json())?,
         false => console.print(&found.to_text())?,

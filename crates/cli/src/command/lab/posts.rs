@@ -7,7 +7,7 @@ use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::progress::Status;
 use extant_lab::posts::ledger::{self, Before};
-use extant_lab::posts::{self, POSTS, PostTable, PostsReport, Scale, Seeds, Verdict, Work, judge};
+use extant_lab::posts::{self, PostTable, PostsReport, Scale, Seeds, Verdict, Work, judge};
 use extant_lab::scenario::ScenarioError;
 use extant_lab::{observations, page};
 use std::num::NonZeroUsize;
@@ -56,7 +56,7 @@ pub struct Arguments {
     pub seeds: u32,
     /// Run each post without each of the values that it does not give too, where that can be taken
     /// away, and say which rows come to another verdict then
-    #[arg(long, conflicts_with_all = ["only", "table", "html", "csv", "jsonl"])]
+    #[arg(long, conflicts_with_all = ["only", "table", "html", "csv", "jsonl", "parquet"])]
     pub without_fitted: bool,
     /// Put a table of every row that is judged into this document, between its marks
     #[arg(long, value_name = "FILE")]
@@ -76,7 +76,7 @@ pub struct Arguments {
 
 /// Runs them. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
-    let numbers = chosen(&arguments.numbers)?;
+    let numbers = posts::chosen(&arguments.numbers).map_err(failure::refused)?;
     if arguments.full {
         arena::share();
     }
@@ -106,25 +106,6 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         }
     }
     Ok(if misses(&report) { Exit::Incomplete } else { Exit::Complete })
-}
-
-fn chosen(numbers: &[u32]) -> Result<Vec<u32>, Error> {
-    for number in numbers {
-        posts::find(*number).map_err(|_| {
-            let known: Vec<String> = POSTS.iter().map(|post| post.number.to_string()).collect();
-            Error::usage(format!("post {number}: is not modelled; there are {}", known.join(", ")))
-                .hint("extant lab list says what each is about")
-        })?;
-    }
-    Ok(match numbers {
-        [] => POSTS.iter().map(|post| post.number).collect(),
-        numbers => {
-            let mut once = numbers.to_vec();
-            once.sort_unstable();
-            once.dedup();
-            once
-        }
-    })
 }
 
 /// Runs as many at a time as there are processors.

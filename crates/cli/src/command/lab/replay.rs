@@ -2,34 +2,11 @@
 use super::{failure, requests};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
-use extant_lab::{observations, page};
-use extant_sim::drive::file::DriveSpec;
-use extant_sim::replay::{
-    Beyond, Timed, in_milliseconds, parse_validation_trace, replay, replay_at_recorded_times,
-};
-use extant_sim::trace::{self, Recognised, TraceFormat};
-use serde::Serialize;
-use std::path::Path;
+use extant_lab::{observations, page, traces};
+use extant_sim::replay::{Beyond, Pace, in_milliseconds};
+use extant_sim::trace::Recognised;
 
 pub use super::replay_options::Arguments;
-
-/// No trace is longer: it is read whole.
-const TRACE_BYTES_MAX: u64 = 1 << 30;
-
-#[derive(Serialize)]
-struct Times<'a> {
-    drive: &'a str,
-    requests: usize,
-    /// Means in milliseconds.
-    mean_ms: Option<f64>,
-    measured_mean_ms: Option<f64>,
-    /// Requests that were changed, and how those beyond the drive's end were.
-    beyond: u64,
-    beyond_was: &'static str,
-    cut: u64,
-    widened: u64,
-    times_ns: &'a [u64],
-}
 
 /// Replays it. With `--json`: `{"drive": .., "requests": .., "mean_ms": .., "measured_mean_ms": ..,
 /// "beyond": .., "beyond_was": "moved", "cut": .., "widened": .., "times_ns": [..]}`; the measured
@@ -44,100 +21,33 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     if let Some(facts) = spec.facts.as_ref().filter(|_| arguments.facts.is_none()) {
         console.warn(&format!("{}: with the facts in {facts}", spec.name));
     }
-    let input = requests::open(&arguments.trace)?;
-    let format = arguments.format.of(&input.start);
-    if let Recognised::Requests(format) = format {
-        return requests::run(arguments, &spec, (format, input), console);
-    }
-    refuse_others(arguments)?;
-    let (Timed { times_ns: times, changed }, measured) = match format {
-        Recognised::DiskSim => (at_times(&spec, arguments, TraceFormat::DiskSim)?, None),
-        Recognised::Blktrace => (at_times(&spec, arguments, TraceFormat::Blktrace)?, None),
-        _ => closed(&spec, arguments)?,
+    let options = traces::TraceOptions {
+        format: arguments.format.recognised(),
+        volume: arguments.volume.clone(),
+        pace: arguments.pace.map(Pace::from),
+        beyond: arguments.beyond.map(Beyond::from),
+        seed: arguments.seed,
     };
-    if times.is_empty() {
-        return Err(requests::none_in(&arguments.trace));
+    let input = traces::open(&arguments.trace).map_err(failure::refused)?;
+    let format = options.format_of(&input);
+    if let Recognised::Requests(format) = format {
+        return requests::run(arguments, &spec, (format, input), &options, console);
     }
+    if arguments.times.is_some() {
+        return Err(failure::refused(traces::not_for_times("--times")));
+    }
+    let report = traces::replay_times(&spec, &arguments.trace, format, &options);
+    let report = report.map_err(failure::refused)?;
     let trace = arguments.trace.display().to_string();
-    let measured_ns = measured.as_deref();
-    let beyond_was = requests::beyond_was(beyond(arguments));
-    let changes = requests::changes(changed, beyond_was);
-    arguments.page.write(|| page::of_replay(&spec.name, &trace, &changes, &times, measured_ns))?;
-    arguments.data.write(|| observations::of_replay(&spec.name, &times, measured_ns))?;
-    if !console.is_json() {
+    let (times, measured_ns) = (&report.times_ns, report.measured_ns.as_deref());
+    let changes = report.changes();
+    arguments.page.write(|| page::of_replay(&spec.name, &trace, &changes, times, measured_ns))?;
+    arguments.data.write(|| observations::of_replay(&spec.name, times, measured_ns))?;
+    if console.is_json() {
+        console.print(&report.to_json())?;
+    } else {
         changes.iter().for_each(|line| console.warn(&format!("{trace}: {line}")));
-        console.print(&in_milliseconds(&times))?;
-        return Ok(Exit::Complete);
+        console.print(&in_milliseconds(times))?;
     }
-    console.print_json(
-        "extant-lab-replay-times/1",
-        &Times {
-            drive: &spec.name,
-            requests: times.len(),
-            mean_ms: mean_ms(&times),
-            measured_mean_ms: measured.as_deref().and_then(mean_ms),
-            beyond: changed.beyond,
-            beyond_was,
-            cut: changed.cut,
-            widened: changed.widened,
-            times_ns: &times,
-        },
-    )?;
     Ok(Exit::Complete)
-}
-
-/// Options that speak of traces of other systems.
-fn refuse_others(arguments: &Arguments) -> Result<(), Error> {
-    let given = [
-        ("--volume", arguments.volume.is_some()),
-        ("--pace", arguments.pace.is_some()),
-        ("--times", arguments.times.is_some()),
-    ];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        None => Ok(()),
-        Some((option, _)) => Err(Error::usage(format!(
-            "{option}: is for traces of other systems, not for measured, disksim and blktrace"
-        ))
-        .hint("measured is replayed as closed, the others as recorded; times are printed")),
-    }
-}
-
-fn mean_ms(times: &[u64]) -> Option<f64> {
-    let sum: u128 = times.iter().map(|time| u128::from(*time)).sum();
-    (!times.is_empty()).then(|| sum as f64 / times.len() as f64 / 1e6)
-}
-
-fn beyond(arguments: &Arguments) -> Beyond {
-    arguments.beyond.map_or(Beyond::Moved, Beyond::from)
-}
-
-fn closed(spec: &DriveSpec, arguments: &Arguments) -> Result<(Timed, Option<Vec<u64>>), Error> {
-    let path = &arguments.trace;
-    let bytes = failure::contents(path, TRACE_BYTES_MAX)?;
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        let line =
-            1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
-        Error::new(format!("{}:{line}: is not text", path.display())).hint(OTHER_FORMATS)
-    })?;
-    let lines = parse_validation_trace(text)
-        .map_err(|error| wrong(path, error.line, &error.reason).hint(OTHER_FORMATS))?;
-    let timed = replay(spec.build(arguments.seed).as_mut(), &lines, beyond(arguments));
-    Ok((timed, Some(lines.iter().map(|line| line.measured_ns).collect())))
-}
-
-const OTHER_FORMATS: &str = "--format names the format where the first bytes do not show it";
-
-fn wrong(path: &Path, line: usize, reason: &str) -> Error {
-    Error::new(format!("{}:{line}: {reason}", path.display()))
-}
-
-fn at_times(spec: &DriveSpec, arguments: &Arguments, format: TraceFormat) -> Result<Timed, Error> {
-    let path = &arguments.trace;
-    let bytes = failure::contents(path, TRACE_BYTES_MAX)?;
-    let records = trace::read(format, &bytes).map_err(|error| match error {
-        trace::TraceError::Line { line, reason } => wrong(path, line, &reason),
-        error => Error::new(format!("{}: {error}", path.display())),
-    })?;
-    let mut drive = spec.build(arguments.seed);
-    Ok(replay_at_recorded_times(drive.as_mut(), &records, beyond(arguments)))
 }

@@ -3,8 +3,8 @@ use super::data::DataOption;
 use super::page::PageOption;
 use clap::ValueEnum;
 use extant_sim::replay::{Beyond, Pace};
+use extant_sim::trace::Recognised;
 use extant_sim::trace::requests::RequestFormat;
-use extant_sim::trace::{Recognised, recognise};
 use std::path::PathBuf;
 
 /// Replay a trace on a drive: how long its requests take there.
@@ -137,14 +137,13 @@ impl From<BeyondWord> for Beyond {
 }
 
 impl Format {
-    /// The format that a trace is read in; its first bytes decide where the word does not.
-    pub(super) fn of(self, start: &[u8]) -> Recognised {
+    /// The format of the word; `None` where the first bytes of the trace decide.
+    pub(super) fn recognised(self) -> Option<Recognised> {
         let requests = match self {
-            // What fits none is wrong in the words of the first.
-            Format::Auto => return recognise(start).unwrap_or(Recognised::Measured),
-            Format::Measured => return Recognised::Measured,
-            Format::Disksim => return Recognised::DiskSim,
-            Format::Blktrace => return Recognised::Blktrace,
+            Format::Auto => return None,
+            Format::Measured => return Some(Recognised::Measured),
+            Format::Disksim => return Some(Recognised::DiskSim),
+            Format::Blktrace => return Some(Recognised::Blktrace),
             Format::Msr => RequestFormat::Msr,
             Format::Alibaba => RequestFormat::Alibaba,
             Format::Tencent => RequestFormat::Tencent,
@@ -152,6 +151,6 @@ impl Format {
             Format::Blkparse => RequestFormat::Blkparse,
             Format::OracleGeneral => RequestFormat::OracleGeneral,
         };
-        Recognised::Requests(requests)
+        Some(Recognised::Requests(requests))
     }
 }

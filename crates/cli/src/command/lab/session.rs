@@ -3,16 +3,15 @@ use super::data::DataOption;
 use super::failure;
 use super::outputs;
 use super::page::PageOption;
-use super::requests;
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_chart::{Figure, beside};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image;
-use extant_lab::page;
 use extant_lab::posts::SEEDS_MAX;
 use extant_lab::session::{self, SessionError, SessionReport};
 use extant_lab::spread::{self, Spread};
+use extant_lab::{page, traces};
 use extant_sim::drive::presets;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -116,7 +115,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         reports.push(report.map_err(failed)?);
     }
     drop(status);
-    let model = requests::drive_words(&drive.name);
+    let model = traces::drive_words(&drive.name);
     let runs: Vec<_> = reports.iter().map(spread::of_session).collect();
     let found = Spread::of(&trace.display().to_string(), &model, &seeds, &runs);
     let [report] = &reports[..] else {
