@@ -80,6 +80,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("sim", 15),
     ("chart", 10),
     ("lab", 170),
+    ("sweep", 5),
     ("crash", 50),
     ("fuzz", 10),
     ("host", 5),

@@ -91,6 +91,8 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow { name: "extant-sim", links: &["extant-block"], tests: &[] },
     Arrow { name: "extant-chart", links: &[], tests: &[] },
+    // Which commands there are it is told; so any engine of jobs can link it.
+    Arrow { name: "extant-sweep", links: &["extant-block"], tests: &[] },
     Arrow {
         name: "extant-lab",
         links: &[
@@ -171,6 +173,7 @@ const ARROWS: &[Arrow] = &[
             "extant-sim",
             "extant-chart",
             "extant-lab",
+            "extant-sweep",
             "extant-host",
             "extant-daemon",
             "extant-names",

@@ -18,6 +18,7 @@
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
+//! sweep              many jobs of these commands, planned, run and collected
 //! names              links by which this program is called as mke2fs and e2fsck are
 //! man, completions   the manual, and words for shells
 //! diff               what differs between images, folders and archives
@@ -60,6 +61,7 @@ mod rm;
 mod rmdir;
 mod setfattr;
 mod stat;
+mod sweep;
 mod tar;
 mod touch;
 mod truncate;
@@ -137,6 +139,7 @@ commands! {
     rmdir       Rmdir       "rmdir",
     setfattr    Setfattr    "setfattr",
     stat        Stat        "stat",
+    sweep       Sweep       "sweep",
     tar         Tar         "tar",
     touch       Touch       "touch",
     truncate    Truncate    "truncate",
@@ -199,6 +202,33 @@ pub fn run(line: Extant) -> ExitCode {
         error.exit
     });
     ExitCode::from(Convention::of(console.command).code(exit))
+}
+
+/// Runs the words after `extant` inside of another command, which has its own signals, and gives the
+/// exit code.
+fn code_within(words: &[String]) -> u8 {
+    let words: Vec<OsString> = ["extant"]
+        .into_iter()
+        .map(OsString::from)
+        .chain(words.iter().map(OsString::from))
+        .collect();
+    let line = match Extant::try_parse_from(&words) {
+        Ok(line) => line,
+        Err(refusal) => {
+            let _ = refuse(&refusal, &words);
+            return Convention::of(named(&words)).code(Exit::Usage);
+        }
+    };
+    let console = Console {
+        command: line.command.name(),
+        form: if line.json { Form::Json } else { Form::Text },
+        chatter: if line.quiet { Chatter::Quiet } else { Chatter::Normal },
+    };
+    let exit = line.command.run(&console).unwrap_or_else(|error| {
+        console.fail(&error);
+        error.exit
+    });
+    Convention::of(console.command).code(exit)
 }
 
 /// The first line of a refusal, with what it names in the lines below where it ends in a colon.

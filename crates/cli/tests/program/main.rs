@@ -10,4 +10,5 @@ mod names;
 mod peers;
 mod rules;
 mod shipping;
+mod sweep;
 mod take;

@@ -11,7 +11,7 @@
 //! age          age and lab age
 //! lab          the laboratory; page: what it writes with --html
 //! traces       traces of other systems on a drive
-//! readme       the blocks of README.md and docs/COMING.md, run
+//! readme       the blocks of README.md, docs/COMING.md and docs/FLEETS.md, run
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! schemas      what --json prints names its schema

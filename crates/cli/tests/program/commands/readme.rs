@@ -1,4 +1,4 @@
-//! README.md, and the page for who comes from other tools: their blocks of commands are run from
+//! README.md, the page for who comes from other tools, and that of sweeps: their blocks of commands are run from
 //! top to bottom in an empty folder.
 use extant_testkit::command::program;
 use extant_testkit::oracle::can_mount;
@@ -46,6 +46,11 @@ fn what_replaces_the_lines_of_other_tools_runs() {
     // Each tool has its lines and ours.
     let tools = text.lines().filter(|line| line.starts_with("## ")).count();
     assert_eq!((blocks(&text, "text").len(), blocks(&text, "sh").len()), (tools, tools + 1));
+}
+
+#[test]
+fn the_document_of_sweeps_runs() {
+    runs("docs/FLEETS.md", 4);
 }
 
 /// Runs the blocks of a document, of which there are at least so many.

@@ -75,6 +75,9 @@ const LINES: &[&str] = &[
     "lab list",
     "lab policies",
     "lab show drive-patterns",
+    "sweep plan matrix.toml",
+    "sweep run jobs sweep",
+    "sweep status sweep",
     // Failures and warnings are records too.
     "cat none.img:/x",
     "ls disk.img:/none",
@@ -98,6 +101,12 @@ fn each_command_names_its_schema() {
     std::fs::create_dir(folder.join("links")).unwrap();
     std::fs::write(folder.join("tree/file"), "content").unwrap();
     std::fs::write(folder.join("script"), "mkdir /made\n").unwrap();
+    let matrix = "[[jobs]]\nkind = \"lab run\"\n\
+        with = { scenario = \"read-cold\", scale = 1000, seed = 7 }\n";
+    std::fs::write(folder.join("matrix.toml"), matrix).unwrap();
+    let mut plan = crate::commands::command::command(["sweep", "plan", "matrix.toml"]);
+    let planned = plan.current_dir(folder.path()).output().unwrap().stdout;
+    std::fs::write(folder.join("jobs"), planned).unwrap();
     let mut tried = BTreeSet::new();
     let mut schemas = BTreeSet::new();
     for line in LINES {
