@@ -31,7 +31,6 @@ mod troubles;
 
 pub use command::table;
 
-use clap::Parser;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -47,7 +46,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         return extant_names::run(call);
     }
     let words = command::translated(words);
-    match command::Extant::try_parse_from(&words) {
+    match command::parse(&words) {
         Ok(line) => command::run(line),
         Err(refusal) => command::refuse(&refusal, &words),
     }

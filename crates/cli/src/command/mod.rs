@@ -69,7 +69,7 @@ mod umount;
 mod write;
 
 use chown::chgrp;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use extant_block::in_use;
 use extant_daemon::mount_8;
 use extant_host::console::{Chatter, Console, Form};
@@ -100,6 +100,14 @@ macro_rules! commands {
                 match self {
                     $(Command::$variant(words) => $module::run(*words, console),)*
                 }
+            }
+            /// One row of the table, as clap's own value.
+            fn row(name: &str) -> Option<clap::Command> {
+                let command = match name {
+                    $($name => $module::Arguments::augment_args(clap::Command::new($name)),)*
+                    _ => return None,
+                };
+                Some(command)
             }
         }
     };
@@ -155,6 +163,15 @@ pub struct Extant {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub shared: Shared,
+}
+
+// Options of all commands. Without a doc comment, which clap would take for the help.
+#[derive(Args)]
+#[allow(missing_docs)]
+pub struct Shared {
     /// Results as one JSON document on stdout; errors and warnings as JSON lines on stderr.
     #[arg(long, global = true, display_order = 900)]
     pub json: bool,
@@ -179,17 +196,39 @@ pub fn table() -> clap::Command {
 
 /// A command line in our words, where mount(8) or umount(8) wrote it.
 pub fn translated(words: Vec<OsString>) -> Vec<OsString> {
-    mount_8::translate(words, &|word| table().find_subcommand(word).is_some())
+    mount_8::translate(words, &|word| word.to_str().is_some_and(Command::has_subcommand))
+}
+
+/// What a command line asks for.
+///
+/// # Errors
+/// What the whole table says of words that it does not accept.
+pub fn parse(words: &[OsString]) -> Result<Extant, clap::Error> {
+    // The table is large, and most words are accepted: one row takes a quarter of the time.
+    match parse_alone(words) {
+        Some(line) => Ok(line),
+        None => Extant::try_parse_from(words),
+    }
+}
+
+/// What is asked for, if the row of the command that is named first accepts these words.
+fn parse_alone(words: &[OsString]) -> Option<Extant> {
+    // No option before the name of a command takes a word of its own.
+    let name = words.iter().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"))?;
+    let row = Command::row(name.to_str()?)?;
+    let table = Shared::augment_args(clap::Command::new("extant")).subcommand(row);
+    let mut matches = table.try_get_matches_from(words).ok()?;
+    Extant::from_arg_matches_mut(&mut matches).ok()
 }
 
 /// Runs a parsed command line and prints how it failed, if it did.
 pub fn run(line: Extant) -> ExitCode {
     let console = Console {
         command: line.command.name(),
-        form: if line.json { Form::Json } else { Form::Text },
-        chatter: if line.quiet { Chatter::Quiet } else { Chatter::Normal },
+        form: if line.shared.json { Form::Json } else { Form::Text },
+        chatter: if line.shared.quiet { Chatter::Quiet } else { Chatter::Normal },
     };
-    if let Some(seconds) = line.wait {
+    if let Some(seconds) = line.shared.wait {
         in_use::wait_for_others(Duration::from_secs(seconds));
     }
     let watched = match &line.command {
@@ -313,6 +352,43 @@ mod tests {
     #[test]
     fn the_table_is_sound() {
         table().debug_assert();
+    }
+
+    #[test]
+    fn a_row_accepts_what_the_table_accepts() {
+        let lines = [
+            "extant ls -lR --json disk.img:/",
+            "extant --json -q --wait=3 check disk.img",
+            "extant cp -a one two disk.img:/ --wait",
+            "extant lab run --help",
+            "extant lab policies",
+            "extant ls --nonsense",
+            "extant --nonsense ls",
+            "extant -- ls disk.img:/",
+            "extant nonsense",
+            "extant help ls",
+            "extant --version",
+            "extant",
+            "extant ls",
+        ];
+        for line in lines {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let said = |parsed: Result<Extant, clap::Error>| match parsed {
+                Ok(line) => {
+                    let Shared { json, quiet, wait } = line.shared;
+                    Ok((line.command.name(), json, quiet, wait))
+                }
+                Err(refusal) => Err(refusal.render().to_string()),
+            };
+            assert_eq!(said(parse(&words)), said(Extant::try_parse_from(&words)), "{line}");
+        }
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for command in table().get_subcommands() {
+            assert!(Command::row(command.get_name()).is_some(), "{}", command.get_name());
+        }
+        let alone = parse_alone(&words("extant --json --wait=3 check disk.img")).unwrap();
+        assert_eq!((alone.command.name(), alone.shared.wait), ("check", Some(3)));
+        assert!(parse_alone(&words("extant nonsense")).is_none());
     }
 
     #[test]
