@@ -181,8 +181,12 @@ impl NodeState {
     /// The state of an inode that was just loaded, or made and stored. One that is stored for the
     /// first time is [`NodeState::fresh`].
     pub(crate) fn new(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
-        let stored_map = (inode.size, inode.sectors, inode.block);
         let counted = counted(volume, ino, &inode, None);
+        NodeState::counted_as(volume, ino, inode, counted)
+    }
+
+    fn counted_as(volume: &Volume, ino: Ino, inode: Inode, counted: Counted) -> NodeState {
+        let stored_map = (inode.size, inode.sectors, inode.block);
         NodeState {
             ino,
             serial: volume.names.serial(),
@@ -219,7 +223,7 @@ impl NodeState {
 
     /// The state of an inode that was not stored so far, and is counted nowhere.
     pub(crate) fn fresh(volume: &Volume, ino: Ino, inode: Inode) -> NodeState {
-        NodeState { counted: None, ..NodeState::new(volume, ino, inode) }
+        NodeState::counted_as(volume, ino, inode, None)
     }
 
     /// The file type.

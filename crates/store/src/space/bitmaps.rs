@@ -70,7 +70,8 @@ impl Space {
     /// clusters with bigalloc.
     pub(super) fn limit(&self, group: GroupNo, bitmap: BitmapKind) -> u32 {
         match bitmap {
-            BitmapKind::Blocks => self.store.superblock.group_bits(group),
+            // As the superblock's group_bits, of which a volume's clusters are worked out each time.
+            BitmapKind::Blocks => self.units_of(self.store.superblock.group_length(group)),
             BitmapKind::Inodes => self.store.superblock.inodes_per_group,
         }
     }
