@@ -182,3 +182,57 @@ pub(super) fn fill_holes(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inode::placed::{Before, Placement};
+    use crate::store::{Access, DataKeeping, Options};
+    use extant_block::{BlockDevice, MemoryDevice, RealClock};
+    use extant_format::inode::{Inode, flags};
+    use extant_format::{BlockNo, Ino, Run};
+    use extant_testkit::command::run;
+    use std::sync::Arc;
+
+    fn volume() -> Volume {
+        let folder = extant_testkit::scratch::Scratch::new("holes");
+        let image = folder.join("image").display().to_string();
+        let words = ["-q", "-F", "-t", "ext4", "-b", "1024", &*image, "8M"];
+        run("mke2fs", &words).expect("mke2fs makes it");
+        let bytes = std::fs::read(&image).expect("reads");
+        let device = Arc::new(MemoryDevice::from_bytes(RealClock::new(), &bytes));
+        let policies = "modern,journal=none".parse().expect("a preset");
+        let (access, data) = (Access::ReadWrite, DataKeeping::Bytes);
+        let options = Options { access, policies, cache_bytes: 16 << 20, data };
+        Volume::open(device as Arc<dyn BlockDevice>, &options, None).expect("opens")
+    }
+
+    /// What was submitted and is not in the map yet splits extents as what is dirty does; and each
+    /// block of a hole may become an extent.
+    #[test]
+    fn all_that_waits_is_counted() {
+        if !extant_testkit::oracle::require("mke2fs") {
+            return;
+        }
+        let volume = volume();
+        let mut inode = Inode::new(0o100_644, &volume.store.superblock);
+        inode.flags |= flags::EXTENTS;
+        let mut state = NodeState::new(&volume, Ino(12), inode);
+        mapping::initialize(&mut state);
+        let place = |state: &mut NodeState, at: u32| {
+            let run = Run { start: BlockNo(3000 + u64::from(at)), length: 1 };
+            state.placed.insert(FileBlock(at), Placement { run, before: Before::Unwritten });
+        };
+        // An inode has room for four extents, and what is written now may need two.
+        assert_eq!(waiting_need(&volume, &state, &[]), 0);
+        place(&mut state, 10);
+        assert_eq!(waiting_need(&volume, &state, &[]), 0);
+        place(&mut state, 20);
+        assert_eq!(waiting_need(&volume, &state, &[]), 1);
+        state.placed = Default::default();
+        assert_eq!(waiting_need(&volume, &state, &[40..42]), 0);
+        assert_eq!(waiting_need(&volume, &state, &[40..43]), 1);
+        state.dirty.insert(50..51);
+        assert_eq!(waiting_need(&volume, &state, &[40..41]), 1);
+    }
+}
