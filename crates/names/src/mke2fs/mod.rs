@@ -7,6 +7,7 @@
 //! discard         what a file held goes
 //! external        -J device: the device of the journal
 //! fill            a volume that is filled as it is made
+//! journal_room    whether a volume has room for its journal
 //! text            what is printed
 //! write           the file or device: what it holds, how it is opened, how it is filled
 //! ```
@@ -15,6 +16,7 @@ pub mod decide;
 mod discard;
 mod external;
 mod fill;
+mod journal_room;
 mod text;
 pub mod words;
 mod write;
@@ -142,6 +144,7 @@ fn make(
         decision.options.journal = JournalWish::External(named);
     }
     write::mark_zeroed(request, &place, &mut decision);
+    journal_room::fit(&mut decision)?;
     refuse_what_is_not_made(&decision)?;
     fill::refuse_what_is_not_filled(request, &decision)?;
     refuse_what_is_not_packed(&decision, &place)?;

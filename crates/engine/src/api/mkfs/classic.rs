@@ -209,8 +209,10 @@ fn split_parent(bytes: &mut [u8]) {
 /// blocks of group 0 are the indirect blocks, each at the index of its place in the descriptor
 /// table. They list the reserved blocks of the copies, which are the data blocks of the inode.
 fn make_resize_inode(draft: &mut Draft, reserved: &[(GroupNo, BlockNo)]) -> Result<()> {
-    let tables = draft.layout.descriptors.first().map_or(0, |group| group.inode_table.0);
-    let after = tables + u64::from(draft.superblock().inode_table_blocks());
+    // Found by comparing: the next free block after as many as an inode table has, counted from the
+    // block bitmap; with flex_bg a table of few blocks begins only after that.
+    let bitmap = draft.layout.descriptors.first().map_or(0, |group| group.block_bitmap.0);
+    let after = bitmap + 1 + u64::from(draft.superblock().inode_table_blocks());
     let tree = draft.take_one(BlockNo(after))?;
     let low = |block: BlockNo| u32::try_from(block.0).unwrap_or(0);
     let mut bytes = draft.empty();
