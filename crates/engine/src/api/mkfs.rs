@@ -20,7 +20,7 @@ mod super_only;
 mod tables;
 mod traffic;
 
-pub use bad_blocks::unreadable_blocks;
+pub use bad_blocks::{failing_blocks, unreadable_blocks};
 pub use files::orphan_file_blocks;
 pub use journal_device::{format_journal_device, plan_journal_device};
 pub use profile::{Identity, Profile, default_wishes};

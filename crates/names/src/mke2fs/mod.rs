@@ -173,6 +173,9 @@ fn make(
     }
     if request.super_only {
         complain(&format!("{shown} may be further corrupted by superblock rewrite"));
+        if let Some(warning) = write::unknown_uuid(request, &decision, &place, device) {
+            complain(&warning);
+        }
     }
     warn(name, &decision, journal_blocks);
     write::write(name, request, &decision, &place, &superblock)?;
@@ -234,18 +237,15 @@ fn warn(name: &str, decision: &Decision, journal_blocks: u32) {
 /// Options that are refused, with the reason.
 fn refuse_what_is_not_done(request: &Request) -> Result<(), Failure> {
     let refuse = |text: &str| Err(Refusal::Line(text.to_owned()).into());
-    if request.test > 1 {
-        return refuse(
-            "-c -c: patterns are not written over the device: badblocks -w does that, and -l \
-             takes its list",
-        );
+    if request.super_only && request.test > 1 {
+        return refuse("-S -c -c: patterns would be written over what -S leaves: say -c once");
     }
     let finds_bad = request.test > 0 || request.bad_blocks.is_some();
     if finds_bad && request.source.is_some() {
         return refuse("-c, -l: are not supported together with -d: copy into the volume then");
     }
-    if request.super_only && (finds_bad || request.source.is_some()) {
-        return refuse("-S: writes superblocks and descriptors alone, without -c, -l and -d");
+    if request.super_only && (request.bad_blocks.is_some() || request.source.is_some()) {
+        return refuse("-S: writes superblocks and descriptors alone, without -l and -d");
     }
     if request.undo.is_some() {
         return refuse("-z: an undo file is not supported: keep a copy of what is there");

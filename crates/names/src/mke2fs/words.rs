@@ -36,7 +36,7 @@ pub struct Request {
     pub label: Option<Vec<u8>>,
     /// -l: a list of bad blocks.
     pub bad_blocks: Option<PathBuf>,
-    /// -c, how many times: blocks that cannot be read are kept from use.
+    /// -c, how many times: blocks that cannot be read are kept from use; twice: nor written.
     pub test: u32,
     /// -S: superblocks and descriptors alone.
     pub super_only: bool,

@@ -5,14 +5,14 @@ use super::discard::{discards, prepare};
 use super::fill;
 use super::words::{Refusal, Request, scaled};
 use crate::format_options::{random_uuid, seed_words, uuid_bytes};
-use crate::say;
+use crate::{complain, say};
 use extant_block::{BlockDevice, FileDevice, RealClock, WallTime};
 use extant_disk::{Content, sparse};
 use extant_engine::ErrorKind;
 use extant_engine::mkfs::{self, Contents, Identities};
 use extant_format::BlockNo;
 use extant_format::layout::{Tables, Wishes};
-use extant_format::superblock::{Feature, Superblock};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_host::advice::no_volume;
 use extant_host::cleanup::PartialFile;
 use extant_host::error::Error;
@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -287,12 +287,53 @@ fn format(
             (None, Some(_)) => Identities::UuidKept,
             (None, None) => Identities::Kept,
         };
+        options.wishes.bad_blocks = bad_blocks(request, &*device, &options.wishes)?;
+        if !options.wishes.bad_blocks.is_empty() {
+            complain(&unlisted(&shown, &options.wishes.bad_blocks));
+        }
         mkfs::format_super_only(&*device, &options, identities).map_err(failed)?;
         return Ok(());
     }
     options.wishes.bad_blocks = bad_blocks(request, &*device, &options.wishes)?;
     mkfs::format(device, &options, &default_policies()?).map_err(failed)?;
     Ok(())
+}
+
+/// What is said of bad blocks that no list will have: with -S no inode is written.
+fn unlisted(shown: &str, bad: &[BlockNo]) -> String {
+    let named: Vec<String> = bad.iter().take(10).map(|block| block.0.to_string()).collect();
+    let more = if bad.len() > named.len() { ", ..." } else { "" };
+    let (count, named) = (bad.len(), named.join(", "));
+    format!(
+        "{shown}: {count} blocks cannot be read: {named}{more} (-S keeps no list of them: e2fsck -c \
+         makes one)"
+    )
+}
+
+/// What is said before -S where the UUID of the volume is not known: no superblock can be read, and
+/// nobody said -U. `None` where that does no harm.
+pub(super) fn unknown_uuid(
+    request: &Request,
+    decision: &Decision,
+    place: &Place,
+    path: &Path,
+) -> Option<String> {
+    let is_summed = decision.options.wishes.features.has(Feature::METADATA_CSUM);
+    if request.uuid.is_some() || !is_summed || place.is_new() {
+        return None;
+    }
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    let at = decision.extended.offset.saturating_add(SUPERBLOCK_OFFSET);
+    let read = File::open(path).and_then(|file| file.read_exact_at(&mut bytes, at));
+    match read.is_ok() && Superblock::parse(&bytes).is_ok() {
+        true => None,
+        false => Some(format!(
+            "{}: its superblock cannot be read, so its UUID is not known, and all checksums of its \
+             inodes and directories will be wrong: e2fsck gives it up (-U takes the UUID that it \
+             had)",
+            path.display()
+        )),
+    }
 }
 
 /// The blocks that -l lists, and those that -c finds, rising.
@@ -313,9 +354,12 @@ fn bad_blocks(
             bad.insert(BlockNo(block));
         }
     }
-    if request.test > 0 {
-        bad.extend(mkfs::unreadable_blocks(device, wishes.block_size, wishes.blocks));
-    }
+    bad.extend(match request.test {
+        0 => Vec::new(),
+        1 => mkfs::unreadable_blocks(device, wishes.block_size, wishes.blocks),
+        _ => mkfs::failing_blocks(device, wishes.block_size, wishes.blocks)
+            .map_err(|error| no_volume(error, &device.info().name))?,
+    });
     // What is before the first data block is of no volume.
     let first = u64::from(wishes.block_size == 1024);
     Ok(bad.into_iter().filter(|block| block.0 >= first).collect())

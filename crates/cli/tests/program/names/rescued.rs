@@ -86,6 +86,40 @@ fn superblocks_alone_keep_what_only_the_old_one_knew() {
     }
 }
 
+/// Nobody knows the UUID: that is said, since e2fsck gives up what is summed with another.
+#[test]
+fn superblocks_alone_without_the_uuid_are_warned_of() {
+    if !require("mke2fs") {
+        return;
+    }
+    const WARNING: &str = "its UUID is not known";
+    let scratch = Scratch::new("names-super-unknown");
+    let said_of = |options: &str, loss: &dyn Fn(&mut [u8]), words: &[&str]| {
+        let image = volume(&scratch, options);
+        let mut bytes = std::fs::read(&image).unwrap();
+        loss(&mut bytes);
+        std::fs::write(&image, &bytes).unwrap();
+        let mut command = extant("mkfs.ext4");
+        command.args(["-S", "-q", "-F"]).args(options.split_whitespace()).args(words);
+        let (code, said) = run(command.arg(&image));
+        assert_eq!(code, Some(0), "{options}: {said}");
+        said
+    };
+    let lost = |bytes: &mut [u8]| bytes[1024..2048].fill(7);
+    let said = said_of("", &lost, &[]);
+    assert!(said.contains(WARNING) && said.contains("x.img"), "{said}");
+    assert_eq!(said.matches(WARNING).count(), 1, "{said}");
+    for (options, loss, words) in [
+        ("", &lost as &dyn Fn(&mut [u8]), &["-U", UUID][..]),
+        ("", &|_| {}, &[]),
+        ("-O ^metadata_csum", &lost, &[]),
+    ] {
+        let said = said_of(options, loss, words);
+        assert!(said.contains("further corrupted"), "{said}");
+        assert!(!said.contains(WARNING), "{options} {words:?}: {said}");
+    }
+}
+
 /// The end of a device that is no whole cluster, and what no group takes, is in no volume.
 #[test]
 fn a_search_for_bad_blocks_ends_where_the_volume_does() {
@@ -146,6 +180,27 @@ fn listed_blocks_are_in_the_inode_of_bad_blocks_as_mke2fs_has_them() {
     assert!(said.contains("block 2 is bad"), "{said}");
 }
 
+/// What a file holds is written over where the volume is to be, and nowhere else.
+#[test]
+fn a_test_by_writing_leaves_what_is_around_the_volume() {
+    if !require("e2fsck") {
+        return;
+    }
+    let scratch = Scratch::new("names-written");
+    let [image, plain] = ["x.img", "plain.img"].map(|name| scratch.join(name));
+    for (image, tests) in [(&image, &["-c", "-c"][..]), (&plain, &[])] {
+        std::fs::write(image, vec![7; 10 << 20]).unwrap();
+        let words = format!("{HASH_SEED},offset=1048576");
+        let mut command = extant("mkfs.ext4");
+        command.args(["-q", "-F", "-U", UUID, "-E", &words]).args(tests);
+        let (code, said) = run(command.arg(image).arg("8M"));
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let bytes = std::fs::read(&image).unwrap();
+    assert!(bytes[..1 << 20].iter().chain(&bytes[9 << 20..]).all(|byte| *byte == 7));
+    assert!(bytes == std::fs::read(&plain).unwrap());
+}
+
 /// A device with a hole in it that cannot be read, as long as this is there.
 struct Broken {
     name: String,
@@ -183,7 +238,8 @@ fn a_search_finds_the_blocks_that_cannot_be_read() {
     let image = scratch.join("x.img");
     // Without bad blocks nothing is different.
     let made = ["-q", "-F", "-U", UUID, "-E", HASH_SEED];
-    let images = [("", "a.img"), ("-c", "b.img")].map(|(option, name)| {
+    let kinds = [("", "a.img"), ("-c", "b.img"), ("-c -c", "c.img")];
+    let images = kinds.map(|(option, name)| {
         let image = scratch.join(name);
         let mut command = extant("mkfs.ext4");
         command.args(made).args(option.split_whitespace());
@@ -192,6 +248,7 @@ fn a_search_finds_the_blocks_that_cannot_be_read() {
         std::fs::read(&image).unwrap()
     });
     assert!(images[0] == images[1]);
+    assert!(images[0] == images[2]);
     std::fs::write(&image, vec![0; 16 << 20]).unwrap();
     if !can_mount() {
         return;
@@ -201,10 +258,17 @@ fn a_search_finds_the_blocks_that_cannot_be_read() {
         return;
     };
     let device = format!("/dev/mapper/{}", broken.name);
-    let (code, said) = run(extant("mkfs.ext4").args(made).args(["-c", "-b", "1024", &device]));
+    for tests in [&["-c", "-c"][..], &["-c"]] {
+        let mut command = extant("mkfs.ext4");
+        let (code, said) = run(command.args(made).args(tests).args(["-b", "1024", &device]));
+        assert_eq!(code, Some(0), "{said}");
+        let (_, fields) = run(theirs("dumpe2fs").arg(&device));
+        assert!(fields.contains("Bad blocks: 1000, 1001, 1002, 1003\n"), "{tests:?}: {fields}");
+    }
+    let mut command = extant("mkfs.ext4");
+    let (code, said) = run(command.args(made).args(["-S", "-c", "-b", "1024", &device]));
     assert_eq!(code, Some(0), "{said}");
-    let (_, fields) = run(theirs("dumpe2fs").arg(&device));
-    assert!(fields.contains("Bad blocks: 1000, 1001, 1002, 1003\n"), "{fields}");
+    assert!(said.contains("4 blocks cannot be read: 1000, 1001, 1002, 1003 (-S keeps"), "{said}");
     drop(broken);
     e2fsck(&image).unwrap();
     let mounted = mount_loop(&image, Access::ReadWrite, "").unwrap();

@@ -10,7 +10,10 @@ fn what_is_refused_is_named_and_changes_nothing() {
     let image = folder.join("x.img");
     for (words, reason) in [
         ("-z undo", "-z:"),
-        ("-c -c", "-c -c:"),
+        ("-S -c -c", "-S -c -c:"),
+        ("-S -l list", "-S:"),
+        ("-J size=4", "Total journal size too big for filesystem."),
+        ("-b 1024 -J size=1,fast_commit_size=3100 -O fast_commit", "Total journal size too big"),
         ("-l absent", "absent"),
         ("-S -d .", "-S:"),
         ("-c -d .", "-d"),
