@@ -1,10 +1,12 @@
-"""Errors that the interpreter has no class for. All are OSError's kin, with its fields."""
+"""Errors that the interpreter has no class for. All but the laboratory's are OSError's kin, with its
+fields."""
 
 from __future__ import annotations
 
 __all__ = [
     "DamagedError",
     "InUseError",
+    "LabError",
     "NeedsCheckError",
     "NotAVolumeError",
     "UnsupportedError",
@@ -31,3 +33,8 @@ class UnsupportedError(OSError):
 
 class InUseError(OSError):
     """The image is mounted, or open elsewhere, and one of the two writes (EBUSY)."""
+
+
+class LabError(RuntimeError):
+    """An experiment of the laboratory did not come to its end: a step failed, a volume was too
+    small, processes waited for each other."""

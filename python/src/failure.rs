@@ -48,7 +48,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         _ => None,
     };
     let class = match special {
-        Some(name) => special(py, name)?,
+        Some(name) => class_of(py, name)?,
         None => py.get_type::<PyOSError>().into_any(),
     };
     let path = error.path().map(|path| path.as_os_str());
@@ -60,7 +60,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
 }
 
 /// A class that the interpreter has not.
-pub fn special<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub fn class_of<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import(CLASSES)?.getattr(name)
 }
 

@@ -2,7 +2,7 @@
 //! the tables that its `--csv`, `--jsonl` and `--parquet` write.
 //!
 //! *Locking*: none; a result does not change.
-use crate::failure::{os_error, special};
+use crate::failure::{class_of, os_error};
 use crate::shared::path;
 use crate::task::{self, Left, Watch};
 use extant::Progress;
@@ -20,6 +20,7 @@ use extant_lab::scenario::{self, Processor, RunOptions, ScenarioError};
 use extant_lab::traces::{self, RequestsReport, TimesReport, TraceOptions};
 use extant_lab::wanted::Wanted;
 use extant_sim::trace::Recognised;
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -108,7 +109,7 @@ impl Found {
         };
         let observations = self.source.observations()?;
         let at = path(at);
-        let wrote = File::create(&at).and_then(|file| {
+        let wrote = File::create(at).and_then(|file| {
             let mut out = BufWriter::new(file);
             observations.write(form, &mut out)?;
             out.flush()
@@ -118,23 +119,21 @@ impl Found {
 }
 
 /// A wish, if there is one.
-fn wish<'py, T: for<'a> FromPyObject<'a, 'py>>(
+fn wish<'py, T: FromPyObjectOwned<'py>>(
     wishes: &Bound<'py, PyDict>,
     name: &str,
 ) -> PyResult<Option<T>> {
     let Some(value) = wishes.get_item(name)? else { return Ok(None) };
-    value.extract().map(Some).map_err(|error| {
-        let error: PyErr = error.into();
-        match error.is_instance_of::<PyTypeError>(wishes.py()) {
-            true => PyTypeError::new_err(format!("{name}: {}", error.value(wishes.py()))),
-            false => PyValueError::new_err(format!("{name}: {}", error.value(wishes.py()))),
-        }
+    let extracted: Result<T, PyErr> = value.extract::<T>().map_err(Into::into);
+    extracted.map(Some).map_err(|error| match error.is_instance_of::<PyTypeError>(wishes.py()) {
+        true => PyTypeError::new_err(format!("{name}: {}", error.value(wishes.py()))),
+        false => PyValueError::new_err(format!("{name}: {}", error.value(wishes.py()))),
     })
 }
 
 /// Words of the host as a path.
 fn path_wish(wishes: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<PathBuf>> {
-    Ok(wish::<Vec<u8>>(wishes, name)?.map(|bytes| path(&bytes)))
+    Ok(wish::<Vec<u8>>(wishes, name)?.map(|bytes| path(&bytes).to_owned()))
 }
 
 fn processor(wishes: &Bound<'_, PyDict>) -> PyResult<Option<&'static Processor>> {
@@ -157,7 +156,7 @@ fn refused(py: Python<'_>, error: Refused) -> PyErr {
 
 /// What went wrong in the midst of work.
 fn lab_error(py: Python<'_>, words: String) -> PyErr {
-    special(py, "LabError")
+    class_of(py, "LabError")
         .and_then(|class| class.call1((words,)))
         .map_or_else(|failed| failed, PyErr::from_value)
 }
@@ -260,7 +259,7 @@ pub fn lab_replay(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Found> {
     let no = |error| refused(py, error);
-    let trace = path(trace);
+    let trace = path(trace).to_owned();
     let spec = match path_wish(wishes, "facts")? {
         Some(facts) => asked::drive_with_facts(drive, &facts),
         None => asked::drive(drive),
@@ -318,7 +317,7 @@ pub fn lab_fit(
         caching: if is_buffered { Caching::Allowed } else { Caching::Bypassed },
         seed: wish(wishes, "seed")?.unwrap_or(usual.seed),
     };
-    let device = path(device);
+    let device = path(device).to_owned();
     let found = task::run(py, progress, Left::Ended, move |watch| {
         let told = Arc::clone(watch);
         let mut tell = |_: &str, permille| told.set(permille, 1000);

@@ -155,6 +155,58 @@ fn what_was_moved_is_said_whatever_the_format() {
     assert!(text.contains("folded into it: 1") && !text.contains("moved"), "{text}");
 }
 
+/// The footer of a Parquet file, which is of the length that stands behind it.
+fn footer(path: &str) -> Vec<u8> {
+    let file = std::fs::read(path).unwrap();
+    assert_eq!((&file[..4], &file[file.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]), "{path}");
+    let length = &file[file.len() - 8..file.len() - 4];
+    let length = u32::from_le_bytes(length.try_into().unwrap()) as usize;
+    file[file.len() - 8 - length..file.len() - 8].to_vec()
+}
+
+#[test]
+fn parquet_is_written_beside_the_others_and_replaces_nothing() {
+    let folder = Scratch::new("extant-lab-parquet");
+    let log = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n\
+        /dev/sda write 8192 4096\n/dev/sda close\n";
+    let trace = written(&folder, "fio.log", log);
+    let (parquet, csv) = (folder.join("rows.parquet"), folder.join("rows.csv"));
+    let (parquet, csv) = (parquet.to_str().unwrap(), csv.to_str().unwrap());
+    let words = replay(&trace, &["--parquet", parquet, "--csv", csv, "--quiet"]);
+    assert_eq!(printed_text(&words, extant(&words)), "");
+    let has =
+        |bytes: &[u8], words: &str| bytes.windows(words.len()).any(|at| at == words.as_bytes());
+    let found = footer(parquet);
+    for column in std::fs::read_to_string(csv).unwrap().lines().next().unwrap().split(',') {
+        assert!(has(&found, column), "{column}");
+    }
+    // It is there now, and stays.
+    let before = std::fs::read(parquet).unwrap();
+    let words = replay(&trace, &["--parquet", parquet]);
+    let refused = extant(&words);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("--parquet") && said.contains("exists already"), "{said}");
+    assert_eq!(std::fs::read(parquet).unwrap(), before);
+    let words = replay(&trace, &["--jsonl", "one", "--parquet", "one"]);
+    let refused = extant(&words);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("--jsonl and --parquet: name the same file"), "{said}");
+    // Half of a table would pass for all of it: of a trace that is wrong none is left.
+    let wrong = written(&folder, "wrong.log", &log.replace("write 8192", "write x"));
+    let other = folder.join("other.parquet");
+    let words = replay(&wrong, &["--parquet", other.to_str().unwrap()]);
+    assert_eq!(extant(&words).status.code(), Some(1));
+    assert!(!other.exists());
+    // Times that are told one by one, too.
+    let times = folder.join("times.parquet");
+    let trace = written(&folder, "measured", "R Miss 0 8 9000 100\nR Miss 800 8 9000 100\n");
+    let words = replay(&trace, &["--parquet", times.to_str().unwrap()]);
+    assert_eq!(printed_text(&words, extant(&words)).lines().count(), 2);
+    assert!(has(&footer(times.to_str().unwrap()), "measured_ns"));
+}
+
 #[test]
 fn csv_has_a_row_for_each_request_of_a_foreign_trace() {
     let folder = Scratch::new("extant-lab-foreign-csv");
