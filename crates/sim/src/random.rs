@@ -5,6 +5,7 @@
 //! once, with the four basic operations and the square root of IEEE 754 alone (whose results a
 //! machine has no say in) instead of the host's `ln` and `exp` (whose last bit is the host's).
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// A seeded generator.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,25 +117,22 @@ impl Quantiles {
             return Quantiles::constant(median);
         }
         let sigma = logarithm(p99 as f64 / median as f64) / normal_quantile(0.99);
-        let at =
-            |probability: f64| median as f64 * exponential(sigma * normal_quantile(probability));
-        Quantiles::from_inverse(median, at)
+        let at = |normal: &f64| rounded(median as f64 * exponential(sigma * normal));
+        // The same for every table; finding them takes far longer than what is done with them, and
+        // a search for a drive makes tables by the thousand.
+        static NORMAL: LazyLock<[Vec<f64>; 2]> = LazyLock::new(|| {
+            [body().map(normal_quantile).collect(), tail().map(normal_quantile).collect()]
+        });
+        let [body, tail] = NORMAL.each_ref().map(|all| all.iter().map(at).collect());
+        Quantiles { body, tail, median }
     }
 
     /// Exponential by its mean.
     pub fn exponential(mean: u64) -> Quantiles {
         let at = |probability: f64| -(mean as f64) * logarithm(1.0 - probability);
-        Quantiles::from_inverse(at(0.5) as u64, at)
-    }
-
-    fn from_inverse(median: u64, at: impl Fn(f64) -> f64) -> Quantiles {
-        let least = 1.0 / (STEPS * STEPS) as f64;
-        let value =
-            |probability: f64| (at(probability.clamp(least, 1.0 - least / 2.0)) + 0.5) as u64;
-        let steps = STEPS as f64;
-        let body = (0..STEPS).map(|i| value(i as f64 / steps)).collect();
-        let tail = (0..=STEPS).map(|i| value((steps - 1.0 + i as f64 / steps) / steps)).collect();
-        Quantiles { body, tail, median }
+        let median = at(0.5) as u64;
+        let at = |probability: f64| rounded(at(probability));
+        Quantiles { body: body().map(at).collect(), tail: tail().map(at).collect(), median }
     }
 
     /// The value that half of the draws stay below.
@@ -157,6 +155,28 @@ impl Quantiles {
             }
         }
     }
+}
+
+/// The nearest whole number of a positive value.
+fn rounded(value: f64) -> u64 {
+    (value + 0.5) as u64
+}
+
+/// The probabilities of the body of a table.
+fn body() -> impl Iterator<Item = f64> {
+    (0..STEPS).map(|i| within(i as f64 / STEPS as f64))
+}
+
+/// Those of its tail.
+fn tail() -> impl Iterator<Item = f64> {
+    let steps = STEPS as f64;
+    (0..=STEPS).map(move |i| within((steps - 1.0 + i as f64 / steps) / steps))
+}
+
+/// Neither 0 nor 1, which have no quantile.
+fn within(probability: f64) -> f64 {
+    let least = 1.0 / (STEPS * STEPS) as f64;
+    probability.clamp(least, 1.0 - least / 2.0)
 }
 
 /// From one to the other by a fraction of 2^64.
