@@ -29,16 +29,23 @@ pub type Watcher = Rc<dyn Fn(Edge)>;
 thread_local! {
     static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// Whether there is a watcher: hardly a thread has one.
+    static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Has this called at each edge of the calling thread; `None` ends that.
 pub fn watch(watcher: Option<Watcher>) {
+    IS_WATCHED.set(watcher.is_some());
     WATCHER.with(|current| *current.borrow_mut() = watcher);
 }
 
 /// The thread is at an edge.
 pub(crate) fn meet(edge: Edge) {
-    if !cfg!(debug_assertions) || std::thread::panicking() || holds_short_lock() {
+    if !cfg!(debug_assertions)
+        || !IS_WATCHED.get()
+        || std::thread::panicking()
+        || holds_short_lock()
+    {
         return;
     }
     let Ok(Some(watcher)) = WATCHER.try_with(|watcher| watcher.borrow().clone()) else { return };

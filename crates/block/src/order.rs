@@ -2,7 +2,7 @@
 //! locks in their order.
 //!
 //! *Invariants*: a thread's counts are of the guards that it holds; guards never move to another
-//! thread.
+//! thread. An order has its bit exactly while its count is not zero.
 //! *Locking*: none; all of it belongs to one thread.
 use std::cell::Cell;
 
@@ -40,12 +40,16 @@ impl Rank {
     }
 }
 
-const ORDERS: usize = 32;
+/// As many as a word has bits.
+const ORDERS: usize = u32::BITS as usize;
 
 thread_local! {
     static SHORT_LOCKS_HELD: Cell<u32> = const { Cell::new(0) };
     /// How many locks of each order are held.
     static HELD: [Cell<u32>; ORDERS] = const { [const { Cell::new(0) }; ORDERS] };
+    /// A bit for each order of which locks are held: to look at all the counts would take longer
+    /// than to take a lock.
+    static ORDERS_HELD: Cell<u32> = const { Cell::new(0) };
     /// What a lock of each order is called.
     static NAMES: [Cell<&'static str>; ORDERS] = const { [const { Cell::new("") }; ORDERS] };
 }
@@ -116,20 +120,17 @@ impl RankCount {
     pub(crate) fn new(rank: KeptRank) -> RankCount {
         if let Some(rank) = rank.get() {
             let at = usize::from(rank.order) % ORDERS;
-            let first = match rank.company {
-                Company::One => at,
-                Company::Several => at + 1,
+            let earlier = match rank.company {
+                Company::One => (1 << at) - 1,
+                Company::Several => u32::MAX >> (ORDERS - 1 - at),
             };
-            let later = HELD
-                .try_with(|held| (first..ORDERS).find(|order| held[*order].get() > 0))
-                .unwrap_or(None);
-            if let Some(later) = later
-                && !std::thread::panicking()
-            {
-                let name = NAMES.with(|names| names[later].get());
+            let later = ORDERS_HELD.try_with(Cell::get).unwrap_or(0) & !earlier;
+            if later != 0 && !std::thread::panicking() {
+                let name = NAMES.with(|names| names[later.trailing_zeros() as usize].get());
                 panic!("{} is locked while {name} is, which comes later", rank.name);
             }
             let _ = HELD.try_with(|held| held[at].set(held[at].get() + 1));
+            let _ = ORDERS_HELD.try_with(|held| held.set(held.get() | 1 << at));
             let _ = NAMES.try_with(|names| names[at].set(rank.name));
         }
         RankCount(rank)
@@ -140,7 +141,13 @@ impl Drop for RankCount {
     fn drop(&mut self) {
         if let Some(rank) = self.0.get() {
             let at = usize::from(rank.order) % ORDERS;
-            let _ = HELD.try_with(|held| held[at].set(held[at].get().saturating_sub(1)));
+            let left = HELD.try_with(|held| {
+                held[at].set(held[at].get().saturating_sub(1));
+                held[at].get()
+            });
+            if left == Ok(0) {
+                let _ = ORDERS_HELD.try_with(|held| held.set(held.get() & !(1 << at)));
+            }
         }
     }
 }
@@ -174,5 +181,40 @@ pub fn assert_no_short_lock() {
     if cfg!(debug_assertions) && !std::thread::panicking() {
         let held = SHORT_LOCKS_HELD.try_with(Cell::get).unwrap_or(0);
         assert!(held == 0, "a thread that holds {held} short lock(s) is about to wait");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(order: u8, company: Company) -> RankCount {
+        RankCount::new(KeptRank::of(Rank { order, company, name: "it" }))
+    }
+
+    /// Whether the thread may take such a lock beside what it holds.
+    fn may_take(order: u8, company: Company) -> bool {
+        std::panic::catch_unwind(|| drop(count(order, company))).is_ok()
+    }
+
+    #[test]
+    fn locks_are_taken_in_rising_order_and_beside_their_like_only_in_company() {
+        let orders = [1, 2, 16, 30, 31];
+        for held in orders {
+            let _held = count(held, Company::Several);
+            for order in orders {
+                assert_eq!(may_take(order, Company::One), order > held, "{order} after {held}");
+                assert_eq!(may_take(order, Company::Several), order >= held, "{order}, {held}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rank_is_held_until_the_last_of_its_locks_goes() {
+        let (one, other) = (count(5, Company::Several), count(5, Company::Several));
+        drop(one);
+        assert!(!may_take(4, Company::One));
+        drop(other);
+        assert!(may_take(4, Company::One) && may_take(5, Company::One));
     }
 }
