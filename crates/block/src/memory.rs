@@ -1,12 +1,13 @@
 //! A sparse device in memory: what was never written reads as zeros and takes no memory.
 //!
 //! *Invariants*: a missing chunk is all zeros. Chunks are shared between snapshots, and copied
-//! before they are changed.
+//! before they are changed. A chunk's region is noted before the chunk is there; one that is noted
+//! may have no chunks any more.
 //!
-//! *Locking*: one short lock for each shard of chunks. At most one is held at a time, except by
-//! `snapshot`, which takes all of them in rising order. Concurrent requests are atomic within one
-//! chunk, and may be mixed across chunks.
-use crate::capability::{Capabilities, Discards, Remembers};
+//! *Locking*: one short lock for each shard of chunks, and one for the regions. At most one is held
+//! at a time, except by `snapshot`, which takes all of them, the shards in rising order and then
+//! the regions. Concurrent requests are atomic within one chunk, and may be mixed across chunks.
+use crate::capability::{Capabilities, Discards, KnowsHoles, Remembers};
 use crate::clock::Clock;
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
 use crate::device::{check_range, pieces_bytes, read_into_shared, segments_bytes};
@@ -14,6 +15,7 @@ use crate::error::DeviceError;
 use crate::lock::ShortLock;
 use crate::order::assert_no_short_lock;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -26,6 +28,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const CHUNK_BYTES_MIN: usize = 512;
 const CHUNK_BYTES_MAX: usize = 1 << 24;
 const SHARDS: usize = 16;
+/// Chunks of a region: holes are looked for region by region, and only then chunk by chunk.
+const REGION_CHUNKS: u64 = 1024;
 const NAME: &str = "memory";
 
 /// Some of the chunks, by their number on the device.
@@ -39,6 +43,8 @@ pub struct MemoryDevice {
     chunk_bytes: usize,
     /// Chunk `n` is in shard `n % SHARDS`.
     shards: [ShortLock<Shard>; SHARDS],
+    /// Numbers of the regions that have, or had, a chunk.
+    regions: ShortLock<BTreeSet<u64>>,
 }
 
 /// The part of a request in one chunk.
@@ -63,6 +69,7 @@ impl MemoryDevice {
             bytes,
             chunk_bytes: chunk_bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX).next_power_of_two(),
             shards: Default::default(),
+            regions: Default::default(),
         }
     }
 
@@ -92,6 +99,7 @@ impl MemoryDevice {
             bytes: self.bytes,
             chunk_bytes: self.chunk_bytes,
             shards,
+            regions: ShortLock::new(self.regions.lock().clone()),
         }
     }
 
@@ -182,10 +190,31 @@ impl MemoryDevice {
             } else if let Some(chunk) = shard.get_mut(&part.chunk) {
                 Arc::make_mut(chunk)[part.in_chunk].copy_from_slice(source);
             } else if !is_zero(source) {
-                let mut chunk = vec![0; self.chunk_bytes];
-                chunk[part.in_chunk].copy_from_slice(source);
-                shard.insert(part.chunk, Arc::new(chunk));
+                drop(shard);
+                self.regions.lock().insert(part.chunk / REGION_CHUNKS);
+                let mut shard = self.shard(part.chunk).lock();
+                // Another thread may have made it meanwhile.
+                let chunk = shard.entry(part.chunk);
+                let chunk = chunk.or_insert_with(|| Arc::new(vec![0; self.chunk_bytes]));
+                Arc::make_mut(chunk)[part.in_chunk].copy_from_slice(source);
             }
+        }
+    }
+
+    fn holds(&self, chunk: u64) -> bool {
+        self.shard(chunk).lock().contains_key(&chunk)
+    }
+
+    /// The first chunk from this one that is there.
+    fn first_chunk(&self, mut from: u64) -> Option<u64> {
+        loop {
+            let region = *self.regions.lock().range(from / REGION_CHUNKS..).next()?;
+            let end = (region + 1) * REGION_CHUNKS;
+            let mut chunks = from.max(region * REGION_CHUNKS)..end;
+            if let Some(found) = chunks.find(|chunk| self.holds(*chunk)) {
+                return Some(found);
+            }
+            from = end;
         }
     }
 
@@ -261,7 +290,7 @@ impl BlockDevice for MemoryDevice {
             durable: None,
             remembers: Some(self),
             congestion: None,
-            holes: None,
+            holes: Some(self),
             discard: Some(self),
             metadata: None,
             host_file: None,
@@ -298,6 +327,20 @@ impl BlockDevice for MemoryDevice {
 impl Remembers for MemoryDevice {
     fn read_remembered(&self, offset: u64, bytes: &mut [u8]) -> usize {
         self.read(offset, bytes).map_or(0, |()| bytes.len())
+    }
+}
+
+impl KnowsHoles for MemoryDevice {
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        let chunk_bytes = self.chunk_bytes as u64;
+        let beyond = offset >= self.bytes;
+        let Some(first) = self.first_chunk(offset / chunk_bytes).filter(|_| !beyond) else {
+            return Ok(None);
+        };
+        let most = first + REGION_CHUNKS;
+        let end = (first + 1..most).find(|chunk| !self.holds(*chunk)).unwrap_or(most);
+        let end = end.saturating_mul(chunk_bytes).min(self.bytes);
+        Ok(Some(offset.max(first * chunk_bytes)..end))
     }
 }
 
@@ -364,6 +407,30 @@ mod tests {
         assert_eq!((bytes[..4096].iter().sum::<u8>(), bytes[4096]), (0, 1));
         let error = device.write(400 << 30, &[1]).expect_err("it is past the end");
         assert!(error.to_string().starts_with("scattered: "), "{error}");
+    }
+
+    #[test]
+    fn holes_are_what_was_never_written_or_written_as_zeros() {
+        let chunk = 4096;
+        let device = MemoryDevice::with_chunks(RealClock::new(), 400 << 30, 4096);
+        assert_eq!(device.next_data(0).expect("memory"), None);
+        // Two chunks in a row, one far away that goes again, and a piece of the last one.
+        device.write(3 * chunk + 100, &[1; 4096]).expect("it is inside");
+        device.write(90_000 * chunk, &[1; 4096]).expect("it is inside");
+        device.write((400 << 30) - 10, &[1; 10]).expect("it is inside");
+        device.write(90_000 * chunk, &[0; 4096]).expect("it is inside");
+        let copy = device.snapshot();
+        for device in [&device, &copy] {
+            let next = |at| device.next_data(at).expect("memory");
+            assert_eq!(next(0), Some(3 * chunk..5 * chunk));
+            assert_eq!(next(3 * chunk + 50), Some(3 * chunk + 50..5 * chunk));
+            assert_eq!(next(5 * chunk), Some((400 << 30) - chunk..400 << 30));
+            assert_eq!(next(400 << 30), None);
+            assert_eq!(crate::held_bytes(device).expect("memory"), 3 * chunk);
+        }
+        let cut = device.resized(RealClock::new(), 4 * chunk + 7);
+        assert_eq!(cut.next_data(0).expect("memory"), Some(3 * chunk..4 * chunk + 7));
+        assert_eq!(cut.next_data(4 * chunk + 7).expect("memory"), None);
     }
 
     #[test]

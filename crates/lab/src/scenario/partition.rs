@@ -1,11 +1,12 @@
 //! Ways to look at a device: a part of it, a way to it that can be cut, and what is on a simulated
 //! one without waiting for its drive.
-use extant_block::capability::{Capabilities, ReadsMetadata};
+use extant_block::capability::{Capabilities, KnowsHoles, ReadsMetadata};
 use extant_block::{
     BlockDevice, Clock, Completed, DeviceInfo, MemoryDevice, Operation, Request, Segment,
 };
 use extant_sim::device::SimDevice;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,12 +62,12 @@ impl BlockDevice for Partition {
 
     fn capabilities(&self) -> Capabilities<'_> {
         let below = self.device.capabilities();
-        // Drives have no more than these.
+        // Drives have no more than these, and what is on them knows its holes.
         Capabilities {
             durable: None,
             remembers: None,
             congestion: below.congestion,
-            holes: None,
+            holes: below.holes.map(|_| self as _),
             discard: None,
             metadata: below.metadata.map(|_| self as _),
             host_file: None,
@@ -80,6 +81,20 @@ impl BlockDevice for Partition {
             Err(error) => Completed { segments, result: Err(error) },
             Ok(()) => self.device.transfer(operation, self.offset + offset, segments),
         }
+    }
+}
+
+impl KnowsHoles for Partition {
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        if offset >= self.bytes {
+            return Ok(None);
+        }
+        let data = self.device.next_data(self.offset + offset)?;
+        let within = |data: Range<u64>| {
+            let end = data.end.saturating_sub(self.offset).min(self.bytes);
+            data.start.saturating_sub(self.offset)..end
+        };
+        Ok(data.map(within).filter(|data| data.start < data.end))
     }
 }
 
@@ -183,12 +198,13 @@ impl BlockDevice for Contents {
         self.memory().submit(request);
     }
     fn capabilities(&self) -> Capabilities<'_> {
-        // What is made outside of a run is made by requests.
+        // What is made outside of a run is made by requests. Who judges a volume need not read
+        // tables that were never written.
         Capabilities {
             durable: None,
             remembers: None,
             congestion: None,
-            holes: None,
+            holes: Some(self.memory()),
             discard: None,
             metadata: None,
             host_file: None,
