@@ -121,7 +121,7 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_NAMES",
         "engine",
         "names that come to a directory and go one by one",
-        ["25000", "100000", "100000"],
+        ["12000", "100000", "100000"],
     ),
     variable("EXTANT_MODEL_SEEDS", "engine", "lives compared with a model", ["2", "3", "40"]),
     variable("EXTANT_FULL_SEEDS", "engine", "lives of each volume that is full", ["2", "8", "80"]),
@@ -229,6 +229,13 @@ pub const VARIABLES: &[Variable] = &[
         "fuzz",
         "inputs of each body, fewer where they are whole volumes",
         ["300", "1500", "300000"],
+    ),
+    variable("EXTANT_SEEDS", "lab", "seeds of a post whose medians are judged", ["3", "5", "5"]),
+    variable(
+        "EXTANT_AGAIN",
+        "lab",
+        "of the runs that have to come out the same each time, one in this many is run twice",
+        ["8", "1", "1"],
     ),
     variable(
         "EXTANT_FIT",

@@ -69,7 +69,7 @@ fn synced(outcome: &Outcome) -> Vec<u8> {
 
 #[test]
 fn a_cut_ends_the_others_and_what_was_synced_is_there() {
-    let times = ["for = \"5s\"", "for = \"9s\", survivors = \"any-sector\""].map(str::to_owned);
+    let times = ["for = \"3s\"", "for = \"6s\", survivors = \"any-sector\""].map(str::to_owned);
     // A cut at a command may come when all is on the medium; of several, one does not.
     let commands = [690, 700, 710, 720].map(|number| format!("operations = {number}"));
     let mut lost_at_commands = 0;
@@ -128,13 +128,17 @@ fn a_journal_leaves_nothing_to_mend() {
             let scratch = tempfile::tempdir().unwrap();
             let found = outcome.filesystems[0].check(&scratch.path().join("image")).unwrap();
             assert_eq!(found, "", "{filesystem} {moment}");
+            // One for each kind shows that it was the journal.
+            if number > 0 {
+                continue;
+            }
             let unjournalled = format!("{filesystem}\npolicies = {{ journal = \"none\" }}");
             let cutter = format!("{{ step = \"power-cut\", {moment} }}, {COUNTED}");
             let outcome = run_with(&cut(&unjournalled, CHURN, &cutter), &options);
             problems_without += steps(&outcome.report, "cutter", "check")[0].work.problems;
         }
     }
-    assert!(problems_without > 0, "the same cuts without a journal leave something to mend");
+    assert!(problems_without > 0, "the first cuts without a journal leave something to mend");
 }
 
 #[test]
@@ -143,9 +147,10 @@ fn one_seed_gives_one_report_and_another_cut_another() {
         let cutter = format!("{{ step = \"power-cut\", {moment} }}, {COUNTED}");
         cut(EXT2, CHURN, &cutter)
     };
-    let one = run(&text("for = \"6s\", survivors = \"any-sector\"")).report.to_json();
-    assert_eq!(one, run(&text("for = \"6s\", survivors = \"any-sector\"")).report.to_json());
-    assert_ne!(one, run(&text("for = \"6s\"")).report.to_json());
+    let any_sector = text("for = \"2s\", survivors = \"any-sector\"");
+    let one = run(&any_sector).report.to_json();
+    assert_eq!(one, run(&any_sector).report.to_json());
+    assert_ne!(one, run(&text("for = \"2s\"")).report.to_json());
 }
 
 #[test]
