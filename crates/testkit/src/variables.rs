@@ -145,6 +145,12 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable("EXTANT_THREAD_ROUNDS", "engine", "threads against each other", ["1", "2", "30"]),
     variable(
+        "EXTANT_THREAD_CALLS",
+        "engine",
+        "calls of each thread that moves directories under others",
+        ["4000", "10000", "10000"],
+    ),
+    variable(
         "EXTANT_HOSTILE_ROUNDS",
         "engine",
         "volumes with random damage",
@@ -167,6 +173,18 @@ pub const VARIABLES: &[Variable] = &[
         "engine",
         "lives that Linux left in fast commits",
         ["3", "10", "300"],
+    ),
+    variable(
+        "EXTANT_MEMORY_MIB",
+        "engine",
+        "MiB that the largest cache of the tests of memory may hold",
+        ["64", "256", "256"],
+    ),
+    variable(
+        "EXTANT_MEMORY_PRESETS",
+        "engine",
+        "of the presets whose memory is counted, one in this many",
+        ["3", "1", "1"],
     ),
     variable(
         "EXTANT_KERNEL_JOURNALS",

@@ -7,12 +7,23 @@ mod held;
 mod resident;
 
 use cap::Cap;
+use extant_testkit::scratch::Scratch;
 use std::alloc::System;
+use std::path::Path;
 use std::process::Command;
 
 /// Counts what is asked for and not given back.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+/// A folder in memory, where there is room: most of the time would go into waiting for a disk.
+fn in_memory(name: &str) -> Scratch {
+    let folder = Path::new("/dev/shm");
+    match folder.is_dir() {
+        true => Scratch::inside(folder, name),
+        false => Scratch::new(name),
+    }
+}
 
 /// Runs one test of this program again, in a process with this variable, and gives what it said.
 fn again(test: &str, (variable, value): (&str, &str)) -> (bool, String) {

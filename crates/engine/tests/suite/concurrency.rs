@@ -203,6 +203,7 @@ fn directories_that_move_under_each_other_give_only_the_errors_of_directories() 
         return;
     }
     let rounds = extant_testkit::variables::number("EXTANT_THREAD_ROUNDS");
+    let calls = extant_testkit::variables::number("EXTANT_THREAD_CALLS");
     // The tree grows for a while where a thread overtakes those that clear it. Where data comes
     // first, numbers are reused late, and what is freed is held: more room is needed.
     let rows = [
@@ -227,8 +228,7 @@ fn directories_that_move_under_each_other_give_only_the_errors_of_directories() 
             let work = |thread| {
                 let (volume, all) = (shared.clone(), Arc::clone(&all));
                 move || {
-                    for (key, count) in
-                        work_on_directories(&volume, seed * THREADS + thread, 10_000)
+                    for (key, count) in work_on_directories(&volume, seed * THREADS + thread, calls)
                     {
                         *all.lock().expect("no thread panicked").entry(key).or_insert(0) += count;
                     }
