@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! suites      the tests, and the time of each crate's; guide: its tables in CONTRIBUTING.md
-//! turnaround  how long a change of a crate takes to be tested
+//! turnaround  how long a change of a crate takes to be tested; alone: what each test costs
 //! tidy        the house rules, read from the sources
 //! shape       lines, files, functions, comments, assertions: the house counted
 //! licenses    what every dependency may be used for
@@ -28,6 +28,7 @@
 //! kernel_journals                the test of that name in `engine`, on as many as asked for
 //! ```
 
+pub mod alone;
 pub mod api;
 pub mod bench;
 pub mod crash;

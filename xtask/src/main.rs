@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use xtask::{
-    api, bench, crash, damage, demo, diff_walk, dist, fixtures, fuzz, guide, header, instructions,
-    kernel_journals, licenses, proofs, published, python, shape, suites, tidy, tools, turnaround,
+    alone, api, bench, crash, damage, demo, diff_walk, dist, fixtures, fuzz, guide, header,
+    instructions, kernel_journals, licenses, proofs, published, python, shape, suites, tidy, tools,
+    turnaround,
 };
 
 /// One row a command: its words, what it does, and the function.
@@ -25,6 +26,7 @@ const fn task(
 }
 
 const TASKS: &[Task] = &[
+    task("alone", "CRATE [WORD..]", "what each test costs the processors", alone::run),
     task("api", "[--write]", "the public items of the crate extant, as a list", api::run),
     task("bench", "[--rounds N] ..", "the tables of speed and memory; see bench/run", bench::run),
     task(

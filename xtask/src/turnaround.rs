@@ -48,7 +48,7 @@ pub fn run(words: &[String]) -> Result<(), String> {
 }
 
 /// The crates, by the names of their folders.
-fn crates() -> Result<Vec<String>, String> {
+pub(crate) fn crates() -> Result<Vec<String>, String> {
     let folder = repository().join("crates");
     let said = |error: std::io::Error| format!("{}: {error}", folder.display());
     let mut names = Vec::new();
@@ -100,7 +100,7 @@ impl Drop for Changed {
 }
 
 /// What cargo calls the crate in this folder.
-fn package(name: &str) -> Result<String, String> {
+pub(crate) fn package(name: &str) -> Result<String, String> {
     let manifest = repository().join("crates").join(name).join("Cargo.toml");
     let text = std::fs::read_to_string(&manifest)
         .map_err(|error| format!("{}: {error}", manifest.display()))?;

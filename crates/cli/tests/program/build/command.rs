@@ -1,6 +1,7 @@
 //! The command, run and read; the judges of what it wrote.
-use extant_testkit::compare::{self, Options};
+use extant_testkit::compare::{self, Difference, Options};
 use extant_testkit::oracle::{Access, dumpe2fs, e2fsck, mount_loop};
+use extant_testkit::walk::{Entry, walk};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -113,6 +114,16 @@ pub fn same_when_mounted(image: &Path, source: &Path, options: &Options) {
 pub fn same_trees(source: &Path, image: &Path, options: &Options) {
     let differences =
         compare::trees(source, image, options).unwrap_or_else(|error| panic!("{error}"));
+    none(&differences);
+}
+
+/// No field of any entry differs from what a walk of the source gave.
+pub fn as_walked(source: &[Entry], image: &Path, options: &Options) {
+    let image = walk(image, options.depth(), &options.excluded).expect("it can be read");
+    none(&compare::entries(source, &image, options));
+}
+
+fn none(differences: &[Difference]) {
     let shown: Vec<String> = differences.iter().take(20).map(ToString::to_string).collect();
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), shown.join("\n"));
 }

@@ -375,7 +375,7 @@ fn a_bomb_takes_no_memory() {
     let body = vec![1; 300 << 20];
     let layers = [
         (tar(&[file("ones", &body)]), Packing::Gzip),
-        (tar(&[file("more", &body)]), Packing::Gzip),
+        (tar(&[file("more", &body[..20 << 20])]), Packing::Gzip),
     ];
     drop(body);
     let made = layout(scratch.join("layout"), &layers);
@@ -389,5 +389,5 @@ fn a_bomb_takes_no_memory() {
     limited.env_remove("SOURCE_DATE_EPOCH");
     let output = limited.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(std::fs::metadata(&image).unwrap().len() >> 20 >= 600);
+    assert!(std::fs::metadata(&image).unwrap().len() >> 20 >= 320);
 }
