@@ -25,6 +25,7 @@ pub(super) fn fit(decision: &mut Decision) -> Result<(), Refusal> {
     let Ok((layout, _)) = mkfs::plan(&without) else { return Ok(()) };
     if default_blocks(layout.superblock.blocks_count) == 0 {
         options.journal = JournalWish::None;
+        options.fast_commit_blocks = 0;
         options.wishes.features.clear(Feature::ORPHAN_FILE);
         return Ok(());
     }
