@@ -172,10 +172,7 @@ fn make(
         return Ok(());
     }
     if request.super_only {
-        complain(&format!("{shown} may be further corrupted by superblock rewrite"));
-        if let Some(warning) = write::unknown_uuid(request, &decision, &place, device) {
-            complain(&warning);
-        }
+        write::warn_of_rewrite(request, &decision, &place, device);
     }
     warn(name, &decision, journal_blocks);
     write::write(name, request, &decision, &place, &superblock)?;

@@ -305,14 +305,22 @@ fn unlisted(shown: &str, bad: &[BlockNo]) -> String {
     let more = if bad.len() > named.len() { ", ..." } else { "" };
     let (count, named) = (bad.len(), named.join(", "));
     format!(
-        "{shown}: {count} blocks cannot be read: {named}{more} (-S keeps no list of them: e2fsck -c \
-         makes one)"
+        "{shown}: {count} blocks cannot be read: {named}{more} (-S keeps no list of them: \
+         e2fsck -c makes one)"
     )
+}
+
+/// Says before -S what it may do.
+pub(super) fn warn_of_rewrite(request: &Request, decision: &Decision, place: &Place, path: &Path) {
+    complain(&format!("{} may be further corrupted by superblock rewrite", path.display()));
+    if let Some(warning) = unknown_uuid(request, decision, place, path) {
+        complain(&warning);
+    }
 }
 
 /// What is said before -S where the UUID of the volume is not known: no superblock can be read, and
 /// nobody said -U. `None` where that does no harm.
-pub(super) fn unknown_uuid(
+fn unknown_uuid(
     request: &Request,
     decision: &Decision,
     place: &Place,

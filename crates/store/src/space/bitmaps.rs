@@ -70,7 +70,7 @@ impl Space {
     /// clusters with bigalloc.
     pub(super) fn limit(&self, group: GroupNo, bitmap: BitmapKind) -> u32 {
         match bitmap {
-            // As the superblock's group_bits, of which a volume's clusters are worked out each time.
+            // As group_bits of the superblock, which works out the clusters each time.
             BitmapKind::Blocks => self.units_of(self.store.superblock.group_length(group)),
             BitmapKind::Inodes => self.store.superblock.inodes_per_group,
         }
