@@ -153,7 +153,11 @@ with zipfile.ZipFile(sys.argv[1], 'w') as archive:
 with zipfile.ZipFile(sys.argv[1]) as archive:
     record = archive.read('extantfs-1.2.3.dist-info/RECORD').decode().splitlines()
     rows = {name: digest for name, digest, size in csv.reader(record)}
-    assert sorted(rows) == sorted(archive.namelist()), rows
+    names = archive.namelist()
+    assert sorted(rows) == sorted(names) and len(record) == len(rows), record
+    assert names == sorted(names, key=lambda name: (name.startswith('extantfs-'), name)), names
+    for info in archive.infolist():
+        assert info.external_attr >> 16 == 0o100644 + 0o111 * info.filename.endswith('.so'), info
     for name, digest in rows.items():
         found = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest())
         assert not digest or digest == 'sha256=' + found.decode().rstrip('='), name
