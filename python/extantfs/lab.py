@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterable, Optional, Tuple, Union
 
 from . import _native
 from ._errors import LabError
-from ._reports import _of
+from ._reports import T, _of
 
 __all__ = [
     "Age",
@@ -567,7 +567,7 @@ class _Fields:
         self.json = found.json()
         self.details: dict[str, Any] = _json.loads(self.json)
 
-    def make(self, kind: type[Any], **shaped: Any) -> Any:
+    def make(self, kind: type[T], **shaped: Any) -> T:
         own = {"json": self.json, "details": self.details, "_found": self.found}
         return _of(kind, {**self.details, **shaped, **own})
 

@@ -210,11 +210,16 @@ pub fn lab_run(
     if let Some(image) = &options.image {
         File::open(image).map_err(|error| refused(py, Refused::host(image.display(), &error)))?;
     }
+    let image = options.image.clone();
     let outcome = task::run(py, progress, Left::Ended, move |watch| {
         let options = RunOptions { wanted: wanted(watch), ..options };
         scenario::run(&scenario, &options).map(|outcome| outcome.report)
     })?;
-    let report = outcome.map_err(|error| failed(py, error))?;
+    let report = outcome.map_err(|error| match &image {
+        // It says what is wrong with a volume, not which file that is.
+        Some(image) => lab_error(py, format!("{}: {error}", image.display())),
+        None => failed(py, error),
+    })?;
     Ok(Found { json: report.to_json(), source: Source::Run(Box::new(report)) })
 }
 
@@ -362,7 +367,8 @@ pub fn lab_age(
         sampling: if is_layout_only { Sampling::Layout } else { Sampling::Drive },
         threads: threads(),
     };
-    let aged = task::run(py, progress, Left::Ended, move |watch| {
+    // Filling a volume asks nobody whether it is wanted.
+    let aged = task::run(py, progress, Left::Alone, move |watch| {
         let told = Arc::clone(watch);
         let tell: Tell = Arc::new(move |_| told.advance(1));
         ageing::run_while(&experiment, &options, Keep::Report, &wanted_quietly(watch), &tell)

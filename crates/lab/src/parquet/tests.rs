@@ -141,6 +141,7 @@ fn schema(footer: &Thrift) -> Vec<(String, i64, Option<i64>)> {
 /// A column's values in a group, as the bytes say.
 fn values(file: &[u8], chunk: &Thrift, kind: Kind) -> Vec<Value> {
     let offset = chunk.whole(&[3, 9]) as usize;
+    assert_eq!(chunk.whole(&[2]) as usize, offset);
     let bytes = chunk.whole(&[3, 7]) as usize;
     assert_eq!(chunk.whole(&[3, 6]) as usize, bytes);
     let mut reader = Reader(&file[offset..offset + bytes]);
@@ -189,6 +190,7 @@ fn values(file: &[u8], chunk: &Thrift, kind: Kind) -> Vec<Value> {
 /// The rows of a file.
 fn read(file: &[u8], kinds: &[Kind]) -> Vec<Vec<Value>> {
     let footer = footer(file);
+    assert_eq!(footer.whole(&[1]), 1, "the version");
     assert_eq!(schema(&footer).len(), kinds.len());
     let mut rows = Vec::new();
     for group in footer.list(&[4]) {
@@ -247,9 +249,12 @@ fn a_long_table_has_groups_and_a_wide_one_a_long_list() {
     let file = written(&columns, &rows);
     assert_eq!(footer(&file).list(&[4]).len(), 3);
     assert_eq!(read(&file, &[Kind::Whole, Kind::Words]), rows);
-    let wide: Vec<Column> = (0..200).map(|at| column(&format!("c{at}"), Kind::Whole)).collect();
-    let rows = vec![(0..200).map(|at| json!(at)).collect::<Vec<_>>()];
-    assert_eq!(read(&written(&wide, &rows), &[Kind::Whole; 200]), rows);
+    for width in [13, 14, 15, 200] {
+        let wide = (0..width).map(|at| column(&format!("c{at}"), Kind::Whole));
+        let rows = vec![(0..width).map(|at| json!(at)).collect::<Vec<_>>()];
+        let file = written(&wide.collect::<Vec<_>>(), &rows);
+        assert_eq!(read(&file, &vec![Kind::Whole; width]), rows);
+    }
 }
 
 #[test]
@@ -298,6 +303,7 @@ fn a_kind_holds_all_values_exactly() {
     assert_eq!(kind(&[json!(1), json!(-1)]), Some(Kind::Whole));
     assert_eq!(kind(&[json!(1), json!(u64::MAX)]), Some(Kind::Natural));
     assert_eq!(kind(&[json!(-1), json!(u64::MAX)]), Some(Kind::Words));
+    assert_eq!(kind(&[json!(u64::MAX), json!(-1)]), Some(Kind::Words));
     assert_eq!(kind(&[json!(1), json!(0.5)]), Some(Kind::Real));
     assert_eq!(kind(&[json!((1i64 << 53) + 1), json!(0.5)]), Some(Kind::Words));
     assert_eq!(kind(&[json!(-(1i64 << 53)), json!(0.5)]), Some(Kind::Real));

@@ -43,7 +43,12 @@ pub fn drive(word: &str) -> Result<DriveSpec, Error> {
 
 /// The drive of that file, with the facts of its controller in another.
 pub fn drive_with_facts(word: &str, facts: &Path) -> Result<DriveSpec, Error> {
-    asked::drive_with_facts(word, facts).map_err(|error| of_option("--facts:", error))
+    asked::drive_with_facts(word, facts).map_err(|mut error| {
+        if error.reason == Reason::Words {
+            error.message.insert_str(0, "--");
+        }
+        refused(error)
+    })
 }
 
 /// The scenario of that name or file.
