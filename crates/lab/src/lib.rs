@@ -10,15 +10,15 @@
 //! observations   results as CSV, JSON Lines and Parquet
 //! parquet    tables in files of Parquet
 //! posts      the mailing list posts: their figures, our runs, and how far they agree
+//! traces     a trace on a drive: a time for each request, or sums
+//! asked      what the words of a user name
 //! capsule    scenarios with all that they refer to, and what they gave, in a file
 //! scenario   TOML files, their steps, and what runs them
 //! results    figures computed from measures
 //! setup      policies and machines by the same words
 //! session    what programs asked of a mount, lived again
 //! ageing     months of use of a volume, and what they do to it
-//! traces     a trace on a drive: a time for each request, or sums
 //! fit        a drive file from a real device: probes, and a search
-//! asked      what the words of a user name
 //! refused    why something is not done
 //! wanted     whether long work is still wanted
 //! figures    figures of what a run recorded

@@ -183,7 +183,15 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-python",
         // The whole command is in it; testkit is for one set of features, never in what ships.
-        links: &["extant", "extant-engine", "extant-cli", "extant-host", "extant-testkit"],
+        links: &[
+            "extant",
+            "extant-engine",
+            "extant-cli",
+            "extant-lab",
+            "extant-sim",
+            "extant-host",
+            "extant-testkit",
+        ],
         tests: &[],
     },
     Arrow {

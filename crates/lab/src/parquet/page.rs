@@ -36,7 +36,7 @@ impl Page {
     pub(super) fn add(&mut self, value: &Value) -> Result<(), OtherKind> {
         if !value.is_null() {
             match self.kind {
-                Kind::Flag => self.add_flag(value.as_bool().ok_or(OtherKind)?),
+                Kind::Flag => self.add_bit(value.as_bool().ok_or(OtherKind)?.into()),
                 Kind::Whole => self.add_bytes(&value.as_i64().ok_or(OtherKind)?.to_le_bytes()),
                 Kind::Natural => self.add_bytes(&value.as_u64().ok_or(OtherKind)?.to_le_bytes()),
                 Kind::Real => self.add_bytes(&value.as_f64().ok_or(OtherKind)?.to_le_bytes()),
@@ -96,13 +96,13 @@ impl Page {
     }
 
     /// Eight to a byte, the first in its lowest bit.
-    fn add_flag(&mut self, flag: bool) {
+    fn add_bit(&mut self, bit: u8) {
         if self.flags.is_multiple_of(8) {
             self.values.push(0);
             self.flags = 0;
         }
         if let Some(last) = self.values.last_mut() {
-            *last |= u8::from(flag) << self.flags;
+            *last |= bit << self.flags;
         }
         self.flags += 1;
     }
