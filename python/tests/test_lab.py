@@ -173,10 +173,9 @@ def test_a_volume_that_ages():
     assert len(ours.columns()[0].values) == sum(len(series.samples) for series in ours.series)
 
 
-def test_a_drive_is_fitted(tmp_path):
+def test_a_drive_is_fitted(tmp_path, measured):
     device = tmp_path / "device"
-    with device.open("wb") as file:
-        file.truncate(6 << 30)
+    device.write_bytes(bytes(range(256)) * (64 << 10))
     told = []
     found = lab.fit(device, time=5, buffered=True, name="mine", progress=lambda *w: told.append(w))
     assert json.loads(found.json)["schema"] == "extant-lab-fit/1"
@@ -184,7 +183,7 @@ def test_a_drive_is_fitted(tmp_path):
     assert told and told == sorted(told) and told[-1][1] == 1000
     drive = tmp_path / "mine.toml"
     drive.write_text(found.drive_file)
-    assert lab.run("random", drive=drive, scale=100).details["drives"][0]["spec"]["name"] == "mine"
+    assert lab.replay(measured, drive).drive == "mine"
     names = {one.name: one.values for one in found.columns()}
     assert names["name"] == tuple(value.name for value in found.values)
 
