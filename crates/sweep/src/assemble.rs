@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lab run | --drive=ssd --preset=linux-2.4,placement=orlov --seed=3 | read-cold
-//! command | options, by name                                        | operands, in the kind's order
+//! command | options, by name                                        | operands, in order
 //! ```
 use crate::kinds::{Kind, Rows, When, Write};
 use crate::matrix::Parameters;

@@ -1,18 +1,18 @@
 //! The directory of a sweep: what was planned, what is done, what failed.
 //!
 //! ```text
-//! DIR/plans/DIGEST.jsonl      the jobs that runs were given, by the digest of their lines
-//! DIR/results/HH/ID.json      what a job gave; HH are the first two digits of its id
-//! DIR/failed/ID.json          why a job has no result
-//! DIR/out/HH/ID.SUFFIX        files that jobs wrote
-//! DIR/lock, DIR/locks/..      held by runs, which the host lets go of when they end in whatever way
+//! plans/DIGEST.jsonl      the jobs that runs were given, by the digest of their lines
+//! results/HH/ID.json      what a job gave; HH are the first two digits of its id
+//! failed/ID.json          why a job has no result
+//! out/HH/ID.SUFFIX        files that jobs wrote
+//! lock, locks/..          held by runs; the host lets go of them when those end in whatever way
 //! ```
 //!
-//! *Invariants*: a file with its final name is whole ([`crate::whole`]); a job with a result has not
-//! failed, whatever a file below `failed` says; nothing but [`crate::whole::sweep_out`] removes what
-//! another process wrote, and that only what nobody finishes any more.
-//! *Locking*: locks of files, which only save work: two runs that do not see each other's write the
-//! same results under the same names.
+//! *Invariants*: a file with its final name is whole ([`crate::whole`]); a job with a result has
+//! not failed, whatever a file below `failed` says; nothing but [`crate::whole::sweep_out`] removes
+//! what another process wrote, and that only what nobody finishes any more. *Locking*: locks of
+//! files, which only save work: two runs that do not see each other's write the same results under
+//! the same names.
 use crate::error::{Error, Result};
 use crate::inputs::hexadecimal;
 use crate::job::{Job, LINE_BYTES_MAX};
@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -112,21 +113,12 @@ impl Directory {
     pub fn make(path: &Path) -> Result<Directory> {
         let directory = Directory { path: path.to_owned() };
         let plans = directory.plans_folder();
-        if !plans.is_dir() {
-            if let Ok(mut entries) = std::fs::read_dir(path) {
-                let ours =
-                    |name: &str| ["plans", "results", "failed", "out", "lock"].contains(&name);
-                let foreign = entries.find_map(|entry| {
-                    let name = entry.ok()?.file_name();
-                    (!name.to_str().is_some_and(|name| ours(name) || name == "locks"))
-                        .then_some(name)
-                });
-                if let Some(name) = foreign {
-                    let reason =
-                        format!("{}: holds {}, which no sweep has", path.display(), name.display());
-                    return Err(Error::new(reason).hint("name a new directory, or an empty one"));
-                }
-            }
+        if !plans.is_dir()
+            && let Some(name) = foreign_in(path)
+        {
+            let reason =
+                format!("{}: holds {}, which no sweep has", path.display(), name.display());
+            return Err(Error::new(reason).hint("name a new directory, or an empty one"));
         }
         for folder in [plans, path.join("results"), path.join("failed"), path.join("locks")] {
             std::fs::create_dir_all(&folder).map_err(|error| Error::io(&folder, &error))?;
@@ -358,6 +350,13 @@ impl Directory {
         // What cannot be removed is not believed either: the result is looked at first.
         let _ = std::fs::remove_file(self.failure(id));
     }
+}
+
+/// A name in a folder that no directory of a sweep has.
+fn foreign_in(path: &Path) -> Option<OsString> {
+    const OURS: [&str; 6] = ["plans", "results", "failed", "out", "lock", "locks"];
+    let mut names = std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.file_name());
+    names.find(|name| !OURS.iter().any(|ours| name == ours))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

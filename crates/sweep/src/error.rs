@@ -1,5 +1,5 @@
-//! What goes wrong with a sweep: one line that names the file, the line or the job, and a hint where
-//! there is something to do.
+//! What goes wrong with a sweep: one line that names the file, the line or the job, and a hint
+//! where there is something to do.
 use std::fmt;
 use std::io;
 use std::path::Path;

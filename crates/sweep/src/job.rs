@@ -1,7 +1,7 @@
 //! A job: one line of JSON.
 //!
-//! *Invariant*: `id` is the digest of all that decides the result: version, kind, words, parameters,
-//! the digests of the inputs, what is written. Limits and stamps are not among them.
+//! *Invariant*: `id` is the digest of all that decides the result: version, kind, words,
+//! parameters, the digests of the inputs, what is written. Limits and stamps are not among them.
 use crate::VERSION;
 use crate::error::{Error, Result};
 use crate::inputs::{Input, hexadecimal};

@@ -204,8 +204,8 @@ pub fn find(name: &str) -> Option<&'static Kind> {
 }
 
 impl Kind {
-    /// What the word of a key stands for; `None` for a key that is neither operand nor option with a
-    /// sense.
+    /// What the word of a key stands for; `None` for a key that is neither operand nor option with
+    /// a sense.
     pub fn sense(&self, key: &str) -> Option<Sense> {
         self.operands.iter().chain(self.senses).find(|(name, _)| *name == key).map(|row| row.1)
     }

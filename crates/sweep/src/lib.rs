@@ -3,8 +3,9 @@
 //!
 //! A job is one line of JSON: a kind, the words of a command line, the files that it reads with
 //! their digests, our version, its limits. Its *id* is the digest of all that decides its result,
-//! and its result is one file of that name, written whole or not at all. So a job that is run twice,
-//! by two runs or on two machines, does no harm, and who is cut goes on by running all again.
+//! and its result is one file of that name, written whole or not at all. So a job that is run
+//! twice, by two runs or on two machines, does no harm, and who is cut goes on by running all
+//! again.
 //!
 //! ```text
 //! pool        a run: worker processes, their limits, retries

@@ -275,7 +275,7 @@ fn filled(words: &str, parameters: &Parameters) -> Result<String> {
 struct Inputs<'a> {
     planner: &'a Planner<'a>,
     known: BTreeMap<PathBuf, Input>,
-    words: BTreeMap<(bool, String), BTreeSet<PathBuf>>,
+    words: BTreeMap<(Sense, String), BTreeSet<PathBuf>>,
 }
 
 impl Inputs<'_> {
@@ -290,17 +290,20 @@ impl Inputs<'_> {
                 _ => continue,
             };
             for word in words.into_iter().filter(|_| sense != Sense::Device) {
-                paths.extend(self.behind(sense == Sense::Input, word).iter().cloned());
+                paths.extend(self.behind(sense, word).iter().cloned());
             }
         }
         paths.into_iter().map(|path| self.read(path)).collect()
     }
 
-    /// The files that a word leads to; one that `is_input` is one itself, there or not, and what is
+    /// The files that a word leads to; an input is one itself, there or not, and what is
     /// not there is said when it is read.
-    fn behind(&mut self, is_input: bool, word: String) -> &BTreeSet<PathBuf> {
-        self.words.entry((is_input, word)).or_insert_with_key(|(is_input, word)| {
-            let direct = if *is_input { vec![PathBuf::from(word)] } else { named_files(word) };
+    fn behind(&mut self, sense: Sense, word: String) -> &BTreeSet<PathBuf> {
+        self.words.entry((sense, word)).or_insert_with_key(|(sense, word)| {
+            let direct = match sense {
+                Sense::Input => vec![PathBuf::from(word)],
+                _ => named_files(word),
+            };
             let mut paths: BTreeSet<PathBuf> = direct.iter().cloned().collect();
             direct.iter().for_each(|path| follow(path, &mut paths, 0));
             paths

@@ -7,10 +7,9 @@
 //!    +-- tries left-+--> failed: killed at a limit, died, or the command said so
 //! ```
 //!
-//! *Invariants*: a job is in one of these states; its result, once there, stays, whatever becomes of
-//! the run. A job that passes a limit or kills its worker is given up alone: the others of the run
-//! have workers of their own.
-//! *Locking*: none; one thread waits for all workers at once.
+//! *Invariants*: a job is in one of these states; its result, once there, stays, whatever becomes
+//! of the run. A job that passes a limit or kills its worker is given up alone: the others of the
+//! run have workers of their own. *Locking*: none; one thread waits for all workers at once.
 use crate::directory::{Directory, FAILURE_SCHEMA, Failure, Part, Plan};
 use crate::error::{Error, Result};
 use crate::job::Job;
@@ -70,6 +69,8 @@ const LOOK_OF_EACH_NS: u64 = 500_000;
 const TELL_NS: u64 = 100_000_000;
 /// A worker says within this time that it is ready.
 const READY_NS: u64 = 120_000_000_000;
+/// Workers that end without a job, again and again, are none.
+const IDLE_ENDS_MAX: u32 = 100;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A job that a worker has.
@@ -102,6 +103,7 @@ pub fn run(directory: &Directory, plan: &Plan, options: &Options) -> Result<Ran>
             jobs: (0..plan.count()).filter(|line| options.part.has(*line)).count() as u64,
             ..Ran::default()
         },
+        idle_ends: 0,
         began_ns: options.clock.now(),
         told_ns: 0,
     };
@@ -125,6 +127,8 @@ struct Pool<'a> {
     again: VecDeque<(u64, u32)>,
     seats: Vec<Seat>,
     ran: Ran,
+    /// Workers that ended without a job.
+    idle_ends: u32,
     began_ns: u64,
     told_ns: u64,
 }
@@ -263,6 +267,11 @@ impl Pool<'_> {
         }
         seat.started_ns = u64::MAX;
         let Some(given) = seat.given.take() else {
+            // Killed from outside between two jobs: another one takes its place.
+            if seat.process.is_ready() && self.idle_ends < IDLE_ENDS_MAX {
+                self.idle_ends += 1;
+                return Ok(());
+            }
             let last = lines.last().map_or(String::new(), |line| format!(": {line}"));
             return Err(seat.process.error(&format!("ended before it had a job ({status}){last}")));
         };

@@ -1,5 +1,5 @@
-//! How far a directory is: counted from its plans, results and failures, whether a run is at work or
-//! not.
+//! How far a directory is: counted from its plans, results and failures, whether a run is at work
+//! or not.
 use crate::VERSION;
 use crate::directory::{Directory, Failure};
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! What the command line has to say about words, before a job is made of them.
 
 /// What a word of a kind stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sense {
     /// A drive of the laboratory, built in or a file.
     Drive,

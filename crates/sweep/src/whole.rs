@@ -66,16 +66,24 @@ pub fn sweep_out(folder: &Path) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(process) = name.to_str().and_then(left_by) else { continue };
-        if !Path::new("/proc").join(process.to_string()).exists() {
+        if !is_running(process) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
+/// Whether a process of this host goes on. One that ended and that nobody has waited for does not.
+fn is_running(process: u32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{process}/stat"));
+    // The name of the program may have anything in it: its state is after the last parenthesis.
+    state.is_ok_and(|text| !text.rsplit(')').next().unwrap_or_default().starts_with(" Z"))
+}
+
 /// The process of this host that began the file of this name.
 fn left_by(name: &str) -> Option<u32> {
-    let (process, rest) =
-        name.strip_prefix('.')?.strip_prefix(host())?.strip_prefix('-')?.split_once('-')?;
+    // What a command writes until it is whole has one more point, and this name after it.
+    let rest = name.strip_prefix('.')?.trim_start_matches('.').strip_prefix(host())?;
+    let (process, rest) = rest.strip_prefix('-')?.split_once('-')?;
     let (number, _) = rest.split_once('.')?;
     number.parse::<u64>().ok()?;
     process.parse().ok()
@@ -99,11 +107,12 @@ mod tests {
         let gone = format!(".{}-4194999-0.a.json", host());
         let own = partial(&path);
         let other = ".elsewhere_9-4194999-0.a.json";
-        for name in [folder.join(&gone), own.clone(), folder.join(other)] {
+        let built = format!("..{}-4194999-0.a.img.extant-0123456789ab.partial", host());
+        for name in [folder.join(&gone), folder.join(&built), own.clone(), folder.join(other)] {
             std::fs::write(name, b"half").expect("a file");
         }
         sweep_out(folder.path());
-        assert!(!folder.join(&gone).exists());
+        assert!(!folder.join(&gone).exists() && !folder.join(&built).exists());
         assert!(own.exists() && folder.join(other).exists() && path.exists());
     }
 }

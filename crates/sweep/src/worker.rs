@@ -13,28 +13,40 @@
 //! <- {"id":"4f..","state":"broken","reason":".."}    the directory cannot be written
 //! ```
 //!
-//! Commands run in this process, so that a job of a millisecond costs no process. What they print is
-//! caught: standard output is a file in memory, from the beginning to the end of the worker.
+//! Commands run in this process, so that a job of a millisecond costs no process. What they print
+//! is caught: standard output is a file in memory, from the beginning to the end of the worker.
+//!
+//! ```text
+//! session   what goes on from one job to the next: standard output, caught
+//! files     what a job writes besides its result
+//! report    what a result holds
+//! ```
 //!
 //! *Invariants*: a result is written after the inputs were found unchanged since before the command
 //! began; of a job that fails nothing is left but what it wrote under partial names, which go.
 //! *Locking*: none; one thread.
+mod files;
+mod report;
+mod session;
+
 use crate::VERSION;
 use crate::assemble;
-use crate::directory::{Directory, RESULT_SCHEMA, next_line};
+use crate::directory::{Directory, next_line};
 use crate::error::{Error, Result};
-use crate::inputs::{Input, Stamp, of_output};
+use crate::inputs::{Input, Stamp};
 use crate::job::Job;
-use crate::kinds::{Rows, Write as Written};
+use crate::kinds::Rows;
 use crate::memory::{self, Ceiling};
 use crate::whole;
 use extant_block::Clock;
+use files::Files;
+use report::Report;
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
+use session::{Session, bounded};
 use std::fs::File;
-use std::io::{BufRead, Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io::{BufRead, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// The form of the first line.
@@ -43,9 +55,6 @@ pub const HELLO_SCHEMA: &str = "extant-sweep-worker/1";
 /// A worker that holds more after a job is not used for another: what one left would count for the
 /// next.
 const HELD_BYTES_MAX: u64 = 96 << 20;
-
-/// No result is longer, in bytes.
-const RESULT_BYTES_MAX: u64 = 256 << 20;
 
 /// Of what a job says on standard error, the last lines are kept.
 const SAID_LINES_MAX: usize = 20;
@@ -138,18 +147,18 @@ impl Worker<'_> {
     /// Nobody reads the answers, or standard output cannot be caught.
     pub fn serve(&self, jobs: &mut dyn BufRead) -> Result<()> {
         let failed = |error: std::io::Error| Error::io(Path::new("worker"), &error);
-        let mut caught = Caught::begin().map_err(failed)?;
+        let mut session = Session::begin().map_err(failed)?;
         let hello = Hello { schema: HELLO_SCHEMA.into(), version: VERSION.into() };
-        let say = |caught: &mut Caught, line: serde_json::Result<String>| {
+        let say = |session: &mut Session, line: serde_json::Result<String>| {
             let line = line.map_err(|error| Error::new(format!("worker: {error}")))?;
-            writeln!(caught.answers, "{line}").map_err(failed)
+            writeln!(session.answers, "{line}").map_err(failed)
         };
-        say(&mut caught, serde_json::to_string(&hello))?;
+        say(&mut session, serde_json::to_string(&hello))?;
         let mut number = 0;
         while let Some(line) = next_line("worker: standard input", number + 1, jobs)? {
             number += 1;
-            let answer = self.answer(&line, &mut caught);
-            say(&mut caught, serde_json::to_string(&answer))?;
+            let answer = self.answer(&line, &mut session);
+            say(&mut session, serde_json::to_string(&answer))?;
             if answer.retires {
                 break;
             }
@@ -157,7 +166,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn answer(&self, line: &str, caught: &mut Caught) -> Answer {
+    fn answer(&self, line: &str, session: &mut Session) -> Answer {
         let job = match Job::parse(line) {
             Ok(job) => job,
             Err(error) => {
@@ -170,7 +179,7 @@ impl Worker<'_> {
                 return Answer { id: id.unwrap_or_default(), state, retires: false };
             }
         };
-        let mut state = match self.run(&job, caught) {
+        let mut state = match self.run(&job, session) {
             Ok(state) => state,
             Err(End::Broken(error)) => State::Broken { reason: error.message, hint: error.hint },
             Err(End::Failed(reason, exit)) => {
@@ -181,15 +190,15 @@ impl Worker<'_> {
             }
         };
         if let State::Failed { said, .. } = &mut state {
-            *said = last_lines(&caught.said);
+            *said = last_lines(&session.said);
         }
         let held = memory::held_bytes("self").unwrap_or(0);
-        let retires = held > HELD_BYTES_MAX || caught.has_panicked;
+        let retires = held > HELD_BYTES_MAX || session.has_panicked;
         Answer { id: job.id, state, retires }
     }
 
-    fn run(&self, job: &Job, caught: &mut Caught) -> std::result::Result<State, End> {
-        caught.said.clear();
+    fn run(&self, job: &Job, session: &mut Session) -> std::result::Result<State, End> {
+        session.said.clear();
         if self.is_there(job) {
             self.directory.forget_failure(&job.id);
             return Ok(State::There);
@@ -204,7 +213,7 @@ impl Worker<'_> {
             return Err(End::Final(reason, None));
         }
         let kind = job.kind().map_err(|error| End::Final(error.message, None))?;
-        let stamps = self.inputs_as_planned(job)?;
+        let stamps = self.inputs_as_planned(job, session)?;
         let mut files = Files::of(&self.directory, job).map_err(End::Broken)?;
         let observations = (kind.rows == Rows::Observations)
             .then(|| memfd_create("observations", MemfdFlags::CLOEXEC).map(File::from))
@@ -212,21 +221,22 @@ impl Worker<'_> {
             .map_err(|error| End::Failed(format!("no file in memory: {error}"), None))?;
         let path = observations.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
         let words = assemble::whole(kind, &job.words, path.as_deref(), &files.named());
-        let exit = self.in_limits(job, &words, caught)?;
-        let printed = caught.printed().map_err(|error| End::Failed(error, exit))?;
+        let exit = self.in_limits(job, &words, session)?;
+        let printed = session.printed().map_err(|error| End::Failed(error, exit))?;
         self.inputs_unchanged(job, &stamps)?;
         let is_result =
             exit.is_some_and(|exit| kind.results.iter().any(|code| i64::from(*code) == exit));
         let document = files.renamed(printed.trim());
         let is_document = serde_json::from_str::<serde_json::Value>(&document)
             .is_ok_and(|value| value.is_object());
+        let printed = if is_document { Printed::Document } else { Printed::Else };
         if !is_result || !is_document {
-            return Err(no_result(exit, &caught.said, is_document));
+            return Err(no_result(exit, &session.said, printed));
         }
         let rows = observations.map_or(Ok(Vec::new()), rows);
         let rows = rows.map_err(|reason| End::Failed(reason, exit))?;
         let kept = files.keep()?;
-        let said = last_lines(&files.renamed(&caught.said));
+        let said = last_lines(&files.renamed(&session.said));
         let rows: Vec<String> = rows.iter().map(|row| files.renamed(row)).collect();
         let result = Report { job, exit, said, kept: &kept, rows: &rows, document: &document };
         self.write(job, &result.text().map_err(|error| End::Failed(error.message, exit))?)
@@ -239,11 +249,11 @@ impl Worker<'_> {
         &self,
         job: &Job,
         words: &[String],
-        caught: &mut Caught,
+        session: &mut Session,
     ) -> std::result::Result<Option<i64>, End> {
         memory::forget_peak();
         let ceiling = Ceiling::set(job.limits.memory_bytes);
-        let ended = caught.around(|| self.commands.run(words));
+        let ended = session.around(|| self.commands.run(words));
         drop(ceiling);
         let peak = memory::peak_bytes("self").unwrap_or(0);
         if let Some(limit) = job.limits.memory_bytes.filter(|limit| peak > *limit) {
@@ -255,9 +265,22 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether the result is there, with the files that it names.
+    /// Whether the result is there, with the files that it names. One that is not whole, or has
+    /// lost a file, goes: nobody may take it for a result while it is made again.
     fn is_there(&self, job: &Job) -> bool {
-        let Ok(Some(result)) = self.directory.read_result(&job.id) else { return false };
+        let is_good = match self.directory.read_result(&job.id) {
+            Ok(None) => return false,
+            Ok(Some(result)) => self.has_outputs(job, &result),
+            Err(_) => false,
+        };
+        if !is_good {
+            // What cannot be removed is replaced by the next one.
+            let _ = std::fs::remove_file(self.directory.result(&job.id));
+        }
+        is_good
+    }
+
+    fn has_outputs(&self, job: &Job, result: &serde_json::Value) -> bool {
         let outputs = result["outputs"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_kept = |output: &serde_json::Value| {
             let path = output["path"].as_str().unwrap_or_default();
@@ -272,18 +295,31 @@ impl Worker<'_> {
 
     /// The stamps of what the job reads, all of which has the content that it had when it was
     /// planned.
-    fn inputs_as_planned(&self, job: &Job) -> std::result::Result<Vec<String>, End> {
+    fn inputs_as_planned(
+        &self,
+        job: &Job,
+        session: &mut Session,
+    ) -> std::result::Result<Vec<String>, End> {
         let mut stamps = Vec::new();
         for input in &job.inputs {
             let path = Path::new(&input.path);
             let failed = |error: Error| End::Final(error.message, None);
             let stamp = Stamp::of(path).map_err(failed)?.words;
-            if stamp != input.stamp {
-                let now = Input::of(path, self.clock.wall()).map_err(failed)?;
-                if now.sha256 != input.sha256 {
-                    let reason = format!("{}: has changed since the plan was made", input.path);
-                    return Err(End::Final(reason, None));
+            // The same stamp, of the plan or of what was read before, is the same content.
+            let known = session.read.get(&input.path).filter(|known| known.stamp == stamp);
+            let sha256 = match known {
+                _ if stamp == input.stamp => input.sha256.clone(),
+                Some(known) => known.sha256.clone(),
+                None => {
+                    let now = Input::of(path, self.clock.wall()).map_err(failed)?;
+                    let sha256 = now.sha256.clone();
+                    session.read.insert(input.path.clone(), now);
+                    sha256
                 }
+            };
+            if sha256 != input.sha256 {
+                let reason = format!("{}: has changed since the plan was made", input.path);
+                return Err(End::Final(reason, None));
             }
             stamps.push(stamp);
         }
@@ -322,16 +358,25 @@ pub fn passed_memory(limit_bytes: u64, held_bytes: u64) -> String {
     )
 }
 
+/// What a command printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Printed {
+    Document,
+    Else,
+}
+
 /// A command that ended without a result. Wrong usage is wrong the next time too.
-fn no_result(exit: Option<i64>, said: &str, is_document: bool) -> End {
+fn no_result(exit: Option<i64>, said: &str, printed: Printed) -> End {
     let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let error: Option<serde_json::Value> = serde_json::from_str(first).ok();
     let line = error.as_ref().and_then(|error| error["error"].as_str()).unwrap_or(first);
     let code = exit.map_or_else(|| "no code".into(), |code| code.to_string());
-    let reason = match (line.is_empty(), is_document) {
+    let reason = match (line.is_empty(), printed) {
         (false, _) => line.to_owned(),
-        (true, true) => format!("the command ended with {code}"),
-        (true, false) => format!("the command ended with {code} and printed no result"),
+        (true, Printed::Document) => format!("the command ended with {code}"),
+        (true, Printed::Else) => {
+            format!("the command ended with {code} and printed no result")
+        }
     };
     if exit == Some(2) { End::Final(reason, exit) } else { End::Failed(reason, exit) }
 }
@@ -349,240 +394,6 @@ fn rows(mut file: File) -> std::result::Result<Vec<String>, String> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// What a file has from a byte on.
-fn bounded(file: &mut File, from: u64) -> std::result::Result<String, String> {
-    let length = file.metadata().map_err(|error| error.to_string())?.len().saturating_sub(from);
-    if length > RESULT_BYTES_MAX {
-        return Err(format!("{length} bytes, the limit is {RESULT_BYTES_MAX}"));
-    }
-    let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.read_to_end(&mut bytes));
-    read.map_err(|error| error.to_string())?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Standard output and standard error, caught.
-struct Caught {
-    /// Where standard output went before.
-    answers: File,
-    printed: File,
-    log: File,
-    /// Where standard error went before, if it was no file that can be read again.
-    heard: Option<File>,
-    /// What the last job said on standard error.
-    said: String,
-    has_panicked: bool,
-}
-
-impl Caught {
-    fn begin() -> std::io::Result<Caught> {
-        let again = |descriptor: OwnedFd| File::from(descriptor);
-        let answers = again(rustix::io::dup(rustix::stdio::stdout())?);
-        let printed = again(memfd_create("stdout", MemfdFlags::CLOEXEC)?);
-        rustix::stdio::dup2_stdout(&printed)?;
-        let before = again(rustix::io::dup(rustix::stdio::stderr())?);
-        let is_file = before.metadata()?.is_file();
-        let (log, heard) = match is_file {
-            true => (File::open(format!("/proc/self/fd/{}", before.as_raw_fd()))?, None),
-            false => {
-                let log = again(memfd_create("stderr", MemfdFlags::CLOEXEC)?);
-                rustix::stdio::dup2_stderr(&log)?;
-                (log, Some(before))
-            }
-        };
-        Ok(Caught { answers, printed, log, heard, said: String::new(), has_panicked: false })
-    }
-
-    /// Runs a command; `None` if it panicked.
-    fn around(&mut self, command: impl FnOnce() -> u8) -> Option<u8> {
-        let from = self.log.metadata().map_or(0, |found| found.len());
-        let ended = catch_unwind(AssertUnwindSafe(command));
-        // The library holds lines back that have no end.
-        let _ = std::io::stdout().flush();
-        self.has_panicked |= ended.is_err();
-        self.said = bounded(&mut self.log, from).unwrap_or_default();
-        if let Some(heard) = &mut self.heard {
-            // Nobody may be there to read it.
-            let _ = heard.write_all(self.said.as_bytes());
-            let _ = self.log.set_len(0).and_then(|()| self.log.rewind());
-        }
-        ended.ok()
-    }
-
-    /// What it printed, which is gone from the file then.
-    fn printed(&mut self) -> std::result::Result<String, String> {
-        let text = bounded(&mut self.printed, 0).map_err(|reason| format!("result: {reason}"));
-        let emptied = self.printed.set_len(0).and_then(|()| self.printed.rewind());
-        emptied.map_err(|error| error.to_string())?;
-        text
-    }
-}
-
-/// A file that a job writes.
-struct Place {
-    written: &'static Written,
-    partial: PathBuf,
-    path: PathBuf,
-    /// As the result names it: of the directory, or the target.
-    name: String,
-    is_target: bool,
-}
-
-/// The files that a job writes: under partial names until it has a result.
-struct Files(Vec<Place>);
-
-/// A file that was kept.
-#[derive(Serialize)]
-struct Kept {
-    option: &'static str,
-    path: String,
-    is_target: bool,
-    bytes: u64,
-    sha256: String,
-}
-
-impl Files {
-    fn of(directory: &Directory, job: &Job) -> Result<Files> {
-        let kind = job.kind()?;
-        let mut files = Vec::new();
-        for output in &job.outputs {
-            let Some(written) = kind.writes.iter().find(|row| row.option == output.option) else {
-                continue;
-            };
-            let (name, path) = match &output.target {
-                Some(target) => (target.clone(), PathBuf::from(target)),
-                None => {
-                    let below = Directory::output(&job.id, written.option, written.suffix);
-                    let path = directory.path().join(&below);
-                    if let Some(folder) = path.parent() {
-                        let made = std::fs::create_dir_all(folder);
-                        made.map_err(|error| Error::io(folder, &error))?;
-                    }
-                    (below.display().to_string(), path)
-                }
-            };
-            let is_target = output.target.is_some();
-            files.push(Place { written, partial: whole::partial(&path), path, name, is_target });
-        }
-        Ok(Files(files))
-    }
-
-    fn named(&self) -> Vec<(&Written, String)> {
-        self.0.iter().map(|place| (place.written, place.partial.display().to_string())).collect()
-    }
-
-    /// A text with the final names in place of the partial ones.
-    fn renamed(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for place in &self.0 {
-            let name =
-                |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let pairs = [
-                (place.partial.display().to_string(), place.name.clone()),
-                (name(&place.partial), name(&place.path)),
-            ];
-            for (partial, whole) in pairs {
-                text = text.replace(&inside(&partial), &inside(&whole));
-            }
-        }
-        text
-    }
-
-    /// Gives all their final names. A target that is there with the same content is left alone.
-    fn keep(&mut self) -> std::result::Result<Vec<Kept>, End> {
-        let mut kept = Vec::new();
-        for place in &self.0 {
-            let found = std::fs::metadata(&place.partial);
-            if !found.is_ok_and(|found| found.is_file()) {
-                let reason =
-                    format!("--{}: the command wrote no file of that name", place.written.option);
-                return Err(End::Final(
-                    format!("{reason} (several drives or file systems?)"),
-                    None,
-                ));
-            }
-            let (sha256, bytes) = of_output(&place.partial).map_err(End::Broken)?;
-            let is_there = place.is_target && place.path.exists();
-            match is_there.then(|| of_output(&place.path)) {
-                None => whole::keep(&place.partial, &place.path).map_err(End::Broken)?,
-                Some(Ok((same, _))) if same == sha256 => {}
-                Some(_) => {
-                    let reason = format!("{}: is there already, with another content", place.name);
-                    return Err(End::Final(reason, None));
-                }
-            }
-            let (option, path, is_target) =
-                (place.written.option, place.name.clone(), place.is_target);
-            kept.push(Kept { option, path, is_target, bytes, sha256 });
-        }
-        Ok(kept)
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        for place in &self.0 {
-            // What was kept has another name by now.
-            let _ = std::fs::remove_file(&place.partial);
-        }
-    }
-}
-
-/// A text as it is between the quotes of JSON.
-fn inside(text: &str) -> String {
-    let quoted = serde_json::to_string(text).unwrap_or_default();
-    let open = quoted.strip_prefix('"').unwrap_or(&quoted);
-    open.strip_suffix('"').unwrap_or(open).to_owned()
-}
-
-/// What a result holds: the same bytes wherever and whenever the job is run.
-struct Report<'a> {
-    job: &'a Job,
-    exit: Option<i64>,
-    said: Vec<String>,
-    kept: &'a [Kept],
-    rows: &'a [String],
-    document: &'a str,
-}
-
-impl Report<'_> {
-    fn text(&self) -> Result<String> {
-        #[derive(Serialize)]
-        struct Read<'a> {
-            path: &'a str,
-            sha256: &'a str,
-        }
-        let job = self.job;
-        let inputs = job.inputs.iter();
-        let inputs: Vec<Read> =
-            inputs.map(|input| Read { path: &input.path, sha256: &input.sha256 }).collect();
-        let json = |value: serde_json::Result<String>| {
-            value.map_err(|error| Error::new(format!("{}: {error}", job.label())))
-        };
-        let mut text = format!(
-            "{{\"schema\":\"{RESULT_SCHEMA}\",\"id\":{},\"kind\":{},\"version\":{},\
-             \"parameters\":{},\"words\":{},\"inputs\":{},\"exit\":{},\"said\":{},\"outputs\":{}",
-            json(serde_json::to_string(&job.id))?,
-            json(serde_json::to_string(&job.kind))?,
-            json(serde_json::to_string(&job.version))?,
-            json(serde_json::to_string(&job.parameters))?,
-            json(serde_json::to_string(&job.words))?,
-            json(serde_json::to_string(&inputs))?,
-            json(serde_json::to_string(&self.exit))?,
-            json(serde_json::to_string(&self.said))?,
-            json(serde_json::to_string(&self.kept))?,
-        );
-        if !self.rows.is_empty() {
-            text += &format!(",\"rows\":[{}]", self.rows.join(","));
-        }
-        // As the command printed it, so that the order of its members stays.
-        text += &format!(",\"document\":{}}}\n", self.document);
-        let whole = serde_json::from_str::<serde::de::IgnoredAny>(&text);
-        whole.map_err(|error| Error::new(format!("{}: result: {error}", job.label())))?;
-        Ok(text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -590,6 +401,7 @@ mod tests {
     use extant_block::RealClock;
     use extant_testkit::scratch::Scratch;
     use std::cell::RefCell;
+    use std::collections::BTreeMap;
 
     type Command = dyn Fn(&[String], &mut File) -> u8;
 
@@ -613,18 +425,19 @@ mod tests {
     fn answer(folder: &Path, job: &Job, command: &Command) -> Answer {
         let printed = in_memory();
         let fake = Fake { printed: RefCell::new(printed.try_clone().expect("again")), command };
-        let mut caught = Caught {
+        let mut session = Session {
             answers: in_memory(),
             printed,
             log: in_memory(),
             heard: None,
             said: String::new(),
             has_panicked: false,
+            read: BTreeMap::new(),
         };
         let clock = RealClock::new();
         let directory = Directory::make(&folder.join("sweep")).expect("a directory");
         let worker = Worker { directory, commands: &fake, clock: &*clock, epoch: None };
-        worker.answer(&job.line().expect("a line"), &mut caught)
+        worker.answer(&job.line().expect("a line"), &mut session)
     }
 
     fn reason(answer: &Answer) -> &str {

@@ -243,8 +243,8 @@ pub fn run(line: Extant) -> ExitCode {
     ExitCode::from(Convention::of(console.command).code(exit))
 }
 
-/// Runs the words after `extant` inside of another command, which has its own signals, and gives the
-/// exit code.
+/// Runs the words after `extant` inside of another command, which has its own signals, and gives
+/// the exit code.
 fn code_within(words: &[String]) -> u8 {
     let words: Vec<OsString> = ["extant"]
         .into_iter()

@@ -304,7 +304,7 @@ fn filter(
         let axis = axes.iter().flat_map(|axis| &axis.columns).find(|one| one.key == column.key);
         let is_there = |value: &Value| match axis {
             Some(axis) => axis.values.has(value),
-            None => kinds.iter().any(|kind| *value == Value::from(kind.name)),
+            None => kinds.iter().any(|kind| value.as_str() == Some(kind.name)),
         };
         if axis.is_none() && column.key != "kind" {
             let reason = format!("{key}: {} is no axis of this block", column.key);

@@ -67,7 +67,8 @@ impl Values {
         }
     }
 
-    /// What stands after `KEY =`: a scalar, a list, or a table that says where the values come from.
+    /// What stands after `KEY =`: a scalar, a list, or a table that says where the values come
+    /// from.
     ///
     /// # Errors
     /// It is none of these, or there is no value in it.

@@ -85,7 +85,8 @@ fn a_table_says_what_is_missing_and_refuses_what_is_torn() {
     };
     let result = |at: usize, document: &str| {
         format!(
-            "{{\"schema\":\"extant-sweep-result/1\",\"id\":\"{}\",\"exit\":0,\"document\":{document}}}",
+            "{{\"schema\":\"extant-sweep-result/1\",\"id\":\"{}\",\"exit\":0,\
+             \"document\":{document}}}",
             jobs[at].id
         )
     };
@@ -97,7 +98,8 @@ fn a_table_says_what_is_missing_and_refuses_what_is_torn() {
     assert_eq!((found.jobs, found.rows, found.missing), (3, 2, 1));
     let table = String::from_utf8(out).unwrap();
     let expected = format!(
-        "job,kind,exit,scenario,seed,result.seed,x,y\n{},lab run,0,s,1,7,1,\n{},lab run,0,s,3,,,\"a,b\"\n",
+        "job,kind,exit,scenario,seed,result.seed,x,y\n{},lab run,0,s,1,7,1,\n\
+         {},lab run,0,s,3,,,\"a,b\"\n",
         jobs[0].id, jobs[2].id
     );
     assert_eq!(table, expected);

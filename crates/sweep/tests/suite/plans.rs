@@ -105,7 +105,8 @@ fn files_are_found_read_and_named_by_content() {
     let scenario = folder.join("s.toml");
     std::fs::write(&scenario, "image = \"b.img\"\n").unwrap();
     let text = format!(
-        "[[jobs]]\nkind = \"lab run\"\nover = {{ scenario = \"{}\", exclude = \"x={here}/c.txt\" }}\n",
+        "[[jobs]]\nkind = \"lab run\"\n\
+         over = {{ scenario = \"{}\", exclude = \"x={here}/c.txt\" }}\n",
         scenario.display()
     );
     let inputs = |text: &str| -> Vec<String> {
@@ -187,7 +188,7 @@ fn each_mistake_is_one_line_with_its_place() {
         (block("with = { seed = 1 }\nover = { seed = 2 }"), "m.toml:4: seed: is in line 3 already"),
         (
             block("zip = [{ seed = [1, 2], scale = [1] }]"),
-            "m.toml:3: zip: seed has 2 values, and scale has 1",
+            "m.toml:3: zip: scale has 1 values, and seed has 2",
         ),
         (block("zip = [{}]"), "m.toml:3: zip: the table is empty"),
         (block("except = [{ seed = 1 }]"), "m.toml:3: except: seed is no axis of this block"),

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Write the results of a sweep as one table.
 ///
 /// A row for each observation of a simulation, or for each job whose result is one document; the
-/// values of the matrix are columns of every row. The rows are in the order of the plan. Exit code 1
-/// if jobs have no result yet: what is there is written, and how many are missing is said.
+/// values of the matrix are columns of every row. The rows are in the order of the plan. Exit code
+/// 1 if jobs have no result yet: what is there is written, and how many are missing is said.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant sweep collect night --csv > night.csv

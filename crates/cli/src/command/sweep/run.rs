@@ -20,9 +20,9 @@ use std::process::Command;
 /// Run the jobs of a plan on all processors of this machine.
 ///
 /// Results go to DIR, which is made. Jobs that have a result there are not run again, so the same
-/// command goes on where a run was cut, and tries again what failed. A job that passes its memory or
-/// its time is ended alone; DIR/failed has the reason of each that failed, with the last lines that
-/// it wrote to standard error. Exit code 1 if one has no result.
+/// command goes on where a run was cut, and tries again what failed. A job that passes its memory
+/// or its time is ended alone; DIR/failed has the reason of each that failed, with the last lines
+/// that it wrote to standard error. Exit code 1 if one has no result.
 ///
 /// --shard and --job divide the work among runs, here or on machines that share DIR: what two of
 /// them do twice comes out the same.
@@ -87,8 +87,9 @@ struct Report<'a> {
     failures: &'a [extant_sweep::directory::Failure],
 }
 
-/// Runs them. With `--json`: `{"schema": "extant-sweep-run/1", "directory", "jobs", "done", "there",
-/// "failed", "failures": [{"id", "label", "reason", "exit", "tries", "said"}]}`, the first hundred.
+/// Runs them. With `--json`: `{"schema": "extant-sweep-run/1", "directory", "jobs", "done",
+/// "there", "failed", "failures": [{"id", "label", "reason", "exit", "tries", "said"}]}`, the first
+/// hundred.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let mut lines: Box<dyn BufRead> = match arguments.jobs.to_str() {
         Some("-") => Box::new(std::io::stdin().lock()),

@@ -8,13 +8,15 @@ use extant_host::error::{Error, Exit};
 use extant_sweep::directory::Directory;
 use extant_sweep::worker::Worker;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::PathBuf;
 
 /// Run jobs that come on standard input, a line each, and answer each with a line.
 ///
 /// This is what `sweep run` starts, and what another engine can start in its place. The first line
-/// says which version this is; after each job one says what became of it, once its result is in DIR.
-/// Limits of memory and time are for whoever started it to hold. docs/FLEETS.md has the lines.
+/// says which version this is; after each job one says what became of it, once its result is in
+/// DIR. Limits of memory and time are for whoever started it to hold. docs/FLEETS.md has the lines.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant sweep worker night < jobs.jsonl
@@ -38,8 +40,16 @@ pub fn run(arguments: &Arguments, _console: &Console) -> Result<Exit, Error> {
     let directory = Directory::make(&arguments.directory).map_err(failure)?;
     let clock = RealClock::new();
     let worker = Worker { directory, commands: &Own, clock: &*clock, epoch: epoch() };
-    worker.serve(&mut std::io::stdin().lock()).map_err(failure)?;
+    let io = |error: std::io::Error| Error::io("worker", &error);
+    worker.serve(&mut jobs().map_err(io)?).map_err(failure)?;
     Ok(Exit::Complete)
+}
+
+/// Standard input, kept from commands: one that reads it finds its end.
+fn jobs() -> std::io::Result<BufReader<File>> {
+    let jobs = File::from(rustix::io::dup(rustix::stdio::stdin())?);
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    Ok(BufReader::new(jobs))
 }
 
 /// Has Linux end this process with the one that started it; it may have ended already.

@@ -25,7 +25,7 @@
 mod age;
 mod check;
 mod claims;
-mod command;
+pub mod command;
 mod journals;
 mod lab;
 mod layout;

@@ -1,5 +1,5 @@
-//! README.md, the page for who comes from other tools, and that of sweeps: their blocks of commands are run from
-//! top to bottom in an empty folder.
+//! README.md, the page for who comes from other tools, and that of sweeps: their blocks of commands
+//! are run from top to bottom in an empty folder.
 use extant_testkit::command::program;
 use extant_testkit::oracle::can_mount;
 use extant_testkit::scratch::Scratch;

@@ -100,6 +100,9 @@ fn two_runs_do_not_meet() {
     let who = format!("extant: sweep: d: a run (process {} on ", run.id());
     assert!(is_over || (code == 1 && said.starts_with(&who)), "{code} {said}");
     let status = folder.told(&["sweep", "status", "d"]);
-    assert!(is_over || status.contains("a run is at work\n") || status.contains(" 0 left"), "{status}");
+    assert!(
+        is_over || status.contains("a run is at work\n") || status.contains(" 0 left"),
+        "{status}"
+    );
     assert!(run.wait().unwrap().success());
 }

@@ -78,7 +78,10 @@ fn a_result_holds_what_the_command_prints() {
     assert!(tar == std::fs::read(folder.path().join("own.tar")).unwrap());
     // A problem is a result of a check, and a difference one of diff.
     folder.write("b.image", "no image");
-    folder.plan("[[jobs]]\nkind = \"check\"\nover = { image = [\"a.image\", \"b.image\"] }\n", "checks");
+    folder.plan(
+        "[[jobs]]\nkind = \"check\"\nover = { image = [\"a.image\", \"b.image\"] }\n",
+        "checks",
+    );
     let (code, report) = folder.run(&["checks", "e"]);
     assert_eq!((code, counts(&report)), (1, [2, 1, 0, 1]));
     let reason = report["failures"][0]["reason"].as_str().unwrap();
@@ -93,8 +96,9 @@ fn a_table_has_the_axes_and_the_observations() {
     let table = folder.told(&["sweep", "collect", "d", "--jsonl"]);
     let rows: Vec<serde_json::Value> =
         table.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let of = |kind: &str| rows.iter().filter(move |row| row["kind"] == kind);
-    let reads = of("lab run").filter(|row| row["name"] == "read" && row["result.kind"] == "measure");
+    let of = |kind: &'static str| rows.iter().filter(move |row| row["kind"] == kind);
+    let reads =
+        of("lab run").filter(|row| row["name"] == "read" && row["result.kind"] == "measure");
     assert_eq!(reads.clone().count(), 8);
     for row in reads {
         assert!(row["elapsed_ns"].as_u64().unwrap() > 1000 && row["drive"].is_string(), "{row}");

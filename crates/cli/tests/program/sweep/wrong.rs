@@ -30,13 +30,31 @@ fn a_matrix_is_refused_before_a_job_is_printed() {
         ("scenario = \"small.toml\", drive = \"none\"", "3: --drive none: no such drive"),
         ("scenario = \"none\"", "3: none: no such scenario"),
         ("scenario = \"small.toml\", preset = \"none\"", "3: --preset none: "),
-        ("scenario = \"small.toml\", column = { placement = \"none\" }", "3: --preset placement=none: "),
-        ("scenario = \"small.toml\", seed = [1, \"x\"]", "3: invalid value 'x' for '--seed <NUMBER>'"),
-        ("scenario = \"small.toml\", seed = { from = -5, to = 5 }", "1: invalid value '-5' for '--seed <NUMBER>'"),
+        (
+            "scenario = \"small.toml\", column = { placement = \"none\" }",
+            "3: --preset placement=none: ",
+        ),
+        (
+            "scenario = \"small.toml\", seed = [1, \"x\"]",
+            "3: invalid value 'x' for '--seed <NUMBER>'",
+        ),
+        (
+            "scenario = \"small.toml\", seed = { from = -5, to = 5 }",
+            "1: invalid value '-5' for '--seed <NUMBER>'",
+        ),
         ("seed = 1", "1: the following required arguments were not provided: <SCENARIO>"),
-        ("scenario = \"small.toml\", image = \"none.image\"", "1: none.image: No such file or directory"),
-        ("scenario = \"small.toml\", image = \"/dev/null\"", "1: /dev/null: is neither a file nor a folder"),
-        ("scenario = \"small.toml\", seed = { from = 1, to = 1000000000 }", "1: 1000000000 combinations, the limit is 1000000"),
+        (
+            "scenario = \"small.toml\", image = \"none.image\"",
+            "1: none.image: No such file or directory",
+        ),
+        (
+            "scenario = \"small.toml\", image = \"/dev/null\"",
+            "1: /dev/null: is neither a file nor a folder",
+        ),
+        (
+            "scenario = \"small.toml\", seed = { from = 1, to = 1000000000 }",
+            "1: 1000000000 combinations, the limit is 1000000",
+        ),
     ] {
         let line = plan(over);
         assert!(line.starts_with(&format!("extant: sweep: m.toml:{said}")), "{over}: {line}");
@@ -69,9 +87,8 @@ fn a_plan_of_another_version_is_refused_as_a_whole() {
 fn a_worker_without_the_command_or_of_another_version_ends_the_run() {
     let folder = Folder::new("sweep-program");
     folder.plan(CHECKS, "jobs");
-    let run = |program: &str| {
-        refused(&folder, &["sweep", "run", "jobs", "d", "--program", program])
-    };
+    let run =
+        |program: &str| refused(&folder, &["sweep", "run", "jobs", "d", "--program", program]);
     let none = "extant: sweep: ./none: cannot be run as a worker: No such file or directory";
     assert_eq!(run("./none"), none);
     let script = |name: &str, text: &str| {
@@ -85,9 +102,14 @@ fn a_worker_without_the_command_or_of_another_version_ends_the_run() {
         "extant: sweep: worker ./old: ended before it had a job (exit status: 2): error: \
          unrecognized subcommand 'sweep'"
     );
-    script("other", "echo '{\"schema\":\"extant-sweep-worker/1\",\"version\":\"7.0.0\"}'; read -r x");
+    script(
+        "other",
+        "echo '{\"schema\":\"extant-sweep-worker/1\",\"version\":\"7.0.0\"}'; read -r x",
+    );
     let line = run("./other");
-    assert!(line.starts_with("extant: sweep: worker ./other: is extant 7.0.0, and the jobs are of"));
+    assert!(
+        line.starts_with("extant: sweep: worker ./other: is extant 7.0.0, and the jobs are of")
+    );
     assert!(folder.files("d").is_empty());
 }
 
@@ -132,7 +154,7 @@ fn a_directory_that_is_full_read_only_or_no_directory_is_named() {
     mount("size=64k,nr_inodes=2000");
     // All the room but what a plan needs.
     std::fs::create_dir(small.join("d")).unwrap();
-    let full = vec![0; 48 << 10];
+    let full = vec![0; 60 << 10];
     std::fs::write(small.join("full"), &full).unwrap();
     let line = refused(&folder, &["sweep", "run", "jobs", "small/d"]);
     assert!(line.ends_with(": No space left on device") && line.contains("small/d"), "{line}");

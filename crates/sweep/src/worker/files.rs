@@ -1,0 +1,135 @@
+//! The files that a job writes: under partial names until it has a result.
+use super::End;
+use crate::directory::Directory;
+use crate::error::{Error, Result};
+use crate::inputs::of_output;
+use crate::job::Job;
+use crate::kinds::Write as Written;
+use crate::whole;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// A file that a job writes.
+struct Place {
+    written: &'static Written,
+    partial: PathBuf,
+    path: PathBuf,
+    /// As the result names it: of the directory, or the target.
+    name: String,
+    is_target: bool,
+}
+
+/// The files that a job writes: under partial names until it has a result.
+pub struct Files(Vec<Place>);
+
+/// A file that was kept.
+#[derive(Serialize)]
+pub struct Kept {
+    option: &'static str,
+    path: String,
+    is_target: bool,
+    bytes: u64,
+    sha256: String,
+}
+
+impl Files {
+    /// Those of a job, none of which is there yet.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn of(directory: &Directory, job: &Job) -> Result<Files> {
+        let kind = job.kind()?;
+        let mut files = Vec::new();
+        for output in &job.outputs {
+            let Some(written) = kind.writes.iter().find(|row| row.option == output.option) else {
+                continue;
+            };
+            let (name, path) = match &output.target {
+                Some(target) => (target.clone(), PathBuf::from(target)),
+                None => {
+                    let below = Directory::output(&job.id, written.option, written.suffix);
+                    let path = directory.path().join(&below);
+                    if let Some(folder) = path.parent() {
+                        let made = std::fs::create_dir_all(folder);
+                        made.map_err(|error| Error::io(folder, &error))?;
+                    }
+                    (below.display().to_string(), path)
+                }
+            };
+            let is_target = output.target.is_some();
+            files.push(Place { written, partial: whole::partial(&path), path, name, is_target });
+        }
+        Ok(Files(files))
+    }
+
+    /// Each with the name that it has until it is kept.
+    pub fn named(&self) -> Vec<(&Written, String)> {
+        self.0.iter().map(|place| (place.written, place.partial.display().to_string())).collect()
+    }
+
+    /// A text with the final names in place of the partial ones.
+    pub fn renamed(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for place in &self.0 {
+            let name =
+                |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let pairs = [
+                (place.partial.display().to_string(), place.name.clone()),
+                (name(&place.partial), name(&place.path)),
+            ];
+            for (partial, whole) in pairs {
+                text = text.replace(&inside(&partial), &inside(&whole));
+            }
+        }
+        text
+    }
+
+    /// Gives all their final names. A target that is there with the same content is left alone.
+    ///
+    /// # Errors
+    /// The command has not written one, a target has another content, or the host says no.
+    pub fn keep(&mut self) -> std::result::Result<Vec<Kept>, End> {
+        let mut kept = Vec::new();
+        for place in &self.0 {
+            let found = std::fs::metadata(&place.partial);
+            if !found.is_ok_and(|found| found.is_file()) {
+                let reason =
+                    format!("--{}: the command wrote no file of that name", place.written.option);
+                return Err(End::Final(
+                    format!("{reason} (several drives or file systems?)"),
+                    None,
+                ));
+            }
+            let (sha256, bytes) = of_output(&place.partial).map_err(End::Broken)?;
+            let is_there = place.is_target && place.path.exists();
+            match is_there.then(|| of_output(&place.path)) {
+                None => whole::keep(&place.partial, &place.path).map_err(End::Broken)?,
+                Some(Ok((same, _))) if same == sha256 => {}
+                Some(_) => {
+                    let reason = format!("{}: is there already, with another content", place.name);
+                    return Err(End::Final(reason, None));
+                }
+            }
+            let (option, path, is_target) =
+                (place.written.option, place.name.clone(), place.is_target);
+            kept.push(Kept { option, path, is_target, bytes, sha256 });
+        }
+        Ok(kept)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        for place in &self.0 {
+            // What was kept has another name by now.
+            let _ = std::fs::remove_file(&place.partial);
+        }
+    }
+}
+
+/// A text as it is between the quotes of JSON.
+fn inside(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let open = quoted.strip_prefix('"').unwrap_or(&quoted);
+    open.strip_suffix('"').unwrap_or(open).to_owned()
+}
