@@ -116,6 +116,8 @@ fn a_directory_that_cannot_be_written_ends_the_run_with_what_it_says() {
     let full = "if [ $seed = 3 ]; then printf '{\"id\":\"%s\",\"state\":\"broken\",\
                 \"reason\":\"d: No space left on device\",\"hint\":null}\\n' \"$id\"; \
                 continue; fi\n";
+    let first = Limits { part: Part::Job(0), ..FREE };
+    assert_eq!(counts(&run(directory, &plan, &script(full), first).unwrap()), [1, 1, 0, 0]);
     let error = run(directory, &plan, &script(full), FREE).unwrap_err().message;
     assert_eq!(error, "d: No space left on device");
     // What was done is there, and the same run goes on.
