@@ -2,10 +2,9 @@
 //! tasks need no engine.
 
 use crate::command::program;
-use crate::shipped::Checkout;
 
 /// `crash [--release] WORD..`: the words are those of the program; without any that it knows it
-/// says which. With `--release` it is built as what ships is.
+/// says which.
 ///
 /// # Errors
 /// A state that is not as promised, or words that it does not know.
@@ -15,7 +14,6 @@ pub fn run(words: &[String]) -> Result<(), String> {
     let words = match words {
         [first, rest @ ..] if first == "--release" => {
             cargo.arg("--release");
-            Checkout::here()?.prepare(&mut cargo);
             rest
         }
         _ => words,

@@ -1,6 +1,5 @@
 //! How what ships is compiled: the release profile, apart from what a developer builds, with no
-//! path of the machine in it. The gate's tests of the release profile are built the same way, in
-//! the same folder, so that nothing is compiled twice.
+//! path of the machine in it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

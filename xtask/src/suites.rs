@@ -25,7 +25,6 @@ use extant_testkit::variables::{BUDGETS, Level, VARIABLES};
 
 use crate::command::{is_gate, program};
 use crate::measure::seconds_now;
-use crate::shipped::Checkout;
 
 /// What a crate without a row may take.
 const BUDGET_OF_OTHERS: u32 = 15;
@@ -41,8 +40,7 @@ const SCRIPT: &str = "if env --default-signal true 2>/dev/null; then set -- env 
 
 /// `suites [--level test|all|night] [WORD..]`: `cargo test --no-fail-fast WORD..` with the values
 /// of [`VARIABLES`] on that level, and then a line for each crate and each skipped test. Without
-/// words all crates are tested; `--release` among them means the profile that ships, built as that
-/// is.
+/// words all crates are tested; `--release` among them means the profile that ships.
 ///
 /// # Errors
 /// A test fails or hangs, or cargo cannot be run; at the gate, also if a test was skipped that
@@ -55,9 +53,6 @@ pub fn run(words: &[String]) -> Result<(), String> {
         cargo.arg("--workspace");
     }
     cargo.args(words);
-    if words.iter().any(|word| word == "--release") {
-        Checkout::here()?.prepare(&mut cargo);
-    }
     run_side_by_side(&mut cargo);
     for row in VARIABLES.iter().filter(|row| std::env::var_os(row.name).is_none()) {
         cargo.env(row.name, row.value(level));
