@@ -221,13 +221,18 @@ fn parse_alone(words: &[OsString]) -> Option<Extant> {
     Extant::from_arg_matches_mut(&mut matches).ok()
 }
 
-/// Runs a parsed command line and prints how it failed, if it did.
-pub fn run(line: Extant) -> ExitCode {
-    let console = Console {
+/// Where the command of a line says what it has to say.
+fn console(line: &Extant) -> Console {
+    Console {
         command: line.command.name(),
         form: if line.shared.json { Form::Json } else { Form::Text },
         chatter: if line.shared.quiet { Chatter::Quiet } else { Chatter::Normal },
-    };
+    }
+}
+
+/// Runs a parsed command line and prints how it failed, if it did.
+pub fn run(line: Extant) -> ExitCode {
+    let console = console(&line);
     if let Some(seconds) = line.shared.wait {
         in_use::wait_for_others(Duration::from_secs(seconds));
     }
@@ -251,18 +256,14 @@ fn code_within(words: &[String]) -> u8 {
         .map(OsString::from)
         .chain(words.iter().map(OsString::from))
         .collect();
-    let line = match Extant::try_parse_from(&words) {
+    let line = match parse(&words) {
         Ok(line) => line,
         Err(refusal) => {
             let _ = refuse(&refusal, &words);
             return Convention::of(named(&words)).code(Exit::Usage);
         }
     };
-    let console = Console {
-        command: line.command.name(),
-        form: if line.json { Form::Json } else { Form::Text },
-        chatter: if line.quiet { Chatter::Quiet } else { Chatter::Normal },
-    };
+    let console = console(&line);
     let exit = line.command.run(&console).unwrap_or_else(|error| {
         console.fail(&error);
         error.exit
