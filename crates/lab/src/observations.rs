@@ -1,9 +1,9 @@
 //! Results as tables that other programs read: an observation a line, a variable a column.
 //!
 //! The same rows are written as CSV (RFC 4180: a line of names first, an empty field where there is
-//! no value), as JSON Lines (an object a line, `null` where there is no value) or as Parquet. Times are
-//! nanoseconds (`_ns`), sizes bytes, shares thousandths (`_permille`) or millionths (`_ppm`); all
-//! numbers are whole.
+//! no value), as JSON Lines (an object a line, `null` where there is no value) or as Parquet. Times
+//! are nanoseconds (`_ns`), sizes bytes, shares thousandths (`_permille`) or millionths (`_ppm`);
+//! all numbers are whole.
 use crate::ageing::AgeingReport;
 use crate::fit::Found;
 use crate::parquet::{Column, Kind, ParquetWriter};

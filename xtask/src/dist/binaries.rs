@@ -6,7 +6,7 @@ use crate::command::{self, program};
 use crate::shipped::Checkout;
 
 /// No command and no library to load is larger than this, in bytes.
-const COMMAND_BYTES_MAX: u64 = 20_000_000;
+const COMMAND_BYTES_MAX: u64 = 20 << 20;
 
 /// Where they are.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! `--csv FILE`, `--jsonl FILE` and `--parquet FILE`: what a command found as a table that other programs read.
+//! `--csv FILE`, `--jsonl FILE` and `--parquet FILE`: what a command found as a table that other
+//! programs read.
 use extant_host::error::Error;
 use extant_host::place::folder_of;
 use extant_lab::observations::{DataForm, Observations};

@@ -34,8 +34,8 @@ pub fn unreadable_blocks(device: &dyn BlockDevice, block_size: u32, blocks: u64)
 }
 
 /// Writes patterns over the first `blocks` blocks of a device, of `block_size` bytes each, and
-/// reads them back. Returns those that cannot be written or read, or read as something else, rising. What
-/// the device held there is lost; the other blocks read as zeros.
+/// reads them back. Returns those that cannot be written or read, or read as something else,
+/// rising. What the device held there is lost; the other blocks read as zeros.
 ///
 /// # Errors
 /// What the device refuses to every write: it is full, or read-only.
