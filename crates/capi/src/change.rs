@@ -1,10 +1,12 @@
 //! What changes a volume. Each call is whole or did nothing, but for those that say otherwise; in a
 //! volume that was opened with `EXTANT_CHANGE`, nothing reaches the image before `extant_commit`.
-use crate::failure::Failure;
+use crate::failure::{EXTANT_KIND_NOT_DIRECTORY, Failure};
 use crate::pointer;
 use crate::structs::{Time, file_type, permissions};
 use crate::volume::{Volume, at_path};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Makes a file (root's, 0644), or cuts one that is there to nothing, and writes its content. It
 /// may be half done where it fails.
@@ -113,6 +115,15 @@ pub unsafe extern "C" fn extant_unlink(volume: *const Volume, path: *const c_cha
     // SAFETY: the promise of the caller, as it is.
     unsafe {
         at_path(volume, path, |volume, path| {
+            let bytes = path.as_os_str().as_bytes();
+            if bytes.ends_with(b"/") {
+                let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
+                let named = Path::new(OsStr::from_bytes(bytes.get(..end).unwrap_or(b"/")));
+                if volume.symlink_metadata(named)?.mode & 0o170_000 != 0o040_000 {
+                    let words = format!("{}: it is no directory", path.display());
+                    return Err(Failure { errno: 20, kind: EXTANT_KIND_NOT_DIRECTORY, words });
+                }
+            }
             Ok(volume.remove_file(path)?)
         })
     }

@@ -272,10 +272,7 @@ impl Filesystem {
 
     fn make(&self, path: &Path, new: &NewInode<'_>) -> Result<Arc<Node>> {
         self.change_at(path, |core| {
-            let (parent, name) = match new.file_type {
-                FileType::Directory => core.inodes.resolve_parent(bytes(path))?,
-                _ => core.inodes.resolve_parent_of_file(bytes(path))?,
-            };
+            let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
             if name.is_empty() {
                 return Err(ErrorKind::Exists.into());
             }
@@ -333,7 +330,7 @@ impl Filesystem {
         let node =
             self.at(original, |core| core.inodes.resolve(bytes(original), Follow::NotLast))?;
         self.change_at(link, |core| {
-            let (parent, name) = core.inodes.resolve_parent_of_file(bytes(link))?;
+            let (parent, name) = core.inodes.resolve_parent(bytes(link))?;
             core.inodes.link(&node, &parent, name, None)
         })
     }
@@ -342,13 +339,9 @@ impl Filesystem {
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>, how: Rename) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let (from_parent, from_name) =
-            self.at(from, |core| core.inodes.resolve_parent_of_file(bytes(from)))?;
+            self.at(from, |core| core.inodes.resolve_parent(bytes(from)))?;
         self.change_at(to, |core| {
             let (to_parent, to_name) = core.inodes.resolve_parent(bytes(to))?;
-            if bytes(to).ends_with(b"/") {
-                let moved = core.inodes.lookup(&from_parent, from_name, None)?;
-                moved.ok_or(ErrorKind::NotFound)?.state.read().check_directory()?;
-            }
             let ends = ((&from_parent, from_name), (&to_parent, to_name));
             core.inodes.rename(ends.0, ends.1, how, None).map_err(|error| {
                 let is_gone = matches!(core.inodes.lookup(&from_parent, from_name, None), Ok(None));
@@ -364,7 +357,7 @@ impl Filesystem {
     pub fn remove_file(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         self.change_at(path, |core| {
-            let (parent, name) = core.inodes.resolve_parent_of_file(bytes(path))?;
+            let (parent, name) = core.inodes.resolve_parent(bytes(path))?;
             core.inodes.unlink(&parent, name, None)
         })
     }

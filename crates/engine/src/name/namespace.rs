@@ -212,20 +212,6 @@ impl Inodes {
         Ok((parent, &path[cut..]))
     }
 
-    /// As [`resolve_parent`](Self::resolve_parent), of a name that is not to be a directory's: a
-    /// slash behind it is an error, whose kind is by what has the name.
-    pub(crate) fn resolve_parent_of_file<'p>(
-        &self,
-        path: &'p [u8],
-    ) -> Result<(Arc<Node>, &'p [u8])> {
-        let (parent, name) = self.resolve_parent(path)?;
-        if path.ends_with(b"/") && !name.is_empty() {
-            let node = self.lookup(&parent, name, None)?.ok_or(ErrorKind::NotFound)?;
-            node.state.read().check_directory()?;
-        }
-        Ok((parent, name))
-    }
-
     /// Finds a name in a directory, and loads its inode before the directory is unlocked:
     /// afterwards the number may belong to another inode.
     pub(crate) fn lookup(

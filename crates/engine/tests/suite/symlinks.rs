@@ -4,7 +4,7 @@ use crate::volume;
 
 use extant_block::RealClock;
 use extant_engine::mkfs::Profile;
-use extant_engine::{ErrorKind, Filesystem, Rename};
+use extant_engine::{ErrorKind, Filesystem};
 use std::ffi::OsString;
 use volume::{MIB, Specification, judge};
 
@@ -80,40 +80,4 @@ fn a_target_is_read_back_whatever_its_length_and_whatever_was_there_before() {
             );
         }
     }
-}
-
-#[test]
-fn a_slash_behind_a_name_says_that_it_is_a_directory_s() {
-    let specification = Specification::new(Profile::Ext4, 4096, 16 * MIB);
-    let device = specification.make(RealClock::new());
-    let volume = specification.open(&device).expect("opens");
-    volume.create_dir("/folder/", 0o755).expect("makes it");
-    volume.write("/file", b"kept").expect("writes");
-    volume.symlink("/folder", "/link").expect("links");
-    let kind = |done: extant_engine::Result<()>| done.expect_err("refused").kind;
-    let rename = |from, to| volume.rename(from, to, Rename::Replace);
-    for path in ["/file/", "/link/", "/file//"] {
-        assert!(matches!(kind(volume.remove_file(path)), ErrorKind::NotDirectory), "{path}");
-        assert!(matches!(kind(rename(path, "/other")), ErrorKind::NotDirectory), "{path}");
-        assert!(matches!(kind(volume.write(path, b"lost")), ErrorKind::NotDirectory), "{path}");
-    }
-    assert!(matches!(kind(volume.hard_link("/file/", "/other")), ErrorKind::NotDirectory));
-    assert!(matches!(kind(volume.remove_file("/folder/")), ErrorKind::IsDirectory));
-    assert!(matches!(kind(rename("/file", "/other/")), ErrorKind::NotDirectory));
-    assert!(matches!(kind(rename("/file", "/folder/")), ErrorKind::NotDirectory));
-    assert!(matches!(kind(rename("/missing", "/other/")), ErrorKind::NotFound));
-    for missing in [
-        volume.write("/missing/", b"lost"),
-        volume.symlink("/file", "/missing/"),
-        volume.hard_link("/file", "/missing/"),
-        volume.remove_file("/missing/"),
-    ] {
-        assert!(matches!(kind(missing), ErrorKind::NotFound));
-    }
-    assert!(matches!(kind(volume.symlink("/file", "/folder/")), ErrorKind::Exists));
-    rename("/folder/", "/moved/").expect("a directory has a slash");
-    assert_eq!(volume.read("/file").expect("reads"), b"kept");
-    volume.remove_dir("/moved/").expect("removes it");
-    volume.close().expect("closes");
-    judge(&device).expect("consistent");
 }
