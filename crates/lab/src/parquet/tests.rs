@@ -224,7 +224,7 @@ fn each_kind_is_read_as_it_was_written_with_gaps() {
     ];
     // Gaps of every length, one after the other, beyond a byte of flags.
     for at in 0..40u64 {
-        let gone = |column: u64| (at >> column) % 2 == 0;
+        let gone = |column: u64| (at >> column).is_multiple_of(2);
         let one = |column, value| if gone(column) { Value::Null } else { value };
         rows.push(vec![
             one(0, json!(at % 3 == 0)),

@@ -192,6 +192,7 @@ mod tests {
     use extant_format::inode::{Inode, flags};
     use extant_format::{BlockNo, Ino, Run};
     use extant_testkit::command::run;
+    use std::slice::from_ref;
     use std::sync::Arc;
 
     fn volume() -> Volume {
@@ -230,9 +231,9 @@ mod tests {
         place(&mut state, 20);
         assert_eq!(waiting_need(&volume, &state, &[]), 1);
         state.placed = Default::default();
-        assert_eq!(waiting_need(&volume, &state, &[40..42]), 0);
-        assert_eq!(waiting_need(&volume, &state, &[40..43]), 1);
+        assert_eq!(waiting_need(&volume, &state, from_ref(&(40..42))), 0);
+        assert_eq!(waiting_need(&volume, &state, from_ref(&(40..43))), 1);
         state.dirty.insert(50..51);
-        assert_eq!(waiting_need(&volume, &state, &[40..41]), 1);
+        assert_eq!(waiting_need(&volume, &state, from_ref(&(40..41))), 1);
     }
 }
