@@ -263,9 +263,12 @@ def test_progress_is_told_and_may_end_the_work():
     assert time.monotonic() - began < 60
 
 
+# Who runs the tests in the background has the key ignored, also in what is started from there.
 SLOW = """
+import signal
 import sys
 from extantfs import lab
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("begun", flush=True)
 calls = {
     "run": lambda: lab.run("post-0"),

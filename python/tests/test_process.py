@@ -139,8 +139,10 @@ def test_memory_does_not_grow_with_opens(content):
     image.close()
 
 
+# Who runs the tests in the background has the key ignored, also in what is started from there.
 SLOW = """
-import extantfs, io, sys, time
+import extantfs, io, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 class Slow(io.BytesIO):
     slow = False
     def read(self, length=-1):
