@@ -286,11 +286,14 @@ except KeyboardInterrupt:
 def test_a_key_ends_work(what):
     words = [sys.executable, "-c", SLOW, what]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "begun\n"
-    time.sleep(0.5)
-    child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=60)[0] == "interrupted\n"
-    assert child.returncode == 0
+    try:
+        assert child.stdout.readline() == "begun\n"
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=60)[0] == "interrupted\n"
+        assert child.returncode == 0
+    finally:
+        child.kill()
 
 
 def test_a_frame_needs_a_library(ran, monkeypatch):
