@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::command::{self, find, is_root, program};
 use crate::scratch::Scratch;
@@ -347,19 +348,7 @@ impl Mounted {
     /// # Errors
     /// Somebody uses it.
     pub fn unmount(mut self) -> Result<(), String> {
-        // A process that another thread starts just now holds our files until it becomes its own
-        // program.
-        const ATTEMPTS: u32 = 50;
-        let mut outcome = command::run("umount", &[self.path()]);
-        for _ in 1..ATTEMPTS {
-            match &outcome {
-                Err(error) if error.contains("target is busy") => {
-                    outcome = command::run("umount", &[self.path()])
-                }
-                _ => break,
-            }
-        }
-        outcome?;
+        unmount_when_unused(self.path())?;
         self.is_mounted = false;
         Ok(())
     }
@@ -367,7 +356,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if self.is_mounted && command::run("umount", &[self.path()]).is_err() {
+        if self.is_mounted && unmount_when_unused(self.path()).is_err() {
             // Detached, so that the folder can go; the loop device ends with the last user.
             let _ = program("umount").arg("-l").arg(self.path()).status();
         }
@@ -379,7 +368,25 @@ impl Drop for Mounted {
 /// # Errors
 /// Nothing is mounted there, or somebody uses it.
 pub fn unmount_all(folder: &Path) -> Result<(), String> {
-    command::run("umount", &[folder]).map(|_| ())
+    unmount_when_unused(folder)
+}
+
+/// Unmounts `folder`, and waits for a while where somebody uses it: a process that another thread
+/// starts just now holds our files until it becomes its own program, and on a machine with much to
+/// do that can take a second.
+#[allow(clippy::disallowed_methods, reason = "the host's programs go on by the host's clock")]
+fn unmount_when_unused(folder: &Path) -> Result<(), String> {
+    const PAUSE: Duration = Duration::from_millis(20);
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let begun = Instant::now();
+    loop {
+        match command::run("umount", &[folder]) {
+            Err(error) if error.contains("target is busy") && begun.elapsed() < PATIENCE => {
+                std::thread::sleep(PAUSE);
+            }
+            outcome => return outcome.map(|_| ()),
+        }
+    }
 }
 
 /// Brings all of one mounted file system to its device, and of no other: what syncs everything also
