@@ -6,7 +6,16 @@ use crate::command::{self, program};
 use crate::shipped::Checkout;
 
 /// No command and no library to load is larger than this, in bytes.
-const COMMAND_BYTES_MAX: u64 = 20 << 20;
+const COMMAND_BYTES_MAX: u64 = 20_000_000;
+
+/// Functions of equal code are one: generic code is made for each type, and much of it is equal.
+/// Nothing of ours compares the places of functions. The linker is the compiler's own.
+const FOLDED: [&str; 2] = ["-C", "link-arg=-Wl,--icf=all"];
+
+/// The C library inside, and the list of places to be moved at the start packed: the C library of
+/// the machine that runs it has no say in that.
+const FIXED: [&str; 4] =
+    ["-C", "target-feature=+crt-static", "-C", "link-arg=-Wl,--pack-dyn-relocs=relr"];
 
 /// Where they are.
 #[derive(Debug)]
@@ -50,13 +59,13 @@ impl Binaries {
         let made = checkout.target.join("made");
         std::fs::create_dir_all(&made).map_err(|error| format!("{}: {error}", made.display()))?;
         let released = checkout.target.join("release");
-        cargo(checkout, &["build", "--bin", "extant", "-p", "extant-cli"], &[])?;
+        let command = ["rustc", "--bin", "extant", "-p", "extant-cli"];
+        cargo(checkout, &command, &FOLDED)?;
         copied(&released.join("extant"), &found.command)?;
-        let linked = ["-C", "target-feature=+crt-static"];
-        cargo(checkout, &["rustc", "--bin", "extant", "-p", "extant-cli"], &linked)?;
+        cargo(checkout, &command, &[&FOLDED[..], &FIXED].concat())?;
         copied(&released.join("extant"), &found.fixed)?;
         let library = ["rustc", "--lib", "-p", "extant-capi", "--crate-type"];
-        cargo(checkout, &[&library[..], &["cdylib"]].concat(), &[])?;
+        cargo(checkout, &[&library[..], &["cdylib"]].concat(), &FOLDED)?;
         copied(&released.join("libextant_capi.so"), &found.shared)?;
         cargo(checkout, &[&library[..], &["staticlib"]].concat(), &[])?;
         copied(&released.join("libextant_capi.a"), &found.archive)?;
