@@ -274,9 +274,46 @@ pub enum Hue {
     Yellow,
 }
 
+/// Small multiples: a field for each row and column, in each the ranges of several systems, over
+/// scales that the fields of a column share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Multiples {
+    /// Of the values: its scale is that of all fields.
+    pub value: Axis,
+    /// What the rows are, from the top; one without a name where there is one row.
+    pub rows: Vec<String>,
+    /// What the columns are, from the left.
+    pub columns: Vec<String>,
+    /// What stands in each field, from the top.
+    pub systems: Vec<String>,
+    /// What was found.
+    pub ranges: Vec<Range>,
+}
+
+/// What was found of one system in one field of [`Multiples`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// Its row, counted from 0.
+    pub row: usize,
+    /// Its column.
+    pub column: usize,
+    /// Its system.
+    pub system: usize,
+    /// The least value.
+    pub least: u64,
+    /// The one in the middle; of two, the lower.
+    pub median: u64,
+    /// The greatest.
+    pub greatest: u64,
+    /// How many there were.
+    pub count: usize,
+}
+
 /// What a figure shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FigureContent {
+    /// Ranges in fields of rows and columns.
+    Multiples(Multiples),
     /// Lines over an axis.
     Lines(LineChart),
     /// Bars in groups.
@@ -301,6 +338,7 @@ impl FigureContent {
     pub fn marks(&self) -> usize {
         let points = |series: &[Series]| series.iter().map(|series| series.points.len()).sum();
         match self {
+            FigureContent::Multiples(chart) => chart.ranges.len(),
             FigureContent::Lines(chart) => points(&chart.series),
             FigureContent::Bars(chart) => {
                 chart.groups.iter().map(|(_, bars)| bars.iter().flatten().count()).sum()
@@ -325,6 +363,7 @@ macro_rules! content {
     )*};
 }
 content!(
+    Multiples => Multiples,
     LineChart => Lines,
     BarChart => Bars,
     Histogram => Histogram,

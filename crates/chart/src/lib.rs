@@ -20,7 +20,7 @@ mod wrap;
 
 pub use figure::{
     Axis, AxisScale, BarChart, Figure, FigureContent, Grid, Histogram, Hue, LineChart, LineStyle,
-    Origin, Raster, RasterCell, Series, Unit,
+    Multiples, Origin, Range, Raster, RasterCell, Series, Unit,
 };
 pub use stem::StemPlot;
 pub use table::{Alignment, Table, seconds};

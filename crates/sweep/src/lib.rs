@@ -12,6 +12,7 @@
 //! process     one worker process, seen from the run: pipes, memory, its end
 //! worker      the other end: reads jobs, runs them, writes results
 //! status      how far a directory is
+//! compare     results side by side, by keys of the matrix
 //! collect     results become a table; table: columns, cells, CSV and JSON Lines
 //! directory   results, failures, plans and locks of a sweep; whole: files written whole
 //! plan        a matrix becomes jobs
@@ -30,6 +31,7 @@
 //! ([`vocabulary::Vocabulary`]) and runs them ([`worker::Commands`]).
 pub mod assemble;
 pub mod collect;
+pub mod compare;
 pub mod directory;
 pub mod error;
 pub mod inputs;

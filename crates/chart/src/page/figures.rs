@@ -3,8 +3,8 @@
 use super::markup::Markup;
 use super::plot::{Height, Panel, Plot};
 use super::scale::{Scale, show};
-use super::{bars, grid, histogram, lines, raster, tables};
-use crate::{BarChart, Figure, FigureContent, LineChart};
+use super::{bars, grid, histogram, lines, multiples, raster, tables};
+use crate::{BarChart, Figure, FigureContent, LineChart, Multiples, Range};
 use std::collections::BTreeMap;
 
 /// A table of numbers has no more rows: what is longer is read with the cursor.
@@ -25,6 +25,7 @@ pub fn draw(figure: &Figure, out: &mut Markup) {
     match &figure.content {
         FigureContent::Bars(chart) => bars::draw(chart, &figure.title, marks, out),
         FigureContent::Grid(chart) => grid::draw(chart, &figure.title, marks, out),
+        FigureContent::Multiples(chart) => multiples::draw(chart, &figure.title, out),
         FigureContent::Table(table) => tables::plain(table, out),
         FigureContent::Text(text) => {
             out.open("pre", &[("tabindex", "0"), ("aria-label", &figure.title)])
@@ -41,6 +42,7 @@ fn class(content: &FigureContent) -> &'static str {
     match content {
         FigureContent::Stack(_) | FigureContent::Raster(_) | FigureContent::Table(_) => "wide",
         FigureContent::Grid(_) => "maps wide",
+        FigureContent::Multiples(_) => "multiples wide",
         FigureContent::Bars(_) | FigureContent::Lines(_) | FigureContent::Histogram(_) => "chart",
         FigureContent::Text(_) => "words",
     }
@@ -88,9 +90,12 @@ fn numbers(content: &FigureContent, out: &mut Markup) {
     let rows = match content {
         FigureContent::Lines(chart) => of_lines(chart),
         FigureContent::Bars(chart) => of_bars(chart),
+        FigureContent::Multiples(chart) => of_multiples(chart),
         _ => return,
     };
-    if rows.len() < 2 || rows.len() > ROWS_MAX {
+    // Nothing else reads out what is in the fields of multiples.
+    let is_many = rows.len() > ROWS_MAX && !matches!(content, FigureContent::Multiples(_));
+    if rows.len() < 2 || is_many {
         return;
     }
     out.raw("<details class=\"numbers\"><summary>The numbers</summary>");
@@ -115,6 +120,21 @@ fn of_lines(chart: &LineChart) -> Vec<Vec<String>> {
         first.chain(cells).collect()
     });
     [head].into_iter().chain(rows).collect()
+}
+
+/// A head, and a row for each range.
+fn of_multiples(chart: &Multiples) -> Vec<Vec<String>> {
+    let head = ["", "", "", "median", "least", "greatest", "values"].map(str::to_owned);
+    let cells = |range: &Range| {
+        let value = |value| show(chart.value.unit, value);
+        let places = [&chart.rows[range.row], &chart.columns[range.column]];
+        let mut cells = places.map(String::clone).to_vec();
+        cells.push(chart.systems[range.system].clone());
+        cells.extend([value(range.median), value(range.least), value(range.greatest)]);
+        cells.push(range.count.to_string());
+        cells
+    };
+    [head.to_vec()].into_iter().chain(chart.ranges.iter().map(cells)).collect()
 }
 
 fn of_bars(chart: &BarChart) -> Vec<Vec<String>> {

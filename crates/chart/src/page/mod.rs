@@ -8,6 +8,7 @@
 //! document   head, contents, sections, foot
 //! figures    what a figure becomes: a plot, a table, text
 //! lines, histogram, raster   charts over a horizontal axis      bars, grid   charts of their own
+//! multiples  fields in rows and columns, also as a file of SVG
 //! plot       panels over one axis, their names and the cursor
 //! tables     HTML tables that scroll
 //! scale      values on an axis, and how they are written
@@ -23,6 +24,7 @@ mod grid;
 mod histogram;
 mod lines;
 mod markup;
+mod multiples;
 mod plot;
 mod raster;
 mod scale;
@@ -31,6 +33,7 @@ mod tables;
 pub use document::{BEGINNING, Document, Section};
 pub use figures::draw;
 pub use markup::{Attributes, Markup};
+pub use multiples::{SVG_BEGINNING, svg};
 pub use scale::show;
 pub use tables::{close as close_table, open as open_table};
 

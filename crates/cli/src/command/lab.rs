@@ -24,7 +24,7 @@ pub mod failure;
 mod fit;
 mod list;
 mod outputs;
-mod page;
+pub mod page;
 mod policies;
 mod posts;
 mod replay;

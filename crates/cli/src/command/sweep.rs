@@ -6,10 +6,12 @@
 //! worker       one such process
 //! status       how far a directory is
 //! collect      results as a table
+//! plot         results as a picture
 //! words        what the command line has to say of the words of jobs
 //! ```
 mod collect;
 mod plan;
+mod plot;
 mod run;
 mod status;
 mod words;
@@ -32,7 +34,8 @@ use extant_host::error::{Error, Exit};
   extant sweep plan matrix.toml > jobs.jsonl
   extant sweep run jobs.jsonl night
   extant sweep status night
-  extant sweep collect night --csv > night.csv")]
+  extant sweep collect night --csv > night.csv
+  extant sweep plot night --svg night.svg")]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -46,6 +49,7 @@ pub enum Action {
     Run(run::Arguments),
     Status(status::Arguments),
     Collect(collect::Arguments),
+    Plot(plot::Arguments),
     Worker(worker::Arguments),
 }
 
@@ -56,6 +60,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Action::Run(arguments) => run::run(&arguments, console),
         Action::Status(arguments) => status::run(&arguments, console),
         Action::Collect(arguments) => collect::run(&arguments, console),
+        Action::Plot(arguments) => plot::run(&arguments, console),
         Action::Worker(arguments) => worker::run(&arguments, console),
     }
 }

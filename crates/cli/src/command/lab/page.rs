@@ -22,7 +22,7 @@ impl PageOption {
     /// # Errors
     /// There is no folder for it, or it would replace what is no page.
     pub fn check(&self) -> Result<(), Error> {
-        self.html.as_deref().map_or(Ok(()), check)
+        self.html.as_deref().map_or(Ok(()), |path| PAGE.check(path))
     }
 
     /// Writes the page that is made, if it is asked for.
@@ -31,36 +31,64 @@ impl PageOption {
     /// As [`PageOption::check`], and what the file system says.
     pub fn write(&self, page: impl FnOnce() -> String) -> Result<(), Error> {
         let Some(path) = &self.html else { return Ok(()) };
-        check(path)?;
-        std::fs::write(path, page()).map_err(|error| Error::io(name(path), &error))
+        PAGE.write(path, &page())
     }
 }
 
-fn name(path: &Path) -> String {
-    format!("--html {}", path.display())
+const PAGE: Drawn =
+    Drawn { option: "--html", beginning: BEGINNING, what: "is no page of extant lab" };
+
+/// A kind of file that replaces others of its kind, and nothing else.
+pub struct Drawn {
+    /// The option that names it.
+    pub option: &'static str,
+    /// How each of them begins.
+    pub beginning: &'static str,
+    /// What is said of others.
+    pub what: &'static str,
 }
 
-fn check(path: &Path) -> Result<(), Error> {
-    let Ok(found) = std::fs::metadata(path) else {
-        return match folder_of(path).is_dir() {
-            true => Ok(()),
-            false => Err(Error::no_folder(name(path))),
+impl Drawn {
+    /// Writes one.
+    ///
+    /// # Errors
+    /// As [`Drawn::check`], and what the file system says.
+    pub fn write(&self, path: &Path, content: &str) -> Result<(), Error> {
+        self.check(path)?;
+        std::fs::write(path, content).map_err(|error| Error::io(self.name(path), &error))
+    }
+
+    /// Whether one can be written.
+    ///
+    /// # Errors
+    /// There is no folder for it, or it would replace what is of another kind.
+    pub fn check(&self, path: &Path) -> Result<(), Error> {
+        let name = self.name(path);
+        let Ok(found) = std::fs::metadata(path) else {
+            return match folder_of(path).is_dir() {
+                true => Ok(()),
+                false => Err(Error::no_folder(name)),
+            };
         };
-    };
-    if found.is_dir() {
-        return Err(Error::usage(format!("{}: is a folder", name(path))));
+        if found.is_dir() {
+            return Err(Error::usage(format!("{name}: is a folder")));
+        }
+        // What is written to a terminal or a pipe replaces nothing.
+        if found.file_type().is_char_device() || found.file_type().is_fifo() {
+            return Ok(());
+        }
+        let mut beginning = Vec::new();
+        let read = File::open(path)
+            .and_then(|file| file.take(self.beginning.len() as u64).read_to_end(&mut beginning));
+        read.map_err(|error| Error::io(&name, &error))?;
+        match beginning.is_empty() || beginning == self.beginning.as_bytes() {
+            true => Ok(()),
+            false => Err(Error::new(format!("{name}: exists, and {}", self.what))
+                .hint("name another file, or remove this one")),
+        }
     }
-    // What is written to a terminal or a pipe replaces nothing.
-    if found.file_type().is_char_device() || found.file_type().is_fifo() {
-        return Ok(());
-    }
-    let mut beginning = Vec::new();
-    let read = File::open(path)
-        .and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut beginning));
-    read.map_err(|error| Error::io(name(path), &error))?;
-    match beginning.is_empty() || beginning == BEGINNING.as_bytes() {
-        true => Ok(()),
-        false => Err(Error::new(format!("{}: exists, and is no page of extant lab", name(path)))
-            .hint("name another file, or remove this one")),
+
+    fn name(&self, path: &Path) -> String {
+        format!("{} {}", self.option, path.display())
     }
 }
