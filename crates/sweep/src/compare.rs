@@ -1,15 +1,16 @@
 //! Results side by side: one column of numbers, by up to three keys of the matrix, with what it
 //! ranges over under the others.
 //!
-//! A job gives one value, or none. A key that changes and is neither one of the three nor one to
-//! range over is refused: what would be mixed without a word is a wrong answer.
+//! A key is one of the matrix, or any column that is named; which measure of a simulation a row is
+//! of is one, too. A job gives one value, or none, for each of their values. A key that changes
+//! where nothing was said of it is refused: what would be mixed without a word is a wrong answer.
 use crate::collect::collect;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::table::{Cell, Schema, Sink};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// What is asked.
@@ -20,7 +21,7 @@ pub struct Question {
     /// Columns, and what rows have there: the others are left out.
     pub filters: Vec<(String, String)>,
     /// Keys that are set apart, in this order: rows, columns, systems. Empty: those that change and
-    /// are not ranged over, the one with most values first.
+    /// are not ranged over; the one with most values becomes the rows, the next the systems.
     pub keys: Vec<String>,
     /// Keys to range over.
     pub over: Vec<String>,
@@ -71,19 +72,21 @@ pub struct Comparison {
 
 /// Rows, columns and systems.
 pub const AXES_MAX: usize = 3;
-/// What each run of a simulation has once.
-const COLUMN_OF_RUNS: &str = "elapsed_ns";
-const KIND_OF_RUNS: (&str, &str) = ("result.kind", "measure");
+/// What each measure of a simulation has.
+const TIME_OF_MEASURES: &str = "elapsed_ns";
+const MEASURES: (&str, &str) = ("result.kind", "measure");
+/// Which measure it is: a key, too, where a simulation has several.
+const MEASURE: &str = "measure";
 /// What is ranged over if nothing is said.
 const SEED: &str = "seed";
 
 impl Question {
-    /// With what is meant where nothing is said: the time of a simulation's measure, over seeds.
+    /// With what is meant where nothing is said: the time of a simulation's measures, over seeds.
     pub fn completed(mut self) -> Question {
         if self.value.is_empty() {
-            self.value = COLUMN_OF_RUNS.into();
-            if !self.filters.iter().any(|(key, _)| key == KIND_OF_RUNS.0) {
-                self.filters.push((KIND_OF_RUNS.0.into(), KIND_OF_RUNS.1.into()));
+            self.value = TIME_OF_MEASURES.into();
+            if !self.filters.iter().any(|(key, _)| key == MEASURES.0) {
+                self.filters.push((MEASURES.0.into(), MEASURES.1.into()));
             }
         }
         if self.over.is_empty() && !self.keys.iter().any(|key| key == SEED) {
@@ -96,104 +99,142 @@ impl Question {
 /// Answers a question from the results of a directory.
 ///
 /// # Errors
-/// A key or a column that is not there, a key that nothing was said of, a job with several values,
-/// values that are no numbers, results that cannot be read.
+/// A column that is not there, a key that nothing was said of, a job with several values that no
+/// key tells apart, values that are no numbers, results that cannot be read.
 pub fn compare(directory: &Directory, question: &Question) -> Result<Comparison> {
-    let parameters = parameters(directory, &question.filters)?;
-    let axes = axes(&parameters, question)?;
     let name = directory.path().display().to_string();
-    let mut taker = Taker::new(question, &axes);
+    let mut taker = Taker::new(question, parameters(directory)?);
     let collected = collect(directory, &mut taker, &name)?;
-    let values = taker.into_values(&name)?;
+    let rows = taker.into_rows(&name)?;
+    let places = rows.axes(question)?;
+    let values = rows.values(&places, &question.over)?;
     let found = values.into_iter().map(|(place, mut numbers)| {
         numbers.sort_unstable_by(f64::total_cmp);
         let (least, greatest) = (numbers[0], numbers[numbers.len() - 1]);
         let median = numbers[(numbers.len() - 1) / 2];
         Found { place, least, median, greatest, count: numbers.len() }
     });
+    let axis = |at: &usize| Axis {
+        key: rows.keys[*at].name.clone(),
+        values: rows.keys[*at].values.clone(),
+    };
     Ok(Comparison {
         value: question.value.clone(),
         filters: question.filters.clone(),
         found: found.collect(),
-        axes,
+        axes: places.iter().map(axis).collect(),
         over: question.over.clone(),
         jobs: collected.jobs,
         missing: collected.missing,
     })
 }
 
-/// The keys of the matrix and their values, in the order of the plan.
-struct Parameters {
-    values: BTreeMap<String, Vec<String>>,
-}
-
-fn parameters(directory: &Directory, filters: &[(String, String)]) -> Result<Parameters> {
-    let mut found = Parameters { values: BTreeMap::new() };
+/// The keys of the matrix, by name.
+fn parameters(directory: &Directory) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
     directory.jobs(&mut |job| {
-        let differs = |(key, wanted): &(String, String)| match key.as_str() {
-            "kind" => job.kind != *wanted,
-            key => job.parameters.get(key).is_some_and(|value| shown(value) != *wanted),
-        };
-        if filters.iter().any(differs) {
-            return Ok(());
-        }
-        for (key, value) in &job.parameters {
-            let values = found.values.entry(key.clone()).or_default();
-            let value = shown(value);
-            // Last first: the axis that changes slowest repeats its last value.
-            if !values.iter().rev().any(|known| *known == value) {
-                values.push(value);
-            }
+        for name in job.parameters.into_keys() {
+            names.insert(name);
         }
         Ok(())
     })?;
-    Ok(found)
+    Ok(names)
 }
 
-fn axes(parameters: &Parameters, question: &Question) -> Result<Vec<Axis>> {
-    let known = |key: &String| match parameters.values.contains_key(key) {
-        true => Ok(()),
-        false => Err(Error::new(format!("{key}: is no key of these jobs"))
-            .hint(format!("there are {}", names(parameters.values.keys())))),
-    };
-    question.keys.iter().try_for_each(known)?;
-    question.over.iter().filter(|key| *key != SEED).try_for_each(known)?;
-    let changes = |key: &&String| {
-        parameters.values[*key].len() > 1
-            && !question.over.contains(key)
-            && !question.keys.contains(key)
-    };
-    let mut open: Vec<&String> = parameters.values.keys().filter(changes).collect();
-    open.sort_by_key(|key| std::cmp::Reverse(parameters.values[*key].len()));
-    let is_open = question.keys.is_empty() && open.len() <= AXES_MAX;
-    if !open.is_empty() && !is_open {
-        return Err(Error::new(format!("{}: change, and nothing was said of them", names(open)))
-            .hint("name them with --rows, --columns or --by, range --over them, or choose --where"));
+/// The rows that were asked for: of each the numbers of its keys' values, and its value.
+#[derive(Default)]
+struct Rows {
+    keys: Vec<Key>,
+    rows: Vec<(Vec<usize>, f64)>,
+}
+
+/// A key and the values that it has, in the order in which they came.
+#[derive(Default)]
+struct Key {
+    name: String,
+    values: Vec<String>,
+    numbers: BTreeMap<String, usize>,
+}
+
+impl Key {
+    /// The number of a value.
+    fn number(&mut self, value: String) -> usize {
+        let next = self.values.len();
+        *self.numbers.entry(value).or_insert_with_key(|value| {
+            self.values.push(value.clone());
+            next
+        })
     }
-    if question.keys.len() > AXES_MAX {
-        return Err(Error::new(format!("{}: at most {AXES_MAX} keys", names(&question.keys))));
+}
+
+impl Rows {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.keys.iter().position(|key| key.name == name)
     }
-    let keys = if is_open && question.keys.is_empty() {
-        // The longest downwards; the fewest across, where there is least room.
-        match open[..] {
-            [rows, systems, columns] => vec![rows, columns, systems],
-            _ => open,
+
+    /// The keys that are set apart.
+    fn axes(&self, question: &Question) -> Result<Vec<usize>> {
+        if !question.keys.is_empty() {
+            return Ok(question.keys.iter().filter_map(|name| self.place(name)).collect());
         }
-    } else {
-        question.keys.iter().collect()
-    };
-    let axis = |key: &String| Axis { key: key.clone(), values: parameters.values[key].clone() };
-    Ok(keys.into_iter().map(axis).collect())
+        let changes = |at: &usize| {
+            self.keys[*at].values.len() > 1 && !question.over.contains(&self.keys[*at].name)
+        };
+        let mut open: Vec<usize> = (0..self.keys.len()).filter(changes).collect();
+        // What a measure is of needs no axis beside it.
+        if let Some(measure) = self.place(MEASURE).filter(|at| open.contains(at)) {
+            open.retain(|at| *at == measure || !self.is_given_by(*at, measure));
+        }
+        if open.len() > AXES_MAX {
+            return Err(unsaid(&names(open.iter().map(|at| &self.keys[*at].name))));
+        }
+        // The longest downwards; the fewest across, where there is least room.
+        open.sort_by_key(|at| std::cmp::Reverse(self.keys[*at].values.len()));
+        if let [_, systems, columns] = &mut open[..] {
+            std::mem::swap(systems, columns);
+        }
+        Ok(open)
+    }
+
+    /// Whether rows with one value of `other` have one value of `key`.
+    fn is_given_by(&self, key: usize, other: usize) -> bool {
+        let mut given = BTreeMap::new();
+        self.rows
+            .iter()
+            .all(|(values, _)| *given.entry(values[other]).or_insert(values[key]) == values[key])
+    }
+
+    /// The values at each place of the axes.
+    fn values(&self, axes: &[usize], over: &[String]) -> Result<BTreeMap<Vec<usize>, Vec<f64>>> {
+        let mut found: BTreeMap<Vec<usize>, (&[usize], Vec<f64>)> = BTreeMap::new();
+        for (values, number) in &self.rows {
+            let place = axes.iter().map(|at| values[*at]).collect();
+            let (first, numbers) = found.entry(place).or_insert_with(|| (values, Vec::new()));
+            let mixed = (0..self.keys.len())
+                .filter(|at| values[*at] != first[*at] && !over.contains(&self.keys[*at].name));
+            let mixed: Vec<&String> = mixed.map(|at| &self.keys[at].name).collect();
+            if !mixed.is_empty() {
+                return Err(unsaid(&names(mixed)));
+            }
+            numbers.push(*number);
+        }
+        Ok(found.into_iter().map(|(place, (_, numbers))| (place, numbers)).collect())
+    }
+}
+
+fn unsaid(keys: &str) -> Error {
+    Error::new(format!("{keys}: nothing was said of what changes"))
+        .hint("set it apart with --rows, --columns or --by, range --over it, or choose --where")
 }
 
 /// Takes the rows of the table.
 struct Taker<'a> {
     question: &'a Question,
-    axes: &'a [Axis],
+    parameters: BTreeSet<String>,
     columns: Option<Columns>,
-    values: BTreeMap<Vec<usize>, Vec<f64>>,
-    /// The job of the last value, and its row.
-    last: Option<(Cell, Vec<Cell>)>,
+    rows: Rows,
+    /// The job of the last row that was taken, and all of the row.
+    last: Option<Vec<Cell>>,
     failure: Option<Error>,
 }
 
@@ -202,47 +243,56 @@ struct Columns {
     job: usize,
     value: usize,
     filters: Vec<usize>,
-    axes: Vec<usize>,
+    /// As [`Rows::keys`].
+    keys: Vec<usize>,
 }
 
 impl<'a> Taker<'a> {
-    fn new(question: &'a Question, axes: &'a [Axis]) -> Taker<'a> {
-        let values = BTreeMap::new();
-        Taker { question, axes, columns: None, values, last: None, failure: None }
+    fn new(question: &'a Question, parameters: BTreeSet<String>) -> Taker<'a> {
+        let rows = Rows::default();
+        Taker { question, parameters, columns: None, rows, last: None, failure: None }
     }
 
-    fn into_values(self, name: &str) -> Result<BTreeMap<Vec<usize>, Vec<f64>>> {
+    fn into_rows(self, name: &str) -> Result<Rows> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        if self.values.is_empty() {
+        if self.rows.rows.is_empty() {
             let value = &self.question.value;
             return Err(Error::new(format!("{name}: no row that was asked for has {value}"))
                 .hint("extant sweep collect shows the rows, and what can stand after --where"));
         }
-        Ok(self.values)
+        Ok(self.rows)
     }
 
-    fn columns(&self, schema: &Schema) -> Result<Columns> {
-        let place = |name: &str| {
-            let at = schema.columns.iter().position(|column| column.name == name);
-            at.ok_or_else(|| {
-                let all = names(schema.columns.iter().map(|column| &column.name));
-                Error::new(format!("{name}: the results have no such column"))
-                    .hint(format!("there are {all}"))
-            })
-        };
-        let filters = self.question.filters.iter().map(|(name, _)| place(name));
-        // The key of a matrix is a column under its own name, but for three.
-        let axes = self.axes.iter().map(|axis| {
-            place(&axis.key).or_else(|error| place(&format!("with.{}", axis.key)).map_err(|_| error))
-        });
-        Ok(Columns {
-            job: place("job")?,
-            value: place(&self.question.value)?,
-            filters: filters.collect::<Result<_>>()?,
-            axes: axes.collect::<Result<_>>()?,
-        })
+    /// Finds the columns, and which of them are keys: those of the matrix, those that were named,
+    /// and which measure a row is of.
+    fn begun(&mut self, schema: &Schema) -> Result<Columns> {
+        let Question { value, filters, keys, over } = self.question;
+        let filters: Result<Vec<usize>> =
+            filters.iter().map(|(name, _)| column(schema, name)).collect();
+        let mut names: Vec<&String> = self.parameters.iter().collect();
+        let named = keys.iter().chain(over.iter().filter(|key| *key != SEED));
+        for name in named {
+            key_column(schema, name)?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let measure = MEASURE.to_owned();
+        if key_column(schema, MEASURE).is_ok() && !names.contains(&&measure) {
+            names.push(&measure);
+        }
+        let mut places = Vec::new();
+        for name in names {
+            // A parameter is not in the table when no job with a result has it.
+            if let Ok(at) = key_column(schema, name) {
+                places.push(at);
+                self.rows.keys.push(Key { name: name.clone(), ..Key::default() });
+            }
+        }
+        let (job, value) = (column(schema, "job")?, column(schema, value)?);
+        Ok(Columns { job, value, filters: filters?, keys: places })
     }
 
     fn take(&mut self, schema: &Schema, cells: &[Cell]) -> Result<()> {
@@ -253,27 +303,38 @@ impl<'a> Taker<'a> {
             return Ok(());
         }
         let name = &self.question.value;
-        let (job, value) = (&cells[columns.job], &cells[columns.value]);
+        let value = &cells[columns.value];
         let number = value.as_f64().ok_or_else(|| {
             Error::new(format!("{name}: {} is no number", shown(value)))
                 .hint("--value names a column of numbers")
         })?;
-        if let Some((_, before)) = self.last.as_ref().filter(|(last, _)| last == job) {
+        let keys = self.rows.keys.iter_mut().zip(&columns.keys);
+        let place: Vec<usize> = keys.map(|(key, at)| key.number(shown(&cells[*at]))).collect();
+        let is_again = |before: &&Vec<Cell>| {
+            before[columns.job] == cells[columns.job]
+                && columns.keys.iter().all(|at| before[*at] == cells[*at])
+        };
+        if let Some(before) = self.last.as_ref().filter(is_again) {
             return Err(several(name, schema, before, cells));
         }
-        let mut place = Vec::new();
-        for (axis, at) in self.axes.iter().zip(&columns.axes) {
-            let value = shown(&cells[*at]);
-            match axis.values.iter().position(|known| *known == value) {
-                Some(number) => place.push(number),
-                // A job that has no such key.
-                None => return Ok(()),
-            }
-        }
-        self.values.entry(place).or_default().push(number);
-        self.last = Some((job.clone(), cells.to_vec()));
+        self.rows.rows.push((place, number));
+        self.last = Some(cells.to_vec());
         Ok(())
     }
+}
+
+fn column(schema: &Schema, name: &str) -> Result<usize> {
+    let at = schema.columns.iter().position(|column| column.name == name);
+    at.ok_or_else(|| {
+        Error::new(format!("{name}: the results have no such column"))
+            .hint("extant sweep collect --csv has their names in its first line")
+    })
+}
+
+/// A key of the matrix is a column under its own name, but for three.
+fn key_column(schema: &Schema, name: &str) -> Result<usize> {
+    let with = |error| column(schema, &format!("with.{name}")).map_err(|_| error);
+    column(schema, name).or_else(with)
 }
 
 /// A job has several values: what tells them apart.
@@ -286,7 +347,8 @@ fn several(name: &str, schema: &Schema, one: &[Cell], other: &[Cell]) -> Error {
     match apart {
         Some((column, (one, other))) => {
             let (one, other, column) = (shown(one), shown(other), &column.name);
-            error.hint(format!("choose one: --where '{column}={one}' or --where '{column}={other}'"))
+            error
+                .hint(format!("choose one: --where '{column}={one}' or --where '{column}={other}'"))
         }
         None => error.hint("choose one by --where"),
     }
@@ -294,7 +356,7 @@ fn several(name: &str, schema: &Schema, one: &[Cell], other: &[Cell]) -> Error {
 
 impl Sink for Taker<'_> {
     fn begin(&mut self, schema: &Schema) -> io::Result<()> {
-        match self.columns(schema) {
+        match self.begun(schema) {
             Ok(columns) => self.columns = Some(columns),
             Err(failure) => self.failure = Some(failure),
         }
@@ -333,76 +395,81 @@ mod tests {
     use crate::table::{Column, Type};
     use serde_json::json;
 
-    fn parameters(keys: &[(&str, &[&str])]) -> Parameters {
-        let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect();
-        let keys = keys.iter().map(|(key, list)| ((*key).to_owned(), values(list)));
-        Parameters { values: keys.collect() }
+    const NAMES: [&str; 7] = ["job", "label", "measure", "a", "b", "seed", "v"];
+
+    /// The axes and values that are found in these rows.
+    fn found(
+        rows: &[[Value; 7]],
+        keys: &[&str],
+        filters: &[(&str, &str)],
+    ) -> Result<(Vec<String>, Vec<Vec<f64>>)> {
+        let filters = filters.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+        let question = Question {
+            value: "v".into(),
+            keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            over: vec!["seed".into()],
+            filters: filters.collect(),
+        };
+        let parameters = ["a", "b", "seed"].map(str::to_owned).into();
+        let column = |name: &&str| Column { name: (*name).into(), kind: Type::Text };
+        let schema = Schema { columns: NAMES.iter().map(column).collect() };
+        let mut taker = Taker::new(&question, parameters);
+        taker.begin(&schema).unwrap();
+        rows.iter().for_each(|row| taker.row(&schema, row).unwrap());
+        let rows = taker.into_rows("d")?;
+        let axes = rows.axes(&question)?;
+        let values = rows.values(&axes, &question.over)?;
+        let names = axes.iter().map(|at| rows.keys[*at].name.clone()).collect();
+        Ok((names, values.into_values().collect()))
     }
 
-    fn question(keys: &[&str]) -> Question {
-        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-        Question { value: "v".into(), keys, over: vec!["seed".into()], filters: Vec::new() }
-    }
-
-    fn keys(axes: Result<Vec<Axis>>) -> Vec<String> {
-        axes.unwrap().into_iter().map(|axis| axis.key).collect()
+    fn row(job: u64, [label, measure, a, b]: [&str; 4], value: Value) -> [Value; 7] {
+        [json!(job), json!(label), json!(measure), json!(a), json!(b), json!(job), value]
     }
 
     #[test]
     fn keys_that_change_are_set_apart_or_refused() {
-        let three = parameters(&[
-            ("a", &["1"]),
-            ("b", &["1", "2"]),
-            ("c", &["1", "2", "3", "4"]),
-            ("d", &["1", "2", "3"]),
-            ("seed", &["1", "2"]),
-        ]);
-        assert_eq!(keys(axes(&three, &question(&[]))), ["c", "b", "d"]);
-        assert_eq!(keys(axes(&three, &question(&["d", "b", "c"]))), ["d", "b", "c"]);
-        let error = axes(&three, &question(&["d", "b"])).unwrap_err();
-        assert_eq!(error.message, "c: change, and nothing was said of them");
-        let error = axes(&three, &question(&["x"])).unwrap_err();
-        assert_eq!(error.message, "x: is no key of these jobs");
-        let over = Question { over: vec!["c".into(), "seed".into()], ..question(&["d", "b"]) };
-        assert_eq!(keys(axes(&three, &over)), ["d", "b"]);
-    }
-
-    /// What a taker found in these rows of job, label, key `k`, value `v`.
-    fn taken(rows: &[[Value; 4]], filters: &[(&str, &str)]) -> Result<Vec<Vec<f64>>> {
-        let filters = filters.iter().map(|(key, value)| ((*key).into(), (*value).into()));
-        let question = Question { filters: filters.collect(), ..question(&["k"]) };
-        let axes = [Axis { key: "k".into(), values: vec!["x".into(), "y".into()] }];
-        let columns = ["job", "label", "k", "v"];
-        let column = |name: &&str| Column { name: (*name).into(), kind: Type::Text };
-        let schema = Schema { columns: columns.iter().map(column).collect() };
-        let mut taker = Taker::new(&question, &axes);
-        taker.begin(&schema).unwrap();
-        rows.iter().for_each(|row| taker.row(&schema, row).unwrap());
-        Ok(taker.into_values("d")?.into_values().collect())
+        // b is what the measure is of; a changes.
+        let rows = [
+            row(1, ["", "read", "x", "1"], json!(1)),
+            row(2, ["", "read", "x", "1"], json!(2)),
+            row(3, ["", "stat", "x", "2"], json!(3)),
+            row(3, ["", "walk", "x", "2"], json!(4)),
+            row(4, ["", "read", "y", "1"], json!(5.5)),
+        ];
+        let (axes, values) = found(&rows, &[], &[]).unwrap();
+        assert_eq!(axes, ["measure", "a"]);
+        assert_eq!(values, [vec![1.0, 2.0], vec![5.5], vec![3.0], vec![4.0]]);
+        let error = found(&rows, &["a"], &[]).unwrap_err();
+        assert_eq!(error.message, "b, measure: nothing was said of what changes");
+        let (_, values) = found(&rows, &["a"], &[("measure", "read")]).unwrap();
+        assert_eq!(values, [vec![1.0, 2.0], vec![5.5]]);
+        let error = found(&rows, &["b"], &[]).unwrap_err();
+        assert_eq!(error.message, "measure: nothing was said of what changes");
+        let error = found(&rows, &["c"], &[]).unwrap_err();
+        assert_eq!(error.message, "c: the results have no such column");
     }
 
     #[test]
-    fn a_job_gives_one_number() {
-        let row = |job: u64, label: &str, key: &str, value: Value| {
-            [json!(job), json!(label), json!(key), value]
-        };
+    fn a_job_gives_one_number_at_a_place() {
         let rows = [
-            row(1, "step", "x", json!(5)),
-            row(1, "all", "x", json!(7)),
-            row(2, "all", "x", json!(9)),
-            row(3, "all", "y", json!(1.5)),
-            row(3, "step", "y", Value::Null),
+            row(1, ["step", "", "x", ""], json!(5)),
+            row(1, ["all", "", "x", ""], json!(7)),
+            row(2, ["all", "", "x", ""], json!(9)),
+            row(3, ["step", "", "y", ""], Value::Null),
+            row(3, ["all", "", "y", ""], json!(1)),
         ];
-        assert_eq!(taken(&rows, &[("label", "all")]).unwrap(), [vec![7.0, 9.0], vec![1.5]]);
-        let error = taken(&rows, &[]).unwrap_err();
+        let (axes, values) = found(&rows, &[], &[("label", "all")]).unwrap();
+        assert_eq!((axes, values), (vec!["a".into()], vec![vec![7.0, 9.0], vec![1.0]]));
+        let error = found(&rows, &[], &[]).unwrap_err();
         assert_eq!(error.message, "v: a job has several rows with it");
         let hint = "choose one: --where 'label=step' or --where 'label=all'";
         assert_eq!(error.hint.as_deref(), Some(hint));
-        let error = taken(&rows, &[("label", "none")]).unwrap_err();
+        let error = found(&rows, &[], &[("label", "none")]).unwrap_err();
         assert_eq!(error.message, "d: no row that was asked for has v");
-        let words = [row(1, "all", "x", json!("slow"))];
-        assert_eq!(taken(&words, &[]).unwrap_err().message, "v: slow is no number");
-        let error = taken(&rows, &[("lable", "all")]).unwrap_err();
-        assert_eq!(error.hint.as_deref(), Some("there are job, label, k, v"));
+        let words = [row(1, ["", "", "x", ""], json!("slow"))];
+        assert_eq!(found(&words, &[], &[]).unwrap_err().message, "v: slow is no number");
+        let error = found(&rows, &[], &[("lable", "all")]).unwrap_err();
+        assert_eq!(error.message, "lable: the results have no such column");
     }
 }

@@ -14,13 +14,14 @@ use std::path::PathBuf;
 ///
 /// Each job gives one number. If nothing is said, that is the time of a simulation's measure, keys
 /// that change are set apart, and seeds are ranged over: the median stands with the least and the
-/// greatest value. A key that nothing was said of is refused, not mixed in.
+/// greatest value. A key that nothing was said of is refused, not mixed in. Any column of `sweep
+/// collect` can be a key.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant sweep plot night
   extant sweep plot night --svg night.svg --html night.html
   extant sweep plot night --rows drive --columns scenario --by preset --over seed --svg night.svg
-  extant sweep plot night --value read_latency_p99_ns --where result.kind=drive
+  extant sweep plot night --value read_latency_p99_ns --where result.kind=drive --html p99.html
   extant sweep plot night --where drive=ssd-nvme --where scenario=read-cold --json")]
 pub struct Arguments {
     /// The directory of the sweep
@@ -120,8 +121,7 @@ impl<'a> Placed<'a> {
     /// rows, and two rows and lines.
     fn new(comparison: &'a Comparison, named: [bool; 3]) -> Placed<'a> {
         let count = comparison.axes.len();
-        let roles =
-            if named.contains(&true) { named } else { [count > 0, count > 2, count > 1] };
+        let roles = if named.contains(&true) { named } else { [count > 0, count > 2, count > 1] };
         let mut axes = comparison.axes.iter();
         let axes = roles.map(|is_named| is_named.then(|| axes.next()).flatten());
         Placed { comparison, axes }
@@ -130,9 +130,8 @@ impl<'a> Placed<'a> {
     /// What stands where, and what was left out.
     fn sentence(&self) -> String {
         let axes = self.axes.iter().zip(ROLES);
-        let mut words: Vec<String> = axes
-            .filter_map(|(axis, role)| Some(format!("{role}: {}.", (*axis)?.key)))
-            .collect();
+        let mut words: Vec<String> =
+            axes.filter_map(|(axis, role)| Some(format!("{role}: {}.", (*axis)?.key))).collect();
         let Comparison { found, over, filters, .. } = self.comparison;
         let count = found.iter().map(|found| found.count).max().unwrap_or(1);
         if count > 1 {
