@@ -2,7 +2,7 @@
 //! value to its greatest, with a dot at the median. One drawing, for a page and as a file.
 use super::markup::Markup;
 use super::scale::{LENGTH, Scale, show};
-use crate::{Multiples, Range};
+use crate::{Multiples, Range, wrapped};
 use std::fmt::Write;
 
 /// Lengths in the units of the drawing: points of a screen.
@@ -10,6 +10,10 @@ const FIELD_WIDTH: u64 = 200;
 const SYSTEM_HEIGHT: u64 = 13;
 const FIELD_MARGIN: u64 = 6;
 const GAP: u64 = 16;
+/// Left free at the left edge.
+const EDGE: u64 = 8;
+/// Words are folded so that they have this width at least.
+const HEAD_WIDTH: u64 = 480;
 const LINE: u64 = 18;
 /// What a letter takes, at most, on average.
 const LETTER: u64 = 7;
@@ -51,6 +55,8 @@ pub(super) fn draw(chart: &Multiples, title: &str, out: &mut Markup) {
 
 /// Where everything is.
 struct Place {
+    /// Over everything, line by line.
+    heads: Vec<String>,
     /// Names of the rows, at the left.
     left: u64,
     /// The first field.
@@ -61,17 +67,22 @@ struct Place {
 }
 
 impl Place {
-    fn of(chart: &Multiples, heads: usize) -> Place {
+    fn of(chart: &Multiples, heads: &[&str]) -> Place {
         let longest = |names: &[String]| names.iter().map(|name| cut(name).chars().count()).max();
-        let left = longest(&chart.rows).unwrap_or(0) as u64 * LETTER + GAP;
+        let left = longest(&chart.rows).unwrap_or(0) as u64 * LETTER + EDGE + GAP;
         let field_height = chart.systems.len() as u64 * SYSTEM_HEIGHT + 2 * FIELD_MARGIN;
-        let legend = chart.systems.len() as u64;
-        let top = (heads as u64 + legend + 2) * LINE;
-        let rows = chart.rows.len() as u64;
         let columns = chart.columns.len() as u64;
-        let width = left + columns * (FIELD_WIDTH + GAP) + GAP;
+        let width = (left + columns * (FIELD_WIDTH + GAP)).max(HEAD_WIDTH);
+        let letters = ((width - EDGE) / LETTER) as usize;
+        let heads: Vec<String> = heads
+            .iter()
+            .flat_map(|head| wrapped(head, letters, 0).lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let keys = chart.systems.iter().filter(|name| !name.is_empty()).count();
+        let top = (heads.len() + keys + 2) as u64 * LINE;
+        let rows = chart.rows.len() as u64;
         let height = top + rows * (field_height + FIELD_MARGIN) + 3 * LINE;
-        Place { left, top, field_height, width, height }
+        Place { heads, left, top, field_height, width, height }
     }
 
     fn field(&self, row: usize, column: usize) -> (u64, u64) {
@@ -88,7 +99,7 @@ fn drawing(
     style: &str,
     out: &mut Markup,
 ) {
-    let place = Place::of(chart, heads.len());
+    let place = Place::of(chart, heads);
     let Place { width, height, .. } = place;
     out.raw(&format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -99,15 +110,15 @@ fn drawing(
         out.raw("<style>").raw(style).raw("</style>");
     }
     let mut at = LINE;
-    for head in heads {
-        text(0, at, "name", head, out);
+    for head in &place.heads {
+        text(EDGE, at, "name", head, out);
         at += LINE;
     }
     // One without a name needs no key.
     let named = chart.systems.iter().enumerate().filter(|(_, name)| !name.is_empty());
     for (number, name) in named {
-        path("dot", number, &format!("M8 {}h0", at - 4), "", out);
-        text(20, at, "name", name, out);
+        path("dot", number, &format!("M{} {}h0", EDGE + 4, at - 4), "", out);
+        text(EDGE + GAP, at, "name", name, out);
         at += LINE;
     }
     for (column, name) in chart.columns.iter().enumerate() {
@@ -115,7 +126,7 @@ fn drawing(
     }
     for (row, name) in chart.rows.iter().enumerate() {
         let (_, y) = place.field(row, 0);
-        text(0, y + place.field_height / 2 + 4, "name", &cut(name), out);
+        text(EDGE, y + place.field_height / 2 + 4, "name", &cut(name), out);
     }
     for column in 0..chart.columns.len() {
         fields(chart, column, &place, out);

@@ -4,6 +4,7 @@
 //! plan         a matrix becomes jobs
 //! run          the jobs of a plan by processes of this machine
 //! worker       one such process
+//! submit       the file that hands a sweep to a scheduler
 //! status       how far a directory is
 //! collect      results as a table
 //! plot         results as a picture
@@ -14,6 +15,7 @@ mod plan;
 mod plot;
 mod run;
 mod status;
+mod submit;
 mod words;
 mod worker;
 
@@ -50,6 +52,7 @@ pub enum Action {
     Status(status::Arguments),
     Collect(collect::Arguments),
     Plot(plot::Arguments),
+    Submit(submit::Arguments),
     Worker(worker::Arguments),
 }
 
@@ -61,6 +64,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Action::Status(arguments) => status::run(&arguments, console),
         Action::Collect(arguments) => collect::run(&arguments, console),
         Action::Plot(arguments) => plot::run(&arguments, console),
+        Action::Submit(arguments) => submit::run(&arguments, console),
         Action::Worker(arguments) => worker::run(&arguments, console),
     }
 }

@@ -112,6 +112,13 @@ fn a_table_has_the_axes_and_the_observations() {
     assert!(csv.starts_with("job,kind,exit,"), "{}", csv.lines().next().unwrap());
     folder.told(&["sweep", "collect", "d", "--csv", "-o", "table.csv"]);
     assert_eq!(std::fs::read_to_string(folder.path().join("table.csv")).unwrap(), csv);
+    // A file of Parquet says at its end what is in it: as many rows, the same columns.
+    folder.told(&["sweep", "collect", "d", "--parquet", "-o", "table.parquet"]);
+    let parquet = std::fs::read(folder.path().join("table.parquet")).unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    for name in csv.lines().next().unwrap().split(',') {
+        assert!(parquet.windows(name.len()).any(|part| part == name.as_bytes()), "{name}");
+    }
     // What is missing is said, and is an exit code.
     let lost = folder.files("d").into_keys().find(|name| name.starts_with("results/")).unwrap();
     std::fs::remove_file(folder.path().join("d").join(lost)).unwrap();
@@ -119,6 +126,120 @@ fn a_table_has_the_axes_and_the_observations() {
     let line = format!("extant: sweep: d: 1 of {MIXED_JOBS} jobs have no result");
     assert!(code == 1 && said.starts_with(&line), "{code} {said}");
     assert_eq!(counts(&folder.run(&["jobs", "d"]).1)[1], 1);
+}
+
+#[test]
+fn a_file_for_a_scheduler_runs_every_shard_once() {
+    let folder = Folder::new("sweep-submit");
+    folder.plan(MIXED, "it's jobs");
+    assert_eq!(folder.run(&["it's jobs", "own"]).0, 0);
+    let to = |kind: &str, words: &[&str]| {
+        let submit = ["sweep", "submit", "it's jobs", "d e", "--shards", "3", "--to", kind];
+        folder.told(&[&submit[..], words].concat())
+    };
+    // What Slurm does with it: the script once for each number of the array.
+    let script = to("slurm", &["--memory", "1G", "--seconds", "3700", "--name", "night"]);
+    for line in ["--array=1-3", "--mem=1024M", "--time=01:01:40", "--job-name=night"] {
+        assert!(script.contains(&format!("#SBATCH {line}\n")), "{script}");
+    }
+    folder.write("slurm.sh", &script);
+    let program = command::<&str>([]).get_program().to_owned();
+    let folder_of_program = Path::new(&program).parent().unwrap().to_owned();
+    for number in ["1", "2", "3"] {
+        let path = format!("{}:{}", folder_of_program.display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("bash");
+        shell.current_dir(folder.path()).arg("slurm.sh").env("PATH", path);
+        let output = shell.env("SLURM_ARRAY_TASK_ID", number).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let results = |name: &str| {
+        let files = folder.files(name).into_iter();
+        files.filter(|(name, _)| name.starts_with("results/")).collect::<Vec<_>>()
+    };
+    assert_eq!(results("d e").len() as u64, MIXED_JOBS);
+    assert!(results("d e") == results("own"), "the same bytes as one run gives");
+    let manifest = to("kubernetes", &["--image", "a \"b\": c"]);
+    assert!(manifest.contains("image: \"a \\\"b\\\": c\"\n"), "{manifest}");
+    assert!(manifest.contains("- \"it's jobs\"\n") && manifest.contains("completions: 3\n"));
+    for kind in ["slurm", "kubernetes", "hyperqueue", "dask-kubernetes"] {
+        assert!(!to(kind, &[]).contains('@'), "{kind}: something was not filled in");
+    }
+    // Not more tasks than jobs; a file that is there stays.
+    folder.told(&["sweep", "submit", "it's jobs", "d", "--to", "slurm", "--shards", "99", "-o", "s"]);
+    let written = std::fs::read_to_string(folder.path().join("s")).unwrap();
+    assert!(written.contains(&format!("--array=1-{MIXED_JOBS}\n")));
+    folder.write("empty", "\n");
+    folder.write("other", "{}\n");
+    for (words, message) in [
+        (&["it's jobs", "d", "--to", "slurm", "-o", "s"][..], "s: File exists"),
+        (&["empty", "d", "--to", "slurm"], "empty: has no job"),
+        (&["other", "d", "--to", "slurm"], "other:1: "),
+        (&["none", "d", "--to", "slurm"], "none: No such file"),
+        (&["it's jobs", "d\n", "--to", "slurm"], "a name that no file can hold as a line"),
+    ] {
+        let (code, said) = folder.failure(&[&["sweep", "submit"], words].concat());
+        assert!(code == 1 && said.contains(message), "{words:?}: {code} {said}");
+    }
+    let name = ["sweep", "submit", "it's jobs", "d", "--to", "kubernetes", "--name", "A b"];
+    assert_eq!(folder.failure(&name).0, 2);
+}
+
+#[test]
+fn numbers_are_shown_side_by_side() {
+    let folder = Folder::new("sweep-plot");
+    folder.plan(MIXED, "jobs");
+    assert_eq!(folder.run(&["jobs", "d"]).0, 0);
+    // The median, least and greatest of two seeds, as the table has them.
+    let table = folder.told(&["sweep", "collect", "d", "--jsonl"]);
+    let times = |drive: &str, placement: &str| {
+        let rows = table.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let own = rows.filter(|row| {
+            row["result.kind"] == "measure"
+                && row["drive"] == drive
+                && row["column.placement"] == placement
+        });
+        let mut times: Vec<u64> = own.map(|row| row["elapsed_ns"].as_u64().unwrap()).collect();
+        times.sort_unstable();
+        times
+    };
+    let plot = ["sweep", "plot", "d", "--where", "kind=lab run"];
+    let line = folder.told(&[&plot[..], &["--json", "--svg", "p.svg", "--html", "p.html"]].concat());
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let axes = |at: usize| told["axes"][at]["values"].as_array().unwrap().clone();
+    assert_eq!((&told["axes"][0]["key"], axes(0).len()), (&"column.placement".into(), 2));
+    assert_eq!(told["axes"][1]["key"], "drive");
+    let found = told["found"].as_array().unwrap();
+    assert_eq!(found.len(), 4);
+    for one in found {
+        let at = |axis: usize| one["place"][axis].as_u64().unwrap() as usize;
+        let name = |axis: usize| axes(axis)[at(axis)].as_str().unwrap().to_owned();
+        let times = times(&name(1), &name(0));
+        assert_eq!(times.len(), 2);
+        assert_eq!(one["count"], 2);
+        for (key, time) in [("least", times[0]), ("median", times[0]), ("greatest", times[1])] {
+            assert_eq!(one[key].as_f64().unwrap() as u64, time, "{key} {line}");
+        }
+    }
+    let picture = std::fs::read_to_string(folder.path().join("p.svg")).unwrap();
+    assert_eq!(picture.matches("class=\"range").count(), 4);
+    assert!(picture.contains("Where kind=lab run, result.kind=measure."), "{picture}");
+    let page = std::fs::read_to_string(folder.path().join("p.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("ide-2001-7200"));
+    // A picture is replaced, another file is not.
+    let again = folder.told(&[&plot[..], &["--svg", "p.svg", "--rows", "drive", "--by", "column.placement"]].concat());
+    assert!(again.contains("Rows: drive. Lines: column.placement."), "{again}");
+    folder.write("note.svg", "mine");
+    for (words, message) in [
+        (&["--svg", "note.svg"][..], "--svg note.svg: exists, and is no picture of extant"),
+        (&["--rows", "drive"], "column.placement: nothing was said of what changes"),
+        (&["--value", "nothing"], "nothing: the results have no such column"),
+        (&["--value", "total_ns"], "total_ns: a job has several rows with it"),
+        (&["--where", "drive=none"], "d: no row that was asked for has elapsed_ns"),
+    ] {
+        let (code, said) = folder.failure(&[&plot[..], words].concat());
+        assert!(code == 1 && said.contains(message), "{words:?}: {code} {said}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("note.svg")).unwrap(), "mine");
 }
 
 #[test]
