@@ -20,16 +20,30 @@ pub struct Question {
     pub value: String,
     /// Columns, and what rows have there: the others are left out.
     pub filters: Vec<(String, String)>,
-    /// Keys that are set apart, in this order: rows, columns, systems. Empty: those that change and
-    /// are not ranged over; the one with most values becomes the rows, the next the systems.
-    pub keys: Vec<String>,
+    /// Keys that are set apart. Empty: those that change and are not ranged over; the one with most
+    /// values becomes the rows, and measures the columns, or of three the one with fewest.
+    pub keys: Vec<(Role, String)>,
     /// Keys to range over.
     pub over: Vec<String>,
+}
+
+/// Where the values of a key stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Under each other.
+    Rows,
+    /// Beside each other, each with a scale of its own.
+    Columns,
+    /// Together.
+    Lines,
 }
 
 /// A key that sets results apart, and its values in the order of the plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Axis {
+    /// Where they stand; no two axes stand in one place.
+    pub role: Role,
     /// The key of the matrix.
     pub key: String,
     /// As text.
@@ -58,7 +72,7 @@ pub struct Comparison {
     pub value: String,
     /// What was left out.
     pub filters: Vec<(String, String)>,
-    /// At most [`AXES_MAX`].
+    /// One for each role at most.
     pub axes: Vec<Axis>,
     /// What was ranged over.
     pub over: Vec<String>,
@@ -70,8 +84,8 @@ pub struct Comparison {
     pub missing: u64,
 }
 
-/// Rows, columns and systems.
-pub const AXES_MAX: usize = 3;
+/// As many as there are roles.
+const AXES_MAX: usize = 3;
 /// What each measure of a simulation has.
 const TIME_OF_MEASURES: &str = "elapsed_ns";
 const MEASURES: (&str, &str) = ("result.kind", "measure");
@@ -89,7 +103,7 @@ impl Question {
                 self.filters.push((MEASURES.0.into(), MEASURES.1.into()));
             }
         }
-        if self.over.is_empty() && !self.keys.iter().any(|key| key == SEED) {
+        if self.over.is_empty() && !self.keys.iter().any(|(_, key)| key == SEED) {
             self.over.push(SEED.into());
         }
         self
@@ -106,7 +120,8 @@ pub fn compare(directory: &Directory, question: &Question) -> Result<Comparison>
     let mut taker = Taker::new(question, parameters(directory)?);
     let collected = collect(directory, &mut taker, &name)?;
     let rows = taker.into_rows(&name)?;
-    let places = rows.axes(question)?;
+    let axes = rows.axes(question)?;
+    let places: Vec<usize> = axes.iter().map(|axis| axis.1).collect();
     let values = rows.values(&places, &question.over)?;
     let found = values.into_iter().map(|(place, mut numbers)| {
         numbers.sort_unstable_by(f64::total_cmp);
@@ -114,15 +129,15 @@ pub fn compare(directory: &Directory, question: &Question) -> Result<Comparison>
         let median = numbers[(numbers.len() - 1) / 2];
         Found { place, least, median, greatest, count: numbers.len() }
     });
-    let axis = |at: &usize| Axis {
-        key: rows.keys[*at].name.clone(),
-        values: rows.keys[*at].values.clone(),
+    let axis = |(role, at): &(Role, usize)| {
+        let Key { name, values, .. } = &rows.keys[*at];
+        Axis { role: *role, key: name.clone(), values: values.clone() }
     };
     Ok(Comparison {
         value: question.value.clone(),
         filters: question.filters.clone(),
         found: found.collect(),
-        axes: places.iter().map(axis).collect(),
+        axes: axes.iter().map(axis).collect(),
         over: question.over.clone(),
         jobs: collected.jobs,
         missing: collected.missing,
@@ -173,27 +188,30 @@ impl Rows {
     }
 
     /// The keys that are set apart.
-    fn axes(&self, question: &Question) -> Result<Vec<usize>> {
+    fn axes(&self, question: &Question) -> Result<Vec<(Role, usize)>> {
         if !question.keys.is_empty() {
-            return Ok(question.keys.iter().filter_map(|name| self.place(name)).collect());
+            let keys = question.keys.iter();
+            return Ok(keys.filter_map(|(role, name)| Some((*role, self.place(name)?))).collect());
         }
         let changes = |at: &usize| {
             self.keys[*at].values.len() > 1 && !question.over.contains(&self.keys[*at].name)
         };
         let mut open: Vec<usize> = (0..self.keys.len()).filter(changes).collect();
         // What a measure is of needs no axis beside it.
-        if let Some(measure) = self.place(MEASURE).filter(|at| open.contains(at)) {
+        let measure = self.place(MEASURE).filter(|at| open.contains(at));
+        if let Some(measure) = measure {
             open.retain(|at| *at == measure || !self.is_given_by(*at, measure));
         }
         if open.len() > AXES_MAX {
             return Err(unsaid(&names(open.iter().map(|at| &self.keys[*at].name))));
         }
-        // The longest downwards; the fewest across, where there is least room.
+        // The longest downwards. Across, where there is least room and each has a scale of its own,
+        // what is not compared.
         open.sort_by_key(|at| std::cmp::Reverse(self.keys[*at].values.len()));
-        if let [_, systems, columns] = &mut open[..] {
-            std::mem::swap(systems, columns);
-        }
-        Ok(open)
+        let across = measure.or(open.get(AXES_MAX - 1).copied());
+        open.retain(|at| Some(*at) != across);
+        let roles = [Role::Rows, Role::Lines].into_iter().zip(open);
+        Ok(roles.chain(across.map(|at| (Role::Columns, at))).collect())
     }
 
     /// Whether rows with one value of `other` have one value of `key`.
@@ -272,7 +290,7 @@ impl<'a> Taker<'a> {
         let filters: Result<Vec<usize>> =
             filters.iter().map(|(name, _)| column(schema, name)).collect();
         let mut names: Vec<&String> = self.parameters.iter().collect();
-        let named = keys.iter().chain(over.iter().filter(|key| *key != SEED));
+        let named = keys.iter().map(|(_, key)| key).chain(over.iter().filter(|key| *key != SEED));
         for name in named {
             key_column(schema, name)?;
             if !names.contains(&name) {
@@ -406,7 +424,7 @@ mod tests {
         let filters = filters.iter().map(|(key, value)| ((*key).into(), (*value).into()));
         let question = Question {
             value: "v".into(),
-            keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            keys: keys.iter().map(|key| (Role::Rows, (*key).to_owned())).collect(),
             over: vec!["seed".into()],
             filters: filters.collect(),
         };
@@ -418,8 +436,10 @@ mod tests {
         rows.iter().for_each(|row| taker.row(&schema, row).unwrap());
         let rows = taker.into_rows("d")?;
         let axes = rows.axes(&question)?;
-        let values = rows.values(&axes, &question.over)?;
-        let names = axes.iter().map(|at| rows.keys[*at].name.clone()).collect();
+        let places: Vec<usize> = axes.iter().map(|axis| axis.1).collect();
+        let values = rows.values(&places, &question.over)?;
+        let names = axes.iter().map(|(role, at)| format!("{role:?} {}", rows.keys[*at].name));
+        let names = names.collect();
         Ok((names, values.into_values().collect()))
     }
 
@@ -438,8 +458,8 @@ mod tests {
             row(4, ["", "read", "y", "1"], json!(5.5)),
         ];
         let (axes, values) = found(&rows, &[], &[]).unwrap();
-        assert_eq!(axes, ["measure", "a"]);
-        assert_eq!(values, [vec![1.0, 2.0], vec![5.5], vec![3.0], vec![4.0]]);
+        assert_eq!(axes, ["Rows a", "Columns measure"]);
+        assert_eq!(values, [vec![1.0, 2.0], vec![3.0], vec![4.0], vec![5.5]]);
         let error = found(&rows, &["a"], &[]).unwrap_err();
         assert_eq!(error.message, "b, measure: nothing was said of what changes");
         let (_, values) = found(&rows, &["a"], &[("measure", "read")]).unwrap();
@@ -460,7 +480,7 @@ mod tests {
             row(3, ["all", "", "y", ""], json!(1)),
         ];
         let (axes, values) = found(&rows, &[], &[("label", "all")]).unwrap();
-        assert_eq!((axes, values), (vec!["a".into()], vec![vec![7.0, 9.0], vec![1.0]]));
+        assert_eq!((axes, values), (vec!["Rows a".into()], vec![vec![7.0, 9.0], vec![1.0]]));
         let error = found(&rows, &[], &[]).unwrap_err();
         assert_eq!(error.message, "v: a job has several rows with it");
         let hint = "choose one: --where 'label=step' or --where 'label=all'";

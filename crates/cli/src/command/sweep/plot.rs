@@ -5,7 +5,7 @@ use extant_chart::page::{SVG_BEGINNING, of_figures, show, svg};
 use extant_chart::{Alignment, Axis, Figure, Multiples, Range, Table, Unit};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
-use extant_sweep::compare::{self, Comparison, Found, Question};
+use extant_sweep::compare::{self, Comparison, Found, Question, Role};
 use extant_sweep::directory::Directory;
 use std::path::PathBuf;
 
@@ -70,17 +70,17 @@ fn filter(word: &str) -> Result<(String, String), String> {
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.svg.as_deref().map_or(Ok(()), |path| PICTURE.check(path))?;
     arguments.page.check()?;
-    let named = [&arguments.rows, &arguments.columns, &arguments.by];
-    let keys: Vec<String> = named.into_iter().flatten().cloned().collect();
+    let named = [&arguments.rows, &arguments.columns, &arguments.by].into_iter().zip(ROLES);
+    let keys = named.filter_map(|(key, role)| Some((role, key.clone()?)));
     let question = Question {
         value: arguments.value.clone(),
         filters: arguments.filters.clone(),
-        keys: keys.clone(),
+        keys: keys.collect(),
         over: arguments.over.clone(),
     };
     let directory = Directory::open(&arguments.directory).map_err(failure)?;
     let comparison = compare::compare(&directory, &question.completed()).map_err(failure)?;
-    let placed = Placed::new(&comparison, named.map(Option::is_some));
+    let placed = Placed::new(&comparison);
     let chart = placed.chart()?;
     let shown = arguments.directory.display().to_string();
     let (title, line) = (format!("{shown}: {}", comparison.value), placed.sentence());
@@ -106,8 +106,8 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Incomplete)
 }
 
-/// Rows, columns and lines.
-const ROLES: [&str; 3] = ["Rows", "Columns", "Lines"];
+/// In the order in which their axes stand in [`Placed`].
+const ROLES: [Role; 3] = [Role::Rows, Role::Columns, Role::Lines];
 
 /// Results, and which of their axes is what.
 struct Placed<'a> {
@@ -117,14 +117,9 @@ struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// The axes stand in the order of the roles that were named; if none was, one axis becomes
-    /// rows, and two rows and lines.
-    fn new(comparison: &'a Comparison, named: [bool; 3]) -> Placed<'a> {
-        let count = comparison.axes.len();
-        let roles = if named.contains(&true) { named } else { [count > 0, count > 2, count > 1] };
-        let mut axes = comparison.axes.iter();
-        let axes = roles.map(|is_named| is_named.then(|| axes.next()).flatten());
-        Placed { comparison, axes }
+    fn new(comparison: &'a Comparison) -> Placed<'a> {
+        let axis = |role| comparison.axes.iter().find(|axis| axis.role == role);
+        Placed { comparison, axes: ROLES.map(axis) }
     }
 
     /// What stands where, and what was left out.
@@ -175,9 +170,11 @@ impl<'a> Placed<'a> {
     }
 
     fn range(&self, found: &Found, factor: f64) -> Range {
-        let mut place = found.place.iter().copied();
-        let places = self.axes.map(|axis| axis.and_then(|_| place.next()).unwrap_or(0));
-        let [row, column, system] = places;
+        let place = |role| {
+            let at = self.comparison.axes.iter().position(|axis| axis.role == role);
+            at.map_or(0, |at| found.place[at])
+        };
+        let [row, column, system] = ROLES.map(place);
         // What is above all numbers of 64 bits becomes the greatest.
         let whole = |number: f64| (number * factor).round() as u64;
         let [least, median, greatest] = [found.least, found.median, found.greatest].map(whole);
@@ -186,8 +183,10 @@ impl<'a> Placed<'a> {
 
     /// A row for each row and line, a column for each column.
     fn table(&self, title: &str, chart: &Multiples) -> Table {
-        let heads = [self.axes[0], self.axes[2]].into_iter().flatten();
-        let heads = heads.map(|axis| (axis.key.as_str(), Alignment::Left));
+        // In one column: where a table is folded, its first is there again.
+        let head = |axis: Option<&compare::Axis>| axis.map(|axis| axis.key.clone());
+        let head = joined([head(self.axes[0]), head(self.axes[2])]);
+        let heads = (!head.is_empty()).then_some((head.as_str(), Alignment::Left)).into_iter();
         let columns = chart.columns.iter().map(|name| match name.as_str() {
             "" => (self.comparison.value.as_str(), Alignment::Right),
             name => (name, Alignment::Right),
@@ -202,14 +201,20 @@ impl<'a> Placed<'a> {
                 let own = |column| cells.remove(&(row, system, column)).unwrap_or_default();
                 let own: Vec<String> = (0..chart.columns.len()).map(own).collect();
                 if own.iter().any(|cell| !cell.is_empty()) {
-                    let names = [(self.axes[0], name), (self.axes[2], line)].into_iter();
-                    let names = names.filter_map(|(axis, name)| axis.map(|_| name.clone()));
-                    table.row(names.chain(own));
+                    let names = [(self.axes[0], name), (self.axes[2], line)];
+                    let name = joined(names.map(|(axis, name)| axis.map(|_| name.clone())));
+                    let name = (!head.is_empty()).then_some(name).into_iter();
+                    table.row(name.chain(own));
                 }
             }
         }
         table
     }
+}
+
+/// Those that are there, with a comma between them.
+fn joined(names: [Option<String>; 2]) -> String {
+    names.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Whether values lie too far apart for an even scale.
