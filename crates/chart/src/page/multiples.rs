@@ -76,7 +76,9 @@ impl Place {
         let letters = ((width - EDGE) / LETTER) as usize;
         let heads: Vec<String> = heads
             .iter()
-            .flat_map(|head| wrapped(head, letters, 0).lines().map(str::to_owned).collect::<Vec<_>>())
+            .flat_map(|head| {
+                wrapped(head, letters, 0).lines().map(str::to_owned).collect::<Vec<_>>()
+            })
             .collect();
         let keys = chart.systems.iter().filter(|name| !name.is_empty()).count();
         let top = (heads.len() + keys + 2) as u64 * LINE;

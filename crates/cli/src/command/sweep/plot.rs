@@ -126,7 +126,7 @@ impl<'a> Placed<'a> {
     fn sentence(&self) -> String {
         let axes = self.axes.iter().zip(ROLES);
         let mut words: Vec<String> =
-            axes.filter_map(|(axis, role)| Some(format!("{role}: {}.", (*axis)?.key))).collect();
+            axes.filter_map(|(axis, role)| Some(format!("{role:?}: {}.", (*axis)?.key))).collect();
         let Comparison { found, over, filters, .. } = self.comparison;
         let count = found.iter().map(|found| found.count).max().unwrap_or(1);
         if count > 1 {

@@ -94,7 +94,9 @@ fn name(word: &str) -> Result<String, String> {
         && word.bytes().all(|letter| is_inside(letter) || letter == b'-');
     match is_name {
         true => Ok(word.to_owned()),
-        false => Err("up to 40 small letters, digits and hyphens, a letter or digit at the ends".into()),
+        false => {
+            Err("up to 40 small letters, digits and hyphens, a letter or digit at the ends".into())
+        }
     }
 }
 

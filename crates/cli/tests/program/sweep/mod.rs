@@ -143,11 +143,11 @@ fn a_file_for_a_scheduler_runs_every_shard_once() {
         assert!(script.contains(&format!("#SBATCH {line}\n")), "{script}");
     }
     folder.write("slurm.sh", &script);
-    let program = command::<&str>([]).get_program().to_owned();
-    let folder_of_program = Path::new(&program).parent().unwrap().to_owned();
+    let program = folder.command(&[]).get_program().to_owned();
+    let folder_of_program = std::path::Path::new(&program).parent().unwrap().to_owned();
     for number in ["1", "2", "3"] {
         let path = format!("{}:{}", folder_of_program.display(), std::env::var("PATH").unwrap());
-        let mut shell = Command::new("bash");
+        let mut shell = std::process::Command::new("bash");
         shell.current_dir(folder.path()).arg("slurm.sh").env("PATH", path);
         let output = shell.env("SLURM_ARRAY_TASK_ID", number).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -165,7 +165,18 @@ fn a_file_for_a_scheduler_runs_every_shard_once() {
         assert!(!to(kind, &[]).contains('@'), "{kind}: something was not filled in");
     }
     // Not more tasks than jobs; a file that is there stays.
-    folder.told(&["sweep", "submit", "it's jobs", "d", "--to", "slurm", "--shards", "99", "-o", "s"]);
+    folder.told(&[
+        "sweep",
+        "submit",
+        "it's jobs",
+        "d",
+        "--to",
+        "slurm",
+        "--shards",
+        "99",
+        "-o",
+        "s",
+    ]);
     let written = std::fs::read_to_string(folder.path().join("s")).unwrap();
     assert!(written.contains(&format!("--array=1-{MIXED_JOBS}\n")));
     folder.write("empty", "\n");
@@ -192,7 +203,8 @@ fn numbers_are_shown_side_by_side() {
     // The median, least and greatest of two seeds, as the table has them.
     let table = folder.told(&["sweep", "collect", "d", "--jsonl"]);
     let times = |drive: &str, placement: &str| {
-        let rows = table.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let rows =
+            table.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
         let own = rows.filter(|row| {
             row["result.kind"] == "measure"
                 && row["drive"] == drive
@@ -203,7 +215,8 @@ fn numbers_are_shown_side_by_side() {
         times
     };
     let plot = ["sweep", "plot", "d", "--where", "kind=lab run"];
-    let line = folder.told(&[&plot[..], &["--json", "--svg", "p.svg", "--html", "p.html"]].concat());
+    let line =
+        folder.told(&[&plot[..], &["--json", "--svg", "p.svg", "--html", "p.html"]].concat());
     let told: serde_json::Value = serde_json::from_str(&line).unwrap();
     let axes = |at: usize| told["axes"][at]["values"].as_array().unwrap().clone();
     assert_eq!((&told["axes"][0]["key"], axes(0).len()), (&"column.placement".into(), 2));
@@ -226,7 +239,9 @@ fn numbers_are_shown_side_by_side() {
     let page = std::fs::read_to_string(folder.path().join("p.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("ide-2001-7200"));
     // A picture is replaced, another file is not.
-    let again = folder.told(&[&plot[..], &["--svg", "p.svg", "--rows", "drive", "--by", "column.placement"]].concat());
+    let again = folder.told(
+        &[&plot[..], &["--svg", "p.svg", "--rows", "drive", "--by", "column.placement"]].concat(),
+    );
     assert!(again.contains("Rows: drive. Lines: column.placement."), "{again}");
     folder.write("note.svg", "mine");
     for (words, message) in [
