@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::command::{self, find, is_root, program};
 use crate::scratch::Scratch;
@@ -374,19 +373,17 @@ pub fn unmount_all(folder: &Path) -> Result<(), String> {
 /// Unmounts `folder`, and waits for a while where somebody uses it: a process that another thread
 /// starts just now holds our files until it becomes its own program, and on a machine with much to
 /// do that can take a second.
-#[allow(clippy::disallowed_methods, reason = "the host's programs go on by the host's clock")]
 fn unmount_when_unused(folder: &Path) -> Result<(), String> {
-    const PAUSE: Duration = Duration::from_millis(20);
-    const PATIENCE: Duration = Duration::from_secs(20);
-    let begun = Instant::now();
-    loop {
+    const ATTEMPTS: u32 = 500;
+    for _ in 1..ATTEMPTS {
         match command::run("umount", &[folder]) {
-            Err(error) if error.contains("target is busy") && begun.elapsed() < PATIENCE => {
-                std::thread::sleep(PAUSE);
+            Err(error) if error.contains("target is busy") => {
+                command::run("sleep", &["0.03"])?;
             }
             outcome => return outcome.map(|_| ()),
         }
     }
+    command::run("umount", &[folder]).map(|_| ())
 }
 
 /// Brings all of one mounted file system to its device, and of no other: what syncs everything also

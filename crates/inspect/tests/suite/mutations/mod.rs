@@ -86,6 +86,9 @@ struct Tally {
     hits: BTreeMap<String, usize>,
 }
 
+/// After as many trials it is said how many there were.
+const TOLD_EACH: u64 = 1000;
+
 /// The chosen volumes: those that `EXTANT_DAMAGE_BASES` names, or as many as the trials are for.
 fn subjects(trials: u64) -> Vec<Subject> {
     let named = chosen("EXTANT_DAMAGE_BASES").filter(|names| names != "ALL");
@@ -158,6 +161,9 @@ fn run(subjects: &[Subject], trials: std::ops::Range<u64>, seed: u64) -> Tally {
                     let (changes, verdicts, found) = try_one(subject, (seed, number), &scratch);
                     let mut tally = tally.lock().expect("no trial panics");
                     tally.trials += 1;
+                    if (tally.trials as u64).is_multiple_of(TOLD_EACH) {
+                        eprintln!("{} trials of {}", tally.trials, trials.end - trials.start);
+                    }
                     tally.damaged += usize::from(verdicts.is_damaged());
                     for change in &changes {
                         *tally.hits.entry(change.name.clone()).or_default() += 1;
