@@ -160,7 +160,7 @@ def test_a_trace_of_another_system(alibaba, tmp_path):
     assert sum(columns["time_ns"]) / 1e8 == pytest.approx(ours.mean_ms, rel=1e-4)
     assert set(columns["measured_ns"]) == {None}
     with pytest.raises(ValueError, match="times=True"):
-        lab.replay(alibaba, "ssd-sata").frame()
+        lab.replay(alibaba, "ssd-sata").columns()
 
 
 def test_a_volume_that_ages():
