@@ -13,8 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What an object of the host is like.
+#[allow(clippy::useless_conversion, reason = "a count of links has 32 bits on other processors")]
 pub(crate) fn found(stat: &Stat) -> Found {
-    Found { facts: host::facts(stat), links: stat.st_nlink, identity: host::identity(stat) }
+    let links = u64::from(stat.st_nlink);
+    Found { facts: host::facts(stat), links, identity: host::identity(stat) }
 }
 
 /// The folder that a path of any length is in, and the last name of the path.
