@@ -14,12 +14,14 @@ from ._errors import (
     InUseError,
     NeedsCheckError,
     NotAVolumeError,
+    SweepError,
     UnsupportedError,
 )
 from ._image import Image, check, open
 from ._native import __version__
 from ._path import Path
 from ._reports import Built, Copied, Difference, Facts, Layout, Problem, Report, Taken
+from ._sweep import Sweep, SweepFailure, SweepJob, SweepResult, sweep
 from ._transaction import Transaction
 
 __all__ = [
@@ -37,6 +39,11 @@ __all__ = [
     "Path",
     "Problem",
     "Report",
+    "Sweep",
+    "SweepError",
+    "SweepFailure",
+    "SweepJob",
+    "SweepResult",
     "Taken",
     "Transaction",
     "UnsupportedError",
@@ -44,5 +51,6 @@ __all__ = [
     "build",
     "check",
     "open",
+    "sweep",
 ]
 

@@ -1,4 +1,4 @@
-"""Errors that the interpreter has no class for. All but the laboratory's are OSError's kin, with its
+"""Errors that the interpreter has no class for. Those of volumes are OSError's kin, with its
 fields."""
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ __all__ = [
     "LabError",
     "NeedsCheckError",
     "NotAVolumeError",
+    "SweepError",
     "UnsupportedError",
 ]
 
@@ -38,3 +39,8 @@ class InUseError(OSError):
 class LabError(RuntimeError):
     """An experiment of the laboratory did not come to its end: a step failed, a volume was too
     small, processes waited for each other."""
+
+
+class SweepError(RuntimeError):
+    """A sweep cannot go on: a worker does not have the command, or has another version of it, or
+    does not see the directory. What is done is kept."""

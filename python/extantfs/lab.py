@@ -22,6 +22,7 @@ from typing import Any, Callable, Iterable, Optional, Tuple, Union
 from . import _native
 from ._errors import LabError
 from ._reports import T, _of
+from ._table import Column, Tabular
 
 __all__ = [
     "Age",
@@ -55,19 +56,8 @@ Progress = Callable[[int, Optional[int]], object]
 _SEED_MAX = 2**63 - 1
 
 
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """A column of a table."""
-
-    name: str
-    kind: str
-    """boolean, int64, uint64, double or string."""
-    values: Tuple[Any, ...] = dataclasses.field(repr=False)
-    """One for each row; None where there is none."""
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class Result:
+class Result(Tabular):
     """What all results have. Two are equal whose `json` is."""
 
     json: bytes = dataclasses.field(repr=False)
@@ -89,51 +79,6 @@ class Result:
         programs"."""
         found = self._found.columns()
         return tuple(Column(name, kind, tuple(values)) for name, kind, values in found)
-
-    def frame(self) -> Any:
-        """The table as a `pandas.DataFrame`, with pandas' own nullable types; without pandas as a
-        `pyarrow.Table`. Whole numbers stay whole.
-
-        Raises ImportError where neither is installed.
-        """
-        try:
-            import pandas
-        except ImportError:
-            return self.arrow()
-        kinds = {
-            "boolean": "boolean",
-            "int64": "Int64",
-            "uint64": "UInt64",
-            "double": "Float64",
-            "string": "string",
-        }
-        columns = self.columns()
-        return pandas.DataFrame(
-            {one.name: pandas.array(list(one.values), dtype=kinds[one.kind]) for one in columns}
-        )
-
-    def arrow(self) -> Any:
-        """The table as a `pyarrow.Table`.
-
-        Raises ImportError where pyarrow is not installed.
-        """
-        try:
-            import pyarrow
-        except ImportError:
-            raise ImportError(
-                "frame() makes a table of pandas or pyarrow, and neither is installed: "
-                "pip install pandas, or take columns()"
-            ) from None
-        kinds = {
-            "boolean": pyarrow.bool_(),
-            "int64": pyarrow.int64(),
-            "uint64": pyarrow.uint64(),
-            "double": pyarrow.float64(),
-            "string": pyarrow.string(),
-        }
-        return pyarrow.table(
-            {one.name: pyarrow.array(one.values, kinds[one.kind]) for one in self.columns()}
-        )
 
     def to_csv(self, path: Pathlike) -> None:
         """Writes the table as the command's `--csv` does. A file that is there is replaced."""

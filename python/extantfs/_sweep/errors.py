@@ -1,0 +1,56 @@
+"""What the command says of a failure, as an exception."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from typing import Optional
+
+from .._errors import InUseError, SweepError
+
+__all__ = ["error_of", "said_by"]
+
+# What the host says of a directory that cannot be read or written.
+_HOST = [
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EEXIST,
+    errno.EIO,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOSPC,
+    errno.ENOTDIR,
+    errno.ENOTEMPTY,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ESTALE,
+]
+
+
+def error_of(message: str, hint: Optional[str] = None) -> Exception:
+    """The exception for a message of the command: an OSError for what the host said, InUseError for
+    a directory that another run works in, and a ValueError else."""
+    for code in _HOST:
+        name, said, _ = message.rpartition(f": {os.strerror(code)}")
+        if said and message.endswith(os.strerror(code)):
+            return OSError(code, os.strerror(code), name)
+    whole = message if hint is None else f"{message}; {hint}"
+    if " is at work in it" in message or " are at work in it" in message:
+        name, _, reason = whole.partition(": ")
+        return InUseError(errno.EBUSY, reason, name)
+    return ValueError(whole)
+
+
+def said_by(printed: bytes, log: bytes, code: int) -> Exception:
+    """The exception for a command that ended with an error, of what it wrote to standard output
+    and standard error."""
+    try:
+        members = json.loads(printed)
+        if str(members["schema"]).startswith("extant-error/"):
+            return error_of(members["error"], members["hint"])
+    except (ValueError, KeyError, TypeError):
+        pass
+    lines = log.decode("utf-8", "replace").strip().splitlines()
+    return SweepError(f"extant ended with exit code {code}: {lines[-1] if lines else 'no word'}")

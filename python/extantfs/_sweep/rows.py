@@ -1,0 +1,65 @@
+"""The table of results: what `extant sweep collect` makes of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any, Sequence, Tuple
+
+from .._table import Column
+from .command import called
+from .errors import said_by
+from .jobs import SweepJob, result_name
+from .store import Directory
+
+__all__ = ["columns"]
+
+
+def columns(directory: Directory, jobs: Sequence[SweepJob]) -> Tuple[Column, ...]:
+    """The table of these jobs, which have results."""
+    if not jobs:
+        return ()
+    with tempfile.TemporaryDirectory(prefix="extantfs-sweep-") as view:
+        # A directory of a sweep with these jobs only.
+        os.mkdir(os.path.join(view, "plans"))
+        with open(os.path.join(view, "plans", "plan.jsonl"), "w", encoding="utf-8") as plan:
+            plan.writelines(f"{job.line}\n" for job in jobs)
+        results = os.path.join(view, "results")
+        if directory.is_local:
+            os.symlink(directory.path("results"), results)
+        else:
+            for job in jobs:
+                path = os.path.join(view, *result_name(job.id).split("/"))
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(directory.read(result_name(job.id)))
+        table = os.path.join(view, "table")
+        code, printed, log = called(
+            ["sweep", "collect", "--json", "--jsonl", "-o", table, "--", view]
+        )
+        # 1: a result has gone meanwhile.
+        if not os.path.exists(table):
+            raise said_by(printed, log, code)
+        return _read(table)
+
+
+def _read(path: str) -> Tuple[Column, ...]:
+    values: dict[str, list[Any]] = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            for name, value in json.loads(line).items():
+                values.setdefault(name, []).append(value)
+    return tuple(Column(name, _kind(found), tuple(found)) for name, found in values.items())
+
+
+def _kind(values: Sequence[Any]) -> str:
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds == {bool}:
+        return "boolean"
+    if kinds == {int}:
+        largest = max(value for value in values if value is not None)
+        return "int64" if largest < 2**63 else "uint64"
+    if kinds and kinds <= {int, float}:
+        return "double"
+    return "string"
