@@ -31,6 +31,8 @@ __all__ = ["Answer", "Batch", "Sent", "ended", "run"]
 _SEEN_SECONDS = 30.0
 # A sweep whose client is gone leaves its processes: they go when another one needs some.
 _IDLE_SECONDS = 60.0
+# Who is killed while it starts is started again; a host that does it always has no room.
+_STARTS_MAX = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +116,13 @@ class _Held:
         if sent.epoch is not None:
             env["SOURCE_DATE_EPOCH"] = sent.epoch
         cwd = sent.cwd if os.path.isdir(sent.cwd) else None
-        return Process(words_of(sent.program), self.here, sent.version, cwd=cwd, env=env)
+        words = words_of(sent.program)
+        for _ in range(_STARTS_MAX):
+            try:
+                return Process(words, self.here, sent.version, cwd=cwd, env=env)
+            except Ended as end:
+                reason = end.reason
+        raise SweepError(f"its command ends before it has a job, again and again: {reason}")
 
     def close(self) -> None:
         for process in self.idle:
@@ -176,7 +184,8 @@ def run(sent: Sent, jobs: Sequence[SweepJob]) -> Batch:
                 break
             answers.append(_tried(held, job))
     except SweepError as error:
-        return Batch(tuple(answers), worker, f"{worker}: {error}")
+        reason = str(error).removeprefix("worker ")
+        return Batch(tuple(answers), worker, f"worker {worker}: {reason}")
     except _Broken as error:
         return Batch(tuple(answers), worker, error.reason, True, error.hint)
     return Batch(tuple(answers), worker)

@@ -46,11 +46,13 @@ def error_of(message: str, hint: Optional[str] = None) -> Exception:
 def said_by(printed: bytes, log: bytes, code: int) -> Exception:
     """The exception for a command that ended with an error, of what it wrote to standard output
     and standard error."""
-    try:
-        members = json.loads(printed)
-        if str(members["schema"]).startswith("extant-error/"):
-            return error_of(members["error"], members["hint"])
-    except (ValueError, KeyError, TypeError):
-        pass
-    lines = log.decode("utf-8", "replace").strip().splitlines()
-    return SweepError(f"extant ended with exit code {code}: {lines[-1] if lines else 'no word'}")
+    lines = [line for line in [*printed.splitlines(), *log.splitlines()] if line.strip()]
+    for line in lines:
+        try:
+            members = json.loads(line)
+            if str(members["schema"]).startswith("extant-error/"):
+                return error_of(members["error"], members["hint"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    last = lines[-1].decode("utf-8", "replace").strip() if lines else "it said nothing"
+    return SweepError(f"extant ended with exit code {code}: {last}")

@@ -64,7 +64,8 @@ class Process:
     ) -> None:
         """Starts it, and waits until it says that it is ready.
 
-        Raises SweepError if it is no worker, or one of another version.
+        Raises SweepError if it is no worker, or one of another version, and Ended if somebody
+        ended it meanwhile.
         """
         self._program = words[0] if len(words) == 1 else "of the package"
         self._line = bytearray()
@@ -91,7 +92,7 @@ class Process:
         try:
             self._greet(version)
         except BaseException:
-            self.kill()
+            self.dismiss()
             raise
 
     @property
@@ -117,6 +118,8 @@ class Process:
                 raise self._error("does not say that it is ready")
             line = self._read_line(_LOOK_SECONDS)
         if line == b"":
+            if self._child.wait() < 0:
+                raise Ended(f"its process was ended by signal {-self._child.wait()}", ())
             last = self._last_lines()
             why = f": {last[-1]}" if last else ""
             raise self._error(f"ended before it had a job ({self._status()}){why}")

@@ -1,0 +1,84 @@
+"""What the tests of sweeps have in common."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+# A simulation that takes milliseconds.
+SMALL = """name = "small"
+seed = 7
+memory = "4M"
+
+[[drive]]
+name = "disk"
+model = "ide-2001-7200"
+
+[[filesystem]]
+name = "volume"
+size = "16M"
+profile = "ext2"
+preset = "linux-2.4"
+
+[[process]]
+name = "worker"
+steps = [
+    { step = "create-files", at = "/files", count = 20, directories = 2, size = "8K" },
+    { step = "read-all", at = "/", measure = "read" },
+]
+"""
+
+
+def mixed(seeds: int = 2) -> str:
+    """A matrix with quick jobs of every form."""
+    return f"""
+[[jobs]]
+kind = "lab run"
+outputs = ["save"]
+[jobs.over]
+scenario = "small.toml"
+drive = ["ide-2001-7200", "ssd-nvme"]
+seed = {{ from = 1, to = {seeds} }}
+
+[[jobs]]
+kind = ["check", "layout"]
+over = {{ image = {{ files = "*.image" }} }}
+
+[[jobs]]
+kind = "build"
+over = {{ source = "tree", size = ["8M", "9M"], L = "made" }}
+"""
+
+
+def library(name: str) -> Any:
+    """A library that heavy tests are run with; at the gate it has to be there."""
+    if os.environ.get("CI") == "true":
+        return importlib.import_module(name)
+    return pytest.importorskip(name)
+
+
+def command(*words: object, code: int = 0) -> bytes:
+    """What the command prints."""
+    called = [sys.executable, "-m", "extantfs", *map(str, words)]
+    done = subprocess.run(called, capture_output=True)
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout
+
+
+def kept(
+    directory: str | os.PathLike[str], folders: tuple[str, ...] = ("results", "failed", "out")
+) -> dict[str, bytes]:
+    """All files below these folders of a directory, by name; one that is not whole fails."""
+    found: dict[str, bytes] = {}
+    for folder in folders:
+        for path in pathlib.Path(directory, folder).rglob("*"):
+            if path.is_file():
+                assert not path.name.startswith("."), path
+                found[str(path.relative_to(directory))] = path.read_bytes()
+    return found

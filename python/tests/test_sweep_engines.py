@@ -1,0 +1,195 @@
+"""The files for other engines in docs/examples/fleet: filled, judged, and run."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import extantfs
+import pytest
+from conftest import needed
+from sweeping import SMALL, command, kept, library
+
+FLEET = pathlib.Path(__file__).parents[2] / "docs/examples/fleet"
+SHARDS = 3
+VALUES = {
+    "JOBS": "jobs.jsonl",
+    "DIRECTORY": "night",
+    "SHARDS": str(SHARDS),
+    "COUNT": "8",
+    "IMAGE": "registry.invalid/extant:0.1",
+    "MEMORY": "2G",
+    "SECONDS": "600",
+    "NAME": "sweep-0a1b",
+}
+
+
+def filled(name):
+    """A file with its placeholders filled, as `extant sweep submit` does it."""
+    text = (FLEET / name).read_text()
+    for key, value in VALUES.items():
+        text = text.replace(f"@{key}@", value)
+    assert re.findall(r"@[A-Z_]+@", text) == []
+    return text
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a plan, and the results that all engines have to give."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    # The command of the package, whatever else the host has.
+    found = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", found)
+    (tmp_path / "small.toml").write_text(SMALL)
+    over = {"drive": ["ide-2001-7200", "ssd-nvme"], "seed": {"from": 1, "to": 4}}
+    block = {"kind": "lab run", "with": {"scenario": "small.toml"}, "over": over}
+    jobs = extantfs.sweep({"jobs": [block]}, "wanted").wait().jobs
+    assert str(len(jobs)) == VALUES["COUNT"]
+    (tmp_path / "jobs.jsonl").write_text("".join(f"{job.line}\n" for job in jobs))
+    return tmp_path
+
+
+def all_done():
+    """Every job has the result that it has to have."""
+    assert kept("night") == kept("wanted")
+    assert b'"left":0' in command("sweep", "status", "night", "--json")
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FLEET.iterdir()))
+def test_a_file_has_the_placeholders_that_are_filled(name):
+    text = filled(name)
+    assert max(map(len, text.splitlines())) <= 100
+    if name.endswith(".sh"):
+        done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", ["slurm.sh", "hyperqueue.sh"])
+def test_a_script_is_clean(name, tmp_path):
+    beside = pathlib.Path(sys.executable).parent / "shellcheck"
+    shellcheck = beside if beside.exists() else needed("shellcheck")
+    path = tmp_path / name
+    path.write_text(filled(name))
+    done = subprocess.run([shellcheck, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_an_array_of_slurm(folder):
+    """Each task of the array, with what Slurm has in its environment; one ends early."""
+    text = filled("slurm.sh")
+    assert f"#SBATCH --array=1-{SHARDS}\n" in text and "#SBATCH --mem=2G\n" in text
+    (folder / "slurm.sh").write_text(text)
+    for task in [1, 2, 2, 3]:
+        env = {
+            **os.environ,
+            "SLURM_ARRAY_TASK_ID": str(task),
+            "SLURM_SUBMIT_DIR": str(folder),
+            "SLURM_MEM_PER_NODE": "2048",
+        }
+        done = subprocess.run(["sh", folder / "slurm.sh"], env=env, cwd="/", capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
+    all_done()
+
+
+def test_the_script_for_hyperqueue(folder):
+    """What it submits, with each task run here."""
+    (folder / "hyperqueue.sh").write_text(filled("hyperqueue.sh"))
+    (folder / "bin").mkdir()
+    (folder / "bin/hq").write_text(
+        '#!/bin/sh\necho "$@" > submitted\nwhile [ "$1" != -- ]; do shift; done\nshift\n'
+        f'for HQ_TASK_ID in $(seq {SHARDS}); do export HQ_TASK_ID; "$@" || exit; done\n'
+    )
+    (folder / "bin/hq").chmod(0o755)
+    env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "hyperqueue.sh"], env=env, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    said = (folder / "submitted").read_text()
+    assert said.startswith(
+        f"submit --wait --name sweep-0a1b --array 1-{SHARDS} --cpus 1 --resource mem=2048 -- sh -c"
+    )
+    all_done()
+
+
+@pytest.mark.heavy
+def test_a_server_of_hyperqueue(folder):
+    """A server and two workers of HyperQueue, which run the tasks that the script submits."""
+    cluster = library("hyperqueue.cluster")
+    hyperqueue = library("hyperqueue")
+    text = filled("hyperqueue.sh")
+    script = re.search(r"sh -c '(.*)'\n$", text, re.S)[1]
+    with cluster.LocalCluster(server_dir=str(folder / "server")) as local:
+        for _ in range(2):
+            local.start_worker(cluster.WorkerConfig(cores=1))
+        client = local.client()
+        job = hyperqueue.Job()
+        for task in range(1, SHARDS + 1):
+            # Tasks of the library begin with 0, those of an array where it says.
+            words = ["sh", "-c", f"HQ_TASK_ID={task}\n{script}"]
+            output = {"stdout": folder / f"{task}.out", "stderr": folder / f"{task}.err"}
+            env = {"PATH": os.environ["PATH"]}
+            job.program(words, cwd=folder, env=env, **output)
+        client.wait_for_jobs([client.submit(job)])
+    all_done()
+
+
+@pytest.mark.heavy
+def test_a_job_of_kubernetes():
+    yaml = library("yaml")
+    validate = library("kubernetes_validate")
+    job = yaml.safe_load(filled("kubernetes.yaml"))
+    validate.validate(job, validate.latest_version(), strict=True)
+    spec = job["spec"]
+    assert (spec["completionMode"], spec["completions"]) == ("Indexed", SHARDS)
+    wrong = {**job, "spec": {**spec, "completionsMode": "Indexed"}}
+    with pytest.raises(validate.ValidationError):
+        validate.validate(wrong, validate.latest_version(), strict=True)
+
+
+@pytest.mark.heavy
+def test_the_words_of_a_pod(folder):
+    """The command of the pod, for each index."""
+    yaml = library("yaml")
+    (container,) = yaml.safe_load(filled("kubernetes.yaml"))["spec"]["template"]["spec"]["containers"]
+    words = [*container["command"], *container["args"]]
+    for index in range(SHARDS):
+        env = {**os.environ, "JOB_COMPLETION_INDEX": str(index), "MEMORY": "2048"}
+        done = subprocess.run(words, env=env, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
+    all_done()
+
+
+@pytest.mark.heavy
+def test_a_cluster_of_dask_on_kubernetes():
+    yaml = library("yaml")
+    jsonschema = library("jsonschema")
+    package = pathlib.Path(library("dask_kubernetes").__file__).parent
+    path = "operator/deployment/helm/dask-kubernetes-operator/crds/daskcluster.yaml"
+    definition = yaml.safe_load((package / path).read_text())
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    cluster = yaml.safe_load(filled("dask-kubernetes.yaml"))
+    assert cluster["apiVersion"] == f"{definition['spec']['group']}/v1"
+    assert cluster["kind"] == definition["spec"]["names"]["kind"]
+    jsonschema.validate(cluster, schema)
+    unknown = list(beyond(schema, cluster, ""))
+    assert unknown == []
+    cluster["spec"]["worker"]["replicas"] = "three"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(cluster, schema)
+
+
+def beyond(schema, value, where):
+    """Members that a schema of Kubernetes does not name: the server would drop them."""
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    if isinstance(value, dict) and "properties" in schema:
+        for key, one in value.items():
+            if key in schema["properties"]:
+                yield from beyond(schema["properties"][key], one, f"{where}.{key}")
+            elif where:
+                yield f"{where}.{key}"
+    if isinstance(value, list):
+        for one in value:
+            yield from beyond(schema.get("items", {}), one, where)
