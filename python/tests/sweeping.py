@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+import extantfs
 import pytest
 
 # A simulation that takes milliseconds.
@@ -33,6 +34,21 @@ steps = [
     { step = "read-all", at = "/", measure = "read" },
 ]
 """
+
+
+def lab_runs(scenario: str, seeds: int, **more: Any) -> dict[str, Any]:
+    """A matrix with one scenario and so many seeds."""
+    over = {"seed": {"from": 1, "to": seeds}}
+    return {"jobs": [{"kind": "lab run", "with": {"scenario": scenario}, "over": over, **more}]}
+
+
+def fill(folder: pathlib.Path) -> None:
+    """Puts a scenario, two images and a tree into a folder."""
+    (folder / "small.toml").write_text(SMALL)
+    (folder / "tree/sub").mkdir(parents=True)
+    (folder / "tree/sub/file").write_text("content\n")
+    for name, free in [("a.image", 4 << 20), ("b.image", 5 << 20)]:
+        extantfs.build(folder / "tree", folder / name, free=free)
 
 
 def mixed(seeds: int = 2) -> str:

@@ -12,18 +12,14 @@ import time
 
 import extantfs
 import pytest
-from sweeping import SMALL, command, kept, mixed
+from sweeping import command, fill, kept, lab_runs, mixed
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with a scenario, images and a tree, in which paths begin."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    (tmp_path / "small.toml").write_text(SMALL)
-    (tmp_path / "tree/sub").mkdir(parents=True)
-    (tmp_path / "tree/sub/file").write_text("content\n")
-    for name, free in [("a.image", 4 << 20), ("b.image", 5 << 20)]:
-        extantfs.build(tmp_path / "tree", tmp_path / name, free=free)
+    fill(tmp_path)
     return tmp_path
 
 
@@ -61,7 +57,8 @@ def test_a_dict_is_the_file_of_the_same_shape(folder):
     (folder / "matrix.toml").write_text(
         'limits = { memory = "1G", seconds = 100 }\n[[jobs]]\nkind = "lab run"\n'
         'with = { scale = 10 }\nover = { seed = { from = 1, to = 2 }, scenario = ["small.toml"], '
-        'column = { placement = ["orlov", "parent"] } }\nexcept = [{ seed = 2 }]\n[[jobs]]\nkind = ["diff"]\n'
+        'column = { placement = ["orlov", "parent"] } }\nexcept = [{ seed = 2 }]\n'
+        '[[jobs]]\nkind = ["diff"]\n'
         "zip = [{ a = ['a.image', \"b.image\"], b = ['b.image', 'b.image'] }]\n"
     )
     matrix = {
@@ -95,7 +92,7 @@ def test_words_of_a_dict_are_those_of_toml():
     words = ["", 'a"b\\c', "tab\tline\nreturn\r", "\x00\x1f\x7f", "\u00e4\u4e2d\U0001f600", "it's"]
     matrix = {
         "limits": {"a key with spaces": 1, "": "empty", 'q"': True, "x-y_1": [1, [2.5, -3]]},
-        "jobs": [{"kind": words, "over": {word: {"from": -(2**63), "to": 2**63 - 1}}} for word in words],
+        "jobs": [{"kind": words, "over": {word: {"to": 2**63 - 1, "x": -(2**63)}}} for word in words],
     }
     assert tomllib.loads(dumped(matrix)) == matrix
 
@@ -104,7 +101,8 @@ def test_the_table_is_that_of_collect(folder):
     pandas = pytest.importorskip("pandas") if "pandas" in sys.modules else None
     (folder / "matrix.toml").write_text(mixed())
     ours = extantfs.sweep("matrix.toml", "ours").wait()
-    rows = [json.loads(line) for line in command("sweep", "collect", "ours", "--jsonl").splitlines()]
+    lines = command("sweep", "collect", "ours", "--jsonl").splitlines()
+    rows = [json.loads(line) for line in lines]
     columns = ours.columns()
     assert [one.name for one in columns] == list(rows[0])
     for one in columns:
@@ -137,11 +135,9 @@ def test_what_fails_fails_alone_by_name(folder, one_image):
 
 
 def test_limits_are_held(folder):
-    matrix = {"jobs": [{"kind": "lab run", "with": {"scenario": "small.toml"}, "over": {"seed": 1}}]}
-    tight = extantfs.sweep(matrix, memory="1M", retries=0).wait()
+    tight = extantfs.sweep(lab_runs("small.toml", 1), memory="1M", retries=0).wait()
     assert tight.failed[0].reason.startswith("passed its memory limit of 1 MiB")
-    slow = {"jobs": [{"kind": "lab run", "with": {"scenario": "post-0"}, "over": {"seed": 1}}]}
-    late = extantfs.sweep(slow, seconds=1, retries=1).wait()
+    late = extantfs.sweep(lab_runs("post-0", 1), seconds=1, retries=1).wait()
     assert (late.failed[0].reason, late.failed[0].tries) == ("passed its time limit of 1 s", 2)
 
 
@@ -183,10 +179,8 @@ def test_what_means_nothing_is_refused(folder, matrix, words, error, said):
 
 
 def test_a_product_that_is_too_large_is_counted(folder):
-    over = {"image": "a.image", "level": {"from": 1, "to": 10**9}}
-    matrix = {"jobs": [{"kind": "lab run", "over": {"scenario": "small.toml", "seed": over["level"]}}]}
     with pytest.raises(ValueError, match="1000000000 combinations, the limit is 1000000"):
-        extantfs.sweep(matrix)
+        extantfs.sweep(lab_runs("small.toml", 10**9))
     few = {"jobs": [{"kind": "check", "over": {"image": ["a.image", "b.image"]}}]}
     with pytest.raises(ValueError, match="2 combinations, the limit is 1"):
         extantfs.sweep(few, limit=1)
@@ -240,7 +234,7 @@ def other_command(path, words):
 
 
 OTHERS = [
-    ('{"schema":"extant-sweep-worker/1","version":"0.0.1"}', "is extant 0.0.1, and the jobs are of"),
+    ('{"schema":"extant-sweep-worker/1","version":"0.0.1"}', "is extant 0.0.1, and the jobs are"),
     ("error: unrecognized subcommand", "it is no extant that has"),
 ]
 
@@ -248,14 +242,14 @@ OTHERS = [
 @pytest.mark.parametrize(("words", "said"), OTHERS)
 def test_a_command_that_is_another(folder, one_image, words, said):
     program = other_command(folder / "other", words)
-    with pytest.raises((extantfs.SweepError, ValueError), match=said):
+    with pytest.raises(extantfs.SweepError, match=said):
         extantfs.sweep(one_image, program=program).wait()
-    with pytest.raises((extantfs.SweepError, OSError, ValueError), match="cannot be run as a worker"):
+    with pytest.raises(extantfs.SweepError, match="cannot be run as a worker"):
         extantfs.sweep(one_image, program=folder / "none").wait()
 
 
 def test_a_sweep_is_cancelled(folder):
-    slow = {"jobs": [{"kind": "lab run", "with": {"scenario": "post-0"}, "over": {"seed": {"from": 1, "to": 50}}}]}
+    slow = lab_runs("post-0", 50)
     with pytest.raises(ZeroDivisionError), extantfs.sweep(slow, "night") as ours:
         raise ZeroDivisionError
     assert ours.is_cancelled and ours.has_ended and ours.done < 50
@@ -315,6 +309,7 @@ def test_a_key_ends_a_sweep_and_so_does_the_end_of_the_process(folder, key):
 
 def test_the_package_does_not_need_the_libraries():
     """What is imported with the package is its own."""
-    words = "import sys, extantfs; print([n for n in ('distributed','fsspec','pandas') if n in sys.modules])"
+    names = ("distributed", "fsspec", "pandas", "IPython")
+    words = f"import sys, extantfs; print([n for n in {names} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr

@@ -12,7 +12,7 @@ import time
 
 import extantfs
 import pytest
-from sweeping import SMALL, command, kept, library, mixed
+from sweeping import command, fill, kept, lab_runs, library, mixed
 
 pytestmark = pytest.mark.heavy
 
@@ -22,11 +22,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with a scenario, images and a tree, in which paths begin."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    (tmp_path / "small.toml").write_text(SMALL)
-    (tmp_path / "tree/sub").mkdir(parents=True)
-    (tmp_path / "tree/sub/file").write_text("content\n")
-    for name, free in [("a.image", 4 << 20), ("b.image", 5 << 20)]:
-        extantfs.build(tmp_path / "tree", tmp_path / name, free=free)
+    fill(tmp_path)
     return tmp_path
 
 
@@ -295,7 +291,7 @@ def test_a_directory_that_is_broken(folder, client):
 
 
 def test_two_sweeps_in_one_directory(folder, client):
-    matrix = {"jobs": [{"kind": "lab run", "with": {"scenario": "post-0"}, "over": {"seed": {"from": 1, "to": 9}}}]}
+    matrix = lab_runs("post-0", 9)
     first = extantfs.sweep(matrix, "ours", client=client)
     for words in [{"client": client}, {}]:
         with pytest.raises(extantfs.InUseError, match="is at work in it"):
@@ -332,7 +328,8 @@ def test_a_store_in_memory(folder, threads, tmp_path):
     results = list(ours.results)
     theirs = serial(ours.jobs, "theirs")
     memory = fsspec.filesystem("memory")
-    found = {path.removeprefix("/night/"): memory.cat_file(path) for path in memory.find("/night")}
+    paths = memory.find("/night")
+    found = {path.removeprefix("/night/"): memory.cat_file(path) for path in paths}
     plans = [name for name in found if name.startswith("plans/")]
     assert {name: text for name, text in found.items() if name not in plans} == theirs
     assert [os.path.basename(name) for name in plans] == os.listdir("theirs/plans")
@@ -380,8 +377,8 @@ def test_images_and_results_in_an_object_store(folder, client, store):
     assert ours.jobs[0].words == ("check", image)
     theirs = serial(ours.jobs, "theirs")
     s3.invalidate_cache()
-    found = {path.removeprefix("bucket/night/"): s3.cat_file(path) for path in s3.find("bucket/night")}
-    assert {name: text for name, text in found.items() if not name.startswith("plans/")} == theirs
+    paths = [path for path in s3.find("bucket/night") if "/plans/" not in path]
+    assert {path.removeprefix("bucket/night/"): s3.cat_file(path) for path in paths} == theirs
     assert ours.frame().shape[0] == 6
     # A worker without the image, and one with an older one, fetch it.
     lines = [job.line for job in ours.jobs]

@@ -152,7 +152,8 @@ def test_a_job_of_kubernetes():
 def test_the_words_of_a_pod(folder):
     """The command of the pod, for each index."""
     yaml = library("yaml")
-    (container,) = yaml.safe_load(filled("kubernetes.yaml"))["spec"]["template"]["spec"]["containers"]
+    pod = yaml.safe_load(filled("kubernetes.yaml"))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
     words = [*container["command"], *container["args"]]
     for index in range(SHARDS):
         env = {**os.environ, "JOB_COMPLETION_INDEX": str(index), "MEMORY": "2048"}

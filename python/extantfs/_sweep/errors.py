@@ -31,7 +31,10 @@ _HOST = [
 
 def error_of(message: str, hint: Optional[str] = None) -> Exception:
     """The exception for a message of the command: an OSError for what the host said, InUseError for
-    a directory that another run works in, and a ValueError else."""
+    a directory that another run works in, SweepError for a program that is no worker, and a
+    ValueError else."""
+    if message.startswith("worker ") or ": cannot be run as a worker: " in message:
+        return SweepError(message)
     for code in _HOST:
         name, said, _ = message.rpartition(f": {os.strerror(code)}")
         if said and message.endswith(os.strerror(code)):

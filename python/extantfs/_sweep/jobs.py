@@ -173,7 +173,8 @@ def result_of(name: str, job: SweepJob, text: bytes) -> SweepResult:
             json=text,
         )
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{name}: is no result of this job; the same sweep makes it again") from None
+        reason = "is no result of this job; the same sweep makes it again"
+        raise ValueError(f"{name}: {reason}") from None
 
 
 def failure_of(job: SweepJob, text: bytes) -> Optional[SweepFailure]:

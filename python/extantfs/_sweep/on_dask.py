@@ -6,9 +6,9 @@ workers busy.
        |            +--> failed: the worker has tried it as often as it may
        +-- alone ---+    its Dask worker was lost, with all others that tried the batch
 
-A batch is as large as it has to be for a task to take at least 100 ms, by what jobs of its kind
-took so far, and not much larger, so that workers end together. Results do not go through the
-scheduler: workers write them into the directory.
+A batch is as large as it has to be for a task to take at least 100 ms (on more than 25 threads,
+4 ms for each of them), by what jobs of its kind took so far, and not much larger, so that workers
+end together. Results do not go through the scheduler: workers write them into the directory.
 
 *Invariants*: a job is in one of these states; a result that is written is never taken back, so a
 job that two workers ran has one. *Locking*: none but the sweep's; one thread.
@@ -41,8 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["prepared"]
 
-_BATCH_SECONDS_LEAST = 0.1
-_BATCH_SECONDS_MOST = 0.5
+# A task takes these seconds, and on a large cluster these for each of its threads: the scheduler
+# takes some milliseconds for a task, whoever runs it.
+_BATCH_SECONDS_LEAST, _BATCH_SECONDS_MOST = 0.1, 0.5
+_THREAD_SECONDS_LEAST, _THREAD_SECONDS_MOST = 0.004, 0.02
 _BATCH_JOBS_MAX = 1000
 _BATCH_BYTES_MAX = 4 << 20
 # Batches for each thread of the cluster: one runs, and others wait where it is.
@@ -189,8 +191,8 @@ class _Pace:
         if self.jobs == 0:
             return 1
         one = max(self.seconds, 1e-5)
-        least = math.ceil(_BATCH_SECONDS_LEAST / one)
-        most = max(least, math.ceil(_BATCH_SECONDS_MOST / one))
+        least = math.ceil(max(_BATCH_SECONDS_LEAST, threads * _THREAD_SECONDS_LEAST) / one)
+        most = math.ceil(max(_BATCH_SECONDS_MOST, threads * _THREAD_SECONDS_MOST) / one)
         fair = math.ceil(left / (_BATCHES_A_THREAD * threads))
         return min(_BATCH_JOBS_MAX, max(least, min(most, fair)))
 
@@ -351,7 +353,8 @@ class _Driver:
             if error is not None and len(jobs) == 1:
                 self._lost[job.id] += 1
                 if self._lost[job.id] > self._sent.retries:
-                    self._gave_up(job, Answer(job.id, "failed", 0.0, self._lost[job.id], str(error)))
+                    tries = self._lost[job.id]
+                    self._gave_up(job, Answer(job.id, "failed", 0.0, tries, str(error)))
                     continue
             self._alone.append(job)
 
