@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import extantfs
 import pytest
+from extantfs._sweep import on_dask, process
 from sweeping import command, fill, kept, lab_runs, mixed
 
 @pytest.fixture
@@ -313,3 +315,111 @@ def test_the_package_does_not_need_the_libraries():
     words = f"import sys, extantfs; print([n for n in {names} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_progress_is_shown(folder, one_image, monkeypatch, capsys):
+    extantfs.sweep(one_image, progress=True).wait().wait()
+    assert capsys.readouterr().err == "sweep: 1 of 1 jobs\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    extantfs.sweep(one_image, progress=True).wait()
+    assert capsys.readouterr().err.endswith("\rsweep: 1 of 1 jobs\x1b[K\n")
+    # In a notebook.
+    bars = []
+
+    class Bar:
+        def __init__(self, total):
+            self.total, self.progress, self.shown = total, 0, 0
+            bars.append(self)
+
+        def display(self):
+            self.shown += 1
+
+    shell = types.SimpleNamespace(kernel=None)
+    display = types.SimpleNamespace(ProgressBar=Bar)
+    package = types.SimpleNamespace(get_ipython=lambda: shell, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", package)
+    extantfs.sweep(one_image, progress=True).wait()
+    (bar,) = bars
+    assert (bar.total, bar.progress, bar.shown) == (1, 1, 1)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_progress_raises_cancels(folder):
+    def enough(done, total):
+        raise ZeroDivisionError(done)
+
+    ours = extantfs.sweep(lab_runs("post-0", 50), progress=enough)
+    with pytest.raises(ZeroDivisionError):
+        ours.wait()
+    assert ours.is_cancelled and ours.has_ended
+
+
+# A worker whose jobs hold memory, or end it, as their words say.
+GREEDY = """#!{python}
+import os, sys, time
+print('{{"schema":"extant-sweep-worker/1","version":"1"}}', flush=True)
+for line in sys.stdin:
+    if "large" in line:
+        held = bytearray(b"x" * (300 << 20))
+        time.sleep(60)
+    if "ends" in line:
+        sys.stderr.write("one\\ntwo\\n")
+        sys.exit(3)
+    if "other" in line:
+        print('{{"id":"y","state":"done"}}', flush=True)
+    print('{{"id":"x","state":"done"}}', flush=True)
+"""
+
+
+def test_a_worker_is_killed_at_a_limit(folder):
+    (folder / "greedy").write_text(GREEDY.format(python=sys.executable))
+    (folder / "greedy").chmod(0o755)
+
+    def run(line, limits, is_stopped=lambda: False, version="1"):
+        worker = process.Process([str(folder / "greedy")], "night", version)
+        try:
+            return worker.run(line, "x", limits, is_stopped)
+        finally:
+            worker.dismiss()
+            assert not worker.is_running
+
+    limits = process.Limits(200 << 20, None)
+    assert run("small", limits)["state"] == "done"
+    began = time.monotonic()
+    with pytest.raises(process.Ended, match=r"passed its memory limit of 200 MiB \(it held "):
+        run("large", limits)
+    with pytest.raises(process.Ended, match="passed its time limit of 1 s"):
+        run("large", process.Limits(None, 1))
+    with pytest.raises(process.Ended, match="the sweep was cancelled"):
+        run("large", process.Limits(None, None), lambda: True)
+    assert time.monotonic() - began < 50
+    with pytest.raises(process.Ended, match=r"in the middle of it \(exit status: 3\)") as caught:
+        run("ends", limits)
+    assert caught.value.said == ("one", "two")
+    with pytest.raises(extantfs.SweepError, match="which no worker does"):
+        run("other", limits)
+    with pytest.raises(extantfs.SweepError, match="is extant 1, and the jobs are of 2"):
+        run("small", limits, version="2")
+
+
+def test_what_comes_twice_counts_once(folder, one_image):
+    ours = extantfs.sweep(one_image).wait()
+    job = ours.jobs[0]
+    ours._arrived(job.id)
+    ours._arrived("0" * 64)
+    ours._gave_up(extantfs.SweepFailure(job.id, job.words, job.label, "late", None, 1, ()))
+    assert (ours.done, ours.failed) == (1, ()) and len(list(ours.results)) == 1
+
+
+def test_batches_are_as_long_as_they_have_to_be():
+    pace = on_dask._Pace()
+    assert pace.size(10_000, 2) == 1
+    for _ in range(50):
+        pace.note(0.001)
+    # 100 to 500 ms, by what is left.
+    assert (pace.size(10_000, 2), pace.size(1200, 2), pace.size(10, 2)) == (500, 200, 100)
+    # A large cluster has longer ones.
+    assert pace.size(10**6, 100) == 1000
+    for _ in range(500):
+        pace.note(0.6)
+    assert pace.size(10_000, 2) == 1 and pace.size(10**6, 1000) >= 8

@@ -7,10 +7,10 @@
 //!
 //! Results are read twice, one at a time: for the columns, and for the rows. So a table may be
 //! larger than memory.
-use crate::directory::{Directory, Named};
+use crate::directory::{Directory, JobResult, Named};
 use crate::error::{Error, Result};
 use crate::table::{Cell, Column, Schema, Sink, Type};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was collected.
@@ -47,7 +47,7 @@ pub fn collect(directory: &Directory, sink: &mut dyn Sink, name: &str) -> Result
             return Ok(());
         };
         note(&mut parameters, job.parameters.iter());
-        rows(&result).iter().for_each(|row| note(&mut found, row.iter()));
+        rows(result).iter().for_each(|row| note(&mut found, row.iter()));
         present.insert(job.id);
         Ok(())
     })?;
@@ -60,8 +60,9 @@ pub fn collect(directory: &Directory, sink: &mut dyn Sink, name: &str) -> Result
         else {
             return Ok(());
         };
-        for row in rows(&result) {
-            sink.row(&schema, &cells(&keys, &job, &result, row)).map_err(failed)?;
+        let exit = result.exit.clone();
+        for row in rows(result) {
+            sink.row(&schema, &cells(&keys, &job, &exit, row)).map_err(failed)?;
             collected.rows += 1;
         }
         Ok(())
@@ -84,8 +85,12 @@ fn note<'a>(
     row: impl Iterator<Item = (&'a String, &'a Value)>,
 ) {
     for (name, value) in row {
-        let kind = types.get(name).copied().unwrap_or(Type::Empty).or(Type::of(value));
-        types.insert(name.clone(), kind);
+        match types.get_mut(name) {
+            Some(kind) => *kind = kind.or(Type::of(value)),
+            None => {
+                types.insert(name.clone(), Type::of(value));
+            }
+        }
     }
 }
 
@@ -115,11 +120,11 @@ fn schema(
     (Schema { columns }, keys)
 }
 
-fn cells(keys: &[Key], job: &Named, result: &Value, mut row: Row) -> Vec<Cell> {
+fn cells(keys: &[Key], job: &Named, exit: &Value, mut row: Row) -> Vec<Cell> {
     let cell = |key: &Key| match key {
         Key::Job => Value::from(job.id.as_str()),
         Key::Kind => Value::from(job.kind.as_str()),
-        Key::Exit => result["exit"].clone(),
+        Key::Exit => exit.clone(),
         Key::Parameter(name) => job.parameters.get(name).cloned().unwrap_or_default(),
         Key::Result(name) => row.remove(name).unwrap_or_default(),
     };
@@ -127,40 +132,57 @@ fn cells(keys: &[Key], job: &Named, result: &Value, mut row: Row) -> Vec<Cell> {
 }
 
 /// The rows of a result: its observations, or its document as one.
-fn rows(result: &Value) -> Vec<Row> {
-    let mut outputs = Row::new();
-    for output in result["outputs"].as_array().map(Vec::as_slice).unwrap_or_default() {
+fn rows(result: JobResult) -> Vec<Row> {
+    let mut written = Row::new();
+    for output in &result.outputs {
         let name = format!("output.{}", output["option"].as_str().unwrap_or_default());
-        outputs.insert(format!("{name}.bytes"), output["bytes"].clone());
-        outputs.insert(format!("{name}.sha256"), output["sha256"].clone());
-        outputs.insert(name, output["path"].clone());
+        written.insert(format!("{name}.bytes"), output["bytes"].clone());
+        written.insert(format!("{name}.sha256"), output["sha256"].clone());
+        written.insert(name, output["path"].clone());
     }
-    let observed = result["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let documents =
-        if observed.is_empty() { std::slice::from_ref(&result["document"]) } else { observed };
-    let row = |document: &Value| {
-        let mut row = outputs.clone();
-        if let Some(members) = document.as_object() {
-            flatten("", members, 0, &mut row);
+    let mut rows = result.rows;
+    if rows.is_empty() {
+        // What is no object has no names.
+        rows.push(serde_json::from_str(result.document.get()).unwrap_or_default());
+    }
+    for row in &mut rows {
+        if row.contains_key(SCHEMA)
+            || row.values().any(|value| value.is_object() || value.is_array())
+        {
+            let mut flat = Row::new();
+            flatten("", std::mem::take(row), 0, &mut flat);
+            *row = flat;
         }
-        row
-    };
-    documents.iter().map(row).collect()
+        for (name, value) in &written {
+            row.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    rows
 }
 
-fn flatten(before: &str, members: &Map<String, Value>, depth: usize, row: &mut Row) {
-    for (name, value) in members {
-        let name = format!("{before}{name}");
+/// Which form a document has, and no part of what it says.
+const SCHEMA: &str = "schema";
+
+fn flatten(
+    before: &str,
+    members: impl IntoIterator<Item = (String, Value)>,
+    depth: usize,
+    row: &mut Row,
+) {
+    for (member, value) in members {
+        let name = if before.is_empty() { member } else { format!("{before}{member}") };
         match value {
             Value::Object(members) if depth < DEPTH_MAX => {
+                // One type for all depths, or there is no end of them.
+                let members: Vec<(String, Value)> = members.into_iter().collect();
                 flatten(&format!("{name}."), members, depth + 1, row);
             }
             Value::Array(list) => {
                 row.insert(format!("{name}.count"), Value::from(list.len()));
             }
-            _ if name == "schema" => {}
+            _ if name == SCHEMA => {}
             value => {
-                row.insert(name, value.clone());
+                row.insert(name, value);
             }
         }
     }
@@ -171,19 +193,27 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn read(result: &Value) -> JobResult {
+        serde_json::from_str(&result.to_string()).expect("a result")
+    }
+
     #[test]
     fn a_document_is_one_row_and_observations_are_many() {
         let result = json!({
-            "document": {"schema": "x/1", "a": 1, "b": {"c": "d", "e": [1, 2]}, "f": []},
+            "schema": "", "id": "", "document": {"schema": "x/1", "a": 1, "b": {"c": "d", "e": [1, 2]}, "f": []},
             "outputs": [{"option": "image", "path": "out/a", "bytes": 3, "sha256": "00"}],
         });
-        let found = rows(&result);
+        let found = rows(read(&result));
         let names: Vec<&str> = found[0].keys().map(String::as_str).collect();
         let outputs = ["output.image", "output.image.bytes", "output.image.sha256"];
         assert_eq!(names, [&["a", "b.c", "b.e.count", "f.count"][..], &outputs].concat());
         assert_eq!(found[0]["b.e.count"], 2);
-        let many = json!({"document": {}, "rows": [{"x": 1}, {"x": 2}]});
-        assert_eq!(rows(&many).iter().map(|row| row["x"].clone()).collect::<Vec<_>>(), [1, 2]);
+        let rows_of = json!([{"x": 1}, {"x": 2}]);
+        let many = json!({"schema": "", "id": "", "document": {"x": 3}, "rows": rows_of});
+        assert_eq!(
+            rows(read(&many)).iter().map(|row| row["x"].clone()).collect::<Vec<_>>(),
+            [1, 2]
+        );
     }
 
     #[test]

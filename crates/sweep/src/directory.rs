@@ -19,8 +19,9 @@ use crate::job::{Job, LINE_BYTES_MAX};
 use crate::whole;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -315,16 +316,16 @@ impl Directory {
     ///
     /// # Errors
     /// It cannot be read, or is no result of this job.
-    pub fn read_result(&self, id: &str) -> Result<Option<Value>> {
+    pub fn read_result(&self, id: &str) -> Result<Option<JobResult>> {
         let path = self.result(id);
         let text = match std::fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(&path, &error)),
         };
-        let value: Option<Value> = serde_json::from_slice(&text).ok();
-        let is_its = |value: &Value| value["schema"] == RESULT_SCHEMA && value["id"] == id;
-        value.filter(is_its).map(Some).ok_or_else(|| {
+        let result: Option<JobResult> = serde_json::from_slice(&text).ok();
+        let is_its = |result: &JobResult| result.schema == RESULT_SCHEMA && result.id == id;
+        result.filter(is_its).map(Some).ok_or_else(|| {
             Error::new(format!("{}: is no result of this job", path.display()))
                 .hint("extant sweep run makes it again")
         })
@@ -372,6 +373,24 @@ struct Index {
     offsets: Vec<u64>,
 }
 
+/// What a job gave, as far as others read it.
+#[derive(Debug, Deserialize)]
+pub struct JobResult {
+    schema: String,
+    id: String,
+    /// How the command ended.
+    #[serde(default)]
+    pub exit: Value,
+    /// The files that it wrote.
+    #[serde(default)]
+    pub outputs: Vec<Value>,
+    /// Its observations; none where the document is all.
+    #[serde(default)]
+    pub rows: Vec<BTreeMap<String, Value>>,
+    /// What the command printed, as text: most readers need the rows only.
+    pub document: Box<RawValue>,
+}
+
 /// What a job of any version has.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Named {
@@ -383,7 +402,7 @@ pub struct Named {
     pub kind: String,
     /// The values of the matrix.
     #[serde(default)]
-    pub parameters: std::collections::BTreeMap<String, Value>,
+    pub parameters: BTreeMap<String, Value>,
 }
 
 /// A plan that is kept, each of its lines whole and known to be a job.

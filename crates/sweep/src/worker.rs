@@ -270,7 +270,7 @@ impl Worker<'_> {
     fn is_there(&self, job: &Job) -> bool {
         let is_good = match self.directory.read_result(&job.id) {
             Ok(None) => return false,
-            Ok(Some(result)) => self.has_outputs(job, &result),
+            Ok(Some(result)) => self.has_outputs(job, &result.outputs),
             Err(_) => false,
         };
         if !is_good {
@@ -280,8 +280,7 @@ impl Worker<'_> {
         is_good
     }
 
-    fn has_outputs(&self, job: &Job, result: &serde_json::Value) -> bool {
-        let outputs = result["outputs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    fn has_outputs(&self, job: &Job, outputs: &[serde_json::Value]) -> bool {
         let is_kept = |output: &serde_json::Value| {
             let path = output["path"].as_str().unwrap_or_default();
             let path = match output["is_target"] == true {
@@ -558,8 +557,9 @@ mod tests {
         assert_eq!(std::fs::read(&target).expect("the target"), b"tar");
         let directory = Directory::open(&folder.join("sweep")).expect("a directory");
         let result = directory.read_result(&job.id).expect("whole").expect("there");
-        assert_eq!(result["document"]["output"], target.display().to_string().as_str());
-        assert_eq!(result["outputs"][0]["bytes"], 3);
+        let document: serde_json::Value = serde_json::from_str(result.document.get()).expect("it");
+        assert_eq!(document["output"], target.display().to_string().as_str());
+        assert_eq!(result.outputs[0]["bytes"], 3);
         // The same again is harmless, another content is not taken for it, and none of it stays.
         std::fs::remove_file(directory.result(&job.id)).expect("a result");
         assert_eq!(answer(folder.path(), &job, &writes("tar")).state, State::Done);

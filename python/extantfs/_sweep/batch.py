@@ -21,7 +21,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 from .._errors import SweepError
 from .command import words_of
-from .jobs import SweepJob, failure_name, result_name
+from .jobs import SweepJob, result_name
 from .process import Ended, Limits, Process, limited
 from .store import Directory, Inputs, left_by
 
@@ -314,7 +314,6 @@ def _kept(held: _Held, job: SweepJob) -> None:
     for output in outputs:
         held.directory.put(os.path.join(folder, output), f"out/{job.id[:2]}/{output}")
     held.directory.put(here, name)
-    held.directory.remove(failure_name(job.id))
     for path in [*(os.path.join(folder, output) for output in outputs), here]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(path)

@@ -15,6 +15,9 @@ from .store import Directory
 
 __all__ = ["columns"]
 
+# Results that a store is asked for together.
+_READ_AT_ONCE = 256
+
 
 def columns(directory: Directory, jobs: Sequence[SweepJob]) -> Tuple[Column, ...]:
     """The table of these jobs, which have results."""
@@ -29,11 +32,13 @@ def columns(directory: Directory, jobs: Sequence[SweepJob]) -> Tuple[Column, ...
         if directory.is_local:
             os.symlink(directory.path("results"), results)
         else:
-            for job in jobs:
-                path = os.path.join(view, *result_name(job.id).split("/"))
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "wb") as file:
-                    file.write(directory.read(result_name(job.id)))
+            for at in range(0, len(jobs), _READ_AT_ONCE):
+                names = [result_name(job.id) for job in jobs[at : at + _READ_AT_ONCE]]
+                for name, text in zip(names, directory.read_all(names)):
+                    path = os.path.join(view, *name.split("/"))
+                    os.makedirs(os.path.dirname(path), exist_ok=True)
+                    with open(path, "wb") as file:
+                        file.write(text)
         table = os.path.join(view, "table")
         code, printed, log = called(
             ["sweep", "collect", "--json", "--jsonl", "-o", table, "--", view]

@@ -14,7 +14,7 @@ import os
 import platform
 import re
 import tempfile
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 __all__ = ["Directory", "Inputs", "default_cache", "is_address", "left_by", "partial_of"]
 
@@ -179,6 +179,14 @@ class Directory:
                 return file.read()
         found: bytes = self._fs.cat_file(self.path(name))
         return found
+
+    def read_all(self, names: Sequence[str]) -> list[bytes]:
+        """The bytes of files of a store, which are asked for together."""
+        paths = [self.path(name) for name in names]
+        found = self._fs.cat(paths)
+        # Stores give names back as they write them.
+        by_name = {path.rpartition("/")[2]: content for path, content in found.items()}
+        return [by_name[path.rpartition("/")[2]] for path in paths]
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file, now."""
