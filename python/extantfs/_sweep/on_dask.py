@@ -16,6 +16,7 @@ job that two workers ran has one. *Locking*: none but the sweep's; one thread.
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import contextlib
 import dataclasses
@@ -52,6 +53,8 @@ _BATCHES_A_THREAD = 3
 # How often the cluster is asked how large it is, in seconds.
 _ASK_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
+# What a batch gave is small, and there.
+_RESULT_SECONDS = 2.0
 _NAMES = ["plans", "results", "failed", "out", "lock", "locks"]
 
 # What a worker is asked first. It goes there as a text, since the package may not be there.
@@ -308,8 +311,7 @@ class _Driver:
             )
         except Exception as error:
             raise self._gone(error) from error
-        self._flying[key] = (future, jobs)
-        future.add_done_callback(lambda done: self._over.put(done.key))
+        self._watch(future, jobs)
 
     def _taken_by(self, job: SweepJob) -> dict[str, float]:
         asked = self._sweep._wishes.resources
@@ -335,17 +337,35 @@ class _Driver:
         if found is None:
             return
         future, jobs = found
-        if future.status == "finished":
-            done: Batch = future.result()
-            self._note(done, jobs)
-        elif future.status == "cancelled":
+        if future.status == "cancelled":
             # The connection to the scheduler was lost, and made again.
             self._again(jobs, None)
+        elif future.status not in ("finished", "error"):
+            # Its worker has ended, and with it what the batch gave: it is run again.
+            self._watch(future, jobs)
         else:
-            error = future.exception()
-            if type(error).__name__ not in ("KilledWorker", "CommClosedError"):
-                raise _said(error)
-            self._again(jobs, error)
+            self._answered(future, jobs)
+
+    def _watch(self, future: Any, jobs: "list[SweepJob]") -> None:
+        self._flying[future.key] = (future, jobs)
+        future.add_done_callback(lambda done: self._over.put(done.key))
+
+    def _answered(self, future: Any, jobs: "list[SweepJob]") -> None:
+        try:
+            done: Batch = future.result(timeout=_RESULT_SECONDS)
+        except (Exception, asyncio.CancelledError) as error:
+            name = type(error).__name__
+            if name in ("KilledWorker", "CommClosedError"):
+                self._again(jobs, error)
+            elif "Cancelled" in name:
+                self._again(jobs, None)
+            elif name == "TimeoutError" and future.status != "error":
+                # The same, after it was said to be over.
+                self._watch(future, jobs)
+            else:
+                raise _said(error) from error
+        else:
+            self._note(done, jobs)
 
     def _again(self, jobs: "list[SweepJob]", error: Optional[BaseException]) -> None:
         """A batch has no answer: each of its jobs is tried alone."""
@@ -399,7 +419,7 @@ class _Driver:
         self._flying.clear()
 
 
-def _said(error: Optional[BaseException]) -> BaseException:
+def _said(error: BaseException) -> BaseException:
     """What ended a batch, as an error of the sweep."""
     if isinstance(error, ImportError):
         return SweepError(f"a worker does not have what the sweep needs: {error}")
