@@ -94,7 +94,7 @@ def test_words_of_a_dict_are_those_of_toml():
     words = ["", 'a"b\\c', "tab\tline\nreturn\r", "\x00\x1f\x7f", "\u00e4\u4e2d\U0001f600", "it's"]
     matrix = {
         "limits": {"a key with spaces": 1, "": "empty", 'q"': True, "x-y_1": [1, [2.5, -3]]},
-        "jobs": [{"kind": words, "over": {word: {"to": 2**63 - 1, "x": -(2**63)}}} for word in words]
+        "jobs": [{"kind": words, "over": {one: {"to": 2**63 - 1, "x": -(2**63)}}} for one in words]
     }
     assert tomllib.loads(dumped(matrix)) == matrix
 
