@@ -74,7 +74,7 @@ pub struct Comparison {
     pub filters: Vec<(String, String)>,
     /// One for each role at most.
     pub axes: Vec<Axis>,
-    /// What was ranged over.
+    /// What was ranged over: those keys that change.
     pub over: Vec<String>,
     /// In the order of the axes' values.
     pub found: Vec<Found>,
@@ -91,6 +91,8 @@ const TIME_OF_MEASURES: &str = "elapsed_ns";
 const MEASURES: (&str, &str) = ("result.kind", "measure");
 /// Which measure it is: a key, too, where a simulation has several.
 const MEASURE: &str = "measure";
+/// The kind of its job: a key, too.
+const KIND: &str = "kind";
 /// What is ranged over if nothing is said.
 const SEED: &str = "seed";
 
@@ -138,7 +140,7 @@ pub fn compare(directory: &Directory, question: &Question) -> Result<Comparison>
         filters: question.filters.clone(),
         found: found.collect(),
         axes: axes.iter().map(axis).collect(),
-        over: question.over.clone(),
+        over: question.over.iter().filter(|name| rows.changes(name)).cloned().collect(),
         jobs: collected.jobs,
         missing: collected.missing,
     })
@@ -187,9 +189,18 @@ impl Rows {
         self.keys.iter().position(|key| key.name == name)
     }
 
+    /// Whether a key has several values.
+    fn changes(&self, name: &str) -> bool {
+        self.place(name).is_some_and(|at| self.keys[at].values.len() > 1)
+    }
+
     /// The keys that are set apart.
     fn axes(&self, question: &Question) -> Result<Vec<(Role, usize)>> {
         if !question.keys.is_empty() {
+            let names = || question.keys.iter().map(|(_, name)| name);
+            if let Some(name) = names().find(|name| names().filter(|one| one == name).count() > 1) {
+                return Err(Error::new(format!("{name}: stands in one place only")));
+            }
             let keys = question.keys.iter();
             return Ok(keys.filter_map(|(role, name)| Some((*role, self.place(name)?))).collect());
         }
@@ -251,8 +262,9 @@ struct Taker<'a> {
     parameters: BTreeSet<String>,
     columns: Option<Columns>,
     rows: Rows,
-    /// The job of the last row that was taken, and all of the row.
-    last: Option<Vec<Cell>>,
+    /// The rows of the job that was read last, by the values of the keys: a job's rows follow one
+    /// another.
+    last: BTreeMap<Vec<usize>, Vec<Cell>>,
     failure: Option<Error>,
 }
 
@@ -267,8 +279,8 @@ struct Columns {
 
 impl<'a> Taker<'a> {
     fn new(question: &'a Question, parameters: BTreeSet<String>) -> Taker<'a> {
-        let rows = Rows::default();
-        Taker { question, parameters, columns: None, rows, last: None, failure: None }
+        let (rows, last) = (Rows::default(), BTreeMap::new());
+        Taker { question, parameters, columns: None, rows, last, failure: None }
     }
 
     fn into_rows(self, name: &str) -> Result<Rows> {
@@ -297,9 +309,11 @@ impl<'a> Taker<'a> {
                 names.push(name);
             }
         }
-        let measure = MEASURE.to_owned();
-        if key_column(schema, MEASURE).is_ok() && !names.contains(&&measure) {
-            names.push(&measure);
+        let of_results = [MEASURE, KIND].map(str::to_owned);
+        for name in &of_results {
+            if key_column(schema, name).is_ok() && !names.contains(&name) {
+                names.push(name);
+            }
         }
         let mut places = Vec::new();
         for name in names {
@@ -328,15 +342,14 @@ impl<'a> Taker<'a> {
         })?;
         let keys = self.rows.keys.iter_mut().zip(&columns.keys);
         let place: Vec<usize> = keys.map(|(key, at)| key.number(shown(&cells[*at]))).collect();
-        let is_again = |before: &&Vec<Cell>| {
-            before[columns.job] == cells[columns.job]
-                && columns.keys.iter().all(|at| before[*at] == cells[*at])
-        };
-        if let Some(before) = self.last.as_ref().filter(is_again) {
-            return Err(several(name, schema, before, cells));
+        let is_other = |before: &Vec<Cell>| before[columns.job] != cells[columns.job];
+        if self.last.values().next().is_some_and(is_other) {
+            self.last.clear();
+        }
+        if let Some(before) = self.last.insert(place.clone(), cells.to_vec()) {
+            return Err(several(name, schema, &before, cells));
         }
         self.rows.rows.push((place, number));
-        self.last = Some(cells.to_vec());
         Ok(())
     }
 }
@@ -413,11 +426,11 @@ mod tests {
     use crate::table::{Column, Type};
     use serde_json::json;
 
-    const NAMES: [&str; 7] = ["job", "label", "measure", "a", "b", "seed", "v"];
+    const NAMES: [&str; 8] = ["job", "kind", "label", "measure", "a", "b", "seed", "v"];
 
     /// The axes and values that are found in these rows.
     fn found(
-        rows: &[[Value; 7]],
+        rows: &[[Value; 8]],
         keys: &[&str],
         filters: &[(&str, &str)],
     ) -> Result<(Vec<String>, Vec<Vec<f64>>)> {
@@ -443,8 +456,9 @@ mod tests {
         Ok((names, values.into_values().collect()))
     }
 
-    fn row(job: u64, [label, measure, a, b]: [&str; 4], value: Value) -> [Value; 7] {
-        [json!(job), json!(label), json!(measure), json!(a), json!(b), json!(job), value]
+    fn row(job: u64, [label, measure, a, b]: [&str; 4], value: Value) -> [Value; 8] {
+        let [label, measure, a, b] = [label, measure, a, b].map(Value::from);
+        [json!(job), json!("kind"), label, measure, a, b, json!(job), value]
     }
 
     #[test]
@@ -479,6 +493,17 @@ mod tests {
             row(3, ["step", "", "y", ""], Value::Null),
             row(3, ["all", "", "y", ""], json!(1)),
         ];
+        // Also where another measure is between them.
+        let between = [
+            row(1, ["", "read", "x", ""], json!(5)),
+            row(1, ["", "stat", "x", ""], json!(6)),
+            row(1, ["", "read", "x", ""], json!(7)),
+        ];
+        let error = found(&between, &[], &[]).unwrap_err();
+        assert_eq!(error.message, "v: a job has several rows with it");
+        let mut kinds = [row(1, ["", "", "x", ""], json!(5)), row(2, ["", "", "x", ""], json!(6))];
+        kinds[1][1] = json!("other kind");
+        assert_eq!(found(&kinds, &[], &[]).unwrap().0, ["Rows kind"]);
         let (axes, values) = found(&rows, &[], &[("label", "all")]).unwrap();
         assert_eq!((axes, values), (vec!["Rows a".into()], vec![vec![7.0, 9.0], vec![1.0]]));
         let error = found(&rows, &[], &[]).unwrap_err();

@@ -98,7 +98,7 @@ impl Directory {
     /// # Errors
     /// It is not, or is that of no sweep.
     pub fn open(path: &Path) -> Result<Directory> {
-        let directory = Directory { path: path.to_owned() };
+        let directory = Directory { path: plain(path)? };
         match (path.is_dir(), directory.plans_folder().is_dir()) {
             (true, true) => Ok(directory),
             (true, false) => Err(Error::new(format!("{}: holds no sweep", path.display()))
@@ -112,7 +112,8 @@ impl Directory {
     /// # Errors
     /// It cannot be made or written, or holds something else.
     pub fn make(path: &Path) -> Result<Directory> {
-        let directory = Directory { path: path.to_owned() };
+        let directory = Directory { path: plain(path)? };
+        let path = directory.path();
         let plans = directory.plans_folder();
         if !plans.is_dir()
             && let Some(name) = foreign_in(path)
@@ -250,6 +251,9 @@ impl Directory {
             if !index.seen.insert(job.id.clone()) {
                 return Err(at(Error::new("the same job is in a line before")));
             }
+            let targets = job.outputs.iter().filter_map(|output| output.target.as_deref());
+            let folders = targets.filter_map(|target| Path::new(target).parent());
+            index.targets.extend(folders.map(Path::to_owned));
             digest.update(line.as_bytes());
             digest.update(b"\n");
             writeln!(out, "{line}").map_err(failed)?;
@@ -263,6 +267,13 @@ impl Directory {
         let digest = hexadecimal(&digest.finalize());
         let path = self.plans_folder().join(format!("{digest}.jsonl"));
         whole::keep(partial, &path)?;
+        // As in the directory itself: `sweep_out`.
+        for folder in &index.targets {
+            whole::sweep_out(match folder.as_os_str().is_empty() {
+                true => Path::new("."),
+                false => folder,
+            });
+        }
         Ok(Plan { path, offsets: index.offsets })
     }
 
@@ -276,7 +287,8 @@ impl Directory {
         let paths = entries.flatten().map(|entry| entry.path());
         let is_plan = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            name.ends_with(".jsonl") && !name.starts_with('.')
+            // By the digest of its lines; other files are none of ours.
+            name.strip_suffix(".jsonl").is_some_and(is_digest)
         };
         let mut plans: Vec<PathBuf> = paths.filter(is_plan).collect();
         plans.sort_unstable();
@@ -298,9 +310,7 @@ impl Directory {
                 number += 1;
                 let named: Option<Named> = serde_json::from_str(&line).ok();
                 // Its id becomes the name of a file.
-                let is_id =
-                    |id: &str| id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-                let named = named.filter(|named| is_id(&named.id));
+                let named = named.filter(|named| is_digest(&named.id));
                 let named =
                     named.ok_or_else(|| Error::new(format!("{name}:{number}: is no job")))?;
                 if seen.insert(named.id.clone()) {
@@ -353,6 +363,22 @@ impl Directory {
     }
 }
 
+/// The path of a directory as the words of a job can have it: text, and no option.
+fn plain(path: &Path) -> Result<PathBuf> {
+    match path.to_str() {
+        Some(text) if text.starts_with('-') => Ok(Path::new(".").join(path)),
+        Some(_) => Ok(path.to_owned()),
+        None => {
+            Err(Error::new(format!("{}: is no text, which a directory has to be", path.display())))
+        }
+    }
+}
+
+/// A SHA-256 in hexadecimal digits.
+fn is_digest(word: &str) -> bool {
+    word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// A name in a folder that no directory of a sweep has.
 fn foreign_in(path: &Path) -> Option<OsString> {
     const OURS: [&str; 6] = ["plans", "results", "failed", "out", "lock", "locks"];
@@ -371,6 +397,8 @@ struct Index {
     all: u64,
     seen: BTreeSet<String>,
     offsets: Vec<u64>,
+    /// The folders of targets.
+    targets: BTreeSet<PathBuf>,
 }
 
 /// What a job gave, as far as others read it.

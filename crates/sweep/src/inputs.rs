@@ -119,7 +119,7 @@ fn facts(metadata: &Metadata) -> String {
 ///
 /// # Errors
 /// As [`Stamp::of`].
-fn digest(path: &Path) -> Result<String> {
+pub(crate) fn digest(path: &Path) -> Result<String> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?;
     let mut digest = Sha256::new();
     if metadata.is_file() {

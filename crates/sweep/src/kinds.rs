@@ -58,7 +58,11 @@ pub enum Rows {
 }
 
 /// What the run itself gives or keeps away, for every kind.
-pub const OF_THE_RUN: &[&str] = &["json", "jsonl", "csv", "html", "quiet", "wait", "help", "force"];
+pub const OF_THE_RUN: &[&str] =
+    &["json", "jsonl", "csv", "parquet", "html", "quiet", "wait", "help", "force"];
+
+/// Values that give another result each time, by the key that may have them.
+pub const OTHER_EACH_TIME: &[(&str, &str)] = &[("U", "random"), ("U", "time")];
 
 const DRIVE: (&str, Sense) = ("drive", Sense::Drive);
 const PRESET: (&str, Sense) = ("preset", Sense::Policies);
@@ -146,7 +150,8 @@ pub const KINDS: &[Kind] = &[
             Write { option: "bmap", word: Some("--bmap"), suffix: "bmap", when: When::Asked },
         ],
         rows: Rows::Document,
-        refused: &["verity", "F"],
+        // The time of a read is in no digest, and changes when a source is read for one.
+        refused: &["verity", "F", "keep-atime"],
         results: &[0],
     },
     Kind {

@@ -8,7 +8,7 @@ use crate::assemble::{self, COLUMN, word};
 use crate::error::{Error, Result};
 use crate::inputs::Input;
 use crate::job::{Job, Output, SCHEMA};
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::matrix::{Block, Column, Matrix, Parameters};
 use crate::references;
 use crate::vocabulary::{Sense, Takes, Vocabulary};
@@ -123,6 +123,9 @@ impl Planner<'_> {
                 let error = matrix.error(block.line, reason);
                 return Err(error.hint(format!("it writes {known}")));
             }
+            if block.target.as_ref().is_some_and(|target| target.is_empty()) {
+                return Err(matrix.error(block.line, "target: names no file"));
+            }
             if block.target.is_some() && assemble::writes(kind, &block.outputs).count() != 1 {
                 let reason = format!("target: {} does not write one file", kind.name);
                 return Err(matrix.error(block.line, reason));
@@ -174,6 +177,11 @@ impl Planner<'_> {
         if !is_operand {
             if kind.refuses(key) {
                 return wrong(format!("{key}: is not for jobs; the run gives what they write"));
+            }
+            let is_other = |value: &Value| kinds::OTHER_EACH_TIME.contains(&(key, &*word(value)));
+            if let Some(value) = column.values.samples().iter().find(|value| is_other(value)) {
+                let value = word(value);
+                return wrong(format!("{key}: {value} gives another result each time"));
             }
             match self.vocabulary.takes(kind.command, key) {
                 Takes::Unknown => {
@@ -230,7 +238,7 @@ impl Planner<'_> {
 
 /// The files that a file of the laboratory refers to, and those that they refer to.
 fn follow(path: &Path, paths: &mut BTreeSet<PathBuf>, depth: usize) {
-    if depth >= REFERENCES_DEPTH_MAX || path.extension().is_none_or(|ending| ending != "toml") {
+    if depth >= REFERENCES_DEPTH_MAX {
         return;
     }
     for other in references::of(path) {

@@ -3,6 +3,7 @@
 //! Which of its words are paths is the laboratory's business and grows with it. So every word that
 //! is the path of a file, from the folder of the file that has it, counts. One too many makes a job
 //! run again that need not; one too few would pass an old result for a new one.
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -11,11 +12,8 @@ const BYTES_MAX: u64 = 16 << 20;
 
 /// The files that exist and that `file` refers to; none if it is no TOML.
 pub fn of(file: &Path) -> Vec<PathBuf> {
-    use std::io::Read;
-    let mut text = String::new();
-    let read =
-        std::fs::File::open(file).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
-    let (Ok(_), Ok(table)) = (read, DeTable::parse(&text)) else { return Vec::new() };
+    let Some(text) = text(file) else { return Vec::new() };
+    let Ok(table) = DeTable::parse(&text) else { return Vec::new() };
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut words = Vec::new();
     table.get_ref().values().for_each(|value| collect(value.get_ref(), &mut words));
@@ -26,6 +24,20 @@ pub fn of(file: &Path) -> Vec<PathBuf> {
     files.sort_unstable();
     files.dedup();
     files
+}
+
+/// A file that may be TOML: text, whatever its name is. Of images only the beginning is read.
+fn text(file: &Path) -> Option<String> {
+    const BEGINNING: u64 = 4096;
+    let mut file = std::fs::File::open(file).ok()?.take(BEGINNING);
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    if bytes.contains(&0) {
+        return None;
+    }
+    file.set_limit(BYTES_MAX);
+    file.read_to_end(&mut bytes).ok()?;
+    String::from_utf8(bytes).ok()
 }
 
 fn collect(value: &DeValue<'_>, words: &mut Vec<String>) {
@@ -49,9 +61,7 @@ fn named(folder: &Path, word: &str) -> Vec<PathBuf> {
 }
 
 fn facts_beside(path: &Path) -> Option<PathBuf> {
-    let name =
-        path.file_name().filter(|_| path.extension().is_some_and(|ending| ending == "toml"))?;
-    Some(path.with_file_name("facts").join(name))
+    Some(path.with_file_name("facts").join(path.file_name()?))
 }
 
 #[cfg(test)]
@@ -78,6 +88,9 @@ mod tests {
         let expected = [folder.join("./a.img"), drive.clone(), facts.clone()];
         assert_eq!(found, expected, "{}", image.display());
         assert_eq!(of(&drive), [facts]);
+        // Whatever it is called.
+        let other = write("scenario", text);
+        assert_eq!(of(&other), expected);
         assert!(of(&image).is_empty() && of(&folder.join("none")).is_empty());
     }
 }

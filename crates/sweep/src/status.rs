@@ -12,7 +12,7 @@ pub struct Status {
     pub plans: u64,
     /// Jobs in them, each once.
     pub jobs: u64,
-    /// Those with a result.
+    /// Those with a result that is whole.
     pub done: u64,
     /// Those that were given up, and have none.
     pub failed: u64,
@@ -40,7 +40,7 @@ impl Status {
         directory.jobs(&mut |job| {
             status.jobs += 1;
             status.of_other_versions += u64::from(job.version != VERSION);
-            if directory.result(&job.id).exists() {
+            if matches!(directory.read_result(&job.id), Ok(Some(_))) {
                 status.done += 1;
             } else if let Some(failure) = directory.read_failure(&job.id) {
                 status.failed += 1;

@@ -12,8 +12,10 @@ pub enum Type {
     Empty,
     /// True or false.
     Boolean,
-    /// Whole numbers of 64 bits with a sign.
+    /// Whole numbers of 64 bits with a sign, which doubles hold too.
     Integer,
+    /// Those that doubles do not hold: above 2^53.
+    Long,
     /// Whole numbers above those.
     Unsigned,
     /// Numbers with a fraction.
@@ -21,6 +23,9 @@ pub enum Type {
     /// Anything else, as text.
     Text,
 }
+
+/// Up to here doubles hold every whole number: 2^53.
+const EXACT_MAX: u64 = 1 << 53;
 
 /// A column.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +52,12 @@ impl Type {
         match value {
             Value::Null => Type::Empty,
             Value::Bool(_) => Type::Boolean,
-            Value::Number(number) if number.is_i64() => Type::Integer,
+            Value::Number(number) if number.is_i64() => {
+                match number.as_i64().is_some_and(|number| number.unsigned_abs() <= EXACT_MAX) {
+                    true => Type::Integer,
+                    false => Type::Long,
+                }
+            }
             Value::Number(number) if number.is_u64() => Type::Unsigned,
             Value::Number(_) => Type::Float,
             _ => Type::Text,
@@ -57,12 +67,14 @@ impl Type {
     /// The one that has the values of both.
     #[must_use]
     pub fn or(self, other: Type) -> Type {
-        use Type::{Empty, Float, Integer, Text, Unsigned};
+        use Type::{Empty, Float, Integer, Long, Text};
         match (self, other) {
             (one, other) if one == other => one,
             (Empty, other) | (other, Empty) => other,
-            (Integer | Unsigned, Float) | (Float, Integer | Unsigned) => Float,
-            // Also a number above 63 bits beside others, which may be negative.
+            (Integer, Long) | (Long, Integer) => Long,
+            (Integer, Float) | (Float, Integer) => Float,
+            // Also a number above 63 bits beside others, which may be negative, and one that a
+            // double does not hold beside fractions.
             _ => Text,
         }
     }
@@ -182,6 +194,9 @@ mod tests {
         assert_eq!(kind(json!([u64::MAX, null])), Type::Unsigned);
         assert_eq!(kind(json!([-1, u64::MAX])), Type::Text);
         assert_eq!(kind(json!([1, 0.5])), Type::Float);
+        assert_eq!(kind(json!([1, 1_u64 << 53])), Type::Integer);
+        assert_eq!(kind(json!([1, i64::MAX])), Type::Long);
+        assert_eq!(kind(json!([0.5, (1_u64 << 53) + 1])), Type::Text);
         assert_eq!(kind(json!([1, true])), Type::Text);
         assert_eq!(kind(json!(["a", [1]])), Type::Text);
     }

@@ -47,6 +47,7 @@ use session::{Session, bounded};
 use std::fs::File;
 use std::io::{BufRead, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The form of the first line.
@@ -281,13 +282,22 @@ impl Worker<'_> {
     }
 
     fn has_outputs(&self, job: &Job, outputs: &[serde_json::Value]) -> bool {
+        let changed = |found: &std::fs::Metadata| (found.ctime(), found.ctime_nsec());
+        let written = std::fs::metadata(self.directory.result(&job.id));
+        let written = written.ok().map(|found| changed(&found));
         let is_kept = |output: &serde_json::Value| {
             let path = output["path"].as_str().unwrap_or_default();
             let path = match output["is_target"] == true {
                 true => PathBuf::from(path),
                 false => self.directory.path().join(path),
             };
-            std::fs::metadata(path).is_ok_and(|found| output["bytes"] == found.len())
+            // Its bytes are read only where it changed after the result was written.
+            std::fs::metadata(&path).is_ok_and(|found| {
+                output["bytes"] == found.len()
+                    && (written.is_some_and(|written| changed(&found) <= written)
+                        || crate::inputs::digest(&path)
+                            .is_ok_and(|digest| output["sha256"] == digest))
+            })
         };
         outputs.len() == job.outputs.len() && outputs.iter().all(is_kept)
     }

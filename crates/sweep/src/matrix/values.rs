@@ -2,6 +2,7 @@
 use super::reader::{Placed, Source, entries};
 use crate::error::Result;
 use serde_json::Value;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use toml::de::DeValue;
 
@@ -40,8 +41,9 @@ impl Values {
                 usize::try_from(at).ok().and_then(|at| list.get(at)).cloned().unwrap_or_default()
             }
             Values::Range { first, step, count } if at < *count => {
-                let steps = i64::try_from(at).unwrap_or(i64::MAX);
-                Value::from(first.saturating_add(steps.saturating_mul(*step)))
+                let number = i128::from(*first) + i128::from(at) * i128::from(*step);
+                // The last is a number of 64 bits, and so are all before it.
+                i64::try_from(number).map_or(Value::Null, Value::from)
             }
             Values::Range { .. } => Value::Null,
         }
@@ -164,11 +166,17 @@ fn files(pattern: &str) -> std::result::Result<Vec<String>, String> {
     for entry in entries {
         let entry = entry.map_err(|error| format!("{}: {error}", within.display()))?;
         let named = entry.file_name();
-        let Some(named) = named.to_str() else { continue };
-        let is_hidden = named.starts_with('.') && !name.starts_with('.');
-        if !is_hidden && fits(name.as_bytes(), named.as_bytes()) && entry.path().is_file() {
-            let path = Path::new(place).join(named);
-            found.push(path.to_string_lossy().into_owned());
+        let is_hidden = named.as_bytes().starts_with(b".") && !name.starts_with('.');
+        if is_hidden || !fits(name.as_bytes(), named.as_bytes()) {
+            continue;
+        }
+        // What fits and cannot be a job is not left out without a word.
+        let path = entry.path();
+        let said = |reason: &str| format!("{}: {reason}", path.display());
+        let facts = path.metadata().map_err(|error| said(&crate::error::reason(&error)))?;
+        if facts.is_file() {
+            let named = named.to_str().ok_or_else(|| said("is no text, which a job has to be"))?;
+            found.push(Path::new(place).join(named).to_string_lossy().into_owned());
         }
     }
     found.sort_unstable();
@@ -245,6 +253,10 @@ mod tests {
         let range = Values::Range { first: 3, step: 4, count: 3 };
         let all: Vec<Value> = (0..4).map(|at| range.get(at)).collect();
         assert_eq!(all, [3.into(), 7.into(), 11.into(), Value::Null]);
+        let step = 6_000_000_000_000_000_000;
+        let wide = Values::Range { first: -9_000_000_000_000_000_000, step, count: 4 };
+        assert_eq!(wide.get(2), 3_000_000_000_000_000_000_i64);
+        assert_eq!(wide.get(3), 9_000_000_000_000_000_000_i64);
         let has: Vec<i64> = (0..20).filter(|number| range.has(&Value::from(*number))).collect();
         assert_eq!(has, [3, 7, 11]);
     }

@@ -103,7 +103,7 @@ impl<W: Write> Sink for Parquet<W> {
             name: column.name.clone(),
             kind: match column.kind {
                 Type::Boolean => Kind::Flag,
-                Type::Integer => Kind::Whole,
+                Type::Integer | Type::Long => Kind::Whole,
                 Type::Unsigned => Kind::Natural,
                 Type::Float => Kind::Real,
                 Type::Empty | Type::Text => Kind::Words,

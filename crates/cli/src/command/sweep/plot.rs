@@ -70,6 +70,9 @@ fn filter(word: &str) -> Result<(String, String), String> {
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.svg.as_deref().map_or(Ok(()), |path| PICTURE.check(path))?;
     arguments.page.check()?;
+    if arguments.svg.is_some() && arguments.svg == arguments.page.html {
+        return Err(Error::usage("--svg and --html: name the same file"));
+    }
     let named = [&arguments.rows, &arguments.columns, &arguments.by].into_iter().zip(ROLES);
     let keys = named.filter_map(|(key, role)| Some((role, key.clone()?)));
     let question = Question {

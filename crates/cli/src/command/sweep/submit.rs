@@ -32,7 +32,8 @@ pub struct Arguments {
     /// The scheduler
     #[arg(long, value_name = "KIND")]
     pub to: Kind,
-    /// How many tasks the jobs are divided into; a hundred jobs a task if nothing is said
+    /// How many tasks the jobs are divided into; if nothing is said a hundred jobs a task, and at
+    /// most a thousand tasks
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub shards: Option<u64>,
     /// What the scheduler calls it
@@ -41,12 +42,13 @@ pub struct Arguments {
     /// The container's image that has `extant` (Kubernetes)
     #[arg(long, value_name = "IMAGE", default_value = "extant:latest")]
     pub image: String,
-    /// What a task may hold
-    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = bytes)]
+    /// What a task may hold, from 256M on; its jobs may hold 128M less, so that one ends at its own
+    /// limit before the task does
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = memory)]
     pub memory: u64,
-    /// How long a task may take, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 4 * 3600,
-        value_parser = clap::value_parser!(u64).range(60..))]
+    /// How long a job may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600,
+        value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: u64,
     /// Write it to this new file
     #[arg(long, short = 'o', value_name = "FILE")]
@@ -83,7 +85,19 @@ impl Kind {
 
 /// Jobs of a task if nothing is said.
 const JOBS_A_TASK: u64 = 100;
+/// More than a thousand tasks most sites of Slurm do not take.
+const TASKS_MAX: u64 = 1000;
 const MIB: u64 = 1 << 20;
+/// What the run itself has of a task.
+const RUN_BYTES: u64 = 128 * MIB;
+
+fn memory(word: &str) -> Result<u64, String> {
+    let size = bytes(word)?;
+    match size >= 2 * RUN_BYTES {
+        true => Ok(size),
+        false => Err("a task has 256M at least".into()),
+    }
+}
 
 /// Names of Kubernetes are the narrowest: letters, digits, hyphens.
 fn name(word: &str) -> Result<String, String> {
@@ -103,7 +117,8 @@ fn name(word: &str) -> Result<String, String> {
 /// Writes it. With `--json` the same text is printed: it is no report.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let count = count(arguments)?;
-    let shards = arguments.shards.unwrap_or(count.div_ceil(JOBS_A_TASK)).min(count);
+    let asked = arguments.shards.unwrap_or(count.div_ceil(JOBS_A_TASK).min(TASKS_MAX));
+    let shards = asked.min(count);
     let text = filled(arguments, count, shards)?;
     let Some(path) = &arguments.output else {
         console.print(&text)?;
@@ -136,6 +151,7 @@ fn count(arguments: &Arguments) -> Result<u64, Error> {
 }
 
 fn filled(arguments: &Arguments, count: u64, shards: u64) -> Result<String, Error> {
+    let json = |text: &str| serde_json::Value::from(text).to_string();
     let word = |path: &PathBuf| {
         let text = path.to_str().filter(|text| !text.contains(['\n', '\r']));
         let text = text.ok_or_else(|| {
@@ -143,23 +159,21 @@ fn filled(arguments: &Arguments, count: u64, shards: u64) -> Result<String, Erro
         })?;
         Ok::<String, Error>(match arguments.to.is_shell() {
             true => format!("'{}'", text.replace('\'', "'\\''")),
-            // JSON's strings are YAML's.
-            false => serde_json::Value::from(text).to_string(),
+            // JSON's strings are YAML's, and two dollars of a command one of Kubernetes.
+            false if arguments.to == Kind::Kubernetes => json(&text.replace('$', "$$")),
+            false => json(text),
         })
     };
-    let seconds = arguments.seconds;
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let image = serde_json::Value::from(arguments.image.as_str()).to_string();
     let pairs = [
         ("@JOBS@", word(&arguments.jobs)?),
         ("@DIRECTORY@", word(&arguments.directory)?),
         ("@COUNT@", count.to_string()),
         ("@SHARDS@", shards.to_string()),
         ("@NAME@", arguments.name.clone()),
-        ("@IMAGE@", image),
-        ("@MEGABYTES@", arguments.memory.div_ceil(MIB).to_string()),
-        ("@SECONDS@", seconds.to_string()),
-        ("@TIME@", format!("{hours:02}:{minutes:02}:{rest:02}")),
+        ("@IMAGE@", json(&arguments.image)),
+        ("@MEGABYTES@", (arguments.memory / MIB).to_string()),
+        ("@JOB_MEGABYTES@", ((arguments.memory - RUN_BYTES) / MIB).to_string()),
+        ("@SECONDS@", arguments.seconds.to_string()),
     ];
     // From the left, so that nothing that was put in is read again.
     let mut text = String::new();

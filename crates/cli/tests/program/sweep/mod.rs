@@ -139,7 +139,7 @@ fn a_file_for_a_scheduler_runs_every_shard_once() {
     };
     // What Slurm does with it: the script once for each number of the array.
     let script = to("slurm", &["--memory", "1G", "--seconds", "3700", "--name", "night"]);
-    for line in ["--array=1-3", "--mem=1024M", "--time=01:01:40", "--job-name=night"] {
+    for line in ["--array=1-3", "--mem=1024M", "--job-name=night"] {
         assert!(script.contains(&format!("#SBATCH {line}\n")), "{script}");
     }
     folder.write("slurm.sh", &script);
@@ -162,7 +162,8 @@ fn a_file_for_a_scheduler_runs_every_shard_once() {
     assert!(manifest.contains("image: \"a \\\"b\\\": c\"\n"), "{manifest}");
     assert!(manifest.contains("- \"it's jobs\"\n") && manifest.contains("completions: 3\n"));
     for kind in ["slurm", "kubernetes", "hyperqueue", "dask-kubernetes"] {
-        assert!(!to(kind, &[]).contains('@'), "{kind}: something was not filled in");
+        let text = to(kind, &[]).replace("\"$@\"", "");
+        assert!(!text.contains('@'), "{kind}: something was not filled in: {text}");
     }
     // Not more tasks than jobs; a file that is there stays.
     folder.told(&[
@@ -191,6 +192,20 @@ fn a_file_for_a_scheduler_runs_every_shard_once() {
         let (code, said) = folder.failure(&[&["sweep", "submit"], words].concat());
         assert!(code == 1 && said.contains(message), "{words:?}: {code} {said}");
     }
+    let small = ["sweep", "submit", "it's jobs", "d", "--to", "slurm", "--memory", "100M"];
+    assert_eq!(folder.failure(&small).0, 2);
+    // Names that look like options, and like what Kubernetes would fill in.
+    std::fs::copy(folder.path().join("it's jobs"), folder.path().join("-x")).unwrap();
+    let odd = ["sweep", "submit", "--to", "slurm", "--shards", "1", "--", "-x", "-$(y)"];
+    folder.write("odd.sh", &folder.told(&odd));
+    let path = format!("{}:{}", folder_of_program.display(), std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    shell.current_dir(folder.path()).arg("odd.sh").env("PATH", path);
+    let output = shell.env("SLURM_ARRAY_TASK_ID", "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(results("-$(y)") == results("own"));
+    let odd = ["sweep", "submit", "--to", "kubernetes", "--", "-x", "-$(y)"];
+    assert!(folder.told(&odd).contains("- \"-$$(y)\"\n"));
     let name = ["sweep", "submit", "it's jobs", "d", "--to", "kubernetes", "--name", "A b"];
     assert_eq!(folder.failure(&name).0, 2);
 }
