@@ -199,8 +199,9 @@ mod tests {
 
     #[test]
     fn a_document_is_one_row_and_observations_are_many() {
+        let document = json!({"schema": "x/1", "a": 1, "b": {"c": "d", "e": [1, 2]}, "f": []});
         let result = json!({
-            "schema": "", "id": "", "document": {"schema": "x/1", "a": 1, "b": {"c": "d", "e": [1, 2]}, "f": []},
+            "schema": "", "id": "", "document": document,
             "outputs": [{"option": "image", "path": "out/a", "bytes": 3, "sha256": "00"}],
         });
         let found = rows(read(&result));
