@@ -365,7 +365,8 @@ def store(monkeypatch):
 
 def test_images_and_results_in_an_object_store(folder, client, store):
     options, s3 = store
-    s3.mkdir("bucket")
+    if not s3.exists("bucket"):
+        s3.mkdir("bucket")
     for name in ["a.image", "b.image"]:
         s3.put_file(name, f"bucket/{name}")
     words = {"storage_options": options, "cache": folder / "cache"}

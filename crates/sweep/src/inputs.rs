@@ -3,7 +3,8 @@
 //! A *digest* is of what the files hold (of a folder also names, modes, owners, times, links and
 //! attributes, which a build takes over). A *stamp* is of what the host says without reading them:
 //! sizes, times, numbers. While a stamp is the same the content is, since no program sets the time
-//! of a file's last change (`ctime`).
+//! of a file's last change (`ctime`); but for a page that a program maps, writes, and writes again
+//! before Linux has written it back: that changes no time.
 use crate::error::{Error, Result};
 use extant_block::WallTime;
 use rustix::fs::{lgetxattr, llistxattr};
