@@ -1,6 +1,7 @@
 //! Volumes whose journal is on a device of its own.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{judge, under_load};
 use crate::command::{self, program};
@@ -16,13 +17,17 @@ pub struct External {
     pub journal: PathBuf,
 }
 
-/// A file that is a block device as long as this is there.
-struct Attached(String);
+/// A file that is a block device as long as this is there; one at a time in a process, since a
+/// device that is let go of and taken by another thread in the same moment shows old bytes.
+struct Attached(String, #[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+static ATTACHED: Mutex<()> = Mutex::new(());
 
 impl Attached {
     fn new(file: &Path) -> Result<Attached, String> {
+        let held = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
         let output = command::output(program("losetup").args(["-f", "--show"]).arg(file))?;
-        Ok(Attached(String::from_utf8_lossy(&output.stdout).trim().to_owned()))
+        Ok(Attached(String::from_utf8_lossy(&output.stdout).trim().to_owned(), held))
     }
 }
 
