@@ -29,6 +29,10 @@ pub fn of(file: &Path) -> Vec<PathBuf> {
 /// A file that may be TOML: text, whatever its name is. Of images only the beginning is read.
 fn text(file: &Path) -> Option<String> {
     const BEGINNING: u64 = 4096;
+    // A pipe would be waited for.
+    if !file.is_file() {
+        return None;
+    }
     let mut file = std::fs::File::open(file).ok()?.take(BEGINNING);
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
@@ -91,6 +95,9 @@ mod tests {
         // Whatever it is called.
         let other = write("scenario", text);
         assert_eq!(of(&other), expected);
+        let pipe = folder.join("pipe");
+        extant_testkit::command::run("mkfifo", &[&pipe]).expect("a pipe");
+        assert!(of(&pipe).is_empty(), "nobody writes into it");
         assert!(of(&image).is_empty() && of(&folder.join("none")).is_empty());
     }
 }

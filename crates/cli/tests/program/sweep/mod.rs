@@ -129,6 +129,30 @@ fn a_table_has_the_axes_and_the_observations() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the host's clock has to go on by a tick")]
+fn a_file_that_changed_after_its_result_is_made_again() {
+    let folder = Folder::new("sweep-changed");
+    let matrix = "[[jobs]]\nkind = \"build\"\nover = { source = \"tree\", L = [\"a\", \"b\"] }\n";
+    folder.plan(matrix, "jobs");
+    assert_eq!(counts(&folder.run(&["jobs", "d"]).1), [2, 2, 0, 0]);
+    let files = folder.files("d");
+    let written = files.keys().find(|name| name.starts_with("out/")).unwrap();
+    // As long as before: only its bytes tell.
+    let mut bytes = files[written].clone();
+    bytes[5000] ^= 1;
+    let path = folder.path().join("d").join(written);
+    // Later than the result by more than one tick of the host's clock.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(counts(&folder.run(&["jobs", "d"]).1), [2, 1, 1, 0]);
+    assert!(folder.files("d") == files, "the bytes that the result names");
+    // The same bytes written again are no change.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::fs::write(&path, &files[written]).unwrap();
+    assert_eq!(counts(&folder.run(&["jobs", "d"]).1), [2, 0, 2, 0]);
+}
+
+#[test]
 fn a_file_for_a_scheduler_runs_every_shard_once() {
     let folder = Folder::new("sweep-submit");
     folder.plan(MIXED, "it's jobs");
