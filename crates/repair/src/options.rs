@@ -1,0 +1,29 @@
+//! How a volume is mended.
+use extant_inspect::Listener;
+use std::fs::File;
+use std::num::NonZeroU32;
+
+/// What may be mended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Scope {
+    /// What e2fsck mends under `-p`, without asking anybody.
+    Preen,
+    /// All that loses no byte of a file, no name and no attribute.
+    Safe,
+    /// Everything.
+    All,
+}
+
+/// How a volume is mended.
+pub struct RepairOptions {
+    /// What may be mended.
+    pub scope: Scope,
+    /// Threads of each check.
+    pub threads: NonZeroU32,
+    /// An empty file for the changes that do not fit into memory.
+    pub spool: Option<File>,
+    /// The time that is written into inodes and the superblock, in seconds since 1970.
+    pub now_seconds: u64,
+    /// Called now and then with how far a check is.
+    pub progress: Option<Listener>,
+}

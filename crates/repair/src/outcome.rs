@@ -1,0 +1,59 @@
+//! What came of it.
+use extant_block::Overlay;
+use extant_engine::OrphanCounts;
+use extant_inspect::{CheckReport, Problem};
+use extant_journal::Report;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What was done before the first check.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recovery {
+    /// What the journal held, if it was replayed.
+    pub journal: Option<Report>,
+    /// Orphans that were freed or cut.
+    pub orphans: Option<OrphanCounts>,
+}
+
+/// One problem that was mended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Change {
+    /// What was wrong.
+    pub problem: Problem,
+    /// The check that found it, counted from 1.
+    pub round: u32,
+    /// What was lost by it, in words: bytes of a file, a name, an attribute. `None` if nothing.
+    pub loss: Option<String>,
+}
+
+/// A volume that was mended in memory.
+pub struct Repaired {
+    /// The volume as it is to be: what was changed is in it, and nothing on the device.
+    pub overlay: Arc<Overlay>,
+    /// Bytes of its blocks.
+    pub block_size: u32,
+    /// What recovery did.
+    pub recovery: Recovery,
+    /// The first check, after recovery.
+    pub found: CheckReport,
+    /// The last check: what is left.
+    pub left: CheckReport,
+    /// How many checks there were.
+    pub rounds: u32,
+    /// What was mended, in order.
+    pub changes: Vec<Change>,
+    /// Problems that were mended but are not kept in `changes`.
+    pub omitted: u64,
+}
+
+impl Repaired {
+    /// Whether the volume differs from what is on the device.
+    pub fn is_changed(&self) -> bool {
+        !self.overlay.written().is_empty()
+    }
+
+    /// Whether nothing is wrong with it as it is to be.
+    pub fn is_clean(&self) -> bool {
+        self.left.is_clean()
+    }
+}
