@@ -291,9 +291,7 @@ def sweep(
         raise TypeError("progress: is not callable")
     at = _count("limit", limit, 1, 2**63)
     assert at is not None
-    where = _directory(directory, wishes)
-    if client is None and not where.is_local:
-        raise ValueError(f"{where.address}: without a client, results go to a folder of this host")
+    where = _directory(directory, wishes, client)
     jobs = planned(matrix, at, wishes.cache, wishes.options)
     made = Sweep(jobs, where, wishes)
     if directory is None:
@@ -310,13 +308,18 @@ def sweep(
     return made
 
 
-def _directory(directory: Union[str, "os.PathLike[str]", None], wishes: Wishes) -> Directory:
+def _directory(
+    directory: Union[str, "os.PathLike[str]", None], wishes: Wishes, client: Any
+) -> Directory:
     if directory is None:
         return Directory(tempfile.mkdtemp(prefix="extantfs-sweep-"))
     path = os.fspath(directory)
     if path.startswith("file://"):
         path = path[len("file://") :]
     if is_address(path):
+        # Before the store is opened, which may need a library that is not there.
+        if client is None:
+            raise ValueError(f"{path}: without a client, results go to a folder of this host")
         return Directory(path.rstrip("/"), dict(wishes.options))
     return Directory(os.path.abspath(path))
 
