@@ -457,6 +457,26 @@ impl Inode {
         Err(Fault::Checksum { structure: "inode", stored, computed })
     }
 
+    /// Stores the checksum of the bytes as they are in them (metadata_csum). An inode of zeros only
+    /// needs none.
+    pub fn seal(bytes: &mut [u8], ino: Ino, superblock: &Superblock) {
+        if !superblock.has(Feature::METADATA_CSUM) || bytes.iter().all(|byte| *byte == 0) {
+            return;
+        }
+        let (mut base, mut extra): (RawInode, RawExtra) = raw_parts(bytes);
+        let width = ChecksumWidth::of(extra.extra_isize.get());
+        let sum = checksum(bytes, width, ino, base.generation.get(), superblock);
+        (extra.checksum_high, base.checksum_low) = split16(sum);
+        for (to, from) in bytes.iter_mut().zip(base.as_bytes()) {
+            *to = *from;
+        }
+        let room = usize::from(extra.extra_isize.get());
+        let after = bytes.get_mut(BASE_SIZE..).unwrap_or_default();
+        for (to, from) in after.iter_mut().zip(extra.as_bytes()).take(room) {
+            *to = *from;
+        }
+    }
+
     /// The values as they are stored, unchecked: for a judge. Missing bytes count as 0.
     pub fn decode(bytes: &[u8], superblock: &Superblock) -> Inode {
         let (base, extra) = raw_parts(bytes);

@@ -163,6 +163,19 @@ pub fn set_first_with_room(leaf: &mut [u8]) {
     put(leaf, 4, &[0; 4]);
 }
 
+/// Whether any entry of a leaf has a limit.
+pub fn has_limits(leaf: &[u8]) -> bool {
+    const LIMITS: [usize; 2] =
+        [offset_of!(RawEntry, inode_limits), offset_of!(RawEntry, block_limits)];
+    let has = |slot: &[u8]| {
+        LIMITS.iter().any(|at| {
+            let words = slot.get(*at..at.saturating_add(16)).unwrap_or_default();
+            words.iter().any(|byte| *byte != 0)
+        })
+    };
+    slots(leaf).any(|(_, slot)| has(slot))
+}
+
 /// What is added to an entry, or taken away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EntryChange {

@@ -66,8 +66,9 @@ mod text;
 mod volume;
 
 pub use check::{
-    CODES, CheckOptions, CheckReport, Code, FirstLook, Listener, Pass, Problem, Progress,
-    ReadOrder, Repair, Rule, Severity, Summary, Trust, check, check_volume,
+    CODES, CheckOptions, CheckReport, Code, ExpectedBits, FirstLook, Listener, Pass, Problem,
+    Progress, ReadOrder, Repair, Rule, Severity, Summary, Trust, Usage, check, check_volume,
+    examine,
 };
 pub use date::Date;
 pub use error::Error;

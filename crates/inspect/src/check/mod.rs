@@ -10,6 +10,7 @@
 //! work       threads over pieces of work         progress   how far they are
 //! causes     which problem follows from which
 //! report     what comes out                      sink       where it is collected
+//! usage      what is known at the end, for who mends
 //! problem    one thing that is wrong             options    what is asked for
 //! codes      every kind of problem, a table      rule       severities, passes, repairs
 //! ```
@@ -30,6 +31,7 @@ mod reader;
 mod report;
 mod rule;
 mod sink;
+mod usage;
 mod work;
 
 pub use codes::{CODES, Code, Rule};
@@ -39,6 +41,7 @@ pub use problem::Problem;
 pub use progress::{Listener, Progress};
 pub use report::{CheckReport, Summary};
 pub use rule::{Pass, Repair, Severity};
+pub use usage::{ExpectedBits, Usage};
 
 use crate::error::Error;
 use crate::paths::{NameOf, PathTable};
@@ -56,6 +59,17 @@ use std::sync::Arc;
 /// # Errors
 /// When the device fails. What is on it is never an error: it is a problem of the report.
 pub fn check(device: Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<CheckReport, Error> {
+    Ok(examine(device, options)?.0)
+}
+
+/// As [`check`], and what is in use on the volume; `None` where nothing could be checked.
+///
+/// # Errors
+/// As for [`check`].
+pub fn examine(
+    device: Arc<dyn BlockDevice>,
+    options: &CheckOptions,
+) -> Result<(CheckReport, Option<Usage>), Error> {
     let mut options = options.clone();
     if options.read_order == ReadOrder::Vanilla {
         // Checkers of the time had one thread.
@@ -64,7 +78,7 @@ pub fn check(device: Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Che
     let mut facts = match prepare(&device, &options)? {
         Prepared::Ready(facts) => facts,
         Prepared::Unusable(problems) => {
-            return Ok(CheckReport::new(problems.take(), Summary::default()));
+            return Ok((CheckReport::new(problems.take(), Summary::default()), None));
         }
     };
     let mut tree = None;
@@ -82,7 +96,7 @@ pub fn check(device: Arc<dyn BlockDevice>, options: &CheckOptions) -> Result<Che
     if let Some(tree) = tree.filter(|_| report.problems.iter().any(|it| it.ino.is_some())) {
         name(&mut report, &facts, &tree)?;
     }
-    Ok(report)
+    Ok((report, Some(Usage::new(facts))))
 }
 
 /// Says what the inodes are called that problems are about: once more through all directories.

@@ -30,8 +30,8 @@ impl Usage {
         }
     }
 
-    /// All sums; leaves none.
-    pub(crate) fn take(&self) -> [QuotaSums; 3] {
-        std::mem::take(&mut *self.0.lock())
+    /// All sums.
+    pub(crate) fn sums(&self) -> [QuotaSums; 3] {
+        self.0.lock().clone()
     }
 }

@@ -7,6 +7,7 @@ use crate::check::facts::{Facts, GroupFacts};
 use crate::check::problem::Problem;
 use crate::check::report::Summary;
 use crate::check::rule::Pass;
+use crate::check::usage::ExpectedBits;
 use crate::check::work::Worker;
 use crate::claims::set_bits;
 use crate::error::Error;
@@ -225,6 +226,19 @@ impl GroupReader {
         }
         Ok(())
     }
+}
+
+/// The bits that the block bitmap of a group should have.
+pub(crate) fn block_bits(facts: &Facts, group: GroupNo) -> ExpectedBits {
+    let bits = Bits::of_blocks(facts, group);
+    ExpectedBits { words: bits.found(facts), count: bits.count, directories: 0 }
+}
+
+/// The bits that the inode bitmap of a group should have.
+pub(crate) fn inode_bits(facts: &Facts, group: GroupNo) -> ExpectedBits {
+    let bits = Bits::of_inodes(facts, group);
+    let (words, directories) = bits.used_inodes(facts);
+    ExpectedBits { words, count: bits.count, directories }
 }
 
 /// What a bitmap is of.

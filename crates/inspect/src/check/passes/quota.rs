@@ -63,7 +63,7 @@ pub(crate) fn judge(facts: &Facts) -> Result<(), Error> {
     if !facts.volume.superblock().has(Feature::QUOTA) {
         return Ok(());
     }
-    for (ino, sums) in facts.volume.stored().quota_inodes().into_iter().zip(facts.usage.take()) {
+    for (ino, sums) in facts.volume.stored().quota_inodes().into_iter().zip(facts.usage.sums()) {
         if ino.0 == 0 {
             continue;
         }

@@ -1,0 +1,134 @@
+//! What a check knows of a volume when it ends, for whoever mends the volume.
+//!
+//! *Invariants*: what is taken here stays so; nothing is written.
+//! *Locking*: that of the claims.
+use super::facts::Facts;
+use super::passes::bitmaps;
+use extant_format::group::GroupDescriptor;
+use extant_format::inode::FileType;
+use extant_format::quota_file::QuotaEntry;
+use extant_format::superblock::Superblock;
+use extant_format::{BlockNo, GroupNo, Ino};
+use std::sync::Arc;
+
+/// What is in use on a volume, as the check counted it.
+pub struct Usage(Arc<Facts>);
+
+/// The bits that a bitmap should have, as words of 64; those after the end are clear.
+pub struct ExpectedBits {
+    /// From the first of the group on.
+    pub words: Vec<u64>,
+    /// How many there are.
+    pub count: u32,
+    /// Directories among them; 0 of blocks.
+    pub directories: u32,
+}
+
+impl ExpectedBits {
+    /// How many are clear.
+    pub fn free(&self) -> u32 {
+        let set: u32 = self.words.iter().map(|word| word.count_ones()).sum();
+        self.count.saturating_sub(set)
+    }
+}
+
+impl Usage {
+    pub(super) fn new(facts: Arc<Facts>) -> Usage {
+        Usage(facts)
+    }
+
+    /// The superblock that was used: the first one, or a copy.
+    pub fn superblock(&self) -> &Superblock {
+        self.0.volume.superblock()
+    }
+
+    /// The block that holds that superblock.
+    pub fn superblock_block(&self) -> u64 {
+        self.0.volume.superblock_block()
+    }
+
+    /// Groups that are described on the device.
+    pub fn groups(&self) -> u32 {
+        u32::try_from(self.0.groups.len()).unwrap_or(u32::MAX)
+    }
+
+    /// A descriptor without what cannot be believed in it.
+    pub fn descriptor(&self, group: GroupNo) -> Option<&GroupDescriptor> {
+        Some(&self.0.groups.get(group.0 as usize)?.descriptor)
+    }
+
+    /// Whether the group's table of inodes is where it can be.
+    pub fn has_table(&self, group: GroupNo) -> bool {
+        self.0.groups.get(group.0 as usize).is_some_and(|group| group.has_table)
+    }
+
+    /// Blocks of a bit of a block bitmap.
+    pub fn cluster_blocks(&self) -> u32 {
+        self.0.volume.cluster_blocks()
+    }
+
+    /// Whether a block is on the volume, and on the device.
+    pub fn holds(&self, block: BlockNo) -> bool {
+        self.0.volume.holds(block)
+    }
+
+    /// Whether a block belongs to metadata of the volume.
+    pub fn is_metadata(&self, block: BlockNo) -> bool {
+        self.0.metadata.holds(block)
+    }
+
+    /// Whether a block was claimed twice.
+    pub fn is_double(&self, block: BlockNo) -> bool {
+        self.0.claims.is_double(block)
+    }
+
+    /// Whether no block of a run is taken.
+    pub fn is_free(&self, start: BlockNo, length: u64) -> bool {
+        self.0.claims.is_free(start, length)
+    }
+
+    /// Takes a run.
+    pub fn take(&self, start: BlockNo, length: u64) {
+        self.0.claims.take_run(start, length);
+    }
+
+    /// What an inode is; `None` for one that is not in use, or of no type.
+    pub fn file_type(&self, ino: Ino) -> Option<FileType> {
+        let known = self.0.inodes.get(ino);
+        if known.is_used() { known.file_type() } else { None }
+    }
+
+    /// Whether an inode is in use.
+    pub fn is_used(&self, ino: Ino) -> bool {
+        self.0.inodes.get(ino).is_used()
+    }
+
+    /// What users (0), groups (1) and projects (2) have, by id; nothing without the feature quota.
+    pub fn quotas(&self, kind: usize) -> Vec<QuotaEntry> {
+        let sums = self.0.usage.sums();
+        let of_kind = sums.get(kind).into_iter().flatten();
+        of_kind
+            .map(|(id, sum)| QuotaEntry { id: *id, inodes: sum.inodes, bytes: sum.bytes })
+            .collect()
+    }
+
+    /// The quota files of users, groups and projects; 0 for none.
+    pub fn quota_inodes(&self) -> [Ino; 3] {
+        self.0.volume.stored().quota_inodes()
+    }
+
+    /// Whether an inode belongs to the system: it has no name.
+    pub fn is_of_system(&self, ino: Ino) -> bool {
+        self.0.is_of_system(ino)
+    }
+
+    /// The clusters of a group that are in use.
+    pub fn block_bits(&self, group: GroupNo) -> ExpectedBits {
+        bitmaps::block_bits(&self.0, group)
+    }
+
+    /// The inodes of a group that are in use.
+    pub fn inode_bits(&self, group: GroupNo) -> ExpectedBits {
+        bitmaps::inode_bits(&self.0, group)
+    }
+}

@@ -1,0 +1,62 @@
+//! Writes the bitmaps and counters of groups as the check found them.
+use crate::draft::{Draft, Result};
+use extant_format::GroupNo;
+use extant_format::group::{BLOCK_UNINIT, INODE_UNINIT};
+use extant_inspect::ExpectedBits;
+
+/// Writes both bitmaps of a group, and what its descriptor counts.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn write(draft: &Draft, group: GroupNo) -> Result<()> {
+    let Some(mut descriptor) = draft.descriptor(group)? else { return Ok(()) };
+    let blocks = draft.usage.block_bits(group);
+    let mut inodes = draft.usage.inode_bits(group);
+    // Directories that were made since the check.
+    for at in draft.given_in(group) {
+        if let Some(word) = inodes.words.get_mut(at as usize / 64) {
+            *word |= 1 << (at % 64);
+            inodes.directories = inodes.directories.saturating_add(1);
+        }
+    }
+    descriptor.free_blocks = blocks.free();
+    descriptor.free_inodes = inodes.free();
+    descriptor.used_directories = inodes.directories;
+    descriptor.flags &= !(BLOCK_UNINIT | INODE_UNINIT);
+    // Inodes after the last one in use stay never used, if they were.
+    let last = inodes.words.iter().rposition(|word| *word != 0);
+    let used = last.map_or(0, |at| {
+        let word = inodes.words.get(at).copied().unwrap_or(0);
+        (at as u32).saturating_mul(64).saturating_add(64 - word.leading_zeros())
+    });
+    let unused = draft.superblock.inodes_per_group.saturating_sub(used);
+    descriptor.unused_inodes = match draft.superblock.has_descriptor_checksums() {
+        true => descriptor.unused_inodes.min(unused),
+        false => 0,
+    };
+    let is_there = |place| draft.usage.holds(place);
+    if is_there(descriptor.block_bitmap) {
+        let bytes = bytes(&blocks, draft.block_size());
+        draft.write(descriptor.block_bitmap, &bytes)?;
+        descriptor.seal_block_bitmap(&bytes, &draft.superblock);
+    }
+    if is_there(descriptor.inode_bitmap) {
+        let bytes = bytes(&inodes, draft.block_size());
+        draft.write(descriptor.inode_bitmap, &bytes)?;
+        descriptor.seal_inode_bitmap(&bytes, &draft.superblock);
+    }
+    draft.write_descriptor(group, &descriptor)
+}
+
+/// The block of a bitmap: all after its end is set.
+fn bytes(bits: &ExpectedBits, block_size: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = bits.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.resize(block_size, 0);
+    let count = bits.count as usize;
+    for at in count..block_size * 8 {
+        if let Some(byte) = bytes.get_mut(at / 8) {
+            *byte |= 1 << (at % 8);
+        }
+    }
+    bytes
+}

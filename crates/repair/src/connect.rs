@@ -1,0 +1,75 @@
+//! Gives names in lost+found to what has none, and makes the root where it is missing.
+use crate::directories;
+use crate::draft::{Draft, Result};
+use extant_format::Ino;
+use extant_format::inode::FileType;
+use extant_inspect::{Code, Problem};
+
+const LOST_FOUND: &[u8] = b"lost+found";
+
+/// Mends one problem of the tree of directories. Gives whether it did.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
+    let Some(ino) = problem.ino else { return Ok(false) };
+    match problem.code {
+        Code::RootMissing | Code::RootNotDirectory => {
+            directories::create(draft, Ino::ROOT, Ino::ROOT, 0o755)
+        }
+        Code::DotDotWrong => {
+            let parent = problem.expected.and_then(|parent| u32::try_from(parent).ok());
+            directories::set_parent(draft, ino, Ino(parent.unwrap_or(Ino::ROOT.0)))
+        }
+        Code::DirectoryUnreachable => {
+            let Some(home) = lost_found(draft)? else { return Ok(false) };
+            let is_named = named(draft, home, ino, FileType::Directory)?;
+            Ok(is_named && directories::set_parent(draft, ino, home)?)
+        }
+        Code::InodeUnattached => unattached(draft, ino),
+        _ => Ok(false),
+    }
+}
+
+/// An inode without a name: freed if it holds nothing, else named.
+fn unattached(draft: &mut Draft, ino: Ino) -> Result<bool> {
+    let Some(inode) = draft.inode(ino)? else { return Ok(false) };
+    let is_empty = inode.sectors == 0 && inode.size == 0 && inode.attribute_block.0 == 0;
+    let is_value = inode.flags & extant_format::inode::flags::EA_INODE != 0;
+    if is_value || is_empty && inode.file_type() == Some(FileType::Regular) {
+        draft.clear_inode(ino)?;
+        return Ok(true);
+    }
+    let Some(kind) = inode.file_type() else { return Ok(false) };
+    if kind == FileType::Directory {
+        // Its own loop or top is a problem of its own.
+        return Ok(false);
+    }
+    let Some(home) = lost_found(draft)? else { return Ok(false) };
+    named(draft, home, ino, kind)
+}
+
+fn named(draft: &mut Draft, home: Ino, ino: Ino, kind: FileType) -> Result<bool> {
+    let name = format!("#{}", ino.0).into_bytes();
+    directories::add(draft, home, (&name, ino, kind))
+}
+
+/// The directory for what was lost, which is made where there is none.
+fn lost_found(draft: &mut Draft) -> Result<Option<Ino>> {
+    if let Some(found) = directories::find(draft, Ino::ROOT, LOST_FOUND)? {
+        let inode = draft.inode(found)?;
+        let is_directory = inode.is_some_and(|it| it.file_type() == Some(FileType::Directory));
+        if is_directory && draft.usage.is_used(found) || draft.is_given(found) {
+            return Ok(Some(found));
+        }
+        // What has the name is kept under another one.
+        if !directories::rename(draft, Ino::ROOT, LOST_FOUND, b"lost+found~")? {
+            return Ok(None);
+        }
+    }
+    let Some(ino) = draft.allocate_inode() else { return Ok(None) };
+    let is_made = directories::create(draft, ino, Ino::ROOT, 0o700)?;
+    let is_named =
+        is_made && directories::add(draft, Ino::ROOT, (LOST_FOUND, ino, FileType::Directory))?;
+    Ok(is_named.then_some(ino))
+}

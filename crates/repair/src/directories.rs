@@ -1,0 +1,530 @@
+//! Mends directories: entries that cannot be, blocks whose entries are torn, indexes.
+//!
+//! A directory whose index is wrong goes on without one: every reader finds its names. The blocks
+//! of the index become blocks without names.
+use crate::draft::{Draft, Result};
+use crate::map::{self, FileMap, MapRun};
+use extant_format::directory::stored::{ChainEnd, EntryShape, is_dots};
+use extant_format::directory::{Form, HEADER, NAME_MAX, RECORD_MIN, Style};
+use extant_format::extent::ExtentState;
+use extant_format::inode::{FileType, Inode, flags};
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, FileBlock, Ino, attribute};
+use extant_inspect::{Code, Pass, Problem};
+use std::collections::BTreeMap;
+
+/// An entry that is kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Kept {
+    ino: Ino,
+    name: Vec<u8>,
+    kind: FileType,
+}
+
+/// A directory that is being mended.
+struct Directory {
+    ino: Ino,
+    inode: Inode,
+    map: FileMap,
+    style: Style,
+    seed: u32,
+}
+
+impl Directory {
+    /// Reads it; `None` for one that is not kept in blocks of entries that are known here.
+    fn open(draft: &Draft, ino: Ino) -> Result<Option<Directory>> {
+        let Some(inode) = draft.inode(ino)? else { return Ok(None) };
+        let has_hashes =
+            inode.flags & flags::ENCRYPTED != 0 && inode.flags & flags::CASEFOLDED != 0;
+        let is_inline = inode.flags & flags::INLINE_DATA != 0;
+        if inode.file_type() != Some(FileType::Directory) || has_hashes || is_inline {
+            return Ok(None);
+        }
+        let style = style(draft);
+        let map = map::read(draft, &inode)?;
+        let seed = draft.seed(ino, &inode);
+        Ok(Some(Directory { ino, inode, map, style, seed }))
+    }
+
+    fn form(&self) -> Form {
+        Form::of(self.inode.flags)
+    }
+
+    /// File blocks with the block of each.
+    fn blocks(&self) -> Vec<(u64, BlockNo)> {
+        let runs = self.map.runs.iter();
+        let blocks = runs.flat_map(|run| {
+            (0..run.length).map(|at| {
+                (run.file_block.saturating_add(at), BlockNo(run.start.saturating_add(at)))
+            })
+        });
+        blocks.collect()
+    }
+
+    fn shape(&self) -> EntryShape {
+        EntryShape { block_size: self.style.block_size as usize, hash_bytes: 0 }
+    }
+
+    /// Writes a leaf with these entries; gives back those that do not fit.
+    fn pack(
+        &self,
+        draft: &Draft,
+        (at, block): (u64, BlockNo),
+        mut entries: Vec<Kept>,
+    ) -> Result<Vec<Kept>> {
+        let room = self.style.leaf_capacity();
+        let (mut used, mut fit) = (0_usize, 0_usize);
+        for entry in &entries {
+            used = used.saturating_add(self.style.entry_size(entry.name.len()));
+            if used > room {
+                break;
+            }
+            fit = fit.saturating_add(1);
+        }
+        let rest = entries.split_off(fit);
+        let mut bytes = vec![0; draft.block_size()];
+        let packed = entries.iter().map(|entry| (&entry.name[..], entry.ino, entry.kind));
+        self.style.pack(&mut bytes, packed);
+        self.seal_and_write(draft, at, block, &mut bytes)?;
+        Ok(rest)
+    }
+
+    fn seal_and_write(
+        &self,
+        draft: &Draft,
+        at: u64,
+        block: BlockNo,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let at = FileBlock(u32::try_from(at).unwrap_or(u32::MAX));
+        self.style.seal(bytes, at, self.form(), self.seed);
+        draft.write(block, bytes)
+    }
+
+    /// Adds a block with entries after the last one.
+    fn append(&mut self, draft: &mut Draft, mut entries: Vec<Kept>) -> Result<bool> {
+        while !entries.is_empty() {
+            let end = self.map.runs.last().map_or(0, |run| run.file_block + run.length);
+            let goal = self.map.runs.last().map_or(0, |run| run.start + run.length);
+            let Some(block) = draft.allocate(BlockNo(goal)) else { return Ok(false) };
+            let state = ExtentState::Written;
+            self.map.runs.push(MapRun { file_block: end, start: block.0, length: 1, state });
+            entries = self.pack(draft, (end, block), entries)?;
+            self.is_longer(draft)?;
+        }
+        Ok(true)
+    }
+
+    /// The map was changed: it and the size are stored.
+    fn is_longer(&mut self, draft: &mut Draft) -> Result<()> {
+        map::write(draft, self.ino, &mut self.inode, &self.map)?;
+        // A map that was written may have blocks of its own that another write would not know.
+        self.map.nodes = map::read(draft, &self.inode)?.nodes;
+        let end = self.map.runs.last().map_or(0, |run| run.file_block + run.length);
+        self.inode.size = end.saturating_mul(draft.block_size() as u64);
+        draft.write_inode(self.ino, &self.inode)
+    }
+
+    /// Makes it a directory without an index: its root has the first two entries only, its nodes
+    /// have none.
+    fn without_index(&mut self, draft: &Draft) -> Result<()> {
+        if self.inode.flags & flags::INDEX == 0 {
+            return Ok(());
+        }
+        self.inode.flags &= !flags::INDEX;
+        draft.write_inode(self.ino, &self.inode)?;
+        for (at, block) in self.blocks() {
+            let Some(mut bytes) = draft.read(block)? else { continue };
+            let is_index = at == 0 || is_node(&bytes);
+            if is_index {
+                let entries = self.entries(&bytes, at).0;
+                self.pack(draft, (at, block), entries)?;
+            } else {
+                self.seal_and_write(draft, at, block, &mut bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of a block, as far as they can be read, and how many could not: a chain that
+    /// breaks goes on at the next place that looks like an entry.
+    fn entries(&self, bytes: &[u8], at: u64) -> (Vec<Kept>, Torn) {
+        let mut kept = Vec::new();
+        let mut torn = Torn::No;
+        let mut from = 0;
+        loop {
+            let end = self.shape().walk(bytes, from, &mut |entry| {
+                if entry.ino != 0 && !entry.name.is_empty() {
+                    let kind = FileType::from_entry_code(entry.code);
+                    let kind = kind.unwrap_or(FileType::Regular);
+                    kept.push(Kept { ino: Ino(entry.ino), name: entry.name.to_vec(), kind });
+                }
+            });
+            let ChainEnd::Broken(broken) = end else { break };
+            torn = Torn::Yes;
+            match plausible(bytes, broken.saturating_add(4)) {
+                Some(next) if next > from => from = next,
+                _ => break,
+            }
+        }
+        let _ = at;
+        (kept, torn)
+    }
+}
+
+/// Whether a chain of entries is broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Torn {
+    No,
+    Yes,
+}
+
+/// Whether a block looks like a node of an index: one unused entry from end to end.
+fn is_node(bytes: &[u8]) -> bool {
+    let length = bytes.get(4..6).map_or(0, |two| usize::from(two[0]) | usize::from(two[1]) << 8);
+    let is_whole =
+        length == bytes.len() || bytes.len() == 0x1_0000 && (length == 0 || length == 0xffff);
+    bytes.get(..4) == Some(&[0; 4][..]) && is_whole
+}
+
+/// The next byte at which an entry with a name of printable bytes, and a length that fits, begins.
+fn plausible(bytes: &[u8], from: usize) -> Option<usize> {
+    let from = from.next_multiple_of(4);
+    (from..bytes.len().saturating_sub(RECORD_MIN)).step_by(4).find(|at| {
+        let Some(header) = bytes.get(*at..at + HEADER) else { return false };
+        let ino = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+        let length = usize::from(header[4]) | usize::from(header[5]) << 8;
+        let (name, code) = (usize::from(header[6]), header[7]);
+        let text = bytes.get(at + HEADER..at + HEADER + name).unwrap_or_default();
+        ino != 0
+            && name > 0
+            && code <= 7
+            && length >= (HEADER + name).next_multiple_of(4)
+            && length.is_multiple_of(4)
+            && at + length <= bytes.len()
+            && text.len() == name
+            && text.iter().all(|byte| *byte != 0 && *byte != b'/')
+    })
+}
+
+/// Whether a problem is one of the index alone.
+fn is_of_index(code: Code) -> bool {
+    use Code as C;
+    matches!(
+        code,
+        C::IndexRoot
+            | C::IndexHashVersion
+            | C::IndexFlags
+            | C::IndexLevels
+            | C::IndexLimit
+            | C::IndexCount
+            | C::IndexOrder
+            | C::IndexOutside
+            | C::IndexTwice
+            | C::IndexUnreferenced
+            | C::IndexDepth
+            | C::IndexBelow
+            | C::IndexAbove
+            | C::IndexChecksum
+    )
+}
+
+/// Whether a problem is that a name must go.
+fn removes(code: Code) -> bool {
+    use Code as C;
+    matches!(
+        code,
+        C::EntryNameEmpty
+            | C::EntryNameShort
+            | C::EntryInode
+            | C::EntryUnused
+            | C::EntryToSelf
+            | C::EntryToRoot
+            | C::EntryToValue
+            | C::EntryUnencrypted
+            | C::EntryPolicy
+            | C::DirectoryTwice
+            | C::DotTwice
+    )
+}
+
+/// Mends the problems of one directory. Gives whether it did.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn mend(draft: &mut Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
+    let inode = draft.inode(ino)?;
+    if inode.is_some_and(|inode| inode.flags & flags::INLINE_DATA != 0) {
+        return mend_inline(draft, ino, problems);
+    }
+    let Some(mut directory) = Directory::open(draft, ino)? else { return Ok(false) };
+    let is_reshaped = |problem: &&&Problem| {
+        let code = problem.code;
+        is_of_index(code)
+            || code == Code::DirectoryChain
+            || code == Code::DirectoryHole
+            || matches!(code, Code::EntryNameIllegal | Code::EntryNameEncoding | Code::EntryTwice)
+            || problem.file_block == Some(0) && problem.rule().pass == Pass::Directories
+    };
+    if problems.iter().any(|problem| is_reshaped(&problem)) {
+        directory.without_index(draft)?;
+    }
+    if problems.iter().any(|problem| problem.code == Code::DirectoryHole) {
+        close_holes(draft, &mut directory)?;
+        // What else is wrong is found again, under other numbers.
+        return Ok(true);
+    }
+    let mut by_block: BTreeMap<u64, Vec<&Problem>> = BTreeMap::new();
+    for problem in problems {
+        let at = problem.file_block.or(match problem.code {
+            Code::DotDotWrong => None,
+            _ => Some(0),
+        });
+        if let Some(at) = at {
+            by_block.entry(at).or_default().push(problem);
+        }
+    }
+    let mut over = Vec::new();
+    for (at, block) in directory.blocks() {
+        let Some(wrong) = by_block.get(&at) else { continue };
+        if wrong.iter().all(|problem| is_of_index(problem.code)) {
+            continue;
+        }
+        let Some(bytes) = draft.read(block)? else { continue };
+        let entries = mended(draft, &directory, at, &bytes, wrong);
+        over.extend(directory.pack(draft, (at, block), entries)?);
+    }
+    directory.append(draft, over)
+}
+
+/// The entries that a block is to have.
+fn mended(
+    draft: &Draft,
+    directory: &Directory,
+    at: u64,
+    bytes: &[u8],
+    problems: &[&Problem],
+) -> Vec<Kept> {
+    let (mut entries, _) = directory.entries(bytes, at);
+    let dots = if at == 0 { take_dots(directory.ino, &mut entries) } else { Vec::new() };
+    entries.retain(|entry| !is_dots(&entry.name));
+    for problem in problems.iter().filter(|problem| removes(problem.code)) {
+        let name = problem.name.as_deref().unwrap_or_default();
+        let is_it = |entry: &Kept| {
+            entry.name == name && problem.other.is_none_or(|other| other == entry.ino)
+        };
+        if let Some(place) = entries.iter().position(is_it) {
+            entries.remove(place);
+        }
+    }
+    for entry in &mut entries {
+        for byte in &mut entry.name {
+            if matches!(byte, 0 | b'/') {
+                *byte = b'.';
+            }
+        }
+        if problems.iter().any(|problem| problem.code == Code::EntryNameEncoding)
+            && std::str::from_utf8(&entry.name).is_err()
+        {
+            entry.name.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'.');
+        }
+        entry.kind = draft.usage.file_type(entry.ino).unwrap_or(entry.kind);
+    }
+    apart(&mut entries);
+    dots.into_iter().chain(entries).collect()
+}
+
+/// The first two entries, as they are to be; the entries that were in their place stay.
+fn take_dots(ino: Ino, entries: &mut Vec<Kept>) -> Vec<Kept> {
+    let parent = entries.iter().find(|entry| entry.name == b"..").map(|entry| entry.ino);
+    let kept = |name: &[u8], ino: Ino| Kept { ino, name: name.to_vec(), kind: FileType::Directory };
+    vec![kept(b".", ino), kept(b"..", parent.unwrap_or(Ino::ROOT))]
+}
+
+/// Gives names that are there twice another one, of the same length where that is possible.
+fn apart(entries: &mut [Kept]) {
+    let mut met = std::collections::BTreeSet::new();
+    for entry in entries {
+        let mut number = 0_u32;
+        while met.contains(&entry.name) {
+            let mark = format!("~{number}").into_bytes();
+            let most = NAME_MAX.min(entry.name.len().max(mark.len().saturating_add(1)));
+            entry.name.truncate(most.saturating_sub(mark.len()));
+            entry.name.extend(mark);
+            number = number.saturating_add(1);
+        }
+        met.insert(entry.name.clone());
+    }
+}
+
+/// Moves blocks down over what is missing; a first block that is missing is made.
+fn close_holes(draft: &mut Draft, directory: &mut Directory) -> Result<()> {
+    let has_first = directory.map.runs.first().is_some_and(|run| run.file_block == 0);
+    let mut next = u64::from(!has_first);
+    for run in &mut directory.map.runs {
+        run.file_block = next;
+        next = next.saturating_add(run.length);
+    }
+    if !has_first {
+        let goal = directory.map.runs.first().map_or(0, |run| run.start);
+        let Some(block) = draft.allocate(BlockNo(goal)) else { return Ok(()) };
+        let state = ExtentState::Written;
+        directory.map.runs.insert(0, MapRun { file_block: 0, start: block.0, length: 1, state });
+        let dots = take_dots(directory.ino, &mut Vec::new());
+        directory.pack(draft, (0, block), dots)?;
+    }
+    directory.is_longer(draft)
+}
+
+/// Adds an entry to a directory, which loses its index. Gives whether there was room.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn add(
+    draft: &mut Draft,
+    ino: Ino,
+    (name, target, kind): (&[u8], Ino, FileType),
+) -> Result<bool> {
+    let Some(mut directory) = Directory::open(draft, ino)? else { return Ok(false) };
+    directory.without_index(draft)?;
+    for (at, block) in directory.blocks() {
+        let Some(mut bytes) = draft.read(block)? else { continue };
+        if directory.style.insert(&mut bytes, name, target, kind).unwrap_or(false) {
+            directory.seal_and_write(draft, at, block, &mut bytes)?;
+            return Ok(true);
+        }
+    }
+    let entry = Kept { ino: target, name: name.to_vec(), kind };
+    directory.append(draft, vec![entry])
+}
+
+/// The inode that a directory has under a name.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn find(draft: &Draft, ino: Ino, name: &[u8]) -> Result<Option<Ino>> {
+    let Some(directory) = Directory::open(draft, ino)? else { return Ok(None) };
+    for (at, block) in directory.blocks() {
+        let Some(bytes) = draft.read(block)? else { continue };
+        let (entries, _) = directory.entries(&bytes, at);
+        if let Some(entry) = entries.iter().find(|entry| entry.name == name) {
+            return Ok(Some(entry.ino));
+        }
+    }
+    Ok(None)
+}
+
+/// Gives an entry another name. Gives whether it could.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn rename(draft: &mut Draft, ino: Ino, name: &[u8], to: &[u8]) -> Result<bool> {
+    let Some(mut directory) = Directory::open(draft, ino)? else { return Ok(false) };
+    directory.without_index(draft)?;
+    for (at, block) in directory.blocks() {
+        let Some(mut bytes) = draft.read(block)? else { continue };
+        let (entries, _) = directory.entries(&bytes, at);
+        let Some(entry) = entries.iter().find(|entry| entry.name == name) else { continue };
+        if !directory.style.remove(&mut bytes, name).unwrap_or(false) {
+            return Ok(false);
+        }
+        directory.seal_and_write(draft, at, block, &mut bytes)?;
+        return add(draft, ino, (to, entry.ino, entry.kind));
+    }
+    Ok(false)
+}
+
+/// Mends the problems of a directory whose entries are in its inode.
+fn mend_inline(draft: &Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
+    let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
+    let style = style(draft);
+    let mut is_done = true;
+    for problem in problems {
+        let name = problem.name.as_deref().unwrap_or_default();
+        if name == b".." {
+            if let Some(place) = inode.block.first_chunk_mut::<4>() {
+                *place = Ino::ROOT.0.to_le_bytes();
+            }
+            continue;
+        }
+        let rest = attribute::inline_rest(&inode.tail).ok().flatten();
+        let mut is_mended = false;
+        let (_, first) = inode.block.split_at_mut(4);
+        let second = rest.and_then(|range| inode.tail.get_mut(range));
+        for part in std::iter::once(first).chain(second) {
+            let target = problem.other.unwrap_or(Ino(0));
+            is_mended |= if removes(problem.code) {
+                style.remove_inline(part, name).unwrap_or(false)
+            } else if matches!(problem.code, Code::EntryType | Code::EntryTyped) {
+                let kind = draft.usage.file_type(target).unwrap_or(FileType::Regular);
+                style.replace(part, name, target, kind).unwrap_or(false)
+            } else {
+                false
+            };
+        }
+        is_done &= is_mended;
+    }
+    draft.write_inode(ino, &inode)?;
+    Ok(is_done)
+}
+
+fn style(draft: &Draft) -> Style {
+    Style {
+        block_size: draft.superblock.block_size(),
+        typed: draft.superblock.has(Feature::FILETYPE),
+        checksummed: draft.has_checksums(),
+    }
+}
+
+/// Sets the `..` of a directory. Gives whether it could.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn set_parent(draft: &Draft, ino: Ino, parent: Ino) -> Result<bool> {
+    let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
+    if inode.flags & flags::INLINE_DATA != 0 {
+        if let Some(place) = inode.block.first_chunk_mut::<4>() {
+            *place = parent.0.to_le_bytes();
+        }
+        draft.write_inode(ino, &inode)?;
+        return Ok(true);
+    }
+    let Some(directory) = Directory::open(draft, ino)? else { return Ok(false) };
+    let Some((at, block)) = directory.blocks().first().copied() else { return Ok(false) };
+    let Some(mut bytes) = draft.read(block)? else { return Ok(false) };
+    let kind = FileType::Directory;
+    let is_set = directory.style.replace(&mut bytes, b"..", parent, kind).unwrap_or(false);
+    if is_set {
+        directory.seal_and_write(draft, at, block, &mut bytes)?;
+    }
+    Ok(is_set)
+}
+
+/// Writes a new directory into an inode: empty, with one block.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn create(draft: &mut Draft, ino: Ino, parent: Ino, mode: u16) -> Result<bool> {
+    let goal = draft.superblock.group_of_inode(ino);
+    let goal = goal.map_or(BlockNo(0), |(group, _)| draft.superblock.group_start(group));
+    let Some(block) = draft.allocate(goal) else { return Ok(false) };
+    let mut inode = Inode::new(FileType::Directory.mode_bits() | mode, &draft.superblock);
+    inode.links = 2;
+    inode.size = draft.block_size() as u64;
+    inode.sectors = draft.block_size() as u64 / extant_format::SECTOR_BYTES
+        * u64::from(draft.usage.cluster_blocks());
+    if draft.superblock.has(Feature::EXTENTS) {
+        inode.flags = flags::EXTENTS;
+    }
+    let now = extant_format::inode::Time { seconds: draft.now.into(), ..Default::default() };
+    (inode.access_time, inode.change_time, inode.modify_time) = (now, now, now);
+    let run = MapRun { file_block: 0, start: block.0, length: 1, state: ExtentState::Written };
+    let map = FileMap { runs: vec![run], nodes: Vec::new() };
+    map::write(draft, ino, &mut inode, &map)?;
+    draft.write_inode(ino, &inode)?;
+    let Some(directory) = Directory::open(draft, ino)? else { return Ok(false) };
+    let mut bytes = vec![0; draft.block_size()];
+    directory.style.initialize_first(&mut bytes, ino, parent);
+    directory.seal_and_write(draft, 0, block, &mut bytes)?;
+    Ok(true)
+}

@@ -1,0 +1,228 @@
+//! The volume as it is to be: an overlay with ways to its structures, which are sealed as they are
+//! written.
+//!
+//! *Invariants*: what is written has its checksum; blocks and inodes are given out once, and only
+//! those that the last check found free. *Locking*: none, one thread has it.
+use crate::error::Error;
+use extant_block::{BlockDevice, Overlay};
+use extant_format::checksum::inode_seed;
+use extant_format::group::GroupDescriptor;
+use extant_format::inode::Inode;
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::{BlockNo, GroupNo, Ino};
+use extant_inspect::Usage;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A result, or why the volume cannot be mended.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// The volume as it is to be, and what the last check found in use.
+pub(crate) struct Draft {
+    overlay: Arc<Overlay>,
+    pub(crate) usage: Usage,
+    pub(crate) superblock: Superblock,
+    /// Seconds since 1970.
+    pub(crate) now: u32,
+    /// Inodes that were given out since the check.
+    given: BTreeSet<Ino>,
+    /// Inodes that were freed since the check: nothing else of them is mended.
+    pub(crate) cleared: BTreeSet<Ino>,
+    /// Groups whose bitmaps are written anew.
+    pub(crate) stale: BTreeSet<GroupNo>,
+}
+
+impl Draft {
+    /// Of the overlay as the check found it.
+    pub(crate) fn new(overlay: &Arc<Overlay>, usage: Usage, now: u32) -> Draft {
+        Draft {
+            overlay: Arc::clone(overlay),
+            superblock: usage.superblock().clone(),
+            usage,
+            now,
+            given: BTreeSet::new(),
+            cleared: BTreeSet::new(),
+            stale: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) fn block_size(&self) -> usize {
+        self.superblock.block_size() as usize
+    }
+
+    /// Reads a block; `None` for one that the volume does not have.
+    pub(crate) fn read(&self, block: BlockNo) -> Result<Option<Vec<u8>>> {
+        if !self.usage.holds(block) {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; self.block_size()];
+        self.overlay.read(block.0.saturating_mul(bytes.len() as u64), &mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Writes a block of the volume.
+    pub(crate) fn write(&self, block: BlockNo, bytes: &[u8]) -> Result<()> {
+        assert_eq!(bytes.len(), self.block_size(), "a whole block is written");
+        if !self.usage.holds(block) {
+            return Err(Error::Refused(format!("block {block} is not on the volume")));
+        }
+        // tidy: writers because it is an overlay in memory
+        Ok(self.overlay.write(block.0.saturating_mul(bytes.len() as u64), bytes)?)
+    }
+
+    /// Writes the superblock in its first place.
+    pub(crate) fn write_superblock(&self) -> Result<()> {
+        let bytes: [u8; SUPERBLOCK_SIZE] = self.superblock.encode();
+        // tidy: writers because it is an overlay in memory
+        Ok(self.overlay.write(SUPERBLOCK_OFFSET, &bytes)?)
+    }
+
+    /// A descriptor as it is stored.
+    pub(crate) fn descriptor(&self, group: GroupNo) -> Result<Option<GroupDescriptor>> {
+        let (block, offset) = self.superblock.descriptor_place(group);
+        let Some(bytes) = self.read(block)? else { return Ok(None) };
+        let size = usize::from(self.superblock.descriptor_size);
+        let bytes = bytes.get(offset..offset.saturating_add(size));
+        Ok(bytes.map(|bytes| GroupDescriptor::decode(bytes, &self.superblock)))
+    }
+
+    /// Writes a descriptor, with its checksum.
+    pub(crate) fn write_descriptor(&self, group: GroupNo, of: &GroupDescriptor) -> Result<()> {
+        let (block, offset) = self.superblock.descriptor_place(group);
+        let Some(mut bytes) = self.read(block)? else { return Ok(()) };
+        let size = usize::from(self.superblock.descriptor_size);
+        if let Some(place) = bytes.get_mut(offset..offset.saturating_add(size)) {
+            of.encode(place, group, &self.superblock);
+        }
+        self.write(block, &bytes)
+    }
+
+    /// The block that has an inode, and where in it; `None` where its table is not to be found.
+    fn inode_place(&self, ino: Ino) -> Option<(BlockNo, usize)> {
+        let (group, _) = self.superblock.group_of_inode(ino)?;
+        let descriptor = self.usage.descriptor(group).filter(|_| self.usage.has_table(group))?;
+        self.superblock.inode_place(ino, descriptor)
+    }
+
+    /// The bytes of an inode.
+    pub(crate) fn inode_bytes(&self, ino: Ino) -> Result<Option<Vec<u8>>> {
+        let Some((block, offset)) = self.inode_place(ino) else { return Ok(None) };
+        let Some(bytes) = self.read(block)? else { return Ok(None) };
+        let size = usize::from(self.superblock.inode_size);
+        Ok(bytes.get(offset..offset.saturating_add(size)).map(<[u8]>::to_vec))
+    }
+
+    /// Writes the bytes of an inode, with their checksum.
+    pub(crate) fn write_inode_bytes(&self, ino: Ino, inode: &mut [u8]) -> Result<()> {
+        Inode::seal(inode, ino, &self.superblock);
+        let Some((block, offset)) = self.inode_place(ino) else { return Ok(()) };
+        let Some(mut bytes) = self.read(block)? else { return Ok(()) };
+        if let Some(place) = bytes.get_mut(offset..offset.saturating_add(inode.len())) {
+            place.copy_from_slice(inode);
+        }
+        self.write(block, &bytes)
+    }
+
+    /// An inode as it is stored.
+    pub(crate) fn inode(&self, ino: Ino) -> Result<Option<Inode>> {
+        let bytes = self.inode_bytes(ino)?;
+        Ok(bytes.map(|bytes| Inode::decode(&bytes, &self.superblock)))
+    }
+
+    /// Writes an inode.
+    pub(crate) fn write_inode(&self, ino: Ino, inode: &Inode) -> Result<()> {
+        let mut bytes = vec![0; usize::from(self.superblock.inode_size)];
+        inode.encode(&mut bytes, ino, &self.superblock);
+        self.write_inode_bytes(ino, &mut bytes)
+    }
+
+    /// What checksums of blocks of a file begin with.
+    pub(crate) fn seed(&self, ino: Ino, inode: &Inode) -> u32 {
+        inode_seed(self.superblock.checksum_seed, ino, inode.generation)
+    }
+
+    /// Whether metadata has checksums.
+    pub(crate) fn has_checksums(&self) -> bool {
+        self.superblock.has(Feature::METADATA_CSUM)
+    }
+
+    /// Gives out a free block, of a cluster of its own, at or after a goal if there is one.
+    pub(crate) fn allocate(&mut self, goal: BlockNo) -> Option<BlockNo> {
+        self.allocate_run(goal, 1)
+    }
+
+    /// Gives out a run of free blocks.
+    pub(crate) fn allocate_run(&mut self, goal: BlockNo, blocks: u64) -> Option<BlockNo> {
+        let cluster = u64::from(self.usage.cluster_blocks()).max(1);
+        let first = u64::from(self.superblock.first_data_block);
+        let end = self.superblock.blocks_count;
+        let goal = (goal.0.clamp(first, end) / cluster * cluster).max(first);
+        let found = self.search(goal, end, blocks).or_else(|| self.search(first, end, blocks))?;
+        self.usage.take(found, blocks);
+        let mut at = found.0;
+        while at < found.0.saturating_add(blocks) {
+            self.stale.extend(self.superblock.group_of_block(BlockNo(at)));
+            at = at.saturating_add(u64::from(self.superblock.blocks_per_group).max(1));
+        }
+        let last = BlockNo(found.0.saturating_add(blocks).saturating_sub(1));
+        self.stale.extend(self.superblock.group_of_block(last));
+        Some(found)
+    }
+
+    fn search(&self, from: u64, end: u64, blocks: u64) -> Option<BlockNo> {
+        let cluster = u64::from(self.usage.cluster_blocks()).max(1);
+        let mut at = from;
+        while at.saturating_add(blocks) <= end {
+            let start = BlockNo(at);
+            let last = BlockNo(at.saturating_add(blocks).saturating_sub(1));
+            if self.usage.holds(last) && self.usage.is_free(start, blocks) {
+                return Some(start);
+            }
+            // Past the last block of these that is taken.
+            let taken = (at..at.saturating_add(blocks)).rev().step_by(cluster as usize);
+            let mut taken = taken.filter(|block| !self.usage.is_free(BlockNo(*block), 1));
+            let next = taken.next().unwrap_or(at);
+            at = (next / cluster).saturating_add(1).saturating_mul(cluster);
+        }
+        None
+    }
+
+    /// Gives out a free inode.
+    pub(crate) fn allocate_inode(&mut self) -> Option<Ino> {
+        let first = self.superblock.first_inode.max(Ino::RESERVED_LAST.0.saturating_add(1));
+        let free = |ino: &u32| {
+            let ino = Ino(*ino);
+            !self.usage.is_used(ino)
+                && !self.given.contains(&ino)
+                && self
+                    .superblock
+                    .group_of_inode(ino)
+                    .is_some_and(|(group, _)| self.usage.has_table(group))
+        };
+        let ino = Ino((first..=self.superblock.inodes_count).find(free)?);
+        self.given.insert(ino);
+        self.stale.extend(self.superblock.group_of_inode(ino).map(|(group, _)| group));
+        Some(ino)
+    }
+
+    /// Whether an inode was given out since the check.
+    pub(crate) fn is_given(&self, ino: Ino) -> bool {
+        self.given.contains(&ino)
+    }
+
+    /// The inodes of a group that were given out since the check, by their place in its table.
+    pub(crate) fn given_in(&self, group: GroupNo) -> impl Iterator<Item = u32> + '_ {
+        let places = self.given.iter().filter_map(|ino| self.superblock.group_of_inode(*ino));
+        places.filter(move |(of, _)| *of == group).map(|(_, at)| at)
+    }
+
+    /// Frees an inode: all of it is zero but the time at which it was deleted.
+    pub(crate) fn clear_inode(&mut self, ino: Ino) -> Result<()> {
+        if let Some(mut bytes) = self.inode_bytes(ino)? {
+            bytes.fill(0);
+            self.write_inode_bytes(ino, &mut bytes)?;
+        }
+        self.cleared.insert(ino);
+        Ok(())
+    }
+}

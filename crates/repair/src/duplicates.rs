@@ -1,0 +1,95 @@
+//! Gives each file its own copy of blocks that several have.
+//!
+//! The first file by number keeps a block, and so does the first place in a file; what metadata of
+//! the volume has is kept by nobody.
+use crate::draft::{Draft, Result};
+use crate::error::Error;
+use crate::map::{self, MapRun};
+use extant_format::{BlockNo, Ino, attribute};
+use std::collections::BTreeSet;
+
+/// Copies the shared blocks of one file, but for those that nobody `kept` yet. Gives whether it
+/// could.
+///
+/// # Errors
+/// The device's; no block is free.
+pub(crate) fn mend(draft: &mut Draft, ino: Ino, kept: &mut BTreeSet<u64>) -> Result<bool> {
+    let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
+    let attributes = inode.attribute_block;
+    if attributes.0 != 0 && draft.usage.is_double(attributes) && !kept.insert(attributes.0) {
+        inode.attribute_block = copied_attributes(draft, attributes)?;
+    }
+    if map::is_mapped(&inode, &draft.superblock) {
+        let mut found = map::read(draft, &inode)?;
+        let mut runs = Vec::new();
+        for run in &found.runs {
+            split(draft, *run, kept, &mut runs)?;
+        }
+        found.runs = runs;
+        map::write(draft, ino, &mut inode, &found)?;
+    }
+    draft.write_inode(ino, &inode)?;
+    Ok(true)
+}
+
+/// Adds the parts of a run: what is kept, and copies of what is not. A file has whole clusters.
+fn split(
+    draft: &mut Draft,
+    run: MapRun,
+    kept: &mut BTreeSet<u64>,
+    runs: &mut Vec<MapRun>,
+) -> Result<()> {
+    let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+    let mut moved: Option<(u64, u64)> = None;
+    for at in 0..run.length {
+        let block = run.start.saturating_add(at);
+        let (first, offset) = (block / cluster * cluster, block % cluster);
+        let is_new = moved.is_none_or(|(from, _)| from != first);
+        if is_new {
+            let to = match draft.usage.is_double(BlockNo(block)) && !kept.insert(first) {
+                true => allocated(draft, BlockNo(block))?.0,
+                false => first,
+            };
+            moved = Some((first, to));
+        }
+        let to = moved.map_or(first, |(_, to)| to);
+        let start = to.saturating_add(offset);
+        if to != first {
+            let bytes = draft.read(BlockNo(block))?;
+            let bytes = bytes.unwrap_or_else(|| vec![0; draft.block_size()]);
+            draft.write(BlockNo(start), &bytes)?;
+        }
+        let part =
+            MapRun { file_block: run.file_block.saturating_add(at), start, length: 1, ..run };
+        let follows = |last: &&mut MapRun| {
+            last.file_block.saturating_add(last.length) == part.file_block
+                && last.start.saturating_add(last.length) == part.start
+        };
+        match runs.last_mut().filter(follows) {
+            Some(last) => last.length = last.length.saturating_add(1),
+            None => runs.push(part),
+        }
+    }
+    Ok(())
+}
+
+fn allocated(draft: &mut Draft, goal: BlockNo) -> Result<BlockNo> {
+    let full = || Error::Refused("no free block is left for the copy of a shared one".into());
+    draft.allocate(goal).ok_or_else(full)
+}
+
+fn copied(draft: &mut Draft, block: BlockNo) -> Result<BlockNo> {
+    let copy = allocated(draft, block)?;
+    let bytes = draft.read(block)?.unwrap_or_else(|| vec![0; draft.block_size()]);
+    draft.write(copy, &bytes)?;
+    Ok(copy)
+}
+
+fn copied_attributes(draft: &mut Draft, block: BlockNo) -> Result<BlockNo> {
+    let copy = copied(draft, block)?;
+    if let Some(mut bytes) = draft.read(copy)? {
+        attribute::set_reference_count(&mut bytes, 1, copy, &draft.superblock);
+        draft.write(copy, &bytes)?;
+    }
+    Ok(copy)
+}

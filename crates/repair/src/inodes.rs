@@ -1,0 +1,220 @@
+//! Mends inodes: their fields, their attributes, their maps.
+use crate::draft::{Draft, Result};
+use crate::map;
+use extant_format::inode::{BASE_SIZE, FileType, Inode, flags};
+use extant_format::superblock::Feature;
+use extant_format::{BlockNo, Ino};
+use extant_inspect::{Code, Problem};
+
+/// Bits of a mode that are no file type.
+const PERMISSIONS: u16 = 0o7777;
+/// What attributes in an inode begin with.
+const ATTRIBUTES_MAGIC: [u8; 4] = 0xea02_0000_u32.to_le_bytes();
+/// Extra fields of a new inode, in bytes.
+const EXTRA_SIZE: u16 = 32;
+
+/// Whether a problem is mended by writing the map of the inode anew.
+pub(crate) fn is_of_map(code: Code) -> bool {
+    use Code as C;
+    matches!(
+        code,
+        C::MapBlockOutside
+            | C::IndirectOutside
+            | C::MapBlockOnMetadata
+            | C::BlockOutside
+            | C::ManyIllegalBlocks
+            | C::ClusterAlignment
+            | C::ExtentRoot
+            | C::ExtentNode
+            | C::ExtentStart
+            | C::ExtentEmpty
+            | C::ExtentOrder
+            | C::ExtentLength
+            | C::ExtentPastFile
+            | C::ExtentBounds
+            | C::ExtentDepth
+            | C::ExtentChecksum
+            | C::DirectoryTooBig
+            | C::DirectoryUnwritten
+            | C::BadMetadata
+    )
+}
+
+/// Mends one problem of an inode. Gives whether it did.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn mend(draft: &mut Draft, ino: Ino, problem: &Problem) -> Result<bool> {
+    if draft.cleared.contains(&ino) {
+        return Ok(true);
+    }
+    let Some(mut bytes) = draft.inode_bytes(ino)? else { return Ok(false) };
+    if problem.code == Code::InodeChecksum {
+        draft.write_inode_bytes(ino, &mut bytes)?;
+        return Ok(true);
+    }
+    if problem.code == Code::ExtraSize {
+        set_extra_size(&mut bytes, draft.superblock.inode_size);
+        draft.write_inode_bytes(ino, &mut bytes)?;
+        return Ok(true);
+    }
+    let mut inode = Inode::decode(&bytes, &draft.superblock);
+    match change(draft, ino, &mut inode, problem)? {
+        Changed::Yes => {
+            draft.write_inode(ino, &inode)?;
+            Ok(true)
+        }
+        Changed::Cleared => {
+            draft.clear_inode(ino)?;
+            Ok(true)
+        }
+        Changed::No => Ok(false),
+    }
+}
+
+/// What became of an inode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Changed {
+    No,
+    Yes,
+    /// It has to be freed.
+    Cleared,
+}
+
+fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> Result<Changed> {
+    let expected = problem.expected;
+    match problem.code {
+        Code::DeletedWithoutTime => inode.deletion_time = draft.now.max(1),
+        Code::UsedButDeleted => inode.deletion_time = 0,
+        Code::LostOrphan | Code::OrphanDeleted => {
+            inode.deletion_time = if inode.links == 0 { draft.now.max(1) } else { 0 };
+        }
+        Code::InodeChecksumUnread if ino == Ino::BAD_BLOCKS => {}
+        Code::NoFileType | Code::InodeChecksumUnread => return Ok(typed(draft, ino, inode)?),
+        Code::ReservedMode => inode.mode = reserved_mode(ino, inode.mode),
+        Code::InlineWithoutFeature | Code::InlineWithExtents => {
+            inode.flags &= match map::has_root(inode) {
+                true => !flags::INLINE_DATA,
+                false => !flags::EXTENTS,
+            };
+            if inode.flags & flags::INLINE_DATA != 0 && !draft.superblock.has(Feature::INLINE_DATA)
+            {
+                draft.superblock.features.set(Feature::INLINE_DATA);
+                draft.write_superblock()?;
+            }
+        }
+        Code::IndexFlag => inode.flags &= !flags::INDEX,
+        Code::EncryptionMissing => inode.flags &= !flags::ENCRYPTED,
+        Code::MagicFlag => inode.flags &= !flags::IMAGIC,
+        Code::CasefoldFlag => inode.flags &= !flags::CASEFOLDED,
+        Code::SymlinkFastExtents => inode.flags &= !flags::EXTENTS,
+        Code::SpecialFileImmutable => inode.flags &= !(flags::IMMUTABLE | flags::APPEND),
+        Code::SpecialFileSize => inode.size = 0,
+        Code::DirectorySizeHigh => inode.size &= u64::from(u32::MAX),
+        Code::FileTooLarge | Code::FileSize | Code::DirectorySize | Code::InlineSize => {
+            inode.size = expected.unwrap_or(inode.size);
+        }
+        Code::SectorCount => inode.sectors = expected.unwrap_or(inode.sectors),
+        // Decoding leaves out what has no meaning.
+        Code::FieldNotZero => {}
+        Code::LinkCount => inode.links = u16::try_from(expected.unwrap_or(1)).unwrap_or(1),
+        Code::ValueReferences => {
+            let count = expected.unwrap_or(0);
+            inode.change_time.seconds = i64::from((count >> 32) as u32);
+            inode.version = count & u64::from(u32::MAX);
+        }
+        Code::ReservedInUse
+        | Code::EncryptionContext
+        | Code::DirectoryWithoutBlocks
+        | Code::InlineMissing
+        | Code::BadBlocksInode
+        | Code::SymlinkInvalid
+        | Code::SpecialFileMapped => return Ok(Changed::Cleared),
+        code if is_of_map(code) => return rebuilt(draft, ino, inode),
+        code if is_of_attributes(code) => return attributes(draft, inode, problem),
+        _ => return Ok(Changed::No),
+    }
+    Ok(Changed::Yes)
+}
+
+/// Where extra fields end, by where attributes begin; else what new inodes have.
+fn set_extra_size(bytes: &mut [u8], inode_size: u16) {
+    let room = inode_size.saturating_sub(BASE_SIZE as u16);
+    let after = bytes.get(BASE_SIZE..).unwrap_or_default();
+    let (words, _) = after.as_chunks::<4>();
+    let magic = words.iter().skip(1).position(|word| *word == ATTRIBUTES_MAGIC);
+    let found = magic.and_then(|at| u16::try_from(at.saturating_add(1) * 4).ok());
+    let size = found.unwrap_or(EXTRA_SIZE).min(room);
+    if let Some(place) = bytes.get_mut(BASE_SIZE..BASE_SIZE.saturating_add(2)) {
+        place.copy_from_slice(&size.to_le_bytes());
+    }
+}
+
+/// The mode that an inode of the system must have.
+fn reserved_mode(ino: Ino, mode: u16) -> u16 {
+    match ino {
+        Ino::RESIZE | Ino::JOURNAL => FileType::Regular.mode_bits() | 0o600,
+        _ if mode & PERMISSIONS == mode => 0,
+        _ => FileType::Regular.mode_bits() | mode & PERMISSIONS,
+    }
+}
+
+/// Gives an inode the type that its content shows; frees it where that shows none.
+fn typed(draft: &Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
+    if inode.file_type().is_some() && inode.mode & PERMISSIONS != inode.mode {
+        // The checksum is wrong, and nothing else.
+        return Ok(Changed::Yes);
+    }
+    if !map::is_mapped(inode, &draft.superblock) || inode.sectors == 0 {
+        return Ok(Changed::Cleared);
+    }
+    let found = map::read(draft, inode)?;
+    let Some(first) = found.runs.first() else { return Ok(Changed::Cleared) };
+    let bytes = draft.read(BlockNo(first.start))?.unwrap_or_default();
+    let own = ino.0.to_le_bytes();
+    let is_directory = first.file_block == 0
+        && bytes.get(..4) == Some(&own[..])
+        && bytes.get(6..7) == Some(&[1][..])
+        && bytes.get(8..9) == Some(&b"."[..]);
+    let kind = if is_directory { FileType::Directory } else { FileType::Regular };
+    inode.mode = inode.mode & PERMISSIONS | kind.mode_bits();
+    Ok(Changed::Yes)
+}
+
+/// Reads the map as far as it can be, and writes it anew.
+fn rebuilt(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
+    let mut found = map::read(draft, inode)?;
+    if inode.file_type() == Some(FileType::Directory) {
+        for run in &mut found.runs {
+            run.state = extant_format::extent::ExtentState::Written;
+        }
+    }
+    map::write(draft, ino, inode, &found)?;
+    Ok(Changed::Yes)
+}
+
+fn is_of_attributes(code: Code) -> bool {
+    use Code as C;
+    matches!(
+        code,
+        C::AttributesOverlap
+            | C::AttributeValueSize
+            | C::AttributeHash
+            | C::AttributePrefix
+            | C::AttributeValueInode
+            | C::AttributeBlockOutside
+            | C::AttributeBlockMagic
+            | C::AttributeBlockCount
+            | C::AttributeReferencesLost
+    )
+}
+
+/// Removes the attributes that cannot be, with those that are kept with them.
+fn attributes(draft: &Draft, inode: &mut Inode, problem: &Problem) -> Result<Changed> {
+    let _ = draft;
+    match problem.block {
+        Some(_) => inode.attribute_block = BlockNo(0),
+        None => inode.tail.fill(0),
+    }
+    Ok(Changed::Yes)
+}

@@ -1,0 +1,137 @@
+//! Mends the journal: its superblock, its inode, what the volume's superblock says of it.
+//!
+//! A journal that has to be made anew has nothing in it that counts: what could be replayed was.
+use crate::draft::{Draft, Result};
+use crate::map::{self, FileMap, MapRun};
+use extant_format::extent::ExtentState;
+use extant_format::inode::{FileType, Inode, Time, flags};
+use extant_format::journal::{NewJournal, default_blocks, initialize};
+use extant_format::superblock::{Feature, JOURNAL_BACKUP_BLOCKS};
+use extant_format::{BlockNo, Ino, SECTOR_BYTES};
+use extant_inspect::{Code, Problem};
+
+/// The smallest journal, in blocks.
+const BLOCKS_MIN: u64 = 1024;
+/// Blocks of one run of a new journal.
+const RUN_BLOCKS: u64 = 1024;
+
+/// Mends one problem of the journal. Gives whether it did.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
+    match problem.code {
+        Code::RecoveryWithoutJournal => {
+            draft.superblock.features.clear(Feature::NEEDS_RECOVERY);
+        }
+        Code::JournalWithoutFeature => {
+            draft.superblock.journal_inode = 0;
+            draft.superblock.journal_backup = [0; 17];
+            draft.superblock.features.clear(Feature::NEEDS_RECOVERY);
+            draft.clear_inode(Ino::JOURNAL)?;
+        }
+        Code::TwoJournals => {
+            let ino = draft.superblock.journal_inode;
+            draft.superblock.set_external_journal([0; 16], 0);
+            draft.superblock.journal_inode = ino;
+        }
+        Code::JournalSuperblock
+        | Code::JournalFields
+        | Code::JournalFeatures
+        | Code::JournalLeftovers
+        | Code::JournalError
+        | Code::NeedsRecovery
+        | Code::JournalChecksum => return emptied(draft),
+        Code::JournalMissing | Code::JournalInode => return made(draft),
+        _ => return Ok(false),
+    }
+    draft.write_superblock()?;
+    Ok(true)
+}
+
+/// Writes the superblock of an empty journal over the first block of the one that is there; makes
+/// a new one where its inode has no blocks.
+fn emptied(draft: &mut Draft) -> Result<bool> {
+    let ino = Ino(draft.superblock.journal_inode);
+    let Some(inode) = draft.inode(ino)? else { return made(draft) };
+    let found = map::read(draft, &inode)?;
+    let blocks: u64 = found.runs.iter().map(|run| run.length).sum();
+    let blocks = blocks.min(inode.size / draft.block_size() as u64);
+    let first = found.runs.first().filter(|run| run.file_block == 0);
+    let Some(first) = first.filter(|_| blocks >= BLOCKS_MIN) else { return made(draft) };
+    empty(draft, BlockNo(first.start), blocks)?;
+    draft.superblock.features.clear(Feature::NEEDS_RECOVERY);
+    draft.write_superblock()?;
+    Ok(true)
+}
+
+fn empty(draft: &Draft, block: BlockNo, blocks: u64) -> Result<()> {
+    let mut bytes = vec![0; draft.block_size()];
+    let journal = NewJournal {
+        block_size: draft.superblock.block_size(),
+        blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
+        uuid: draft.superblock.uuid,
+        fast_commit_blocks: 0,
+    };
+    initialize(&mut bytes, &journal);
+    draft.write(block, &bytes)
+}
+
+/// Makes a journal in its usual inode; where there is no room, the volume has none from now on.
+fn made(draft: &mut Draft) -> Result<bool> {
+    let ino = Ino::JOURNAL;
+    draft.superblock.features.clear(Feature::NEEDS_RECOVERY);
+    let wanted = u64::from(default_blocks(draft.superblock.blocks_count));
+    let runs = if wanted >= BLOCKS_MIN { room(draft, wanted) } else { None };
+    let Some(runs) = runs else {
+        draft.superblock.features.clear(Feature::HAS_JOURNAL);
+        draft.superblock.journal_inode = 0;
+        draft.superblock.journal_backup = [0; 17];
+        draft.write_superblock()?;
+        draft.clear_inode(ino)?;
+        return Ok(true);
+    };
+    let mut inode = Inode::new(FileType::Regular.mode_bits() | 0o600, &draft.superblock);
+    inode.links = 1;
+    if draft.superblock.has(Feature::EXTENTS) {
+        inode.flags = flags::EXTENTS;
+    }
+    let blocks: u64 = runs.iter().map(|run| run.length).sum();
+    let block_bytes = draft.block_size() as u64;
+    inode.size = blocks.saturating_mul(block_bytes);
+    let now = Time { seconds: draft.now.into(), ..Time::default() };
+    (inode.access_time, inode.change_time, inode.modify_time) = (now, now, now);
+    let first = runs.first().map_or(0, |run| run.start);
+    // What is counted of the map is known once it is written.
+    inode.sectors = blocks.saturating_mul(block_bytes) / SECTOR_BYTES;
+    map::write(draft, ino, &mut inode, &FileMap { runs, nodes: Vec::new() })?;
+    draft.write_inode(ino, &inode)?;
+    empty(draft, BlockNo(first), blocks)?;
+    let superblock = &mut draft.superblock;
+    superblock.features.set(Feature::HAS_JOURNAL);
+    superblock.journal_inode = ino.0;
+    superblock.journal_backup_type = JOURNAL_BACKUP_BLOCKS;
+    let (words, _) = inode.block.as_chunks::<4>();
+    for (to, word) in superblock.journal_backup.iter_mut().zip(words) {
+        *to = u32::from_le_bytes(*word);
+    }
+    superblock.journal_backup[15] = (inode.size >> 32) as u32;
+    superblock.journal_backup[16] = (inode.size & u64::from(u32::MAX)) as u32;
+    draft.write_superblock()?;
+    Ok(true)
+}
+
+/// Free runs of that many blocks in all.
+fn room(draft: &mut Draft, blocks: u64) -> Option<Vec<MapRun>> {
+    let mut runs = Vec::new();
+    let mut at = 0;
+    let mut goal = BlockNo(draft.superblock.blocks_count / 2);
+    while at < blocks {
+        let length = RUN_BLOCKS.min(blocks.saturating_sub(at));
+        let start = draft.allocate_run(goal, length)?;
+        runs.push(MapRun { file_block: at, start: start.0, length, state: ExtentState::Written });
+        at = at.saturating_add(length);
+        goal = BlockNo(start.0.saturating_add(length));
+    }
+    Some(runs)
+}

@@ -1,0 +1,470 @@
+//! The map of a file, read as far as it can be and written anew.
+//!
+//! ```text
+//! read    runs by file block, none of them outside of the volume or on its metadata; the blocks
+//!         that the map itself has, each once
+//! write   a map of those runs: into the blocks that it has, and more where these do not suffice
+//! ```
+//!
+//! A node of an extent tree whose header is damaged is read by its entries, as long as they rise
+//! and lead to blocks of the volume.
+use crate::draft::{Draft, Result};
+use crate::error::Error;
+use extant_format::extent::StoredNode;
+use extant_format::extent::{self, Extent, ExtentState, Index};
+use extant_format::inode::{FileType, Inode, flags};
+use extant_format::superblock::{Feature, Superblock};
+use extant_format::{BlockNo, FileBlock, Ino, indirect};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of an extent node's header, and of an entry.
+const HEADER: usize = 12;
+const ENTRY: usize = 12;
+
+/// Neighbouring blocks of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MapRun {
+    pub(crate) file_block: u64,
+    pub(crate) start: u64,
+    pub(crate) length: u64,
+    pub(crate) state: ExtentState,
+}
+
+/// What could be read of a map.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileMap {
+    /// By file block; none overlaps another.
+    pub(crate) runs: Vec<MapRun>,
+    /// The blocks of the map itself.
+    pub(crate) nodes: Vec<BlockNo>,
+}
+
+/// A read under way.
+struct Reader<'a> {
+    draft: &'a Draft,
+    runs: Vec<MapRun>,
+    nodes: Vec<BlockNo>,
+    met: BTreeSet<BlockNo>,
+    /// Blocks of the file, by its size.
+    file_blocks: u64,
+    /// The first file block that it cannot have.
+    blocks_max: u64,
+}
+
+/// Reads the map of an inode that has one.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn read(draft: &Draft, inode: &Inode) -> Result<FileMap> {
+    let block_size = u64::from(draft.superblock.block_size());
+    let mut reader = Reader {
+        draft,
+        runs: Vec::new(),
+        nodes: Vec::new(),
+        met: BTreeSet::new(),
+        file_blocks: inode.size.div_ceil(block_size),
+        blocks_max: blocks_max(inode, &draft.superblock),
+    };
+    if inode.has_extents() {
+        let depth = StoredNode::read(&inode.block).map(|node| node.depth());
+        reader.node(&inode.block, depth.unwrap_or(0).min(extent::MAX_DEPTH))?;
+    } else {
+        reader.roots(&inode.block)?;
+    }
+    let Reader { mut runs, nodes, .. } = reader;
+    runs.sort_by_key(|run| run.file_block);
+    Ok(FileMap { runs: apart(runs), nodes })
+}
+
+/// The first file block that a file of this kind cannot have.
+fn blocks_max(inode: &Inode, superblock: &Superblock) -> u64 {
+    let is_directory = inode.file_type() == Some(FileType::Directory);
+    match is_directory && !superblock.has(Feature::LARGE_DIR) {
+        // A directory has less than 2 GiB.
+        true => 1 << 31_u32.saturating_sub(superblock.block_size_log2.into()),
+        false => u64::from(u32::MAX),
+    }
+}
+
+/// Runs without what overlaps the one before.
+fn apart(runs: Vec<MapRun>) -> Vec<MapRun> {
+    let mut kept: Vec<MapRun> = Vec::with_capacity(runs.len());
+    for mut run in runs {
+        let end = kept.last().map_or(0, |last| last.file_block.saturating_add(last.length));
+        let covered = end.saturating_sub(run.file_block).min(run.length);
+        run.file_block = run.file_block.saturating_add(covered);
+        run.start = run.start.saturating_add(covered);
+        run.length = run.length.saturating_sub(covered);
+        if run.length > 0 {
+            kept.push(run);
+        }
+    }
+    kept
+}
+
+impl Reader<'_> {
+    /// Adds the blocks of a run that the file can have: all of them, or, of a run that cannot be
+    /// as long as it says, those before the end of the file that nobody else has.
+    fn add(&mut self, run: MapRun) {
+        let usage = &self.draft.usage;
+        let cluster = u64::from(usage.cluster_blocks());
+        if run.start % cluster != run.file_block % cluster {
+            return;
+        }
+        let may_be = |block: u64| {
+            let block = BlockNo(block);
+            usage.holds(block) && !usage.is_metadata(block)
+        };
+        let end = run.start.saturating_add(run.length);
+        let is_whole = run.file_block.saturating_add(run.length) <= self.blocks_max
+            && usage.holds(BlockNo(end.saturating_sub(1)))
+            && (run.start..end).all(may_be);
+        if is_whole {
+            self.runs.push(run);
+            return;
+        }
+        let most = self.file_blocks.min(self.blocks_max).saturating_sub(run.file_block);
+        let mut part: Option<MapRun> = None;
+        for at in 0..run.length.min(most) {
+            let block = run.start.saturating_add(at);
+            let is_ours = may_be(block) && usage.is_free(BlockNo(block), 1);
+            match (&mut part, is_ours) {
+                (Some(part), true) => part.length = part.length.saturating_add(1),
+                (None, true) => {
+                    let file_block = run.file_block.saturating_add(at);
+                    part = Some(MapRun { file_block, start: block, length: 1, ..run });
+                }
+                (_, false) => self.runs.extend(part.take()),
+            }
+        }
+        self.runs.extend(part);
+    }
+
+    /// A block of the map, if it can be one and was not met.
+    fn block(&mut self, block: BlockNo) -> Result<Option<Vec<u8>>> {
+        let may_be = self.draft.usage.holds(block) && !self.draft.usage.is_metadata(block);
+        if !may_be || !self.met.insert(block) {
+            return Ok(None);
+        }
+        self.draft.read(block)
+    }
+
+    /// Reads what is under a node of an extent tree, which should have this depth.
+    fn node(&mut self, bytes: &[u8], depth: u16) -> Result<()> {
+        let (extents, indexes) = match StoredNode::read(bytes) {
+            Some(node) if node.depth() == depth => {
+                (node.extents().collect::<Vec<_>>(), node.indexes().collect::<Vec<_>>())
+            }
+            _ => self.guessed(bytes),
+        };
+        if depth == 0 {
+            for extent in extents {
+                self.add(MapRun {
+                    file_block: extent.file_block.0.into(),
+                    start: extent.start.0,
+                    length: extent.length.into(),
+                    state: extent.state,
+                });
+            }
+            return Ok(());
+        }
+        for index in indexes {
+            let Some(bytes) = self.block(index.child)? else { continue };
+            // What has neither the number of a node nor entries of one is none.
+            if has_magic(&bytes) || !self.guessed(&bytes).0.is_empty() {
+                self.nodes.push(index.child);
+                self.node(&bytes, depth.saturating_sub(1))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of a node whose header is damaged: as many as rise and lead to the volume.
+    fn guessed(&self, bytes: &[u8]) -> (Vec<Extent>, Vec<Index>) {
+        let (entries, _) = bytes.get(HEADER..).unwrap_or_default().as_chunks::<ENTRY>();
+        let mut next = 0_u64;
+        let mut extents = Vec::new();
+        for entry in entries {
+            let extent = Extent::from_bytes(entry);
+            let last = extent.start.0.saturating_add(extent.length.max(1).into()) - 1;
+            let rises = u64::from(extent.file_block.0) >= next;
+            if !rises || extent.length == 0 || !self.draft.usage.holds(BlockNo(last)) {
+                break;
+            }
+            next = u64::from(extent.file_block.0).saturating_add(extent.length.into());
+            extents.push(extent);
+        }
+        (extents, Vec::new())
+    }
+
+    /// Reads what is under the pointers of an inode.
+    fn roots(&mut self, bytes: &[u8]) -> Result<()> {
+        let log2 = self.draft.superblock.block_size_log2;
+        let pointers: Vec<u32> = indirect::pointers(bytes).collect();
+        for (at, pointer) in (0_u64..).zip(pointers) {
+            match u32::try_from(at).unwrap_or(u32::MAX).checked_sub(indirect::DIRECT) {
+                None => self.pointer(at, pointer),
+                Some(above) => {
+                    let height = above.saturating_add(1);
+                    let first = indirect::tree(height, log2).start;
+                    self.tree(BlockNo(pointer.into()), height, first)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn pointer(&mut self, file_block: u64, pointer: u32) {
+        if pointer == 0 {
+            return;
+        }
+        let start = u64::from(pointer);
+        let follows = |run: &&mut MapRun| {
+            run.file_block.saturating_add(run.length) == file_block
+                && run.start.saturating_add(run.length) == start
+        };
+        let block = BlockNo(start);
+        let is_on_volume = self.draft.usage.holds(block) && !self.draft.usage.is_metadata(block);
+        if !is_on_volume || file_block >= self.blocks_max {
+            return;
+        }
+        match self.runs.last_mut().filter(follows) {
+            Some(run) => run.length = run.length.saturating_add(1),
+            None => {
+                let state = ExtentState::Written;
+                self.runs.push(MapRun { file_block, start, length: 1, state });
+            }
+        }
+    }
+
+    fn tree(&mut self, block: BlockNo, height: u32, first: u64) -> Result<()> {
+        if block.0 == 0 {
+            return Ok(());
+        }
+        let Some(bytes) = self.block(block)? else { return Ok(()) };
+        self.nodes.push(block);
+        let log2 = indirect::pointers_log2(self.draft.superblock.block_size_log2);
+        let below = height.saturating_sub(1);
+        let step = 1_u64 << below.saturating_mul(log2);
+        for (at, pointer) in (0_u64..).zip(indirect::pointers(&bytes)) {
+            let file_block = first.saturating_add(at.saturating_mul(step));
+            match below {
+                0 => self.pointer(file_block, pointer),
+                _ => self.tree(BlockNo(pointer.into()), below, file_block)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_magic(bytes: &[u8]) -> bool {
+    bytes.first_chunk::<2>() == Some(&extent::MAGIC.to_le_bytes())
+}
+
+/// Blocks for a map that is written: those that the file has for it, then new ones.
+struct Supply {
+    own: Vec<BlockNo>,
+    goal: BlockNo,
+}
+
+impl Supply {
+    fn of(draft: &Draft, map: &FileMap) -> Supply {
+        let own = map.nodes.iter().rev().copied();
+        let own = own.filter(|block| !draft.usage.is_double(*block)).collect();
+        Supply { own, goal: BlockNo(map.runs.first().map_or(0, |run| run.start)) }
+    }
+
+    fn take(&mut self, draft: &mut Draft) -> Result<BlockNo> {
+        let block = self.own.pop().or_else(|| draft.allocate(self.goal));
+        block.ok_or_else(|| Error::Refused("no free block is left for the map of a file".into()))
+    }
+}
+
+/// Writes a map with these runs into an inode, which the caller stores.
+///
+/// # Errors
+/// The device's; no block is free.
+pub(crate) fn write(draft: &mut Draft, ino: Ino, inode: &mut Inode, map: &FileMap) -> Result<()> {
+    let mut supply = Supply::of(draft, map);
+    match inode.has_extents() {
+        true => write_extents(draft, ino, inode, &map.runs, &mut supply),
+        false => write_pointers(draft, inode, &map.runs, &mut supply),
+    }
+}
+
+/// Runs as extents, neighbours joined.
+fn extents(runs: &[MapRun]) -> Vec<Extent> {
+    let mut joined: Vec<MapRun> = Vec::new();
+    for run in runs {
+        let follows = |last: &&mut MapRun| {
+            last.file_block.saturating_add(last.length) == run.file_block
+                && last.start.saturating_add(last.length) == run.start
+                && last.state == run.state
+        };
+        match joined.last_mut().filter(follows) {
+            Some(last) => last.length = last.length.saturating_add(run.length),
+            None => joined.push(*run),
+        }
+    }
+    let mut extents = Vec::new();
+    for run in joined {
+        let most = match run.state {
+            ExtentState::Written => u64::from(extent::MAX_LENGTH),
+            ExtentState::Unwritten => u64::from(extent::MAX_LENGTH) - 1,
+        };
+        let mut at = 0;
+        while at < run.length {
+            let length = (run.length - at).min(most);
+            let Ok(file_block) = u32::try_from(run.file_block.saturating_add(at)) else { break };
+            extents.push(Extent {
+                file_block: FileBlock(file_block),
+                length: u32::try_from(length).unwrap_or(1),
+                start: BlockNo(run.start.saturating_add(at)),
+                state: run.state,
+            });
+            at = at.saturating_add(length);
+        }
+    }
+    extents
+}
+
+fn write_extents(
+    draft: &mut Draft,
+    ino: Ino,
+    inode: &mut Inode,
+    runs: &[MapRun],
+    supply: &mut Supply,
+) -> Result<()> {
+    let extents = extents(runs);
+    let root = extent::capacity(inode.block.len());
+    if extents.len() <= root {
+        extent::initialize(&mut inode.block, 0);
+        for (at, extent) in extents.into_iter().enumerate() {
+            extent::insert_extent(&mut inode.block, at, extent);
+        }
+        return Ok(());
+    }
+    let seed = draft.seed(ino, inode);
+    let room = extent::capacity(draft.block_size());
+    let mut level = Vec::new();
+    for part in extents.chunks(room) {
+        let mut bytes = vec![0; draft.block_size()];
+        extent::initialize(&mut bytes, 0);
+        for (at, extent) in part.iter().enumerate() {
+            extent::insert_extent(&mut bytes, at, *extent);
+        }
+        let first = part.first().map_or(FileBlock(0), |extent| extent.file_block);
+        level.push(Index { file_block: first, child: placed(draft, supply, bytes, seed)? });
+    }
+    let mut depth = 1;
+    while level.len() > root {
+        let mut above = Vec::new();
+        for part in level.chunks(room) {
+            let mut bytes = vec![0; draft.block_size()];
+            extent::initialize(&mut bytes, depth);
+            for (at, index) in part.iter().enumerate() {
+                extent::insert_index(&mut bytes, at, *index);
+            }
+            let first = part.first().map_or(FileBlock(0), |index| index.file_block);
+            above.push(Index { file_block: first, child: placed(draft, supply, bytes, seed)? });
+        }
+        level = above;
+        depth = depth.saturating_add(1);
+    }
+    extent::initialize(&mut inode.block, depth);
+    for (at, index) in level.into_iter().enumerate() {
+        extent::insert_index(&mut inode.block, at, index);
+    }
+    Ok(())
+}
+
+/// Writes a node where there is room.
+fn placed(draft: &mut Draft, supply: &mut Supply, mut node: Vec<u8>, seed: u32) -> Result<BlockNo> {
+    let block = supply.take(draft)?;
+    if draft.has_checksums() {
+        extent::seal(&mut node, seed);
+    }
+    draft.write(block, &node)?;
+    Ok(block)
+}
+
+/// Nodes of a map of pointers, by the path that leads to them.
+type Nodes = BTreeMap<Vec<u32>, (BlockNo, Vec<u8>)>;
+
+fn write_pointers(
+    draft: &mut Draft,
+    inode: &mut Inode,
+    runs: &[MapRun],
+    supply: &mut Supply,
+) -> Result<()> {
+    let log2 = draft.superblock.block_size_log2;
+    inode.block.fill(0);
+    let mut nodes = Nodes::new();
+    for run in runs {
+        for at in 0..run.length {
+            let file_block = u32::try_from(run.file_block.saturating_add(at)).ok();
+            let path = file_block.and_then(|block| indirect::path(FileBlock(block), log2));
+            let (Some(path), Ok(block)) = (path, u32::try_from(run.start.saturating_add(at)))
+            else {
+                continue;
+            };
+            let index = path.index.get(..path.depth).unwrap_or_default();
+            let Some((last, above)) = index.split_last() else { continue };
+            lead(draft, inode, &mut nodes, above, supply)?;
+            match nodes.get_mut(above) {
+                Some((_, bytes)) => indirect::set_pointer(bytes, *last, block),
+                None => indirect::set_pointer(&mut inode.block, *last, block),
+            }
+        }
+    }
+    for (block, bytes) in nodes.values() {
+        draft.write(*block, bytes)?;
+    }
+    Ok(())
+}
+
+/// Makes the nodes of a path.
+fn lead(
+    draft: &mut Draft,
+    inode: &mut Inode,
+    nodes: &mut Nodes,
+    path: &[u32],
+    supply: &mut Supply,
+) -> Result<()> {
+    if nodes.contains_key(path) {
+        return Ok(());
+    }
+    for length in 1..=path.len() {
+        let here = path.get(..length).unwrap_or_default();
+        if nodes.contains_key(here) {
+            continue;
+        }
+        let Some((last, above)) = here.split_last() else { continue };
+        let block = supply.take(draft)?;
+        let pointer = u32::try_from(block.0)
+            .map_err(|_| Error::Refused("no free block has a number of 32 bits".into()))?;
+        match nodes.get_mut(above) {
+            Some((_, bytes)) => indirect::set_pointer(bytes, *last, pointer),
+            None => indirect::set_pointer(&mut inode.block, *last, pointer),
+        }
+        nodes.insert(here.to_vec(), (block, vec![0; draft.block_size()]));
+    }
+    Ok(())
+}
+
+/// Whether an inode has a map that can be read and written here.
+pub(crate) fn is_mapped(inode: &Inode, superblock: &Superblock) -> bool {
+    if inode.flags & flags::INLINE_DATA != 0 {
+        return false;
+    }
+    match inode.file_type() {
+        Some(FileType::Regular | FileType::Directory) | None => true,
+        Some(FileType::Symlink) => !inode.is_fast_symlink(superblock),
+        Some(_) => false,
+    }
+}
+
+/// Whether an inode has the root of an extent tree in it.
+pub(crate) fn has_root(inode: &Inode) -> bool {
+    StoredNode::read(&inode.block).is_some()
+}

@@ -1,0 +1,150 @@
+//! Writes quota files as the check counted.
+//!
+//! Entries that are there keep their limits. Where an id has none the file is written anew, which
+//! is left undone if limits would be lost by it.
+use crate::draft::{Draft, Result};
+use crate::map::{self, FileMap, MapRun};
+use extant_format::extent::ExtentState;
+use extant_format::inode::{FileType, Inode, flags};
+use extant_format::quota_file::{self, BLOCK_BYTES, EntryChange, QuotaEntry, ROOT_BLOCK, STEPS};
+use extant_format::{BlockNo, Ino};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A longer file is written anew.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Mends one quota file. Gives whether it did.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn mend(draft: &mut Draft, ino: Ino) -> Result<bool> {
+    let Some(kind) = draft.usage.quota_inodes().iter().position(|of| *of == ino) else {
+        return Ok(false);
+    };
+    let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
+    if inode.file_type() != Some(FileType::Regular) || inode.flags & flags::INLINE_DATA != 0 {
+        return Ok(false);
+    }
+    let wanted = draft.usage.quotas(kind);
+    let mut map = map::read(draft, &inode)?;
+    let stored = content(draft, &inode, &map)?;
+    let limits = match stored.as_deref().map(|bytes| changed(bytes, &wanted)) {
+        Some(Patch::Whole(bytes)) => {
+            store(draft, &map, &bytes)?;
+            return Ok(true);
+        }
+        Some(Patch::Missing(limits)) => limits,
+        None => Limits::None,
+    };
+    if limits == Limits::Some {
+        return Ok(false);
+    }
+    let bytes = quota_file::new_file(kind, &wanted).bytes;
+    let blocks = (bytes.len() as u64).div_ceil(draft.block_size() as u64);
+    map.runs.retain(|run| run.file_block < blocks);
+    let mapped: BTreeSet<u64> = blocks_of(&map).map(|(at, _)| at).collect();
+    for at in (0..blocks).filter(|at| !mapped.contains(at)) {
+        let Some(block) = draft.allocate(BlockNo(0)) else { return Ok(false) };
+        let state = ExtentState::Written;
+        map.runs.push(MapRun { file_block: at, start: block.0, length: 1, state });
+    }
+    map.runs.sort_by_key(|run| run.file_block);
+    map::write(draft, ino, &mut inode, &map)?;
+    inode.size = bytes.len() as u64;
+    draft.write_inode(ino, &inode)?;
+    store(draft, &map, &bytes)?;
+    Ok(true)
+}
+
+fn blocks_of(map: &FileMap) -> impl Iterator<Item = (u64, BlockNo)> + '_ {
+    map.runs.iter().flat_map(|run| {
+        (0..run.length)
+            .map(|at| (run.file_block.saturating_add(at), BlockNo(run.start.saturating_add(at))))
+    })
+}
+
+/// All bytes of a file.
+fn content(draft: &Draft, inode: &Inode, map: &FileMap) -> Result<Option<Vec<u8>>> {
+    if inode.size > BYTES_MAX {
+        return Ok(None);
+    }
+    let block_size = draft.block_size();
+    let mut bytes = vec![0; (inode.size as usize).next_multiple_of(block_size)];
+    for (at, block) in blocks_of(map) {
+        let from = (at as usize).saturating_mul(block_size);
+        let place = bytes.get_mut(from..from.saturating_add(block_size));
+        if let (Some(place), Some(read)) = (place, draft.read(block)?) {
+            place.copy_from_slice(&read);
+        }
+    }
+    Ok(Some(bytes))
+}
+
+/// Writes the bytes of a file to the blocks that it has.
+fn store(draft: &Draft, map: &FileMap, bytes: &[u8]) -> Result<()> {
+    let block_size = draft.block_size();
+    for (at, block) in blocks_of(map) {
+        let from = (at as usize).saturating_mul(block_size).min(bytes.len());
+        let to = from.saturating_add(block_size).min(bytes.len());
+        let mut whole = bytes.get(from..to).unwrap_or_default().to_vec();
+        whole.resize(block_size, 0);
+        draft.write(block, &whole)?;
+    }
+    Ok(())
+}
+
+/// Whether any entry has a limit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Limits {
+    None,
+    Some,
+}
+
+/// What comes of a file whose entries are set right.
+enum Patch {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// An id has no entry, or the file is none.
+    Missing(Limits),
+}
+
+/// The file with what each id has, where each has an entry.
+fn changed(bytes: &[u8], wanted: &[QuotaEntry]) -> Patch {
+    const BLOCK: usize = BLOCK_BYTES as usize;
+    let mut bytes = bytes.to_vec();
+    let mut wanted: BTreeMap<u32, QuotaEntry> =
+        wanted.iter().map(|entry| (entry.id, *entry)).collect();
+    let mut limits = Limits::None;
+    let mut pending = vec![(ROOT_BLOCK, STEPS)];
+    let mut seen = BTreeSet::new();
+    while let Some((block, steps)) = pending.pop() {
+        let from = (block as usize).saturating_mul(BLOCK);
+        let Some(block_bytes) = bytes.get_mut(from..from.saturating_add(BLOCK)) else { continue };
+        if !seen.insert((block, steps)) {
+            continue;
+        }
+        if steps > 0 {
+            let below = steps.saturating_sub(1);
+            pending.extend(quota_file::children(block_bytes).map(|child| (child, below)));
+            continue;
+        }
+        if quota_file::has_limits(block_bytes) {
+            limits = Limits::Some;
+        }
+        let entries: Vec<QuotaEntry> = quota_file::entries(block_bytes).collect();
+        for entry in entries {
+            let Some(at) = quota_file::entry_at(block_bytes, entry.id) else { continue };
+            let wanted = wanted.remove(&entry.id);
+            let (inodes, used) = wanted.map_or((0, 0), |wanted| (wanted.inodes, wanted.bytes));
+            let change = EntryChange {
+                inodes: inodes.wrapping_sub(entry.inodes).cast_signed(),
+                bytes: used.wrapping_sub(entry.bytes).cast_signed(),
+            };
+            quota_file::change_entry(block_bytes, at, change);
+        }
+    }
+    match wanted.is_empty() {
+        true => Patch::Whole(bytes),
+        false => Patch::Missing(limits),
+    }
+}

@@ -1,0 +1,233 @@
+//! A check, edits for what it found, and again, until nothing is left or nothing changes.
+use crate::draft::Draft;
+use crate::error::Error;
+use crate::options::{RepairOptions, Scope};
+use crate::outcome::{Change, Recovery, Repaired};
+use crate::scope::price;
+use crate::{bitmaps, connect, directories, duplicates, inodes, journal, quota, superblock};
+use extant_block::{BlockDevice, Overlay};
+use extant_format::superblock::Superblock;
+use extant_format::{GroupNo, Ino};
+use extant_inspect::{CheckOptions, CheckReport, Code, Pass, Problem, Usage, examine};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Memory for changed blocks, in bytes; more are in the spool.
+const MEMORY_BYTES_MAX: u64 = 64 << 20;
+/// Checks after which a volume is left as it is.
+const ROUNDS_MAX: u32 = 12;
+/// What was mended is kept up to this number.
+const CHANGES_MAX: usize = 100_000;
+/// Changed blocks are kept in pieces of this size where the volume does not say its own.
+const BLOCK_BYTES: u32 = 1024;
+
+/// Mends a volume in memory.
+///
+/// # Errors
+/// The device fails; the device holds no ext2, ext3 or ext4 volume, nor a copy of its superblock;
+/// memory for the changes does not suffice and there is no spool.
+pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Repaired, Error> {
+    let RepairOptions { scope, threads, spool, now_seconds, progress } = options;
+    let superblock = extant_engine::read_superblock(&*device).ok();
+    let block_size = superblock.as_ref().map_or(BLOCK_BYTES, Superblock::block_size);
+    let overlay = Overlay::new(device, block_size, MEMORY_BYTES_MAX);
+    let overlay = Arc::new(match spool {
+        Some(spool) => overlay.with_spool(spool),
+        None => overlay,
+    });
+    let over = Arc::clone(&overlay) as Arc<dyn BlockDevice>;
+    let recovery = recovered(&over);
+    let how = CheckOptions { threads, progress, ..CheckOptions::default() };
+    let mut mender = Mender {
+        overlay: Arc::clone(&overlay),
+        how,
+        scope,
+        now: u32::try_from(now_seconds).unwrap_or(u32::MAX),
+        round: 0,
+        changes: Vec::new(),
+        omitted: 0,
+    };
+    let (found, left) = mender.run()?;
+    let Mender { round, changes, omitted, .. } = mender;
+    Ok(Repaired { overlay, block_size, recovery, found, left, rounds: round, changes, omitted })
+}
+
+/// Replays the journal and frees orphans, as far as that is possible.
+fn recovered(over: &Arc<dyn BlockDevice>) -> Recovery {
+    // What cannot be replayed is a problem of the check.
+    let journal = extant_engine::recover(over).ok().flatten();
+    let orphans = extant_engine::free_orphans(over).ok().flatten();
+    Recovery { journal, orphans }
+}
+
+/// A repair under way.
+struct Mender {
+    overlay: Arc<Overlay>,
+    how: CheckOptions,
+    scope: Scope,
+    now: u32,
+    round: u32,
+    changes: Vec<Change>,
+    omitted: u64,
+}
+
+impl Mender {
+    /// Gives the first report, and the last.
+    fn run(&mut self) -> Result<(CheckReport, CheckReport), Error> {
+        let mut first = None;
+        loop {
+            self.round = self.round.saturating_add(1);
+            let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
+            let (report, usage) = examine(over, &self.how)?;
+            let first = first.get_or_insert_with(|| report.clone());
+            let Some(usage) = usage.filter(|_| self.round < ROUNDS_MAX) else {
+                return Ok((first.clone(), report));
+            };
+            if self.mend(&report, usage)? == Progress::None {
+                return Ok((first.clone(), report));
+            }
+        }
+    }
+
+    /// Edits the overlay for what a check found.
+    fn mend(&mut self, report: &CheckReport, usage: Usage) -> Result<Progress, Error> {
+        let mut draft = Draft::new(&self.overlay, usage, self.now);
+        let problems: Vec<&Problem> = report.problems.iter().collect();
+        let within: Vec<&Problem> = problems
+            .into_iter()
+            .filter(|problem| price(problem.code).is_within(self.scope))
+            .collect();
+        let before = self.changes.len() as u64 + self.omitted;
+        let is_of = |pass: Pass| within.iter().copied().filter(move |it| it.rule().pass == pass);
+        for problem in is_of(Pass::Volume) {
+            let is_done = superblock::mend(&mut draft, problem)?
+                || journal::mend(&mut draft, problem)?
+                || self.of_orphan(&mut draft, problem)?;
+            self.note(problem, is_done);
+        }
+        self.inodes(&mut draft, is_of(Pass::Inodes))?;
+        let mut kept = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        for problem in is_of(Pass::Duplicates) {
+            let Some(ino) = problem.ino else { continue };
+            let is_done = !seen.insert(ino) || duplicates::mend(&mut draft, ino, &mut kept)?;
+            self.note(problem, is_done);
+        }
+        self.directories(&mut draft, is_of(Pass::Directories))?;
+        for problem in is_of(Pass::Connectivity).chain(is_of(Pass::Links)) {
+            let ino = problem.ino.unwrap_or(Ino(0));
+            if draft.cleared.contains(&ino) {
+                continue;
+            }
+            let is_done =
+                connect::mend(&mut draft, problem)? || inodes::mend(&mut draft, ino, problem)?;
+            self.note(problem, is_done);
+        }
+        let others = report.problems.iter().any(|it| it.rule().pass < Pass::Bitmaps);
+        self.bitmaps(
+            &mut draft,
+            is_of(Pass::Bitmaps),
+            if others { Rest::Wrong } else { Rest::Right },
+        )?;
+        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
+        for group in stale {
+            bitmaps::write(&draft, group)?;
+        }
+        match self.changes.len() as u64 + self.omitted > before {
+            true => Ok(Progress::Made),
+            false => Ok(Progress::None),
+        }
+    }
+
+    fn of_orphan(&mut self, draft: &mut Draft, problem: &Problem) -> Result<bool, Error> {
+        match (problem.code, problem.ino) {
+            (Code::OrphanDeleted, Some(ino)) => inodes::mend(draft, ino, problem),
+            _ => Ok(false),
+        }
+    }
+
+    fn inodes<'a>(
+        &mut self,
+        draft: &mut Draft,
+        problems: impl Iterator<Item = &'a Problem>,
+    ) -> Result<(), Error> {
+        let mut rebuilt = BTreeSet::new();
+        for problem in problems {
+            let Some(ino) = problem.ino else { continue };
+            if inodes::is_of_map(problem.code) && !rebuilt.insert(ino) {
+                self.note(problem, true);
+                continue;
+            }
+            let is_done = superblock::mend(draft, problem)? || inodes::mend(draft, ino, problem)?;
+            self.note(problem, is_done);
+        }
+        Ok(())
+    }
+
+    fn directories<'a>(
+        &mut self,
+        draft: &mut Draft,
+        problems: impl Iterator<Item = &'a Problem>,
+    ) -> Result<(), Error> {
+        let mut by_inode: BTreeMap<Ino, Vec<&Problem>> = BTreeMap::new();
+        for problem in problems.filter(|problem| problem.code != Code::EntryTwiceApart) {
+            if let Some(ino) = problem.ino.filter(|ino| !draft.cleared.contains(ino)) {
+                by_inode.entry(ino).or_default().push(problem);
+            }
+        }
+        for (ino, problems) in by_inode {
+            let is_done = directories::mend(draft, ino, &problems)?;
+            problems.into_iter().for_each(|problem| self.note(problem, is_done));
+        }
+        Ok(())
+    }
+
+    /// Bitmaps and counters. While something else is wrong, what that may need is not set free.
+    fn bitmaps<'a>(
+        &mut self,
+        draft: &mut Draft,
+        problems: impl Iterator<Item = &'a Problem>,
+        rest: Rest,
+    ) -> Result<(), Error> {
+        for problem in problems {
+            if rest == Rest::Wrong && self.scope != Scope::All {
+                continue;
+            }
+            let is_done = match problem.group {
+                Some(group) => draft.stale.insert(group) || draft.stale.contains(&group),
+                None => match (problem.code, problem.ino) {
+                    (Code::QuotaUsage | Code::QuotaFile, Some(ino)) => quota::mend(draft, ino)?,
+                    _ => superblock::mend(draft, problem)?,
+                },
+            };
+            self.note(problem, is_done);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, problem: &Problem, is_done: bool) {
+        if !is_done {
+            return;
+        }
+        if self.changes.len() >= CHANGES_MAX {
+            self.omitted = self.omitted.saturating_add(1);
+            return;
+        }
+        let loss = price(problem.code).loss().map(str::to_owned);
+        self.changes.push(Change { problem: problem.clone(), round: self.round, loss });
+    }
+}
+
+/// Whether a round changed anything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    None,
+    Made,
+}
+
+/// How all but bitmaps and counters is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Right,
+    Wrong,
+}

@@ -1,0 +1,154 @@
+//! Who may decide that a problem is mended, and what is lost by it.
+use crate::options::Scope;
+use extant_inspect::Code;
+
+/// What mending takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Price {
+    /// Nothing: e2fsck does it without asking.
+    Preen,
+    /// Nothing, but e2fsck asks.
+    Safe,
+    /// This, in words.
+    Loss(&'static str),
+    /// No program mends it.
+    Never,
+}
+
+impl Price {
+    /// Whether it may be paid.
+    pub(crate) fn is_within(self, scope: Scope) -> bool {
+        match self {
+            Price::Preen => true,
+            Price::Safe => scope >= Scope::Safe,
+            Price::Loss(_) => scope == Scope::All,
+            Price::Never => false,
+        }
+    }
+
+    /// What is lost.
+    pub(crate) fn loss(self) -> Option<&'static str> {
+        match self {
+            Price::Loss(what) => Some(what),
+            Price::Preen | Price::Safe | Price::Never => None,
+        }
+    }
+}
+
+const BYTES: Price = Price::Loss("what the file had there");
+const FILE: Price = Price::Loss("the inode and all that was in it");
+const NAME: Price = Price::Loss("the name");
+const ATTRIBUTES: Price = Price::Loss("attributes");
+
+/// What mending a problem takes.
+pub(crate) fn price(code: Code) -> Price {
+    use Code as C;
+    match code {
+        C::SuperblockUnusable
+        | C::DeviceTooSmall
+        | C::UnknownIncompatible
+        | C::UnknownFeature
+        | C::SuperblockField
+        | C::TooManyGroups
+        | C::RootTablePlace
+        | C::IsJournalDevice
+        | C::ExternalJournal
+        | C::MountBlockHeld
+        | C::EntryTwiceApart => Price::Never,
+
+        C::TwoChecksums
+        | C::SeedWithoutChecksums
+        | C::UninitWithoutChecksums
+        | C::UnusedWithoutChecksums
+        | C::DescriptorChecksum
+        | C::UnusedInodes
+        | C::UsedNeverUsed
+        | C::JournalLeftovers
+        | C::JournalError
+        | C::NeedsRecovery
+        | C::OrphansWait
+        | C::OrphanDeleted
+        | C::LostOrphan
+        | C::ResizeInode
+        | C::LargeFile
+        | C::SectorCount
+        | C::FieldNotZero
+        | C::SpecialFileImmutable
+        | C::EntryType
+        | C::EntryTyped
+        | C::LinkCount
+        | C::InodeUnattached
+        | C::BlockBitmapChecksum
+        | C::BlockBitmapPadding
+        | C::BlocksMarkedFree
+        | C::BlocksMarkedUsed
+        | C::InodeBitmapChecksum
+        | C::InodeBitmapPadding
+        | C::InodesMarkedFree
+        | C::InodesMarkedUsed
+        | C::GroupFreeBlocks
+        | C::GroupFreeInodes
+        | C::GroupDirectories
+        | C::FreeBlocks
+        | C::FreeInodes
+        | C::QuotaUsage
+        | C::DirectoryNoChecksum
+        | C::DeletedWithoutTime => Price::Preen,
+
+        C::NoFileType
+        | C::InodeChecksumUnread
+        | C::ReservedInUse
+        | C::EncryptionContext
+        | C::DirectoryWithoutBlocks
+        | C::InlineMissing
+        | C::BadBlocksInode
+        | C::SymlinkInvalid
+        | C::SpecialFileMapped => FILE,
+
+        C::MapBlockOutside
+        | C::IndirectOutside
+        | C::MapBlockOnMetadata
+        | C::BlockOutside
+        | C::ManyIllegalBlocks
+        | C::ClusterAlignment
+        | C::ExtentRoot
+        | C::ExtentNode
+        | C::ExtentPastFile
+        | C::ExtentBounds
+        | C::ExtentOrder
+        | C::DirectoryTooBig
+        | C::DirectoriesTooBig
+        | C::FileTooLarge
+        | C::DirectoryHole
+        | C::DirectoryChain => BYTES,
+
+        C::AttributesOverlap
+        | C::AttributeValueSize
+        | C::AttributeHash
+        | C::AttributePrefix
+        | C::AttributeValueInode
+        | C::AttributeBlockOutside
+        | C::AttributeBlockMagic
+        | C::AttributeBlockCount
+        | C::AttributeReferencesLost => ATTRIBUTES,
+
+        C::EntryNameEmpty
+        | C::EntryNameShort
+        | C::EntryInode
+        | C::EntryUnused
+        | C::EntryToSelf
+        | C::EntryToRoot
+        | C::EntryToValue
+        | C::EntryUnencrypted
+        | C::EntryPolicy
+        | C::DirectoryTwice
+        | C::DotTwice
+        | C::DotNotFirst
+        | C::DotDotNotSecond => NAME,
+
+        C::RootNotDirectory | C::InodeTablePlace | C::InodeTableConflict => FILE,
+        C::JournalCut => Price::Safe,
+
+        _ => Price::Safe,
+    }
+}

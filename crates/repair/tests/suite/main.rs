@@ -1,0 +1,3 @@
+//! All that mending is tested for.
+mod corpus;
+mod random;
