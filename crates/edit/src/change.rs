@@ -12,19 +12,19 @@
 //! *Invariants*: until [`Change::commit`] has made the change durable, the volume on the device is
 //! the one that was opened.
 //! *Locking*: none of its own. The caller holds the lock of the image.
+use crate::differing::Differing;
 use crate::error::{Error, Result};
-use crate::redo::{self, Identity};
+use crate::redo::{Identity, Plan};
 use extant_block::{BlockDevice, Overlay, Staged};
 use extant_engine::preset::{AccessTimes, Journal as JournalPolicy, Policies};
 use extant_engine::{
     Access, DataKeeping, Filesystem, MountHold, Options, cache_for_blocks, check_written, hold,
     read_superblock, recover_held,
 };
-use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state};
+use extant_format::superblock::{Superblock, state};
 use extant_format::{BlockNo, GroupNo};
 use extant_journal::transaction::{self, Blocks};
 use extant_journal::{Journal, MapSource, State};
-use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -176,17 +176,17 @@ impl Change {
     pub fn commit(self) -> Result<Committed> {
         self.filesystem.clone().close()?;
         self.staged.end();
-        let held = Held::of(&self.staged, self.block_size)?;
+        let device = self.staged.device();
+        let held = Differing::of(device, &*self.staged, self.staged.held(), self.block_size)?;
         let mut committed = Committed {
             outcome: Outcome::Nothing,
-            blocks: held.numbers.len() as u64,
-            bytes: held.numbers.len() as u64 * u64::from(self.block_size),
+            blocks: held.len() as u64,
+            bytes: held.len() as u64 * u64::from(self.block_size),
             new_bytes: self.staged.passed_bytes(),
         };
-        if held.numbers.is_empty() {
+        if held.is_empty() {
             return Ok(Committed { new_bytes: 0, ..committed });
         }
-        let device = self.staged.device();
         if let Some(hold) = &self.hold {
             hold.confirm()?;
         }
@@ -203,17 +203,18 @@ impl Change {
             return Ok(committed);
         }
         let Some((path, identity)) = &self.options.redo else {
-            return Err(no_place(held.numbers.len(), self.block_size));
+            return Err(no_place(held.len(), self.block_size));
         };
         let passed = self.staged.passed();
-        redo::change(device, path, identity, self.block_size, &passed, &held)?;
+        let (passed, block_size) = (&passed[..], self.block_size);
+        Plan { device, path, identity, block_size, passed, blocks: &held }.change()?;
         committed.outcome = Outcome::RedoLog;
         Ok(committed)
     }
 }
 
 /// Whether these blocks can be one transaction of a journal.
-fn takes(journal: &Journal, held: &Held<'_>) -> bool {
+fn takes(journal: &Journal, held: &Differing<'_>) -> bool {
     let fits = transaction::fits(&transaction::adopted(journal), held.len());
     journal.state() == State::Empty && fits
 }
@@ -254,92 +255,4 @@ fn free_blocks(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result
         }
     }
     Ok(free)
-}
-
-/// The held blocks that differ from those of the device.
-struct Held<'a> {
-    staged: &'a Staged,
-    numbers: Vec<u64>,
-    block_size: u32,
-}
-
-impl Held<'_> {
-    fn of(staged: &Staged, block_size: u32) -> Result<Held<'_>> {
-        let failed = |error: io::Error| Error::from(extant_engine::Error::from(error));
-        let mut held = Held { staged, numbers: Vec::new(), block_size };
-        let primary = SUPERBLOCK_OFFSET / u64::from(block_size);
-        let size = block_size as usize;
-        let (mut before, mut after) = (vec![0; size], vec![0; size]);
-        for number in staged.held() {
-            let offset = number * u64::from(block_size);
-            let length = staged.device().info().bytes.saturating_sub(offset).min(size as u64);
-            let (before, after) = (&mut before[..length as usize], &mut after[..length as usize]);
-            staged.device().read(offset, before).map_err(failed)?;
-            staged.read(offset, after).map_err(failed)?;
-            if before != after {
-                held.numbers.push(number);
-            }
-        }
-        // A superblock in which only its time differs says that nothing happened.
-        if held.numbers == [primary] && held.is_only_time(primary).map_err(failed)? {
-            held.numbers.clear();
-        }
-        Ok(held)
-    }
-
-    /// Writes zeros where the device has holes and blocks are to be brought: the bytes are as they
-    /// were, but a host file system that is full says so while nothing is decided.
-    fn take_room(&self) -> Result<()> {
-        let failed = |error: io::Error| Error::from(extant_engine::Error::from(error));
-        let (device, size) = (self.staged.device(), u64::from(self.block_size));
-        let zeros = vec![0; self.block_size as usize];
-        let mut data = 0..0;
-        for number in &self.numbers {
-            let mut at = number * size;
-            let end = (at + size).min(device.info().bytes);
-            while at < end {
-                if data.end <= at {
-                    data = device.next_data(at).map_err(failed)?.unwrap_or(u64::MAX..u64::MAX);
-                }
-                let stop = end.min(if data.start > at { data.start } else { data.end });
-                if data.start > at {
-                    // tidy: writers because these bytes are zeros already
-                    device.write(at, &zeros[..(stop - at) as usize]).map_err(failed)?;
-                }
-                at = stop;
-            }
-        }
-        Ok(())
-    }
-
-    fn is_only_time(&self, primary: u64) -> io::Result<bool> {
-        let size = u64::from(self.block_size);
-        let (mut before, mut after) = (vec![0; size as usize], vec![0; size as usize]);
-        self.staged.device().read(primary * size, &mut before)?;
-        self.staged.read(primary * size, &mut after)?;
-        let offset = (SUPERBLOCK_OFFSET % size) as usize;
-        for block in [&mut before, &mut after] {
-            let place = block.get_mut(offset..).and_then(|rest| rest.first_chunk_mut());
-            let Some(place) = place else { return Ok(false) };
-            let place: &mut [u8; SUPERBLOCK_SIZE] = place;
-            let Ok(mut superblock) = Superblock::parse_any(place) else { return Ok(false) };
-            superblock.written_seconds = 0;
-            *place = superblock.encode();
-        }
-        Ok(before == after)
-    }
-}
-
-impl Blocks for Held<'_> {
-    fn len(&self) -> usize {
-        self.numbers.len()
-    }
-    fn number(&self, at: usize) -> u64 {
-        self.numbers[at]
-    }
-    fn bytes(&self, at: usize) -> io::Result<Arc<Vec<u8>>> {
-        let mut bytes = vec![0; self.block_size as usize];
-        self.staged.read(self.numbers[at] * u64::from(self.block_size), &mut bytes)?;
-        Ok(Arc::new(bytes))
-    }
 }

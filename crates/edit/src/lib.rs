@@ -1,8 +1,9 @@
 //! Changes of an image, each all or nothing: files copied in, removed, renamed, described anew.
 //!
 //! ```text
-//! change      a volume that is open for a change, and how that becomes durable; redo: the log
-//!             beside an image that has no journal, or too small a one
+//! change      a volume that is open for a change, and how that becomes durable; differing: the
+//!             blocks that it is of; redo: the log beside an image that has no journal, or too
+//!             small a one; undo: a repair by such a log, and back; beside: files beside an image
 //! copy        cp: between host and image, within an image, from image to image. source, sink:
 //!             what is read and written; inside, host: an image and the host as both
 //! create      mkdir, ln, write, truncate       removal     rm, rmdir       renaming   mv
@@ -51,9 +52,11 @@
 //! # }
 //! ```
 pub mod attribute;
+mod beside;
 pub mod change;
 pub mod copy;
 pub mod create;
+mod differing;
 pub mod error;
 pub mod find;
 pub mod glob;
@@ -66,6 +69,7 @@ pub mod renaming;
 pub mod script;
 pub mod time;
 pub mod tree;
+pub mod undo;
 pub mod walk;
 
 pub use change::{Change, ChangeOptions, Committed, OnErrors, Outcome};

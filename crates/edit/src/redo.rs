@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! log       | header | piece | .. | record | .. | trailer |    numbers are little-endian
-//! header    | "EXTREDO2" | block size: 4 | pieces: 4 | UUID of the volume: 16 | its first byte in
-//!           | the image: 8 | bytes of the image: 8 | records: 8 |
+//! header    | "EXTREDO2" | block size: 4 | pieces: 4 | UUID of the volume as it will be: 16
+//!           | its first byte in the image: 8 | bytes of the image: 8 | records: 8 |
 //! piece     | first block: 8 | blocks: 4 | crc32c of what is there: 4 |
 //! record    | block: 8 | crc32c of each 512 bytes before: 4 .. | bytes of the block |
 //! trailer   | sha256 of all before |
@@ -18,25 +18,28 @@
 //! blocks is as it was before, or as it is to be, and if what the change wrote to free blocks is
 //! there: any other means that something else changed the image since (a copy from before the
 //! change was put in its place, say), and is refused.
+use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
+use crate::differing::{block_bytes, read_block};
 use crate::error::{Error, Result};
+use crate::undo;
 use extant_block::{BlockDevice, FileDevice, Overlay};
-use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use extant_format::superblock::SUPERBLOCK_OFFSET;
 use extant_journal::transaction::Blocks;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"EXTREDO2";
 const HEADER_BYTES: usize = 56;
-const DIGEST_BYTES: usize = 32;
 const PIECE_BYTES: usize = 16;
 /// What a piece covers at most, in bytes: one is read in one go.
 const PIECE_COVERS_MAX: u64 = 1 << 20;
+/// Where the UUID is in a superblock.
+const UUID_AT: u64 = 0x68;
 /// What a power cut leaves whole.
 const SECTOR_BYTES: usize = 512;
 /// Memory for the blocks of a log that is read through, in bytes; more are in a spool.
@@ -60,107 +63,139 @@ pub fn path_of(image: &Path) -> Option<PathBuf> {
     Some(image.with_file_name(name))
 }
 
-/// Changes blocks of a volume by a redo log. `passed` are the blocks that were free, and that the
-/// change has written already.
-///
-/// # Errors
-/// The host's, for the log, with the volume as before and the log removed; the device's.
-pub(crate) fn change(
-    device: &Arc<dyn BlockDevice>,
-    path: &Path,
-    identity: &Identity,
-    block_size: u32,
-    passed: &[Range<u64>],
-    blocks: &dyn Blocks,
-) -> Result<()> {
-    let failed = |error: io::Error| Error::from(extant_engine::Error::from(error));
-    // tidy: writers because the volume is closed
-    device.flush().map_err(failed)?;
-    let written = write(device, path, identity, block_size, passed, blocks);
-    if let Err(error) = written.and_then(|()| sync_folder(path)) {
-        let _ = std::fs::remove_file(path);
-        let hint = match error.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                "the image is as it was; --log FILE keeps the log elsewhere"
-            }
-            io::ErrorKind::InvalidFilename => {
-                "the image is as it was; its name leaves no room for that of the log: --log FILE"
-            }
-            _ => "the image is as it was; the log needs room beside it, or elsewhere: --log FILE",
+/// A change of blocks of a volume that nobody has open, by a redo log.
+pub(crate) struct Plan<'a> {
+    /// The volume.
+    pub device: &'a Arc<dyn BlockDevice>,
+    /// Where the log will be.
+    pub path: &'a Path,
+    /// The image of the volume.
+    pub identity: &'a Identity,
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// The blocks that were free, and that the change has written already.
+    pub passed: &'a [Range<u64>],
+    /// What is to be where.
+    pub blocks: &'a dyn Blocks,
+}
+
+impl Plan<'_> {
+    /// Changes the blocks.
+    ///
+    /// # Errors
+    /// The host's, for the log, with the volume as before and the log removed; the device's.
+    pub fn change(&self) -> Result<()> {
+        self.decide()?;
+        self.bring()
+    }
+
+    /// Makes a whole log durable: from here on the change has happened, unless the log is removed
+    /// before a block is in its place.
+    ///
+    /// # Errors
+    /// The host's, with the volume as before and the log removed.
+    pub fn decide(&self) -> Result<()> {
+        // tidy: writers because the volume is closed
+        self.device.flush().map_err(failed)?;
+        let written = self.write().and_then(|()| beside::sync_folder(self.path));
+        written.map_err(|error| {
+            let _ = std::fs::remove_file(self.path);
+            not_begun(self.path, error)
+        })
+    }
+
+    /// Brings the blocks to their places, makes them durable and removes the log.
+    ///
+    /// # Errors
+    /// The device's, and the log is left; the host's.
+    pub fn bring(&self) -> Result<()> {
+        let begun = |error: io::Error| {
+            failed(error).hint("the next command that opens the image ends the change")
         };
-        return Err(Error::host(path, error).hint(hint));
-    }
-    let begun = |error: io::Error| {
-        failed(error).hint("the next command that opens the image ends the change")
-    };
-    for at in 0..blocks.len() {
-        let bytes = blocks.bytes(at).map_err(begun)?;
-        // tidy: writers because the volume is closed, and its log is durable
-        device.write(blocks.number(at) * u64::from(block_size), &bytes).map_err(begun)?;
-    }
-    // tidy: writers because the volume is closed, and its log is durable
-    device.flush().map_err(begun)?;
-    remove(path)
-}
-
-/// Removes a log that has been applied, durably.
-fn remove(path: &Path) -> Result<()> {
-    let removed = std::fs::remove_file(path).and_then(|()| sync_folder(path));
-    removed.map_err(|error| Error::host(path, error))
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// Writes a log and makes it durable.
-fn write(
-    device: &Arc<dyn BlockDevice>,
-    path: &Path,
-    identity: &Identity,
-    block_size: u32,
-    passed: &[Range<u64>],
-    blocks: &dyn Blocks,
-) -> io::Result<()> {
-    let pieces = pieces(passed, block_size);
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create_new(true).open(path)?;
-    let mut log = Digesting { file: BufWriter::with_capacity(1 << 20, file), sha: Sha256::new() };
-    let mut superblock = [0; SUPERBLOCK_SIZE];
-    device.read(SUPERBLOCK_OFFSET, &mut superblock)?;
-    let uuid = Superblock::parse_any(&superblock);
-    let uuid = uuid.map_err(|error| io::Error::other(error.to_string()))?.uuid;
-    log.put(&MAGIC)?;
-    log.put(&block_size.to_le_bytes())?;
-    let count = u32::try_from(pieces.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    log.put(&count.to_le_bytes())?;
-    log.put(&uuid)?;
-    log.put(&identity.offset.to_le_bytes())?;
-    log.put(&identity.image_bytes.to_le_bytes())?;
-    log.put(&(blocks.len() as u64).to_le_bytes())?;
-    let mut there = Vec::new();
-    for piece in pieces {
-        there.resize(((piece.end - piece.start) * u64::from(block_size)) as usize, 0);
-        device.read(piece.start * u64::from(block_size), &mut there)?;
-        log.put(&piece.start.to_le_bytes())?;
-        log.put(&((piece.end - piece.start) as u32).to_le_bytes())?;
-        log.put(&crc32c::crc32c(&there).to_le_bytes())?;
-    }
-    let mut before = vec![0; block_size as usize];
-    for at in 0..blocks.len() {
-        let number = blocks.number(at);
-        device.read(number * u64::from(block_size), &mut before)?;
-        log.put(&number.to_le_bytes())?;
-        for sector in before.chunks(SECTOR_BYTES) {
-            log.put(&crc32c::crc32c(sector).to_le_bytes())?;
+        let size = u64::from(self.block_size);
+        for at in 0..self.blocks.len() {
+            let (number, bytes) = (self.blocks.number(at), self.blocks.bytes(at).map_err(begun)?);
+            let length = block_bytes(&**self.device, number, self.block_size);
+            // tidy: writers because the volume is closed, and its log is durable
+            self.device.write(number * size, &bytes[..length]).map_err(begun)?;
         }
-        log.put(&blocks.bytes(at)?)?;
+        // tidy: writers because the volume is closed, and its log is durable
+        self.device.flush().map_err(begun)?;
+        beside::remove(self.path)
     }
-    let Digesting { mut file, sha } = log;
-    file.write_all(&sha.finalize())?;
-    file.flush()?;
-    file.get_ref().sync_all()
+
+    /// Writes a log and makes it durable.
+    fn write(&self) -> io::Result<()> {
+        let Plan { device, block_size, identity, .. } = *self;
+        let pieces = pieces(self.passed, block_size);
+        let mut log = Digesting::create(self.path)?;
+        log.put(&MAGIC)?;
+        log.put(&block_size.to_le_bytes())?;
+        let count = u32::try_from(pieces.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        log.put(&count.to_le_bytes())?;
+        log.put(&self.uuid()?)?;
+        log.put(&identity.offset.to_le_bytes())?;
+        log.put(&identity.image_bytes.to_le_bytes())?;
+        log.put(&(self.blocks.len() as u64).to_le_bytes())?;
+        let mut there = Vec::new();
+        for piece in pieces {
+            there.resize(((piece.end - piece.start) * u64::from(block_size)) as usize, 0);
+            device.read(piece.start * u64::from(block_size), &mut there)?;
+            log.put(&piece.start.to_le_bytes())?;
+            log.put(&((piece.end - piece.start) as u32).to_le_bytes())?;
+            log.put(&crc32c::crc32c(&there).to_le_bytes())?;
+        }
+        let mut before = vec![0; block_size as usize];
+        for at in 0..self.blocks.len() {
+            let number = self.blocks.number(at);
+            read_block(&**device, number, &mut before)?;
+            log.put(&number.to_le_bytes())?;
+            for sector in before.chunks(SECTOR_BYTES) {
+                log.put(&crc32c::crc32c(sector).to_le_bytes())?;
+            }
+            log.put(&self.blocks.bytes(at)?)?;
+        }
+        log.finish()
+    }
+
+    /// The UUID of the volume as it will be: a superblock that was lost has none before.
+    fn uuid(&self) -> io::Result<[u8; 16]> {
+        let (block, within) = uuid_place(self.block_size as usize);
+        let brought = (0..self.blocks.len()).find(|at| self.blocks.number(*at) == block);
+        let mut uuid = [0; 16];
+        match brought {
+            Some(at) => {
+                let bytes = self.blocks.bytes(at)?;
+                uuid.copy_from_slice(bytes.get(within..within + 16).unwrap_or(&[0; 16]));
+            }
+            None => self.device.read(SUPERBLOCK_OFFSET + UUID_AT, &mut uuid)?,
+        }
+        Ok(uuid)
+    }
+}
+
+fn failed(error: io::Error) -> Error {
+    extant_engine::Error::from(error).into()
+}
+
+/// What is said where a file beside the image could not be written, and nothing has changed.
+pub(crate) fn not_begun(path: &Path, error: io::Error) -> Error {
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "the image is as it was; --log FILE keeps the log elsewhere"
+        }
+        io::ErrorKind::InvalidFilename => {
+            "the image is as it was; its name leaves no room for that of the log: --log FILE"
+        }
+        _ => "the image is as it was; the log needs room beside it, or elsewhere: --log FILE",
+    };
+    Error::host(path, error).hint(hint)
+}
+
+/// The block that has the UUID in the superblock, and where in it.
+fn uuid_place(block_size: usize) -> (u64, usize) {
+    let place = (SUPERBLOCK_OFFSET + UUID_AT) as usize;
+    ((place / block_size) as u64, place % block_size)
 }
 
 /// Ranges of blocks in pieces of 1 MiB at most.
@@ -172,19 +207,6 @@ fn pieces(passed: &[Range<u64>], block_size: u32) -> Vec<Range<u64>> {
         starts.map(move |start| start..end.min(start + blocks_max)).collect::<Vec<_>>()
     };
     passed.iter().flat_map(cut).collect()
-}
-
-/// A file under way, and the digest of what is in it.
-struct Digesting {
-    file: BufWriter<File>,
-    sha: Sha256,
-}
-
-impl Digesting {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.sha.update(bytes);
-        self.file.write_all(bytes)
-    }
 }
 
 /// A whole log.
@@ -208,30 +230,14 @@ impl Log {
     /// The host's; `InvalidInput` for what is no regular file, and for the file of somebody who is
     /// neither root nor this user: in a folder of many users anybody could put one.
     fn open(path: &Path) -> io::Result<Option<Log>> {
-        let mut options = OpenOptions::new();
-        // Opening a fifo would wait for its other end.
-        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
-        let mut file = match options.read(true).custom_flags(flags.bits().cast_signed()).open(path)
-        {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file?,
-        };
-        let metadata = file.metadata()?;
-        let is_ours = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid());
-        if !metadata.is_file() || !is_ours {
-            let why = "is no redo log of this user or of root";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
+        let Some(mut file) = beside::open(path, "redo log")? else { return Ok(None) };
         let length = file.metadata()?.len();
         let mut header = [0; HEADER_BYTES];
         if length < (HEADER_BYTES + DIGEST_BYTES) as u64 {
             return Ok(None);
         }
         file.read_exact(&mut header)?;
-        let number = |at: usize| {
-            let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<8>());
-            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-        };
+        let number = |at: usize| number_at(&header, at);
         let block_size = (number(8) & 0xffff_ffff) as usize;
         let is_block = block_size.is_power_of_two() && (1024..=65536).contains(&block_size);
         if header[..8] != MAGIC || !is_block {
@@ -307,7 +313,7 @@ impl Log {
     /// The block of a record, the sums of its sectors before, and its bytes.
     fn parts<'a>(&self, record: &'a [u8]) -> (u64, &'a [u8], &'a [u8]) {
         let (number, rest) = record.split_at(8);
-        let number = number.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let number = number_at(number, 0);
         let (sums, bytes) = rest.split_at(self.sums_bytes());
         (number, sums, bytes)
     }
@@ -319,16 +325,19 @@ impl Log {
         if image_bytes != self.identity.image_bytes {
             return Ok(false);
         }
-        let mut belongs = true;
+        let (mut belongs, mut brings_uuid) = (true, false);
         let mut now = vec![0; self.block_size];
+        let (uuid_block, within) = uuid_place(self.block_size);
         self.each(|record| {
             let (number, sums, after) = self.parts(record);
-            let end = number.checked_add(1).and_then(|end| end.checked_mul(size));
-            if !belongs || end.is_none_or(|end| end > bytes) {
+            // The device may end within its last block.
+            if !belongs || number.checked_mul(size).is_none_or(|start| start >= bytes) {
                 belongs = false;
                 return Ok(());
             }
-            device.read(number * size, &mut now)?;
+            read_block(device, number, &mut now)?;
+            let brought = after.get(within..within + self.uuid.len());
+            brings_uuid |= number == uuid_block && brought == Some(&self.uuid[..]);
             let sectors = now.chunks(SECTOR_BYTES).zip(after.chunks(SECTOR_BYTES));
             let sums = sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum));
             belongs = sectors
@@ -336,7 +345,9 @@ impl Log {
                 .all(|((now, after), sum)| now == after || crc32c::crc32c(now) == sum);
             Ok(())
         })?;
-        Ok(belongs && self.has_uuid(device)? && self.has_pieces(device)?)
+        // Where the log brings the UUID, its sector was compared above.
+        let is_of_volume = brings_uuid || self.has_uuid(device)?;
+        Ok(belongs && is_of_volume && self.has_pieces(device)?)
     }
 
     /// Writes the blocks to their places on the device of its volume, makes them durable, and only
@@ -348,13 +359,14 @@ impl Log {
         let failed = |error: io::Error| Error::host(path, error);
         self.each(|record| {
             let (number, _, bytes) = self.parts(record);
+            let length = block_bytes(device, number, self.block_size as u32);
             // tidy: writers because the volume is not open, and its log is durable
-            device.write(number * self.block_size as u64, bytes)
+            device.write(number * self.block_size as u64, &bytes[..length])
         })
         .map_err(failed)?;
         // tidy: writers because the volume is not open, and its log is durable
         device.flush().map_err(failed)?;
-        remove(path)
+        beside::remove(path)
     }
 
     /// Whether what the change wrote to free blocks is there.
@@ -363,7 +375,7 @@ impl Log {
         let (mut is_there, mut bytes) = (true, Vec::new());
         self.each_piece(|piece| {
             let (start, rest) = piece.split_at(8);
-            let start = start.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let start = number_at(start, 0);
             let words = rest.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
             let [count, sum] = words.collect::<Vec<_>>()[..] else { return Ok(()) };
             let length = u64::from(count) * size;
@@ -381,12 +393,11 @@ impl Log {
         Ok(is_there)
     }
 
-    /// Whether the volume has the UUID, in its superblock or in the one that the log brings.
+    /// Whether the volume has the UUID in its superblock.
     fn has_uuid(&self, device: &dyn BlockDevice) -> io::Result<bool> {
-        let mut bytes = [0; SUPERBLOCK_SIZE];
-        device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
-        // The field is in the first sector, which is whole.
-        Ok(bytes.get(0x68..0x78) == Some(&self.uuid[..]))
+        let mut uuid = [0; 16];
+        device.read(SUPERBLOCK_OFFSET + UUID_AT, &mut uuid)?;
+        Ok(uuid == self.uuid)
     }
 }
 
@@ -408,10 +419,12 @@ pub enum Finished {
 pub fn finish(path: &Path, image: &File) -> Result<Finished> {
     let failed = |error: io::Error| Error::host(path, error);
     if std::fs::symlink_metadata(path).is_err() {
+        undo::forget_pending(path)?;
         return Ok(Finished::None);
     }
     let Some(log) = Log::open(path).map_err(failed)? else {
-        remove(path)?;
+        undo::forget_pending(path)?;
+        beside::remove(path)?;
         return Ok(Finished::Removed);
     };
     let clock = extant_block::RealClock::new();
@@ -424,6 +437,7 @@ pub fn finish(path: &Path, image: &File) -> Result<Finished> {
     if !log.belongs(&device, length).map_err(failed)? {
         return Err(foreign(path));
     }
+    undo::keep_pending(path).map_err(failed)?;
     log.apply(path, &device)?;
     Ok(Finished::Applied(log.records))
 }
@@ -484,7 +498,15 @@ mod tests {
         let blocks = vec![(1000, Arc::new(vec![7; BLOCK_SIZE as usize]))];
         let identity = Identity { offset: 0, image_bytes: bytes };
         let shared = Arc::clone(&device) as Arc<dyn BlockDevice>;
-        write(&shared, path, &identity, BLOCK_SIZE, &[], &blocks).unwrap();
+        let plan = Plan {
+            device: &shared,
+            path,
+            identity: &identity,
+            block_size: BLOCK_SIZE,
+            passed: &[],
+            blocks: &blocks,
+        };
+        plan.write().unwrap();
         device
     }
 
