@@ -58,7 +58,7 @@ impl Convention {
     /// That of the command of this name.
     pub fn of(command: &str) -> Convention {
         match command {
-            "check" => Convention::Fsck,
+            "check" | "repair" | "heal" => Convention::Fsck,
             "diff" => Convention::Diff,
             "mount" | "umount" => Convention::Mount,
             _ => Convention::Plain,

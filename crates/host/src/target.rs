@@ -20,6 +20,7 @@ use crate::place;
 use extant_block::in_use::{self, Claim, Lasting, Mount};
 use extant_block::{Access, Clock, FileDevice, RealClock};
 use extant_edit::redo::{self, Finished};
+use extant_edit::undo;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -175,8 +176,10 @@ impl Target {
     pub fn finish(self) -> Result<(), Error> {
         let Some(partial) = self.partial else { return Ok(()) };
         partial.rename(&self.path, self.replace)?;
-        // A log of the image that was there before means nothing to this one.
+        // A log of the image that was there before means nothing to this one, nor how a repair of
+        // that is undone.
         if let Some(log) = redo::path_of(&self.path) {
+            let _ = std::fs::remove_file(undo::path_of(&log));
             let _ = std::fs::remove_file(log);
         }
         Ok(())

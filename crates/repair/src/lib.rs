@@ -10,6 +10,7 @@
 //! byte is written.
 //!
 //! ```text
+//! heal          what a volume needs before it boots, and no more
 //! rounds        a check, edits for what it found, and again
 //! scope         what mending a problem takes, and who may decide it
 //!   superblock, bitmaps, journal, quota              the volume's own
@@ -25,6 +26,7 @@ mod directories;
 mod draft;
 mod duplicates;
 mod error;
+mod heal;
 mod inodes;
 mod journal;
 mod map;
@@ -36,6 +38,7 @@ mod scope;
 mod superblock;
 
 pub use error::Error;
+pub use heal::{CheckWhen, Healed, Reason, heal, is_clean};
 pub use options::{RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
 pub use rounds::repair;

@@ -126,13 +126,13 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     Ok(Exit::Checked(report.exit_code()))
 }
 
-fn machine_threads() -> NonZeroU32 {
+pub(super) fn machine_threads() -> NonZeroU32 {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
     u32::try_from(threads).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
 /// The line that moves, one after the other for each pass.
-fn listener(console: &Console) -> Listener {
+pub(super) fn listener(console: &Console) -> Listener {
     let console = console.clone();
     let shown: Mutex<Option<(Pass, ProgressLine)>> = Mutex::new(None);
     Arc::new(move |state| {
@@ -180,7 +180,7 @@ fn print_text(image: &Path, report: &CheckReport, console: &Console) -> Result<(
 }
 
 /// Each problem, and under it those that follow from it.
-fn print_problems(problems: &[Problem], out: &mut impl Write) -> std::io::Result<()> {
+pub(super) fn print_problems(problems: &[Problem], out: &mut impl Write) -> std::io::Result<()> {
     let mut following: BTreeMap<usize, Vec<&Problem>> = BTreeMap::new();
     for problem in problems {
         if let Some(cause) = problem.cause {
@@ -197,12 +197,13 @@ fn print_problems(problems: &[Problem], out: &mut impl Write) -> std::io::Result
 }
 
 fn print_problem(problem: &Problem, margin: &str, out: &mut impl Write) -> std::io::Result<()> {
-    let rule = problem.rule();
-    write!(out, "{margin}{}: {problem}", rule.severity)?;
-    if let Some(path) = &problem.path {
-        write!(out, " ({})", path.escape_ascii())?;
-    }
-    writeln!(out, " [{}]", rule.name)
+    writeln!(out, "{margin}{}: {}", problem.rule().severity, sentence(problem))
+}
+
+/// What is wrong, with the file that it is about and its code.
+pub(super) fn sentence(problem: &Problem) -> String {
+    let path = problem.path.as_ref().map(|path| format!(" ({})", path.escape_ascii()));
+    format!("{problem}{} [{}]", path.unwrap_or_default(), problem.rule().name)
 }
 
 /// The last line: how it is, and what is there.
@@ -227,7 +228,7 @@ fn sum(report: &CheckReport) -> String {
     )
 }
 
-fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+pub(super) fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 

@@ -15,6 +15,8 @@
 //! df, du             how full it is, and by what
 //! info, layout       what a volume is like, and what is where in it
 //! check              whether it is sound
+//! repair, undo       what is wrong with it is mended, and that is taken back
+//! heal               what it needs before it is used again
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -45,6 +47,7 @@ mod elsewhere;
 mod extract;
 mod find;
 mod getfattr;
+mod heal;
 mod info;
 mod lab;
 mod layout;
@@ -56,6 +59,7 @@ mod mkfs;
 mod mount;
 mod mv;
 mod names;
+mod repair;
 mod replay;
 mod rm;
 mod rmdir;
@@ -66,6 +70,7 @@ mod tar;
 mod touch;
 mod truncate;
 mod umount;
+mod undo;
 mod write;
 
 use chown::chgrp;
@@ -131,6 +136,7 @@ commands! {
     edit        Edit        "edit",
     find        Find        "find",
     getfattr    Getfattr    "getfattr",
+    heal        Heal        "heal",
     info        Info        "info",
     lab         Lab         "lab",
     layout      Layout      "layout",
@@ -142,6 +148,7 @@ commands! {
     mount       Mount       "mount",
     mv          Mv          "mv",
     names       Names       "names",
+    repair      Repair      "repair",
     replay      Replay      "replay",
     rm          Rm          "rm",
     rmdir       Rmdir       "rmdir",
@@ -152,6 +159,7 @@ commands! {
     touch       Touch       "touch",
     truncate    Truncate    "truncate",
     umount      Umount      "umount",
+    undo        Undo        "undo",
     write       Write       "write",
 }
 
@@ -186,8 +194,8 @@ pub struct Shared {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; \
-    130, 143 stopped by a signal; 141 the reader of the output went away; check: fsck's; \
-    diff: diff's; mount and umount: mount(8)'s.";
+    130, 143 stopped by a signal; 141 the reader of the output went away; check, repair and heal: \
+    fsck's; diff: diff's; mount and umount: mount(8)'s.";
 
 /// The table, as clap's own value: for completions, man pages, and tests.
 pub fn table() -> clap::Command {
@@ -340,7 +348,9 @@ fn named(words: &[OsString]) -> &'static str {
     match plain.find(|word| !word.starts_with('-')) {
         Some("check") => "check",
         Some("diff") => "diff",
+        Some("heal") => "heal",
         Some("mount") => "mount",
+        Some("repair") => "repair",
         Some("umount") => "umount",
         _ => "",
     }

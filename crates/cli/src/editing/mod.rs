@@ -7,6 +7,7 @@
 //! copying    what cp and put have in common
 //! failure    what the room below says of a failure, for the user
 //! report     what was done
+//! volume     a volume that is locked and closed, for repair, undo and heal
 //! ```
 //! A command is a struct of its words ([`Edit`]): from the command line its paths are
 //! `IMAGE:/path`, in a script they are paths of the image.
@@ -15,6 +16,7 @@ pub mod failure;
 pub mod opening;
 pub mod operands;
 pub mod report;
+pub mod volume;
 
 use crate::troubles::Troubles;
 use extant_edit::Change;

@@ -129,7 +129,10 @@ fn on_errors(arguments: &EditArguments) -> OnErrors {
 }
 
 /// The host's clock; at the time of SOURCE_DATE_EPOCH, if that is set.
-fn clock() -> Result<Arc<dyn Clock>, Error> {
+///
+/// # Errors
+/// It is set to what is no time.
+pub fn clock() -> Result<Arc<dyn Clock>, Error> {
     Ok(match source_date_epoch()? {
         Some(seconds) => RealClock::pinned(WallTime { seconds, nanoseconds: 0 }),
         None => RealClock::new(),
