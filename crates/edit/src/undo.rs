@@ -230,10 +230,12 @@ impl Undo {
         let [block_size, offset, image_bytes, written_seconds, records] =
             [8, 32, 40, 48, 56].map(|at| number_at(&header, at));
         let is_block = block_size.is_power_of_two() && (1024..=65536).contains(&block_size);
-        let record_bytes = RECORD_HEAD_BYTES as u64 + block_size;
-        let whole = is_block.then(|| records.checked_mul(record_bytes)).flatten();
+        if header[..8] != MAGIC || !is_block {
+            return Ok(None);
+        }
+        let whole = records.checked_mul(RECORD_HEAD_BYTES as u64 + block_size);
         let whole = whole.and_then(|bytes| bytes.checked_add((HEADER_BYTES + DIGEST_BYTES) as u64));
-        if header[..8] != MAGIC || whole != Some(length) {
+        if whole != Some(length) {
             return Ok(None);
         }
         let mut uuid = [0; 16];

@@ -6,10 +6,12 @@
 //! devices   what the change writes to: cuts, flushes that are left out, when the log was whole
 //! held      a volume that several machines may reach
 //! host      power cuts of the host: its disk has the log before the image, and the image after it
+//! undo      repairs by a redo log, and back
 //! ```
 mod devices;
 mod held;
 mod host;
+mod undo;
 mod volumes;
 
 use devices::{Filling, Recorded, Skipped};

@@ -14,6 +14,7 @@
 //! readme       the blocks of README.md, docs/COMING.md and docs/FLEETS.md, run
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
+//! repair       repair, undo and heal beside e2fsck
 //! schemas      what --json prints names its schema
 //! stumbles     what newcomers stumbled over: hints that help, names as they were typed
 //! words        words and files that mean something to other tools; how wide text is
@@ -34,6 +35,7 @@ mod page;
 mod reading;
 mod readme;
 mod released;
+mod repair;
 mod replay;
 mod schemas;
 mod stumbles;

@@ -381,7 +381,10 @@ fn usage_lines_name_what_is_wanted() {
         (&["ls"], "extant ls [OPTIONS] <IMAGE[:/PATH]>..."),
         (&["man"], "extant man [OPTIONS] [COMMAND]..."),
         (&["mkfs"], "extant mkfs [OPTIONS] <IMAGE> [SIZE]"),
+        (&["heal"], "extant heal [OPTIONS] <IMAGE>..."),
+        (&["repair"], "extant repair [OPTIONS] <IMAGE>"),
         (&["replay"], "extant replay [OPTIONS] <IMAGE>"),
+        (&["undo"], "extant undo [OPTIONS] <IMAGE>"),
         (&["stat"], "extant stat [OPTIONS] <IMAGE:/PATH>..."),
         (&["tar"], "extant tar [OPTIONS] <IMAGE> [PATH]..."),
         (&["lab", "age"], "extant lab age [OPTIONS] [WHAT]"),
@@ -416,7 +419,7 @@ fn help_and_version_that_cannot_be_written_are_no_success() {
 fn no_help_is_wider_than_100_columns() {
     let folder = Scratch::new("words-help");
     let commands = ["age", "build", "cat", "check", "completions", "info", "layout", "ls", "man"];
-    let more = ["mkfs", "replay", "stat", "tar", "lab"];
+    let more = ["mkfs", "heal", "repair", "undo", "replay", "stat", "tar", "lab"];
     let lab = ["age", "list", "policies", "posts", "replay", "run", "show"].map(|it| ["lab", it]);
     let single = commands.iter().chain(&more).map(|command| vec![*command]);
     let nested = lab.iter().map(|words| words.to_vec());

@@ -1,0 +1,380 @@
+//! Repairs and undos by a redo log: a cut at any write leaves before or after, an undo is exact, and
+//! one that does not fit is refused.
+use crate::devices::{Filling, Recorded, Skipped};
+use crate::volumes::{self, Kind, bytes_of};
+use crate::{media, quick_folder};
+use extant_block::{BlockDevice, MemoryDevice, Overlay};
+use extant_edit::redo;
+use extant_edit::undo::{self, Applied, Keep, Undone};
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle;
+use extant_testkit::scratch::Scratch;
+use sha2::Digest;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const BLOCK_SIZE: u32 = 1024;
+/// Blocks that the repair changes, besides that of the superblock.
+const MENDED: [u64; 6] = [2, 3, 700, 701, 2500, 4095];
+
+/// The changes of a repair over a device; `mark` tells repairs apart.
+fn mended(device: Arc<dyn BlockDevice>, mark: u8) -> Overlay {
+    let overlay = Overlay::new(device, BLOCK_SIZE, 1 << 20);
+    for number in MENDED {
+        overlay.write(number * u64::from(BLOCK_SIZE) + 500, &[mark; 200]).expect("it is kept");
+    }
+    // The time of the superblock's last write.
+    overlay.write(1024 + 0x30, &[mark, 1, 2, 3]).expect("it is kept");
+    overlay
+}
+
+fn repair(device: Arc<dyn BlockDevice>, log: &Path, mark: u8) -> extant_edit::Result<Applied> {
+    let identity = volumes::identity(&*device);
+    undo::apply(&mended(device, mark), BLOCK_SIZE, (log, &identity), Keep::Undo)
+}
+
+fn take_back(device: Arc<dyn BlockDevice>, log: &Path) -> extant_edit::Result<Undone> {
+    let identity = volumes::identity(&*device);
+    undo::undo(&device, log, &identity)
+}
+
+/// What is beside an image.
+fn names(folder: &Scratch) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path()).expect("it is read");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_undo_is_exact_and_only_of_what_the_repair_left() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-exact");
+    let log = folder.join(".disk.extant-redo");
+    let device = Arc::new(Kind::EXT2_1K.make());
+    let before = bytes_of(&*device);
+    let refused = take_back(device.clone(), &log).expect_err("there is nothing to undo");
+    assert!(refused.to_string().contains("no repair to undo"), "{refused}");
+    let applied = repair(device.clone(), &log, 7).expect("it is applied");
+    assert_eq!(applied.blocks, MENDED.len() as u64 + 1);
+    assert_eq!(applied.undo, Some(folder.join(".disk.extant-undo")));
+    assert_eq!(names(&folder), [".disk.extant-undo"]);
+    let after = bytes_of(&*device);
+    assert!(after != before);
+    // One byte of a block that it has, and the superblock's time alone.
+    for place in [701 * 1024 + 3, 1024 + 0x30] {
+        let mut byte = [0];
+        device.read(place, &mut byte).unwrap();
+        device.write(place, &[!byte[0]]).unwrap();
+        let refused = take_back(device.clone(), &log).expect_err("it was changed").to_string();
+        assert!(refused.contains("changed after the repair"), "{refused}");
+        device.write(place, &byte).unwrap();
+        assert!(bytes_of(&*device) == after, "an undo that is refused writes");
+    }
+    // Another place in the image.
+    let identity = redo::Identity { offset: 1 << 20, ..volumes::identity(&*device) };
+    let shared = device.clone() as Arc<dyn BlockDevice>;
+    undo::undo(&shared, &log, &identity).expect_err("another volume");
+    assert_eq!(take_back(device.clone(), &log).expect("undone"), Undone::Blocks(7));
+    assert!(bytes_of(&*device) == before, "it is not as it was");
+    assert_eq!(names(&folder), Vec::<String>::new());
+    // Without an undo file, one of before would not fit any more.
+    repair(device.clone(), &log, 7).expect("it is applied");
+    let identity = volumes::identity(&*device);
+    let overlay = mended(device.clone(), 8);
+    let applied = undo::apply(&overlay, BLOCK_SIZE, (&log, &identity), Keep::Nothing);
+    assert_eq!(applied.expect("it is applied").undo, None);
+    assert_eq!(names(&folder), Vec::<String>::new());
+}
+
+/// A superblock that was lost has no UUID before, and one after.
+#[test]
+fn a_superblock_that_was_lost_is_brought_and_lost_again() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-superblock");
+    let whole = Kind::EXT2_1K.make();
+    let mut superblock = [0; 1024];
+    whole.read(1024, &mut superblock).unwrap();
+    for repaired in [true, false] {
+        let lost = whole.snapshot();
+        lost.write(1024, &[0; 1024]).unwrap();
+        let recorded = Arc::new(Recorded::new(lost, Skipped::None, None));
+        let log = folder.join("log");
+        let overlay = Overlay::new(recorded.clone(), BLOCK_SIZE, 1 << 20);
+        overlay.write(1024, &superblock).unwrap();
+        let identity = volumes::identity(&*recorded);
+        undo::apply(&overlay, BLOCK_SIZE, (&log, &identity), Keep::Undo).expect("it is applied");
+        assert!(bytes_of(&*recorded) == bytes_of(&whole));
+        if !repaired {
+            take_back(recorded.clone(), &log).expect("it is undone");
+            assert!(bytes_of(&*recorded)[1024..2048] == [0; 1024]);
+        }
+    }
+}
+
+/// A device that ends within its last block.
+#[test]
+fn a_last_block_that_is_cut_is_written_as_far_as_it_goes() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-last");
+    let bytes = bytes_of(&Kind::EXT2_1K.make());
+    let cut = &bytes[..bytes.len() - 300];
+    let device = Arc::new(MemoryDevice::from_bytes(volumes::clock(), cut));
+    let log = folder.join("log");
+    repair(device.clone(), &log, 9).expect("it is applied");
+    assert_eq!(bytes_of(&*device)[4095 * 1024 + 500..][..200], [9; 200]);
+    take_back(device.clone(), &log).expect("it is undone");
+    assert!(bytes_of(&*device) == cut);
+}
+
+/// What was done, as a cut finds it.
+struct Job {
+    recorded: Arc<Recorded>,
+    base: MemoryDevice,
+    /// The redo log, and after how many events it was whole.
+    log: (usize, Vec<u8>),
+    /// The bytes before and after.
+    ends: [Vec<u8>; 2],
+}
+
+impl Job {
+    fn new(base: MemoryDevice, log: &Path, work: impl FnOnce(Arc<Recorded>)) -> Job {
+        let recorded =
+            Arc::new(Recorded::new(base.snapshot(), Skipped::None, Some(log.to_owned())));
+        work(recorded.clone());
+        let ends = [bytes_of(&base), bytes_of(&*recorded)];
+        let log = recorded.whole_log().expect("a log was written");
+        Job { recorded, base, log, ends }
+    }
+
+    /// Calls `judge` with each medium, each log that may be beside it, and words for the moment.
+    fn each(&self, mut judge: impl FnMut(&MemoryDevice, Option<&[u8]>, &str)) {
+        let (begun, bytes) = &self.log;
+        let moments = self.recorded.log.moments();
+        media(
+            (&self.recorded, &self.base),
+            ((0..=moments).collect(), 2),
+            &mut |moment, (words, _), medium| {
+                let torn = &bytes[..bytes.len() * (moment % 7) / 7];
+                let at = format!("moment {moment} of {moments}, {words}");
+                let logs: &[Option<&[u8]>] = match moment {
+                    _ if moment < *begun => &[None, Some(torn)],
+                    _ if moment == *begun => &[None, Some(torn), Some(bytes)],
+                    _ if moment == moments => &[Some(bytes), None],
+                    _ => &[Some(bytes)],
+                };
+                logs.iter().for_each(|log| judge(&medium, *log, &at));
+            },
+        );
+    }
+}
+
+/// An image with files beside it, as the host has them after a cut; ended by the next program.
+fn ended(
+    medium: &MemoryDevice,
+    (log, files): (Option<&[u8]>, &[(&Path, &[u8])]),
+    folder: &Scratch,
+) -> (PathBuf, Arc<dyn BlockDevice>) {
+    let image = folder.join("disk");
+    medium.save(&image).expect("it is saved");
+    let path = redo::path_of(&image).expect("a name");
+    for (path, bytes) in log.map(|log| (&*path, log)).iter().chain(files) {
+        std::fs::write(path, bytes).expect("it is written");
+    }
+    let file = OpenOptions::new().read(true).write(true).open(&image).expect("it opens");
+    redo::finish(&path, &file).expect("it is ended");
+    assert!(!path.exists(), "the log is gone");
+    let bytes = std::fs::read(&image).expect("it is read");
+    (path, Arc::new(MemoryDevice::from_bytes(volumes::clock(), &bytes)))
+}
+
+#[test]
+fn a_cut_of_a_repair_leaves_before_or_after_and_no_undo_that_lies() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-cuts");
+    let path = redo::path_of(&folder.join("disk")).expect("a name");
+    let (undo_path, pending) = (undo::path_of(&path), folder.join(".disk.extant-undo-new"));
+    // An earlier repair, whose undo is lost only when the next one is decided.
+    let base = Arc::new(Kind::EXT2_1K.make());
+    let first = bytes_of(&*base);
+    repair(base.clone(), &path, 3).expect("it is applied");
+    let earlier = std::fs::read(&undo_path).expect("the undo file");
+    let job = Job::new(base.snapshot(), &path, |device| drop(repair(device, &path, 4)));
+    let new = std::fs::read(&undo_path).expect("the undo file");
+    assert!(earlier != new);
+    let (mut seen, torn) = ([0, 0], &new[..new.len() / 2]);
+    job.each(|medium, log, at| {
+        // The undo file is whole under its second name before the log is begun.
+        let kept: &[&[(&Path, &[u8])]] = match log {
+            None if at.starts_with(&format!("moment {} ", job.recorded.log.moments())) => {
+                &[&[(&undo_path, &new)]]
+            }
+            None => &[&[(&undo_path, &earlier), (&pending, torn)], &[(&undo_path, &earlier)]],
+            Some(log) if log.len() < job.log.1.len() => {
+                &[&[(&undo_path, &earlier), (&pending, &new)]]
+            }
+            Some(_) => &[&[(&undo_path, &earlier), (&pending, &new)], &[(&undo_path, &new)]],
+        };
+        for files in kept {
+            names(&folder).iter().for_each(|name| std::fs::remove_file(folder.join(name)).unwrap());
+            let (path, device) = ended(medium, (log, files), &folder);
+            let bytes = bytes_of(&*device);
+            let is_after = bytes == job.ends[1];
+            assert!(is_after || bytes == job.ends[0], "{at}: neither before nor after");
+            seen[usize::from(is_after)] += 1;
+            assert!(!pending.exists(), "{at}: a leftover");
+            let wanted = if is_after { &job.ends[0] } else { &first };
+            take_back(device.clone(), &path).expect(at);
+            assert!(bytes_of(&*device) == *wanted, "{at}: another state");
+        }
+    });
+    assert!(seen[0] > 3 && seen[1] > 20, "{seen:?}");
+}
+
+#[test]
+fn a_cut_of_an_undo_is_ended_later() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-cut-undo");
+    let path = redo::path_of(&folder.join("disk")).expect("a name");
+    let undo_path = undo::path_of(&path);
+    let base = Arc::new(Kind::EXT2_1K.make());
+    repair(base.clone(), &path, 5).expect("it is applied");
+    let file = std::fs::read(&undo_path).expect("the undo file");
+    let job = Job::new(base.snapshot(), &path, |device| drop(take_back(device, &path)));
+    assert!(job.ends[0] != job.ends[1], "nothing was undone");
+    let mut seen = [0, 0];
+    job.each(|medium, log, at| {
+        let (path, device) = ended(medium, (log, &[(&undo_path, &file)]), &folder);
+        let is_undone = bytes_of(&*device) == job.ends[1];
+        assert!(is_undone || bytes_of(&*device) == job.ends[0], "{at}: neither");
+        seen[usize::from(is_undone)] += 1;
+        let again = take_back(device.clone(), &path).expect(at);
+        assert_eq!(again == Undone::Already, is_undone, "{at}");
+        assert!(bytes_of(&*device) == job.ends[1] && !undo_path.exists(), "{at}");
+    });
+    assert!(seen[0] > 3 && seen[1] > 20, "{seen:?}");
+}
+
+/// Writes a file with a digest that fits.
+fn sealed(path: &Path, bytes: &[u8]) {
+    let digest = sha2::Sha256::digest(bytes);
+    std::fs::write(path, [bytes, &digest].concat()).expect("it is written");
+}
+
+#[test]
+fn a_hostile_undo_file_is_refused() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-hostile");
+    let log = folder.join("log");
+    let path = undo::path_of(&log);
+    let device = Arc::new(Kind::EXT2_1K.make());
+    repair(device.clone(), &log, 6).expect("it is applied");
+    let after = bytes_of(&*device);
+    let whole = std::fs::read(&path).expect("the undo file");
+    let body = &whole[..whole.len() - 32];
+    let record = 12 + BLOCK_SIZE as usize;
+    for (place, bytes) in [
+        (8, u64::MAX.to_le_bytes()),                    // block size
+        (8, 3000_u64.to_le_bytes()),                    // no power of two
+        (56, u64::MAX.to_le_bytes()),                   // records: overflows
+        (56, (1_u64 << 50).to_le_bytes()),              // records: more than there are
+        (40, 1_u64.to_le_bytes()),                      // bytes of the image
+        (48, 0_u64.to_le_bytes()),                      // time of the superblock
+        (16, [0; 8]),                                   // UUID
+        (64 + record, 0_u64.to_le_bytes()),             // numbers that do not rise
+        (64 + 6 * record, u64::MAX.to_le_bytes()),      // a block beyond the end
+        (64 + 6 * record, (1_u64 << 54).to_le_bytes()), // one whose byte overflows
+    ] {
+        let mut hostile = body.to_vec();
+        hostile[place..place + 8].copy_from_slice(&bytes);
+        sealed(&path, &hostile);
+        let done = take_back(device.clone(), &log);
+        assert!(done.is_err(), "byte {place}: {done:?}");
+        assert!(bytes_of(&*device) == after, "byte {place}");
+    }
+    for length in [0, 8, 63, 95, 96, whole.len() - 1] {
+        std::fs::write(&path, &whole[..length]).expect("it is written");
+        take_back(device.clone(), &log).expect_err("it is short");
+    }
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    take_back(device.clone(), &log).expect_err("it is a link");
+    std::fs::remove_file(&path).unwrap();
+    sealed(&path, body);
+    take_back(device, &log).expect("its own is right");
+}
+
+/// The image has holes that the host has no room for.
+#[test]
+fn a_host_without_room_for_the_image_leaves_it_and_nothing_beside_it() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-full");
+    let log = folder.join("log");
+    let base = Kind::EXT2_1K.make();
+    for room in 0.. {
+        let device = Arc::new(Filling::new(base.snapshot(), room));
+        match repair(device.clone(), &log, 7) {
+            Ok(_) => {
+                assert!(room > 2, "no hole was filled");
+                break;
+            }
+            Err(error) => {
+                assert!(bytes_of(&device.device) == bytes_of(&base), "room {room}: {error}");
+                assert_eq!(names(&folder), Vec::<String>::new(), "room {room}: {error}");
+            }
+        }
+    }
+}
+
+/// A file system of the host that becomes full in the undo file, in the log, or not at all.
+#[test]
+fn a_host_without_room_for_the_files_leaves_the_image_and_no_leftovers() {
+    if !oracle::require("mke2fs") || !oracle::can_mount() {
+        return;
+    }
+    let folder = Scratch::new("undo-room");
+    let disk = folder.join("disk.img");
+    output(program("mke2fs").args(["-q", "-F", "-b", "1024", "-m", "0"]).arg(&disk).arg("128K"))
+        .expect("mke2fs makes it");
+    let mounted = oracle::mount_loop(&disk, oracle::Access::ReadWrite, "").expect("it mounts");
+    let base = Kind::EXT2_1K.make();
+    let (log, ballast) = (mounted.path().join("log"), mounted.path().join("ballast"));
+    let count = || std::fs::read_dir(mounted.path()).expect("it is read").count();
+    let (empty, mut failures) = (count(), [0, 0]);
+    for taken in (0..=100).rev().step_by(2) {
+        let _ = std::fs::write(&ballast, vec![1; taken << 10]);
+        let device = Arc::new(base.snapshot());
+        let done = repair(device.clone(), &log, 8);
+        std::fs::remove_file(&ballast).expect("it is removed");
+        match done {
+            Ok(_) => {
+                assert_eq!(count(), empty + 1, "the undo file alone");
+                break;
+            }
+            Err(error) => {
+                assert!(error.hint.is_some(), "{error}");
+                assert!(bytes_of(&*device) == bytes_of(&base), "{taken} KiB: {error}");
+                assert_eq!(count(), empty, "{taken} KiB: {error}");
+                failures[usize::from(error.to_string().contains("log: "))] += 1;
+            }
+        }
+    }
+    assert!(failures[0] > 0 && failures[1] > 0, "undo file, log: {failures:?}");
+}
