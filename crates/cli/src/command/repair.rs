@@ -288,6 +288,9 @@ fn sum(repaired: &Repaired, written: &Written) -> String {
         Written::Dry | Written::Withheld => future,
     };
     let mut parts = recovered(&repaired.recovery);
+    if let Some(first) = parts.first_mut() {
+        *first = format!("{}{first}", did("", "in memory: "));
+    }
     let mended = count(repaired);
     if mended > 0 {
         parts.push(format!(

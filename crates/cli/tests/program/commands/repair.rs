@@ -110,20 +110,38 @@ fn what_preen_does_not_mend_is_left() {
 }
 
 #[test]
-fn an_orphan_is_freed_by_heal_and_that_is_undone() {
+fn one_that_was_not_unmounted_without_a_journal_is_checked_by_heal() {
     let folder = Scratch::new("heal-dirty");
+    let Some(image) = image(&folder, "ext2") else { return };
+    let shown = image.to_str().unwrap();
+    debugfs(&image, "ssv state 0");
+    let output = command(["heal", "--json", shown]).output().unwrap();
+    let report = document(&output);
+    assert_eq!(report["schema"], "extant-heal/1");
+    assert_eq!(report["images"][0]["state"], "repaired", "{report}");
+    assert!(report["images"][0]["reason"].as_str().unwrap().contains("not unmounted"));
+    assert_eq!(e2fsck(&image), Some(0));
+    assert!(beside(&image).is_empty(), "nobody asked for an undo file");
+}
+
+#[test]
+fn an_orphan_is_freed_by_heal_and_that_is_undone() {
+    let folder = Scratch::new("heal-orphan");
     for kind in ["ext4", "ext2"] {
         let Some(image) = image(&folder, kind) else { return };
         let shown = image.to_str().unwrap();
-        debugfs(&image, "ssv state 0");
+        let stat = oracle::debugfs(&image, "stat /some/file-7").expect("debugfs");
+        let number = stat.split_whitespace().nth(1).expect("a number").to_owned();
+        debugfs(&image, "unlink /some/file-7");
+        debugfs(&image, &format!("sif <{number}> links_count 0"));
+        debugfs(&image, &format!("ssv last_orphan {number}"));
         let dirty = std::fs::read(&image).unwrap();
-        let output = command(["heal", "--undo", "--json", shown]).output().unwrap();
-        let report = document(&output);
-        assert_eq!(report["schema"], "extant-heal/1");
-        assert_eq!(report["images"][0]["state"], "repaired", "{report}");
-        assert!(report["images"][0]["reason"].as_str().unwrap().contains("not unmounted"));
-        assert_eq!(e2fsck(&image), Some(0));
-        std::fs::write(&image, &dirty).unwrap();
+        let (code, said, errors) = words(&extant(&["heal", "--undo", shown]));
+        assert_eq!((code, errors.as_str()), (Some(0), ""), "{said}");
+        assert!(said.contains("1 deleted inode freed; clean"), "{said}");
+        assert_eq!(e2fsck(&image), Some(0), "{kind}");
+        assert_eq!(extant(&["undo", shown]).status.code(), Some(0));
+        assert!(std::fs::read(&image).unwrap() == dirty, "{kind}: it is not as it was");
     }
 }
 
