@@ -5,6 +5,7 @@ use crate::devices::{Recorded, Skipped, Watched};
 use crate::volumes::{self, Kind, change, tree_of};
 use extant_block::MemoryDevice;
 use extant_edit::redo::{self, Finished};
+use extant_edit::undo;
 use extant_engine::{Access, DataKeeping, Filesystem, Options, Orphans, recovered};
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle::{self, Mounted};
@@ -72,6 +73,28 @@ fn the_log_is_on_the_hosts_disk_before_the_image_changes() {
     let (on_disk, in_memory) = seen.lock().unwrap().take().expect("it was looked at");
     let on_disk = on_disk.expect("a power cut loses the log, and the image is half changed");
     assert!(on_disk == in_memory, "{} bytes of {}", on_disk.len(), in_memory.len());
+    assert_eq!(after_cut(&host.disk, "/log"), None, "the log that was applied comes back");
+}
+
+/// A repair can be undone from the first block on that it writes.
+#[test]
+fn the_undo_file_is_on_the_hosts_disk_before_the_image_changes() {
+    let Some(host) = Host::new() else { return };
+    let log = host.path("log");
+    let file = undo::path_of(&log);
+    let seen = Arc::new(Mutex::new(None));
+    let look = {
+        let (disk, file, seen) = (host.disk.clone(), file.clone(), Arc::clone(&seen));
+        move || {
+            let now = std::fs::read(&file).expect("the undo file is read");
+            *seen.lock().unwrap() = Some((after_cut(&disk, "/log.undo"), now));
+        }
+    };
+    let device = Arc::new(Watched::new(Kind::EXT2_1K.make(), log.clone(), look));
+    crate::undo::repair(device.clone(), &log, 7).expect("it is applied");
+    assert!(device.has_looked(), "nothing was written after the log");
+    let (on_disk, in_memory) = seen.lock().unwrap().take().expect("it was looked at");
+    assert!(on_disk.as_ref() == Some(&in_memory), "a power cut loses the undo file");
     assert_eq!(after_cut(&host.disk, "/log"), None, "the log that was applied comes back");
 }
 

@@ -29,7 +29,7 @@ fn mended(device: Arc<dyn BlockDevice>, mark: u8) -> Overlay {
     overlay
 }
 
-fn repair(device: Arc<dyn BlockDevice>, log: &Path, mark: u8) -> extant_edit::Result<Applied> {
+pub fn repair(device: Arc<dyn BlockDevice>, log: &Path, mark: u8) -> extant_edit::Result<Applied> {
     let identity = volumes::identity(&*device);
     undo::apply(&mended(device, mark), BLOCK_SIZE, (log, &identity), Keep::Undo)
 }
@@ -92,30 +92,36 @@ fn an_undo_is_exact_and_only_of_what_the_repair_left() {
     assert_eq!(names(&folder), Vec::<String>::new());
 }
 
-/// A superblock that was lost has no UUID before, and one after.
+/// A superblock that was lost has no UUID before, and one after; a cut finds the one or the other.
 #[test]
 fn a_superblock_that_was_lost_is_brought_and_lost_again() {
     if !oracle::require("mke2fs") {
         return;
     }
     let folder = quick_folder("undo-superblock");
-    let whole = Kind::EXT2_1K.make();
+    let path = redo::path_of(&folder.join("disk")).expect("a name");
+    let lost = Kind::EXT2_1K.make();
     let mut superblock = [0; 1024];
-    whole.read(1024, &mut superblock).unwrap();
-    for repaired in [true, false] {
-        let lost = whole.snapshot();
-        lost.write(1024, &[0; 1024]).unwrap();
-        let recorded = Arc::new(Recorded::new(lost, Skipped::None, None));
-        let log = folder.join("log");
-        let overlay = Overlay::new(recorded.clone(), BLOCK_SIZE, 1 << 20);
+    lost.read(1024, &mut superblock).unwrap();
+    lost.write(1024, &[0; 1024]).unwrap();
+    let repaired = Job::new(lost.snapshot(), &path, |device| {
+        let overlay = Overlay::new(device.clone(), BLOCK_SIZE, 1 << 20);
         overlay.write(1024, &superblock).unwrap();
-        let identity = volumes::identity(&*recorded);
-        undo::apply(&overlay, BLOCK_SIZE, (&log, &identity), Keep::Undo).expect("it is applied");
-        assert!(bytes_of(&*recorded) == bytes_of(&whole));
-        if !repaired {
-            take_back(recorded.clone(), &log).expect("it is undone");
-            assert!(bytes_of(&*recorded)[1024..2048] == [0; 1024]);
-        }
+        overlay.write(700 * 1024, &[1; 1024]).unwrap();
+        let identity = volumes::identity(&*device);
+        undo::apply(&overlay, BLOCK_SIZE, (&path, &identity), Keep::Undo).expect("it is applied");
+    });
+    let base = MemoryDevice::from_bytes(volumes::clock(), &repaired.ends[1]);
+    let undone = Job::new(base, &path, |device| drop(take_back(device, &path)));
+    assert!(undone.ends[1] == repaired.ends[0], "it is not as it was");
+    for job in [repaired, undone] {
+        let mut seen = [0, 0];
+        job.each(|medium, log, at| {
+            let bytes = bytes_of(&*ended(medium, (log, &[]), &folder).1);
+            assert!(job.ends.contains(&bytes), "{at}: neither before nor after");
+            seen[usize::from(bytes == job.ends[1])] += 1;
+        });
+        assert!(seen[0] > 3 && seen[1] > 8, "{seen:?}");
     }
 }
 
