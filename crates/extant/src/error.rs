@@ -293,6 +293,17 @@ impl From<extant_inspect::Error> for Error {
     }
 }
 
+impl From<extant_repair::Error> for Error {
+    fn from(error: extant_repair::Error) -> Error {
+        match error {
+            extant_repair::Error::Device(cause) => cause.into(),
+            extant_repair::Error::Volume(error) => error.into(),
+            extant_repair::Error::Engine(error) => error.into(),
+            extant_repair::Error::Refused(why) => Error::new(ErrorKind::Unsupported, why),
+        }
+    }
+}
+
 impl From<extant_disk::read::Error> for Error {
     fn from(error: extant_disk::read::Error) -> Error {
         use extant_disk::read::Error as Kind;

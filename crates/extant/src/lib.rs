@@ -68,7 +68,7 @@
 //! # The rooms
 //! ```text
 //! build         Builder: an image from folders, archives and files; files: those of the program
-//! check         whether a volume is what it says
+//! check         whether a volume is what it says; mending: repaired, undone, made ready for use
 //! comparing     what differs between volumes, folders and archives
 //! transaction   changes that are whole or not at all; copying: files that go in
 //! taking        what is in a volume, as an archive or a folder
@@ -88,6 +88,7 @@ mod error;
 mod file;
 mod files;
 mod image;
+mod mending;
 mod opening;
 mod options;
 mod taking;
@@ -105,6 +106,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use file::File;
 pub use files::{Files, NewFile};
 pub use image::{Device, Image, Memory};
+pub use mending::{Change, Healed, KeepUndo, Repaired, Scope};
 pub use options::Options;
 pub use taking::{Present, Taken};
 pub use transaction::Transaction;

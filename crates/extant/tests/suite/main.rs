@@ -5,6 +5,7 @@
 //! writing       files of a volume that is written: what reaches the image, which errors are told
 //! taking        copies, archives, folders, differences, and work that is not wanted any more
 //! transactions  all or nothing, cut at every write
+//! mending       what is repaired, undone and made ready for use
 //! building      into a file, memory and a device: the same bytes
 //! checking      the report; hostile: images that lie
 //! examples      the programs in `examples/`
@@ -17,6 +18,7 @@ mod devices;
 mod examples;
 mod hostile;
 mod house;
+mod mending;
 mod opening;
 mod taking;
 mod transactions;
