@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -44,6 +44,18 @@ pub(crate) fn open(path: &Path, what: &str) -> io::Result<Option<File>> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(Some(file))
+}
+
+/// Whether a file may be one that was begun here: as far as it goes it begins with the magic, or
+/// with zeros where a power cut has lost its bytes. The file of somebody else is not replaced.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn may_be_begun(path: &Path, what: &str, magic: [u8; 8]) -> io::Result<bool> {
+    let Some(file) = open(path, what)? else { return Ok(true) };
+    let mut head = Vec::new();
+    file.take(magic.len() as u64).read_to_end(&mut head)?;
+    Ok(magic.starts_with(&head) || head.iter().all(|byte| *byte == 0))
 }
 
 /// The little-endian number at a byte; 0 where there is none.

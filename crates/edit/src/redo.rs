@@ -423,6 +423,10 @@ pub fn finish(path: &Path, image: &File) -> Result<Finished> {
         return Ok(Finished::None);
     }
     let Some(log) = Log::open(path).map_err(failed)? else {
+        if !beside::may_be_begun(path, "redo log", MAGIC).map_err(failed)? {
+            return Err(Error::host_said(path, "is no redo log, and is not replaced by one")
+                .hint("name a file that is not there: --log FILE"));
+        }
         undo::forget_pending(path)?;
         beside::remove(path)?;
         return Ok(Finished::Removed);

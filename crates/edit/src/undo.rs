@@ -125,6 +125,11 @@ pub fn apply(
     blocks.take_room()?;
     let plan = Plan { device, path: log, identity, block_size, passed: &[], blocks: &blocks };
     let (path, pending) = (path_of(log), pending_of(log));
+    let is_ours = beside::may_be_begun(&path, "undo file", MAGIC);
+    if !is_ours.map_err(|error| not_begun(&path, error))? {
+        return Err(Error::host_said(&path, "is no undo file, and is not replaced by one")
+            .hint("name another place: --log FILE"));
+    }
     if keep == Keep::Undo {
         let superblock = Superblock::on(overlay).map_err(extant_engine::Error::from)?;
         let written = forget_pending(log).and_then(|()| {

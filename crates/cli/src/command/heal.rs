@@ -91,7 +91,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         return Err(Error::usage("--log: is that of one image, and several are named"));
     }
     let threads = arguments.threads.unwrap_or_else(check::machine_threads);
-    let records = all(&arguments, threads);
+    let records = all(&arguments, threads, console);
     let exit_code = records.iter().map(|record| record.exit_code).max().unwrap_or(0);
     match console.is_json() {
         true => console.print_json("extant-heal/1", &Document { exit_code, images: records })?,
@@ -111,13 +111,14 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 }
 
 /// Heals all images, as many at once as there are threads, and gives them in order.
-fn all(arguments: &Arguments, threads: NonZeroU32) -> Vec<Record> {
+fn all(arguments: &Arguments, threads: NonZeroU32, console: &Console) -> Vec<Record> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let workers = (threads.get() as usize).min(arguments.images.len());
     let each = NonZeroU32::new(threads.get() / workers.max(1) as u32).unwrap_or(NonZeroU32::MIN);
     let work = || {
         while let Some(image) = arguments.images.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let record = one(image, arguments, each).unwrap_or_else(|error| failed(image, error));
+            let record =
+                one(image, (arguments, each), console).unwrap_or_else(|error| failed(image, error));
             done.lock().unwrap_or_else(PoisonError::into_inner).push(record);
         }
     };
@@ -160,7 +161,11 @@ fn record(image: &Path, state: &'static str) -> Record {
 }
 
 /// Heals one image.
-fn one(image: &Path, arguments: &Arguments, threads: NonZeroU32) -> Result<Record, Error> {
+fn one(
+    image: &Path,
+    (arguments, threads): (&Arguments, NonZeroU32),
+    console: &Console,
+) -> Result<Record, Error> {
     let place = arguments.place.among(image);
     let when = if arguments.check { CheckWhen::Always } else { CheckWhen::Doubted };
     if when == CheckWhen::Doubted && is_clean(image, &place, arguments.log.as_deref())? {
@@ -176,7 +181,7 @@ fn one(image: &Path, arguments: &Arguments, threads: NonZeroU32) -> Result<Recor
         // What was begun before was ended when it was opened.
         Healed::Clean => Ok(record(image, "clean")),
         Healed::Recovered { overlay, block_size, recovery } => {
-            let applied = opened.apply(&overlay, block_size, keep)?;
+            let applied = opened.apply((&overlay, block_size), keep, console)?;
             let mut parts = repair::recovered(&recovery);
             parts.push("clean".to_owned());
             Ok(Record {
@@ -186,7 +191,7 @@ fn one(image: &Path, arguments: &Arguments, threads: NonZeroU32) -> Result<Recor
             })
         }
         Healed::Repaired { reason, repaired } => {
-            let applied = opened.apply(&repaired.overlay, repaired.block_size, keep)?;
+            let applied = opened.apply((&repaired.overlay, repaired.block_size), keep, console)?;
             Ok(mended(image, reason, *repaired, &applied))
         }
     }

@@ -162,7 +162,11 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Some(_) if scope == Scope::Preen && !repaired.is_clean() => Written::Withheld,
         Some(volume) => {
             let keep = if arguments.no_undo { Keep::Nothing } else { Keep::Undo };
-            Written::Applied(volume.apply(&repaired.overlay, repaired.block_size, keep)?)
+            Written::Applied(volume.apply(
+                (&repaired.overlay, repaired.block_size),
+                keep,
+                console,
+            )?)
         }
     };
     let exit_code = exit_code(&repaired);

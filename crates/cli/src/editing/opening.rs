@@ -4,8 +4,9 @@ use extant_block::{BlockDevice, Clock, FileDevice, Overlay, RealClock, WallTime}
 use extant_edit::redo::{self, Identity};
 use extant_edit::{Change, ChangeOptions, OnErrors};
 use extant_engine::{ErrorKind, Orphans, recover, recovered};
+use extant_format::superblock::Superblock;
 use extant_host::console::Console;
-use extant_host::disk;
+use extant_host::disk::{self, Place};
 use extant_host::error::Error;
 use extant_host::image;
 use extant_host::journal;
@@ -71,16 +72,25 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     let change = Change::open(Arc::clone(&device), &options);
     let change = change.map_err(|error| failure::of(image, error))?;
     recovery::warn_if_damaged(image, &device, console);
-    let superblock = change.superblock();
+    warn_of_hash_tree(image, (&place, &*disk), change.superblock(), console);
+    Ok(Opened { change, target })
+}
+
+/// Warns of a volume that is protected by dm-verity: a change makes its hash tree useless.
+pub fn warn_of_hash_tree(
+    image: &Path,
+    (place, disk): (&Place, &dyn BlockDevice),
+    superblock: &Superblock,
+    console: &Console,
+) {
     let volume_bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
-    if disk::has_hash_tree(&place, &*disk, volume_bytes) {
+    if disk::has_hash_tree(place, disk, volume_bytes) {
         console.warn(&format!(
             "{}: has a hash tree of dm-verity, which a change makes useless: build it anew, or \
              make another tree (veritysetup format)",
             image.display()
         ));
     }
-    Ok(Opened { change, target })
 }
 
 /// Opens an image for a change that stays in memory.

@@ -2,13 +2,14 @@
 //!
 //! *Invariants*: what is written goes through a redo log, so that a cut leaves before or after.
 use super::failure as editing;
-use super::opening::clock;
+use super::opening::{clock, warn_of_hash_tree};
 use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
 use extant_engine::{MountHold, read_superblock, recover};
 use extant_host::cleanup::undisturbed;
-use extant_host::disk;
+use extant_host::console::Console;
+use extant_host::disk::{self, Place};
 use extant_host::error::Error;
 use extant_host::image::{self, ImageArguments};
 use extant_host::journal;
@@ -23,6 +24,9 @@ pub struct Volume {
     /// Its bytes, with the device of its journal behind them where one was named.
     pub device: Arc<dyn BlockDevice>,
     image: PathBuf,
+    place: Place,
+    /// All bytes of the image.
+    disk: Arc<dyn BlockDevice>,
     /// Where a redo log may be; `None` where there is no place.
     log: Option<PathBuf>,
     identity: Identity,
@@ -49,8 +53,9 @@ impl Volume {
         }
         let file = target.file.try_clone().map_err(failed)?;
         let name = image.display().to_string();
-        let whole = FileDevice::from_file(clock()?, file, name, bytes, 0).map_err(failed)?;
-        let alone = found.on(Arc::new(whole), image);
+        let disk = FileDevice::from_file(clock()?, file, name, bytes, 0).map_err(failed)?;
+        let disk = Arc::new(disk) as Arc<dyn BlockDevice>;
+        let alone = found.on(Arc::clone(&disk), image);
         let device = journal::write(image, place.journal.as_deref(), alone)?;
         if place.journal.is_some() {
             recover(&device).map_err(|error| image::failure(image, error))?;
@@ -61,6 +66,8 @@ impl Volume {
             image: image.to_owned(),
             log: log.map(Path::to_owned).or(beside),
             identity: Identity { offset: found.start(), image_bytes: bytes },
+            place: found,
+            disk,
             _target: target,
         })
     }
@@ -69,12 +76,24 @@ impl Volume {
     ///
     /// # Errors
     /// There is no place for a log; another machine has the volume; as [`undo::apply`].
-    pub fn apply(&self, overlay: &Overlay, block_size: u32, keep: Keep) -> Result<Applied, Error> {
+    pub fn apply(
+        &self,
+        (overlay, block_size): (&Overlay, u32),
+        keep: Keep,
+        console: &Console,
+    ) -> Result<Applied, Error> {
+        if overlay.written().is_empty() {
+            return Ok(Applied { blocks: 0, undo: None });
+        }
         let log = self.log()?;
         let failed = |error| image::failure(&self.image, error);
         self.hold_briefly().map_err(failed)?;
         let applied = undisturbed(|| undo::apply(overlay, block_size, (log, &self.identity), keep));
-        applied.map_err(|error| editing::of(&self.image, error))
+        let applied = applied.map_err(|error| editing::of(&self.image, error))?;
+        if let (true, Ok(superblock)) = (applied.blocks > 0, read_superblock(&*self.device)) {
+            warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
+        }
+        Ok(applied)
     }
 
     /// Takes the last repair back.

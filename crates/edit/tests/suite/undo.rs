@@ -83,6 +83,20 @@ fn an_undo_is_exact_and_only_of_what_the_repair_left() {
     assert_eq!(take_back(device.clone(), &log).expect("undone"), Undone::Blocks(7));
     assert!(bytes_of(&*device) == before, "it is not as it was");
     assert_eq!(names(&folder), Vec::<String>::new());
+    // Files of somebody else are not replaced.
+    let files = [&log, &folder.join(".disk.extant-undo")];
+    for path in files {
+        std::fs::write(path, "notes").expect("it is written");
+        let file = std::fs::File::open(path).expect("it opens");
+        let done = match path == &log {
+            true => redo::finish(&log, &file).map(drop),
+            false => repair(device.clone(), &log, 7).map(drop),
+        };
+        assert!(done.expect_err("refused").to_string().contains("not replaced"));
+        assert_eq!(std::fs::read(path).expect("it is read"), b"notes");
+        assert!(bytes_of(&*device) == before);
+        std::fs::remove_file(path).expect("it is removed");
+    }
     // Without an undo file, one of before would not fit any more.
     repair(device.clone(), &log, 7).expect("it is applied");
     let identity = volumes::identity(&*device);
