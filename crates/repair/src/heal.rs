@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Nothing is written to the device, as by [`crate::repair`].
-use crate::{Error, MEMORY_BYTES_MAX, Recovery, RepairOptions, Repaired, repair};
+use crate::rounds::MEMORY_BYTES_MAX;
+use crate::{Error, Recovery, RepairOptions, Repaired, repair};
 use extant_block::{BlockDevice, Overlay};
 use extant_engine::{free_orphans, read_superblock, recover};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};

@@ -111,6 +111,11 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         Code::SpecialFileImmutable => inode.flags &= !(flags::IMMUTABLE | flags::APPEND),
         Code::SpecialFileSize => inode.size = 0,
         Code::DirectorySizeHigh => inode.size &= u64::from(u32::MAX),
+        Code::FileTooLarge if map::is_mapped(inode, &draft.superblock) => {
+            let found = map::read(draft, inode)?;
+            let end = found.runs.last().map_or(0, |run| run.file_block.saturating_add(run.length));
+            inode.size = end.saturating_mul(draft.block_size() as u64);
+        }
         Code::FileTooLarge | Code::FileSize | Code::DirectorySize | Code::InlineSize => {
             inode.size = expected.unwrap_or(inode.size);
         }

@@ -42,7 +42,8 @@ pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
         | Code::JournalError
         | Code::NeedsRecovery
         | Code::JournalChecksum => return emptied(draft),
-        Code::JournalMissing | Code::JournalInode => return made(draft),
+        Code::JournalInode => return Ok(filled(draft)? || made(draft)?),
+        Code::JournalMissing => return made(draft),
         _ => return Ok(false),
     }
     draft.write_superblock()?;
@@ -75,6 +76,41 @@ fn empty(draft: &Draft, block: BlockNo, blocks: u64) -> Result<()> {
     };
     initialize(&mut bytes, &journal);
     draft.write(block, &bytes)
+}
+
+/// Maps the blocks that the file of the journal lacks, and empties it. Gives whether it could.
+fn filled(draft: &mut Draft) -> Result<bool> {
+    let ino = Ino(draft.superblock.journal_inode);
+    let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
+    let blocks = inode.size / draft.block_size() as u64;
+    let found = map::read(draft, &inode)?;
+    let mapped: u64 = found.runs.iter().map(|run| run.length).sum();
+    let is_file = inode.file_type() == Some(FileType::Regular) && inode.links > 0;
+    // Of one with less than a half left nothing says that it is one.
+    if !is_file || blocks < BLOCKS_MIN || mapped < blocks / 2 {
+        return Ok(false);
+    }
+    let mut next = 0;
+    let mut runs = Vec::new();
+    let end = MapRun { file_block: blocks, start: 0, length: 0, state: ExtentState::Written };
+    for run in found.runs.iter().copied().chain([end]) {
+        for file_block in next..run.file_block.min(blocks) {
+            let goal = BlockNo(run.start);
+            let Some(block) = draft.allocate(goal) else { return Ok(false) };
+            runs.push(MapRun {
+                file_block,
+                start: block.0,
+                length: 1,
+                state: ExtentState::Written,
+            });
+        }
+        next = run.file_block.saturating_add(run.length);
+        runs.extend((run.length > 0).then_some(run));
+    }
+    let map = FileMap { runs, nodes: found.nodes };
+    map::write(draft, ino, &mut inode, &map)?;
+    draft.write_inode(ino, &inode)?;
+    emptied(draft)
 }
 
 /// Makes a journal in its usual inode; where there is no room, the volume has none from now on.

@@ -13,7 +13,7 @@
 //! heal          what a volume needs before it boots, and no more
 //! rounds        a check, edits for what it found, and again
 //! scope         what mending a problem takes, and who may decide it
-//!   superblock, bitmaps, journal, quota              the volume's own
+//!   superblock, bitmaps, journal, quota, resize      the volume's own
 //!   inodes, duplicates, directories, connect         files and names
 //! map           maps of files, read as far as they can be, and written anew
 //! draft         the volume as it is to be
@@ -33,6 +33,7 @@ mod map;
 mod options;
 mod outcome;
 mod quota;
+mod resize;
 mod rounds;
 mod scope;
 mod superblock;

@@ -8,6 +8,7 @@ use extant_format::extent::ExtentState;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::quota_file::{self, BLOCK_BYTES, EntryChange, QuotaEntry, ROOT_BLOCK, STEPS};
 use extant_format::{BlockNo, Ino};
+use extant_inspect::Code;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A longer file is written anew.
@@ -17,7 +18,7 @@ const BYTES_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 /// The device's.
-pub(crate) fn mend(draft: &mut Draft, ino: Ino) -> Result<bool> {
+pub(crate) fn mend(draft: &mut Draft, ino: Ino, code: Code) -> Result<bool> {
     let Some(kind) = draft.usage.quota_inodes().iter().position(|of| *of == ino) else {
         return Ok(false);
     };
@@ -29,12 +30,12 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino) -> Result<bool> {
     let mut map = map::read(draft, &inode)?;
     let stored = content(draft, &inode, &map)?;
     let limits = match stored.as_deref().map(|bytes| changed(bytes, &wanted)) {
-        Some(Patch::Whole(bytes)) => {
+        Some(Patch::Whole(bytes)) if code == Code::QuotaUsage => {
             store(draft, &map, &bytes)?;
             return Ok(true);
         }
         Some(Patch::Missing(limits)) => limits,
-        None => Limits::None,
+        Some(Patch::Whole(_)) | None => Limits::None,
     };
     if limits == Limits::Some {
         return Ok(false);

@@ -4,7 +4,9 @@ use crate::error::Error;
 use crate::options::{RepairOptions, Scope};
 use crate::outcome::{Change, Recovery, Repaired};
 use crate::scope::price;
-use crate::{bitmaps, connect, directories, duplicates, inodes, journal, quota, superblock};
+use crate::{
+    bitmaps, connect, directories, duplicates, inodes, journal, quota, resize, superblock,
+};
 use extant_block::{BlockDevice, Overlay};
 use extant_format::superblock::Superblock;
 use extant_format::{GroupNo, Ino};
@@ -13,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Memory for changed blocks, in bytes; more are in the spool.
-const MEMORY_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const MEMORY_BYTES_MAX: u64 = 64 << 20;
 /// Checks after which a volume is left as it is.
 const ROUNDS_MAX: u32 = 12;
 /// What was mended is kept up to this number.
@@ -158,7 +160,10 @@ impl Mender {
                 self.note(problem, true);
                 continue;
             }
-            let is_done = superblock::mend(draft, problem)? || inodes::mend(draft, ino, problem)?;
+            let is_done = match problem.code {
+                Code::ResizeInode => resize::mend(draft)?,
+                _ => superblock::mend(draft, problem)? || inodes::mend(draft, ino, problem)?,
+            };
             self.note(problem, is_done);
         }
         Ok(())
@@ -196,7 +201,9 @@ impl Mender {
             let is_done = match problem.group {
                 Some(group) => draft.stale.insert(group) || draft.stale.contains(&group),
                 None => match (problem.code, problem.ino) {
-                    (Code::QuotaUsage | Code::QuotaFile, Some(ino)) => quota::mend(draft, ino)?,
+                    (Code::QuotaUsage | Code::QuotaFile, Some(ino)) => {
+                        quota::mend(draft, ino, problem.code)?
+                    }
                     _ => superblock::mend(draft, problem)?,
                 },
             };

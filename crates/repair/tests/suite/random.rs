@@ -97,7 +97,7 @@ fn damage(bytes: &mut [u8], seed: u64) {
             1 => u32::MAX,
             2 => old.wrapping_add(1),
             3 => old ^ 1 << numbers.below(32),
-            _ => numbers.next() as u32,
+            _ => numbers.draw() as u32,
         };
         bytes[at..at + 4].copy_from_slice(&new.to_le_bytes());
     }

@@ -123,7 +123,8 @@ fn journal_inode(volume: &Volume, ino: Ino) -> Result<Option<Inode>, Error> {
     }
     let [.., size_high, size_low] = superblock.journal_backup;
     inode.size = u64::from(size_high) << 32 | u64::from(size_low);
-    Ok(Some(inode).filter(|inode| is_journal(volume, inode)))
+    let is_whole = is_journal(volume, &inode) && is_mapped_whole(volume, &inode)?;
+    Ok(is_whole.then_some(inode))
 }
 
 /// Whether it is a file that is long enough, with all blocks there that are in the inode itself.
@@ -139,16 +140,17 @@ fn is_journal(volume: &Volume, inode: &Inode) -> bool {
     is_file && mapped
 }
 
-/// Whether the map reaches the end of the file.
+/// Whether the map reaches the end of the file, with nothing missing before it.
 fn is_mapped_whole(volume: &Volume, inode: &Inode) -> Result<bool, Error> {
-    let mut end = 0;
+    let (mut end, mut blocks) = (0_u64, 0_u64);
     walk(volume, inode, &mut Claimed::default(), &mut |visit| {
         if let Visit::Run { file_block, run, .. } = visit {
             end = end.max(file_block.saturating_add(run.length.into()));
+            blocks = blocks.saturating_add(run.length.into());
         }
         ControlFlow::Continue(())
     })?;
-    let bytes = end.saturating_mul(volume.superblock().block_size().into());
+    let bytes = end.min(blocks).saturating_mul(volume.superblock().block_size().into());
     Ok(bytes >= inode.size || inode.size > LARGEST_COMPARED)
 }
 
