@@ -50,6 +50,12 @@ impl Draft {
         self.superblock.block_size() as usize
     }
 
+    /// Whether a file can have a block: it is on the volume, and no metadata of the volume.
+    pub(crate) fn may_hold(&self, block: BlockNo) -> bool {
+        let first = u64::from(self.superblock.first_data_block).max(1);
+        block.0 >= first && self.usage.holds(block) && !self.usage.is_metadata(block)
+    }
+
     /// Reads a block; `None` for one that the volume does not have.
     pub(crate) fn read(&self, block: BlockNo) -> Result<Option<Vec<u8>>> {
         if !self.usage.holds(block) {

@@ -91,7 +91,12 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         }
         Code::InodeChecksumUnread if ino == Ino::BAD_BLOCKS => {}
         Code::NoFileType | Code::InodeChecksumUnread => return Ok(typed(draft, ino, inode)?),
-        Code::ReservedMode => inode.mode = reserved_mode(ino, inode.mode),
+        Code::ReservedMode => {
+            inode.mode = reserved_mode(ino, inode.mode);
+            if inode.sectors == 0 && ino.0 == draft.superblock.journal_inode {
+                crate::journal::restore(draft, inode);
+            }
+        }
         Code::InlineWithoutFeature | Code::InlineWithExtents => {
             inode.flags &= match map::has_root(inode) {
                 true => !flags::INLINE_DATA,

@@ -78,6 +78,23 @@ fn empty(draft: &Draft, block: BlockNo, blocks: u64) -> Result<()> {
     draft.write(block, &bytes)
 }
 
+/// Gives the inode of the journal the map and the size that the superblock has a copy of.
+pub(crate) fn restore(draft: &Draft, inode: &mut Inode) {
+    let superblock = &draft.superblock;
+    if superblock.journal_backup_type != JOURNAL_BACKUP_BLOCKS {
+        return;
+    }
+    let (words, _) = inode.block.as_chunks_mut::<4>();
+    for (word, from) in words.iter_mut().zip(superblock.journal_backup) {
+        *word = from.to_le_bytes();
+    }
+    let [.., size_high, size_low] = superblock.journal_backup;
+    inode.size = u64::from(size_high) << 32 | u64::from(size_low);
+    let has_root = map::has_root(inode);
+    inode.flags = if has_root { flags::EXTENTS } else { 0 };
+    inode.links = 1;
+}
+
 /// Maps the blocks that the file of the journal lacks, and empties it. Gives whether it could.
 fn filled(draft: &mut Draft) -> Result<bool> {
     let ino = Ino(draft.superblock.journal_inode);

@@ -111,10 +111,7 @@ impl Reader<'_> {
         if run.start % cluster != run.file_block % cluster {
             return;
         }
-        let may_be = |block: u64| {
-            let block = BlockNo(block);
-            usage.holds(block) && !usage.is_metadata(block)
-        };
+        let may_be = |block: u64| self.draft.may_hold(BlockNo(block));
         let end = run.start.saturating_add(run.length);
         let is_whole = run.file_block.saturating_add(run.length) <= self.blocks_max
             && usage.holds(BlockNo(end.saturating_sub(1)))
@@ -142,7 +139,7 @@ impl Reader<'_> {
 
     /// A block of the map, if it can be one and was not met.
     fn block(&mut self, block: BlockNo) -> Result<Option<Vec<u8>>> {
-        let may_be = self.draft.usage.holds(block) && !self.draft.usage.is_metadata(block);
+        let may_be = self.draft.may_hold(block);
         if !may_be || !self.met.insert(block) {
             return Ok(None);
         }
@@ -224,7 +221,7 @@ impl Reader<'_> {
                 && run.start.saturating_add(run.length) == start
         };
         let block = BlockNo(start);
-        let is_on_volume = self.draft.usage.holds(block) && !self.draft.usage.is_metadata(block);
+        let is_on_volume = self.draft.may_hold(block);
         if !is_on_volume || file_block >= self.blocks_max {
             return;
         }

@@ -8,7 +8,7 @@ use crate::{
     bitmaps, connect, directories, duplicates, inodes, journal, quota, resize, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
-use extant_format::superblock::Superblock;
+use extant_format::superblock::{SUPERBLOCK_OFFSET, Superblock, state};
 use extant_format::{GroupNo, Ino};
 use extant_inspect::{CheckOptions, CheckReport, Code, Pass, Problem, Usage, examine};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,8 +50,28 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         omitted: 0,
     };
     let (found, left) = mender.run()?;
+    if left.is_clean() {
+        signed(&overlay, mender.now)?;
+    }
     let Mender { round, changes, omitted, .. } = mender;
     Ok(Repaired { overlay, block_size, recovery, found, left, rounds: round, changes, omitted })
+}
+
+/// Notes in the superblock that the volume was checked and is clean, if anything was changed or it
+/// does not say so.
+fn signed(overlay: &Overlay, now: u32) -> Result<(), Error> {
+    let mut superblock = extant_engine::read_superblock(overlay)?;
+    let says_clean = superblock.state & (state::CLEAN | state::ERRORS) == state::CLEAN;
+    if says_clean && overlay.written().is_empty() {
+        return Ok(());
+    }
+    superblock.clear_errors();
+    superblock.state |= state::CLEAN;
+    superblock.mount_count = 0;
+    superblock.checked_seconds = now.into();
+    superblock.written_seconds = now.into();
+    // tidy: writers because it is an overlay in memory
+    Ok(overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?)
 }
 
 /// Replays the journal and frees orphans, as far as that is possible.

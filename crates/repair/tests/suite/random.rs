@@ -59,7 +59,7 @@ fn random_damage_is_mended() {
             all += 1;
             let complain = match mended(&bytes, Scope::All) {
                 Err(error) => Some(error),
-                Ok(repaired) if !repaired.left.problems.is_empty() => Some(format!(
+                Ok(repaired) if !repaired.is_clean() => Some(format!(
                     "left after {} rounds: {:?}; first {:?}",
                     repaired.rounds, repaired.left.counts, repaired.found.counts
                 )),

@@ -12,7 +12,7 @@ use crate::check::maps::{self, Claiming, MapBlock, MapKind, MapWalk};
 use crate::check::passes::quota;
 use crate::check::problem::Problem;
 use extant_format::inode::{FileType, Inode, MAP_SIZE, SMALL_FILE_MAX, StoredInode, flags};
-use extant_format::superblock::Feature;
+use extant_format::superblock::{Feature, Superblock};
 use extant_format::{Ino, SECTOR_BYTES};
 use std::sync::atomic::Ordering;
 
@@ -159,6 +159,11 @@ fn judge_extra_size(subject: Subject<'_>) {
     }
 }
 
+/// Whether an inode is the one that the journal is in.
+fn is_journal(superblock: &Superblock, ino: Ino) -> bool {
+    superblock.has(Feature::HAS_JOURNAL) && ino.0 == superblock.journal_inode
+}
+
 /// Inodes below the first one for users: the journal, the list of bad blocks, quotas.
 fn judge_reserved(subject: Subject<'_>, known: InodeFacts, roots: &mut Vec<MapBlock>) {
     let Subject { facts, ino, inode, .. } = subject;
@@ -186,7 +191,7 @@ fn judge_reserved(subject: Subject<'_>, known: InodeFacts, roots: &mut Vec<MapBl
     let kind = match inode.file_type() {
         _ if ino == Ino::BAD_BLOCKS => MapKind::BadBlocks,
         Some(FileType::Regular) => MapKind::Regular,
-        None if inode.mode == 0 => MapKind::Regular,
+        None if inode.mode == 0 && !is_journal(superblock, ino) => MapKind::Regular,
         _ => {
             let problem = subject.problem(Code::ReservedMode);
             facts.report(problem.found(inode.mode));

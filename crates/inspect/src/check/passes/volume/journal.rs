@@ -69,6 +69,14 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
     };
     // A block has at least the bytes of a journal's superblock.
     let Some(journal) = StoredJournal::new(&head) else { return Ok(()) };
+    // The copy is one; the inode itself was never used, and would be given to somebody else.
+    let own = match volume.inode(ino) {
+        Err(Error::Device(error)) => return Err(error.into()),
+        own => own.ok(),
+    };
+    if own.is_some_and(|own| own.mode == 0 && own.links == 0) {
+        problems.add(Problem::new(Code::ReservedMode).ino(ino).found(0_u64));
+    }
     if let Some(code) = judge_superblock(volume, &inode, journal) {
         problems.add(Problem::new(code).ino(ino));
     }
