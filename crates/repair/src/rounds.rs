@@ -26,7 +26,8 @@ const BLOCK_BYTES: u32 = 1024;
 /// Mends a volume in memory.
 ///
 /// # Errors
-/// The device fails; the device holds no ext2, ext3 or ext4 volume, nor a copy of its superblock;
+/// The device fails; the device holds no ext2, ext3 or ext4 volume, nor a copy of its superblock, or
+/// one whose features are not known; another machine holds it; its journal is on another device;
 /// memory for the changes does not suffice and there is no spool.
 pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Repaired, Error> {
     let RepairOptions { scope, threads, spool, now_seconds, progress } = options;
@@ -38,7 +39,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         None => overlay,
     });
     let over = Arc::clone(&overlay) as Arc<dyn BlockDevice>;
-    let recovery = recovered(&over);
+    let recovery = recovered(&over)?;
     let how = CheckOptions { threads, progress, ..CheckOptions::default() };
     let mut mender = Mender {
         overlay: Arc::clone(&overlay),
@@ -75,11 +76,43 @@ fn signed(overlay: &Overlay, now: u32) -> Result<(), Error> {
 }
 
 /// Replays the journal and frees orphans, as far as that is possible.
-fn recovered(over: &Arc<dyn BlockDevice>) -> Recovery {
-    // What cannot be replayed is a problem of the check.
-    let journal = extant_engine::recover(over).ok().flatten();
-    let orphans = extant_engine::free_orphans(over).ok().flatten();
-    Recovery { journal, orphans }
+fn recovered(over: &Arc<dyn BlockDevice>) -> Result<Recovery, Error> {
+    use extant_engine::ErrorKind;
+    let journal = match extant_engine::recover(over) {
+        Ok(journal) => journal,
+        Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
+            return Err(error.into());
+        }
+        Err(extant_engine::Error {
+            kind: ErrorKind::Journal(journal @ extant_journal::Error::External(_)),
+            ..
+        }) => return Err(Error::Refused(journal.to_string())),
+        // What cannot be replayed is a problem of the check.
+        Err(_) => None,
+    };
+    let orphans = match extant_engine::free_orphans(over) {
+        Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
+            return Err(error.into());
+        }
+        orphans => orphans.ok().flatten(),
+    };
+    Ok(Recovery { journal, orphans })
+}
+
+/// Whether a problem means that no byte of the volume may be written: what it is cannot be known.
+fn forbids(code: Code) -> bool {
+    use Code as C;
+    matches!(
+        code,
+        C::SuperblockUnusable
+            | C::SuperblockField
+            | C::DeviceTooSmall
+            | C::UnknownIncompatible
+            | C::UnknownFeature
+            | C::MountBlockHeld
+            | C::IsJournalDevice
+            | C::TooManyGroups
+    )
 }
 
 /// A repair under way.
@@ -101,6 +134,9 @@ impl Mender {
             self.round = self.round.saturating_add(1);
             let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
             let (report, usage) = examine(over, &self.how)?;
+            if let Some(problem) = report.problems.iter().find(|problem| forbids(problem.code)) {
+                return Err(Error::Refused(problem.to_string()));
+            }
             let first = first.get_or_insert_with(|| report.clone());
             let Some(usage) = usage.filter(|_| self.round < ROUNDS_MAX) else {
                 return Ok((first.clone(), report));
