@@ -70,6 +70,7 @@ pub const BUDGETS: &[(&str, u32)] = &[
     ("journal", 15),
     ("engine", 150),
     ("inspect", 65),
+    ("repair", 10),
     ("archive", 10),
     ("image", 10),
     ("disk", 5),
@@ -104,6 +105,12 @@ pub const VARIABLES: &[Variable] = &[
         "inspect",
         "changes to the fields of volumes, judged beside e2fsck",
         ["200", "600", "20000"],
+    ),
+    variable(
+        "EXTANT_REPAIRS",
+        "repair",
+        "volumes of each kind with random damage, mended and then judged by e2fsck",
+        ["20", "60", "3000"],
     ),
     variable(
         "EXTANT_FIXTURES",

@@ -38,7 +38,7 @@ pub enum Pass {
     Bitmaps,
 }
 
-/// What a repair would do. No code carries it out yet.
+/// What a repair does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repair {

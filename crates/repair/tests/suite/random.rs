@@ -5,6 +5,7 @@ use extant_repair::Scope;
 use extant_testkit::command::{output, program};
 use extant_testkit::numbers::Numbers;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use std::path::Path;
 
 /// Kinds of volumes, as words for mke2fs.
@@ -32,12 +33,6 @@ fn tree(folder: &Path) {
     std::os::unix::fs::symlink("a/one", folder.join("link")).expect("scratch has room");
 }
 
-/// How many of each kind.
-fn rounds() -> u64 {
-    let wanted = std::env::var("EXTANT_REPAIRS").ok().and_then(|rounds| rounds.parse().ok());
-    wanted.unwrap_or(12)
-}
-
 #[test]
 fn random_damage_is_mended() {
     let scratch = Scratch::new("repair-random");
@@ -52,7 +47,7 @@ fn random_damage_is_mended() {
         mke2fs.args(["-q", "-F", "-d"]).arg(&folder).args(*words).arg(&path).arg("6M");
         output(&mut mke2fs).expect("mke2fs makes it");
         let whole = std::fs::read(&path).expect("it is there");
-        for round in 0..rounds() {
+        for round in 0..number("EXTANT_REPAIRS") {
             let seed = (kind as u64) << 32 | round;
             let mut bytes = whole.clone();
             damage(&mut bytes, seed);
