@@ -18,6 +18,7 @@ test-all: test-level
 # What takes hours.
 test-night: LEVEL = night
 test-night: test-level
+	$(XTASK) suites --release -p extant-image -p extant-mount
 
 test-level: tools
 	$(XTASK) suites --level $(LEVEL)
@@ -30,7 +31,7 @@ test-level: tools
 test-release: tools
 	$(CARGO) build --release -p extant-cli
 	EXTANT_PROGRAM=$(CURDIR)/target/release/extant $(XTASK) suites $(SUITES_OF_CLI)
-	$(XTASK) suites --release -p extant-edit -p extant-image -p extant-mount
+	$(XTASK) suites --release -p extant-edit
 	$(XTASK) crash --release --states 20000
 	$(XTASK) crash --release --sequences 40,40
 

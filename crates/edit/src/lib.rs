@@ -63,6 +63,7 @@ pub mod glob;
 pub mod metadata;
 pub mod mode;
 pub mod owner;
+mod pending;
 pub mod redo;
 pub mod removal;
 pub mod renaming;

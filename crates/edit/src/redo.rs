@@ -21,7 +21,7 @@
 use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
 use crate::differing::{block_bytes, read_block};
 use crate::error::{Error, Result};
-use crate::undo;
+use crate::pending;
 use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_format::superblock::SUPERBLOCK_OFFSET;
 use extant_journal::transaction::Blocks;
@@ -419,7 +419,7 @@ pub enum Finished {
 pub fn finish(path: &Path, image: &File) -> Result<Finished> {
     let failed = |error: io::Error| Error::host(path, error);
     if std::fs::symlink_metadata(path).is_err() {
-        undo::forget_pending(path)?;
+        pending::forget_pending(path)?;
         return Ok(Finished::None);
     }
     let Some(log) = Log::open(path).map_err(failed)? else {
@@ -427,7 +427,7 @@ pub fn finish(path: &Path, image: &File) -> Result<Finished> {
             return Err(Error::host_said(path, "is no redo log, and is not replaced by one")
                 .hint("name a file that is not there: --log FILE"));
         }
-        undo::forget_pending(path)?;
+        pending::forget_pending(path)?;
         beside::remove(path)?;
         return Ok(Finished::Removed);
     };
@@ -441,7 +441,7 @@ pub fn finish(path: &Path, image: &File) -> Result<Finished> {
     if !log.belongs(&device, length).map_err(failed)? {
         return Err(foreign(path));
     }
-    undo::keep_pending(path).map_err(failed)?;
+    pending::keep_pending(path).map_err(failed)?;
     log.apply(path, &device)?;
     Ok(Finished::Applied(log.records))
 }

@@ -21,15 +21,15 @@
 use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
 use crate::differing::{Differing, read_block, take_room};
 use crate::error::{Error, Result};
+pub use crate::pending::path_of;
+use crate::pending::{forget_pending, keep_pending, pending_of};
 use crate::redo::{Identity, Plan, not_begun};
 use extant_block::{BlockDevice, Overlay};
 use extant_format::superblock::SUPERBLOCK_OFFSET;
 use extant_journal::transaction::Blocks;
 use sha2::{Digest, Sha256};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,8 +38,6 @@ const MAGIC: [u8; 8] = *b"EXTUNDO1";
 const HEADER_BYTES: usize = 64;
 /// Bytes of a record before those of its block.
 const RECORD_HEAD_BYTES: usize = 12;
-/// How the name of a redo log beside its image ends.
-const LOG_SUFFIX: &[u8] = b"extant-redo";
 
 /// Whether a repair can be undone later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,42 +64,6 @@ pub enum Undone {
     Blocks(u64),
     /// All were already: an undo was cut before it had removed its file.
     Already,
-}
-
-/// The name of the undo file that goes with a redo log: `.NAME.extant-undo` with
-/// `.NAME.extant-redo`, `LOG.undo` with any other.
-pub fn path_of(log: &Path) -> PathBuf {
-    let name = log.file_name().unwrap_or_default().as_bytes();
-    let name = match name.strip_suffix(LOG_SUFFIX) {
-        Some(stem) => [stem, b"extant-undo"].concat(),
-        None => [name, b".undo"].concat(),
-    };
-    log.with_file_name(OsString::from_vec(name))
-}
-
-/// The name of an undo file while its change is not decided.
-fn pending_of(log: &Path) -> PathBuf {
-    let mut name = path_of(log).into_os_string();
-    name.push("-new");
-    name.into()
-}
-
-/// Removes the undo file of a change that was not decided.
-pub(crate) fn forget_pending(log: &Path) -> Result<()> {
-    let pending = pending_of(log);
-    match std::fs::symlink_metadata(&pending) {
-        Err(_) => Ok(()),
-        Ok(_) => beside::remove(&pending),
-    }
-}
-
-/// Gives the undo file of a change that is decided its name; a change that has none makes that of
-/// an earlier one useless, which finds out who wants to use it.
-pub(crate) fn keep_pending(log: &Path) -> io::Result<()> {
-    match std::fs::rename(pending_of(log), path_of(log)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        renamed => renamed.and_then(|()| beside::sync_folder(log)),
-    }
 }
 
 /// Writes the changes of an overlay to its device: all, or nothing. The volume is one that nobody

@@ -651,17 +651,6 @@ impl Superblock {
         self.state & state::CLEAN == 0 && !self.has(Feature::HAS_JOURNAL)
     }
 
-    /// Forgets the errors that were recorded, and that there were any.
-    pub fn clear_errors(&mut self) {
-        self.state &= !state::ERRORS;
-        let raw = &mut self.raw;
-        raw.error_count = 0.into();
-        raw.first_error = zerocopy::FromZeros::new_zeroed();
-        raw.last_error = zerocopy::FromZeros::new_zeroed();
-        (raw.first_error_time_high, raw.last_error_time_high) = (0, 0);
-        (raw.first_error_code, raw.last_error_code) = (0, 0);
-    }
-
     /// `s_flags`: bit 0 signed names, bit 1 unsigned names, bit 2 test file system.
     pub fn flags(&self) -> u32 {
         self.raw.flags.get()

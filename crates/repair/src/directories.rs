@@ -306,7 +306,7 @@ fn mended(
     problems: &[&Problem],
 ) -> Vec<Kept> {
     let (mut entries, _) = directory.entries(bytes, at);
-    let dots = if at == 0 { take_dots(directory.ino, &mut entries) } else { Vec::new() };
+    let dots = if at == 0 { dots(directory.ino, &entries) } else { Vec::new() };
     entries.retain(|entry| !is_dots(&entry.name));
     for problem in problems.iter().filter(|problem| removes(problem.code)) {
         let name = problem.name.as_deref().unwrap_or_default();
@@ -335,7 +335,7 @@ fn mended(
 }
 
 /// The first two entries, as they are to be; the entries that were in their place stay.
-fn take_dots(ino: Ino, entries: &mut Vec<Kept>) -> Vec<Kept> {
+fn dots(ino: Ino, entries: &[Kept]) -> Vec<Kept> {
     let parent = entries.iter().find(|entry| entry.name == b"..").map(|entry| entry.ino);
     let kept = |name: &[u8], ino: Ino| Kept { ino, name: name.to_vec(), kind: FileType::Directory };
     vec![kept(b".", ino), kept(b"..", parent.unwrap_or(Ino::ROOT))]
@@ -370,7 +370,7 @@ fn close_holes(draft: &mut Draft, directory: &mut Directory) -> Result<()> {
         let Some(block) = draft.allocate(BlockNo(goal)) else { return Ok(()) };
         let state = ExtentState::Written;
         directory.map.runs.insert(0, MapRun { file_block: 0, start: block.0, length: 1, state });
-        let dots = take_dots(directory.ino, &mut Vec::new());
+        let dots = dots(directory.ino, &[]);
         directory.pack(draft, (0, block), dots)?;
     }
     directory.is_longer(draft)

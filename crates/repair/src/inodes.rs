@@ -90,7 +90,7 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
             inode.deletion_time = if inode.links == 0 { draft.now.max(1) } else { 0 };
         }
         Code::InodeChecksumUnread if ino == Ino::BAD_BLOCKS => {}
-        Code::NoFileType | Code::InodeChecksumUnread => return Ok(typed(draft, ino, inode)?),
+        Code::NoFileType | Code::InodeChecksumUnread => return typed(draft, ino, inode),
         Code::ReservedMode => {
             inode.mode = reserved_mode(ino, inode.mode);
             if inode.sectors == 0 && ino.0 == draft.superblock.journal_inode {

@@ -26,9 +26,9 @@ const BLOCK_BYTES: u32 = 1024;
 /// Mends a volume in memory.
 ///
 /// # Errors
-/// The device fails; the device holds no ext2, ext3 or ext4 volume, nor a copy of its superblock, or
-/// one whose features are not known; another machine holds it; its journal is on another device;
-/// memory for the changes does not suffice and there is no spool.
+/// The device fails; the device holds no ext2, ext3 or ext4 volume, nor a copy of its superblock,
+/// or one whose features are not known; another machine holds it; its journal is on another
+/// device; memory for the changes does not suffice and there is no spool.
 pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Repaired, Error> {
     let RepairOptions { scope, threads, spool, now_seconds, progress } = options;
     let superblock = extant_engine::read_superblock(&*device).ok();
@@ -268,6 +268,7 @@ impl Mender {
         Ok(())
     }
 
+    // tidy: boolean because it is the outcome of an edit that stands in each call
     fn note(&mut self, problem: &Problem, is_done: bool) {
         if !is_done {
             return;

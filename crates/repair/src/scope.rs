@@ -95,6 +95,14 @@ pub(crate) fn price(code: Code) -> Price {
         | C::DirectoryNoChecksum
         | C::DeletedWithoutTime => Price::Preen,
 
+        _ => lost(code).unwrap_or(Price::Safe),
+    }
+}
+
+/// What mending a problem loses, if it loses anything.
+fn lost(code: Code) -> Option<Price> {
+    use Code as C;
+    let price = match code {
         C::NoFileType
         | C::InodeChecksumUnread
         | C::ReservedInUse
@@ -147,8 +155,8 @@ pub(crate) fn price(code: Code) -> Price {
         | C::DotDotNotSecond => NAME,
 
         C::RootNotDirectory | C::InodeTablePlace | C::InodeTableConflict => FILE,
-        C::JournalCut => Price::Safe,
 
-        _ => Price::Safe,
-    }
+        _ => return None,
+    };
+    Some(price)
 }

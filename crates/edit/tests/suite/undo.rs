@@ -1,5 +1,5 @@
-//! Repairs and undos by a redo log: a cut at any write leaves before or after, an undo is exact, and
-//! one that does not fit is refused.
+//! Repairs and undos by a redo log: a cut at any write leaves before or after, an undo is exact,
+//! and one that does not fit is refused.
 use crate::devices::{Filling, Recorded, Skipped};
 use crate::volumes::{self, Kind, bytes_of};
 use crate::{media, quick_folder};
@@ -198,10 +198,13 @@ impl Job {
     }
 }
 
+/// A file beside an image: its path, and its bytes.
+type Beside<'a> = (&'a Path, &'a [u8]);
+
 /// An image with files beside it, as the host has them after a cut; ended by the next program.
 fn ended(
     medium: &MemoryDevice,
-    (log, files): (Option<&[u8]>, &[(&Path, &[u8])]),
+    (log, files): (Option<&[u8]>, &[Beside<'_>]),
     folder: &Scratch,
 ) -> (PathBuf, Arc<dyn BlockDevice>) {
     let image = folder.join("disk");

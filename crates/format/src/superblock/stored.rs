@@ -163,6 +163,17 @@ impl Superblock {
         self.journal_inode = 0;
     }
 
+    /// Forgets the errors that were recorded, and that there were any.
+    pub fn clear_errors(&mut self) {
+        self.state &= !super::state::ERRORS;
+        let raw = &mut self.raw;
+        raw.error_count = 0.into();
+        raw.first_error = zerocopy::FromZeros::new_zeroed();
+        raw.last_error = zerocopy::FromZeros::new_zeroed();
+        (raw.first_error_time_high, raw.last_error_time_high) = (0, 0);
+        (raw.first_error_code, raw.last_error_code) = (0, 0);
+    }
+
     /// The superblock of a device that is the journal of another volume, unchecked but for the size
     /// of its blocks: such a one has the feature for that, and no inodes. `None` for any other.
     pub fn parse_journal_device(bytes: &[u8; SUPERBLOCK_SIZE]) -> Option<Superblock> {

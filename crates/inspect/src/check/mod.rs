@@ -37,11 +37,12 @@ mod work;
 pub use codes::{CODES, Code, Rule};
 pub use first::{FirstLook, Trust, check_volume};
 pub use options::{CheckOptions, ReadOrder};
+pub use passes::bitmaps::ExpectedBits;
 pub use problem::Problem;
 pub use progress::{Listener, Progress};
 pub use report::{CheckReport, Summary};
 pub use rule::{Pass, Repair, Severity};
-pub use usage::{ExpectedBits, Usage};
+pub use usage::Usage;
 
 use crate::error::Error;
 use crate::paths::{NameOf, PathTable};

@@ -3,7 +3,7 @@
 //! *Invariants*: what is taken here stays so; nothing is written.
 //! *Locking*: that of the claims.
 use super::facts::Facts;
-use super::passes::bitmaps;
+use super::passes::bitmaps::{self, ExpectedBits};
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::FileType;
 use extant_format::quota_file::QuotaEntry;
@@ -13,24 +13,6 @@ use std::sync::Arc;
 
 /// What is in use on a volume, as the check counted it.
 pub struct Usage(Arc<Facts>);
-
-/// The bits that a bitmap should have, as words of 64; those after the end are clear.
-pub struct ExpectedBits {
-    /// From the first of the group on.
-    pub words: Vec<u64>,
-    /// How many there are.
-    pub count: u32,
-    /// Directories among them; 0 of blocks.
-    pub directories: u32,
-}
-
-impl ExpectedBits {
-    /// How many are clear.
-    pub fn free(&self) -> u32 {
-        let set: u32 = self.words.iter().map(|word| word.count_ones()).sum();
-        self.count.saturating_sub(set)
-    }
-}
 
 impl Usage {
     pub(super) fn new(facts: Arc<Facts>) -> Usage {

@@ -7,7 +7,6 @@ use crate::check::facts::{Facts, GroupFacts};
 use crate::check::problem::Problem;
 use crate::check::report::Summary;
 use crate::check::rule::Pass;
-use crate::check::usage::ExpectedBits;
 use crate::check::work::Worker;
 use crate::claims::set_bits;
 use crate::error::Error;
@@ -225,6 +224,24 @@ impl GroupReader {
             bits.judge(facts, group, of, &found, stored);
         }
         Ok(())
+    }
+}
+
+/// The bits that a bitmap should have, as words of 64; those after the end are clear.
+pub struct ExpectedBits {
+    /// From the first of the group on.
+    pub words: Vec<u64>,
+    /// How many there are.
+    pub count: u32,
+    /// Directories among them; 0 of blocks.
+    pub directories: u32,
+}
+
+impl ExpectedBits {
+    /// How many are clear.
+    pub fn free(&self) -> u32 {
+        let set: u32 = self.words.iter().map(|word| word.count_ones()).sum();
+        self.count.saturating_sub(set)
     }
 }
 

@@ -1,0 +1,46 @@
+//! Names of an undo file: the one that it has, and the one that it has until its change is decided.
+use crate::beside;
+use crate::error::Result;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// How the name of a redo log beside its image ends.
+const LOG_SUFFIX: &[u8] = b"extant-redo";
+
+/// The name of the undo file that goes with a redo log: `.NAME.extant-undo` with
+/// `.NAME.extant-redo`, `LOG.undo` with any other.
+pub fn path_of(log: &Path) -> PathBuf {
+    let name = log.file_name().unwrap_or_default().as_bytes();
+    let name = match name.strip_suffix(LOG_SUFFIX) {
+        Some(stem) => [stem, b"extant-undo"].concat(),
+        None => [name, b".undo"].concat(),
+    };
+    log.with_file_name(OsString::from_vec(name))
+}
+
+/// The name of an undo file while its change is not decided.
+pub(crate) fn pending_of(log: &Path) -> PathBuf {
+    let mut name = path_of(log).into_os_string();
+    name.push("-new");
+    name.into()
+}
+
+/// Removes the undo file of a change that was not decided.
+pub(crate) fn forget_pending(log: &Path) -> Result<()> {
+    let pending = pending_of(log);
+    match std::fs::symlink_metadata(&pending) {
+        Err(_) => Ok(()),
+        Ok(_) => beside::remove(&pending),
+    }
+}
+
+/// Gives the undo file of a change that is decided its name; a change that has none makes that of
+/// an earlier one useless, which finds out who wants to use it.
+pub(crate) fn keep_pending(log: &Path) -> io::Result<()> {
+    match std::fs::rename(pending_of(log), path_of(log)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        renamed => renamed.and_then(|()| beside::sync_folder(log)),
+    }
+}
