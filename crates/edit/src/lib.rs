@@ -12,6 +12,7 @@
 //! walk        the walk over a tree, of an image or of the host
 //! mode        "u+rwX,go=r"     owner   "www-data:adm", by the image's own lists
 //! time        "2026-01-31 12:00"     attribute   values of attributes as text
+//! pending     names of an undo file
 //! find        which objects of a tree are meant       glob   paths with * and ?
 //! script      words of a line
 //! error       what went wrong, and where
