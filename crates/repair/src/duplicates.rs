@@ -4,7 +4,7 @@
 //! the volume has is kept by nobody.
 use crate::draft::{Draft, Result};
 use crate::error::Error;
-use crate::map::{self, MapRun};
+use crate::map::{self, MapRun, OnMetadata};
 use extant_format::{BlockNo, Ino, attribute};
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, kept: &mut BTreeSet<u64>) -> Res
         inode.attribute_block = copied_attributes(draft, attributes)?;
     }
     if map::is_mapped(&inode, &draft.superblock) {
-        let mut found = map::read(draft, &inode)?;
+        let mut found = map::read_with(draft, &inode, OnMetadata::Kept)?;
         let mut runs = Vec::new();
         for run in &found.runs {
             split(draft, *run, kept, &mut runs)?;
@@ -46,7 +46,8 @@ fn split(
         let (first, offset) = (block / cluster * cluster, block % cluster);
         let is_new = moved.is_none_or(|(from, _)| from != first);
         if is_new {
-            let to = match draft.usage.is_double(BlockNo(block)) && !kept.insert(first) {
+            let is_shared = draft.usage.is_double(BlockNo(block)) && !kept.insert(first);
+            let to = match is_shared || draft.usage.is_metadata(BlockNo(block)) {
                 true => allocated(draft, BlockNo(block))?.0,
                 false => first,
             };

@@ -10,10 +10,11 @@
 //! ```
 //!
 //! Nothing is written to the device, as by [`crate::repair`].
+use crate::journal::replay;
 use crate::rounds::MEMORY_BYTES_MAX;
 use crate::{Error, Recovery, RepairOptions, Repaired, repair};
 use extant_block::{BlockDevice, Overlay};
-use extant_engine::{free_orphans, read_superblock, recover};
+use extant_engine::{free_orphans, read_superblock};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
 use extant_journal::End;
 use std::fmt;
@@ -142,7 +143,7 @@ fn recovered(
     };
     let overlay = Arc::new(overlay);
     let over = Arc::clone(&overlay) as Arc<dyn BlockDevice>;
-    let journal = match recover(&over) {
+    let journal = match replay(&over) {
         Ok(journal) => journal,
         Err(error) if is_foreign(&error) => return Err(error.into()),
         Err(_) => return Ok(Err(Reason::Journal)),

@@ -1,7 +1,7 @@
 //! Mends inodes: their fields, their attributes, their maps.
 use crate::draft::{Draft, Result};
 use crate::map;
-use extant_format::inode::{BASE_SIZE, FileType, Inode, flags};
+use extant_format::inode::{BASE_SIZE, FileType, Inode, MAP_SIZE, flags};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino};
 use extant_inspect::{Code, Problem};
@@ -68,8 +68,52 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, problem: &Problem) -> Result<boo
             draft.clear_inode(ino)?;
             Ok(true)
         }
+        Changed::Written => Ok(true),
         Changed::No => Ok(false),
     }
+}
+
+/// Whether an inode is one of a kind that has content.
+fn is_filed(inode: &Inode) -> bool {
+    matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory | FileType::Symlink))
+}
+
+/// Whether an inode is a symlink whose target is in it, whatever its flags say.
+fn is_target(inode: &Inode) -> bool {
+    inode.file_type() == Some(FileType::Symlink)
+        && inode.size < MAP_SIZE as u64
+        && inode.block.iter().position(|byte| *byte == 0) == usize::try_from(inode.size).ok()
+}
+
+/// Moves the first bytes of a file, which are in its inode, to a block: the attribute in which the
+/// others are is lost.
+fn outlined(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
+    inode.flags &= !flags::INLINE_DATA;
+    if is_target(inode) {
+        return Ok(Changed::Yes);
+    }
+    if inode.file_type() != Some(FileType::Regular) {
+        return Ok(Changed::Cleared);
+    }
+    let kept = std::mem::replace(&mut inode.block, [0; MAP_SIZE]);
+    inode.size = inode.size.min(MAP_SIZE as u64);
+    if draft.superblock.has(Feature::EXTENTS) {
+        inode.flags |= flags::EXTENTS;
+    }
+    let mut found = map::FileMap::default();
+    if inode.size > 0 && kept.iter().any(|byte| *byte != 0) {
+        let Some(block) = draft.allocate(BlockNo(0)) else { return Ok(Changed::No) };
+        let mut bytes = vec![0; draft.block_size()];
+        let length = usize::try_from(inode.size).unwrap_or(0);
+        for (to, from) in bytes.iter_mut().zip(kept.iter().take(length)) {
+            *to = *from;
+        }
+        draft.write(block, &bytes)?;
+        let state = extant_format::extent::ExtentState::Written;
+        found.runs.push(map::MapRun { file_block: 0, start: block.0, length: 1, state });
+    }
+    map::write(draft, ino, inode, &found)?;
+    Ok(Changed::Yes)
 }
 
 /// What became of an inode.
@@ -79,6 +123,8 @@ enum Changed {
     Yes,
     /// It has to be freed.
     Cleared,
+    /// It is written already.
+    Written,
 }
 
 fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> Result<Changed> {
@@ -96,6 +142,13 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
             if inode.sectors == 0 && ino.0 == draft.superblock.journal_inode {
                 crate::journal::restore(draft, inode);
             }
+        }
+        Code::InlineWithExtents if !is_filed(inode) => {
+            inode.flags &= !(flags::INLINE_DATA | flags::EXTENTS);
+        }
+        // Blocks that are counted are those of a map of pointers.
+        Code::InlineWithExtents if !map::has_root(inode) && inode.sectors > 0 => {
+            inode.flags &= !(flags::INLINE_DATA | flags::EXTENTS);
         }
         Code::InlineWithoutFeature | Code::InlineWithExtents => {
             inode.flags &= match map::has_root(inode) {
@@ -135,11 +188,18 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         }
         Code::ReservedInUse
         | Code::EncryptionContext
-        | Code::DirectoryWithoutBlocks
-        | Code::InlineMissing
         | Code::BadBlocksInode
         | Code::SymlinkInvalid
         | Code::SpecialFileMapped => return Ok(Changed::Cleared),
+        // It lost the flag by another problem.
+        Code::InlineMissing if inode.flags & flags::INLINE_DATA == 0 => {}
+        Code::InlineMissing => return outlined(draft, ino, inode),
+        Code::DirectoryWithoutBlocks => {
+            let created =
+                crate::directories::create(draft, ino, Ino::ROOT, inode.mode & PERMISSIONS);
+            return Ok(if created? { Changed::Written } else { Changed::No });
+        }
+        Code::ExtentRoot if is_target(inode) => inode.flags &= !flags::EXTENTS,
         code if is_of_map(code) => return rebuilt(draft, ino, inode),
         code if is_of_attributes(code) => return attributes(draft, inode, problem),
         _ => return Ok(Changed::No),

@@ -3,17 +3,74 @@
 //! A journal that has to be made anew has nothing in it that counts: what could be replayed was.
 use crate::draft::{Draft, Result};
 use crate::map::{self, FileMap, MapRun};
+use extant_block::BlockDevice;
+use extant_engine::ErrorKind;
 use extant_format::extent::ExtentState;
+use extant_format::group::GroupDescriptor;
 use extant_format::inode::{FileType, Inode, Time, flags};
 use extant_format::journal::{NewJournal, default_blocks, initialize};
-use extant_format::superblock::{Feature, JOURNAL_BACKUP_BLOCKS};
+use extant_format::superblock::{Feature, JOURNAL_BACKUP_BLOCKS, Superblock};
 use extant_format::{BlockNo, Ino, SECTOR_BYTES};
 use extant_inspect::{Code, Problem};
+use extant_journal::Report;
+use std::sync::Arc;
 
 /// The smallest journal, in blocks.
 const BLOCKS_MIN: u64 = 1024;
 /// Blocks of one run of a new journal.
 const RUN_BLOCKS: u64 = 1024;
+
+/// Replays the journal, by the copy of its inode in the superblock where that is lost.
+///
+/// # Errors
+/// As [`extant_engine::recover`]: those of the first try.
+pub(crate) fn replay(over: &Arc<dyn BlockDevice>) -> extant_engine::Result<Option<Report>> {
+    use extant_journal::Error::{Inode as NoJournal, Map};
+    let first = extant_engine::recover(over);
+    let is_lost = first.as_ref().is_err_and(|error| {
+        matches!(&error.kind, ErrorKind::Journal(NoJournal { .. } | Map { .. }))
+    });
+    if !is_lost {
+        return first;
+    }
+    let Some((at, before)) = restored(over).ok().flatten() else { return first };
+    match extant_engine::recover(over) {
+        Ok(report) => Ok(report),
+        Err(_) => {
+            // tidy: writers because it is an overlay in memory
+            over.write(at, &before)?;
+            first
+        }
+    }
+}
+
+/// Writes the inode of the journal by its copy in the superblock. Gives where, and what was there;
+/// `None` where there is no copy.
+fn restored(over: &Arc<dyn BlockDevice>) -> extant_engine::Result<Option<(u64, Vec<u8>)>> {
+    let superblock = extant_engine::read_superblock(&**over)?;
+    let ino = Ino(superblock.journal_inode);
+    let has_copy = superblock.journal_backup_type == JOURNAL_BACKUP_BLOCKS;
+    let Some((group, _)) = superblock.group_of_inode(ino).filter(|_| has_copy) else {
+        return Ok(None);
+    };
+    let block_size = u64::from(superblock.block_size());
+    let (block, offset) = superblock.descriptor_place(group);
+    let mut bytes = vec![0; usize::from(superblock.descriptor_size)];
+    over.read(block.0.saturating_mul(block_size).saturating_add(offset as u64), &mut bytes)?;
+    let descriptor = GroupDescriptor::decode(&bytes, &superblock);
+    let Some((block, offset)) = superblock.inode_place(ino, &descriptor) else { return Ok(None) };
+    let at = block.0.saturating_mul(block_size).saturating_add(offset as u64);
+    let mut before = vec![0; usize::from(superblock.inode_size)];
+    over.read(at, &mut before)?;
+    let mut inode = Inode::new(FileType::Regular.mode_bits() | 0o600, &superblock);
+    copy_map(&superblock, &mut inode);
+    inode.sectors = inode.size / SECTOR_BYTES;
+    let mut after = vec![0; before.len()];
+    inode.encode(&mut after, ino, &superblock);
+    // tidy: writers because it is an overlay in memory
+    over.write(at, &after)?;
+    Ok(Some((at, before)))
+}
 
 /// Mends one problem of the journal. Gives whether it did.
 ///
@@ -80,18 +137,19 @@ fn empty(draft: &Draft, block: BlockNo, blocks: u64) -> Result<()> {
 
 /// Gives the inode of the journal the map and the size that the superblock has a copy of.
 pub(crate) fn restore(draft: &Draft, inode: &mut Inode) {
-    let superblock = &draft.superblock;
-    if superblock.journal_backup_type != JOURNAL_BACKUP_BLOCKS {
-        return;
+    if draft.superblock.journal_backup_type == JOURNAL_BACKUP_BLOCKS {
+        copy_map(&draft.superblock, inode);
     }
+}
+
+fn copy_map(superblock: &Superblock, inode: &mut Inode) {
     let (words, _) = inode.block.as_chunks_mut::<4>();
     for (word, from) in words.iter_mut().zip(superblock.journal_backup) {
         *word = from.to_le_bytes();
     }
     let [.., size_high, size_low] = superblock.journal_backup;
     inode.size = u64::from(size_high) << 32 | u64::from(size_low);
-    let has_root = map::has_root(inode);
-    inode.flags = if has_root { flags::EXTENTS } else { 0 };
+    inode.flags = if map::has_root(inode) { flags::EXTENTS } else { 0 };
     inode.links = 1;
 }
 

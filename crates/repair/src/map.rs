@@ -21,6 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const HEADER: usize = 12;
 const ENTRY: usize = 12;
 
+/// Levels of a tree that are read: more than any file needs.
+const DEPTH_MAX: u16 = 32;
+
 /// Neighbouring blocks of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MapRun {
@@ -45,10 +48,20 @@ struct Reader<'a> {
     runs: Vec<MapRun>,
     nodes: Vec<BlockNo>,
     met: BTreeSet<BlockNo>,
+    kept: OnMetadata,
     /// Blocks of the file, by its size.
     file_blocks: u64,
     /// The first file block that it cannot have.
     blocks_max: u64,
+}
+
+/// Whether a file keeps blocks that metadata of the volume has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnMetadata {
+    /// It does not: there is a hole.
+    Dropped,
+    /// It does: they are copied.
+    Kept,
 }
 
 /// Reads the map of an inode that has one.
@@ -56,23 +69,31 @@ struct Reader<'a> {
 /// # Errors
 /// The device's.
 pub(crate) fn read(draft: &Draft, inode: &Inode) -> Result<FileMap> {
+    read_with(draft, inode, OnMetadata::Dropped)
+}
+
+/// As [`read`], with or without blocks on metadata.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn read_with(draft: &Draft, inode: &Inode, kept: OnMetadata) -> Result<FileMap> {
     let block_size = u64::from(draft.superblock.block_size());
     let mut reader = Reader {
         draft,
         runs: Vec::new(),
         nodes: Vec::new(),
         met: BTreeSet::new(),
+        kept,
         file_blocks: inode.size.div_ceil(block_size),
         blocks_max: blocks_max(inode, &draft.superblock),
     };
     if inode.has_extents() {
         let depth = StoredNode::read(&inode.block).map(|node| node.depth());
-        reader.node(&inode.block, depth.unwrap_or(0).min(extent::MAX_DEPTH))?;
+        reader.node(&inode.block, depth.unwrap_or(0).min(DEPTH_MAX))?;
     } else {
         reader.roots(&inode.block)?;
     }
-    let Reader { mut runs, nodes, .. } = reader;
-    runs.sort_by_key(|run| run.file_block);
+    let Reader { runs, nodes, .. } = reader;
     Ok(FileMap { runs: apart(runs), nodes })
 }
 
@@ -86,20 +107,26 @@ fn blocks_max(inode: &Inode, superblock: &Superblock) -> u64 {
     }
 }
 
-/// Runs without what overlaps the one before.
+/// Runs by file block. Where two overlap, the one that stands first in the map has the blocks.
 fn apart(runs: Vec<MapRun>) -> Vec<MapRun> {
-    let mut kept: Vec<MapRun> = Vec::with_capacity(runs.len());
-    for mut run in runs {
-        let end = kept.last().map_or(0, |last| last.file_block.saturating_add(last.length));
-        let covered = end.saturating_sub(run.file_block).min(run.length);
-        run.file_block = run.file_block.saturating_add(covered);
-        run.start = run.start.saturating_add(covered);
-        run.length = run.length.saturating_sub(covered);
-        if run.length > 0 {
-            kept.push(run);
+    let mut kept: BTreeMap<u64, MapRun> = BTreeMap::new();
+    for run in runs {
+        let (mut at, end) = (run.file_block, run.file_block.saturating_add(run.length));
+        while at < end {
+            let before = kept.range(..=at).next_back().map(|(_, run)| *run);
+            let covered = before.map_or(0, |run| run.file_block.saturating_add(run.length));
+            if covered > at {
+                at = covered;
+                continue;
+            }
+            let next = kept.range(at..).next().map_or(end, |(next, _)| (*next).min(end));
+            let start = run.start.saturating_add(at.saturating_sub(run.file_block));
+            let length = next.saturating_sub(at);
+            kept.insert(at, MapRun { file_block: at, start, length, ..run });
+            at = next;
         }
     }
-    kept
+    kept.into_values().collect()
 }
 
 impl Reader<'_> {
@@ -111,7 +138,7 @@ impl Reader<'_> {
         if run.start % cluster != run.file_block % cluster {
             return;
         }
-        let may_be = |block: u64| self.draft.may_hold(BlockNo(block));
+        let may_be = |block: u64| self.may_have(BlockNo(block));
         let end = run.start.saturating_add(run.length);
         let is_whole = run.file_block.saturating_add(run.length) <= self.blocks_max
             && usage.holds(BlockNo(end.saturating_sub(1)))
@@ -121,20 +148,26 @@ impl Reader<'_> {
             return;
         }
         let most = self.file_blocks.min(self.blocks_max).saturating_sub(run.file_block);
-        let mut part: Option<MapRun> = None;
+        let mut parts: Vec<MapRun> = Vec::new();
         for at in 0..run.length.min(most) {
-            let block = run.start.saturating_add(at);
-            let is_ours = may_be(block) && usage.is_free(BlockNo(block), 1);
-            match (&mut part, is_ours) {
-                (Some(part), true) => part.length = part.length.saturating_add(1),
-                (None, true) => {
-                    let file_block = run.file_block.saturating_add(at);
-                    part = Some(MapRun { file_block, start: block, length: 1, ..run });
-                }
-                (_, false) => self.runs.extend(part.take()),
+            let start = run.start.saturating_add(at);
+            if !may_be(start) || !usage.is_free(BlockNo(start), 1) {
+                continue;
+            }
+            let file_block = run.file_block.saturating_add(at);
+            let follows = |part: &&mut MapRun| part.start.saturating_add(part.length) == start;
+            match parts.last_mut().filter(follows) {
+                Some(part) => part.length = part.length.saturating_add(1),
+                None => parts.push(MapRun { file_block, start, length: 1, ..run }),
             }
         }
-        self.runs.extend(part);
+        self.runs.extend(parts);
+    }
+
+    /// Whether the file can have a block.
+    fn may_have(&self, block: BlockNo) -> bool {
+        let is_kept = self.kept == OnMetadata::Kept && self.draft.usage.is_metadata(block);
+        self.draft.may_hold(block) || is_kept && self.draft.usage.holds(block)
     }
 
     /// A block of the map, if it can be one and was not met.
@@ -221,7 +254,7 @@ impl Reader<'_> {
                 && run.start.saturating_add(run.length) == start
         };
         let block = BlockNo(start);
-        let is_on_volume = self.draft.may_hold(block);
+        let is_on_volume = self.may_have(block);
         if !is_on_volume || file_block >= self.blocks_max {
             return;
         }

@@ -3,7 +3,7 @@ use crate::draft::Draft;
 use crate::error::Error;
 use crate::options::{RepairOptions, Scope};
 use crate::outcome::{Change, Recovery, Repaired};
-use crate::scope::price;
+use crate::scope::{frees, price};
 use crate::{
     bitmaps, connect, directories, duplicates, inodes, journal, quota, resize, superblock,
 };
@@ -78,7 +78,7 @@ fn signed(overlay: &Overlay, now: u32) -> Result<(), Error> {
 /// Replays the journal and frees orphans, as far as that is possible.
 fn recovered(over: &Arc<dyn BlockDevice>) -> Result<Recovery, Error> {
     use extant_engine::ErrorKind;
-    let journal = match extant_engine::recover(over) {
+    let journal = match journal::replay(over) {
         Ok(journal) => journal,
         Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
             return Err(error.into());
@@ -149,6 +149,11 @@ impl Mender {
 
     /// Edits the overlay for what a check found.
     fn mend(&mut self, report: &CheckReport, usage: Usage) -> Result<Progress, Error> {
+        // What a log holds may be what is missing: nothing is safe beside it.
+        let waits = report.problems.iter().any(|it| it.code == Code::NeedsRecovery);
+        if waits && self.scope != Scope::All {
+            return Ok(Progress::None);
+        }
         let mut draft = Draft::new(&self.overlay, usage, self.now);
         let problems: Vec<&Problem> = report.problems.iter().collect();
         let within: Vec<&Problem> = problems
@@ -209,9 +214,14 @@ impl Mender {
         draft: &mut Draft,
         problems: impl Iterator<Item = &'a Problem>,
     ) -> Result<(), Error> {
-        let mut rebuilt = BTreeSet::new();
+        let (mut rebuilt, mut touched) = (BTreeSet::new(), BTreeSet::new());
         for problem in problems {
             let Some(ino) = problem.ino else { continue };
+            // What is left of it once the rest is mended may be worth more.
+            if touched.contains(&ino) && frees(problem.code) {
+                continue;
+            }
+            touched.insert(ino);
             if inodes::is_of_map(problem.code) && !rebuilt.insert(ino) {
                 self.note(problem, true);
                 continue;

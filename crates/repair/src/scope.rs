@@ -35,6 +35,11 @@ impl Price {
     }
 }
 
+/// Whether mending frees the inode, where nothing better is known.
+pub(crate) fn frees(code: Code) -> bool {
+    price(code) == FILE
+}
+
 const BYTES: Price = Price::Loss("what the file had there");
 const FILE: Price = Price::Loss("the inode and all that was in it");
 const NAME: Price = Price::Loss("the name");
@@ -65,7 +70,6 @@ pub(crate) fn price(code: Code) -> Price {
         | C::UsedNeverUsed
         | C::JournalLeftovers
         | C::JournalError
-        | C::NeedsRecovery
         | C::OrphansWait
         | C::OrphanDeleted
         | C::LostOrphan
@@ -107,8 +111,6 @@ fn lost(code: Code) -> Option<Price> {
         | C::InodeChecksumUnread
         | C::ReservedInUse
         | C::EncryptionContext
-        | C::DirectoryWithoutBlocks
-        | C::InlineMissing
         | C::BadBlocksInode
         | C::SymlinkInvalid
         | C::SpecialFileMapped => FILE,
@@ -127,6 +129,8 @@ fn lost(code: Code) -> Option<Price> {
         | C::DirectoryTooBig
         | C::DirectoriesTooBig
         | C::FileTooLarge
+        | C::InlineMissing
+        | C::DirectoryWithoutBlocks
         | C::DirectoryHole
         | C::DirectoryChain => BYTES,
 
@@ -154,6 +158,7 @@ fn lost(code: Code) -> Option<Price> {
         | C::DotNotFirst
         | C::DotDotNotSecond => NAME,
 
+        C::NeedsRecovery => Price::Loss("what the journal held, which cannot be replayed"),
         C::RootNotDirectory | C::InodeTablePlace | C::InodeTableConflict => FILE,
 
         _ => return None,

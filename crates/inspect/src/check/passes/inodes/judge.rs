@@ -238,7 +238,8 @@ fn judge_flags(subject: Subject<'_>, mut known: InodeFacts) -> InodeFacts {
     if has(flags::CASEFOLDED) && is_directory {
         known = known.casefolded();
     }
-    if has(flags::EA_INODE) {
+    // On a directory the flag means nothing.
+    if has(flags::EA_INODE) && !is_directory {
         known = known.attribute_inode();
     }
     known
