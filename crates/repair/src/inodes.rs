@@ -68,7 +68,6 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, problem: &Problem) -> Result<boo
             draft.clear_inode(ino)?;
             Ok(true)
         }
-        Changed::Written => Ok(true),
         Changed::No => Ok(false),
     }
 }
@@ -123,18 +122,10 @@ enum Changed {
     Yes,
     /// It has to be freed.
     Cleared,
-    /// It is written already.
-    Written,
 }
 
 fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> Result<Changed> {
-    let expected = problem.expected;
     match problem.code {
-        Code::DeletedWithoutTime => inode.deletion_time = draft.now.max(1),
-        Code::UsedButDeleted => inode.deletion_time = 0,
-        Code::LostOrphan | Code::OrphanDeleted => {
-            inode.deletion_time = if inode.links == 0 { draft.now.max(1) } else { 0 };
-        }
         Code::InodeChecksumUnread if ino == Ino::BAD_BLOCKS => {}
         Code::NoFileType | Code::InodeChecksumUnread => return typed(draft, ino, inode),
         Code::ReservedMode => {
@@ -161,6 +152,37 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
                 draft.write_superblock()?;
             }
         }
+        Code::FileTooLarge if map::is_mapped(inode, &draft.superblock) => {
+            let found = map::read(draft, inode)?;
+            let end = found.runs.last().map_or(0, |run| run.file_block.saturating_add(run.length));
+            inode.size = end.saturating_mul(draft.block_size() as u64);
+        }
+        Code::ReservedInUse
+        | Code::EncryptionContext
+        | Code::BadBlocksInode
+        | Code::SymlinkInvalid
+        | Code::SpecialFileMapped => return Ok(Changed::Cleared),
+        // It lost the flag by another problem.
+        Code::InlineMissing if inode.flags & flags::INLINE_DATA == 0 => {}
+        Code::InlineMissing => return outlined(draft, ino, inode),
+        Code::DirectoryWithoutBlocks => return emptied(draft, ino, inode),
+        Code::ExtentRoot if is_target(inode) => inode.flags &= !flags::EXTENTS,
+        code if is_of_map(code) => return rebuilt(draft, ino, inode),
+        code if is_of_attributes(code) => return attributes(draft, inode, problem),
+        _ => return Ok(set_field(inode, problem, draft.now)),
+    }
+    Ok(Changed::Yes)
+}
+
+/// Sets a field of an inode to what it should be.
+fn set_field(inode: &mut Inode, problem: &Problem, now: u32) -> Changed {
+    let expected = problem.expected;
+    match problem.code {
+        Code::DeletedWithoutTime => inode.deletion_time = now.max(1),
+        Code::UsedButDeleted => inode.deletion_time = 0,
+        Code::LostOrphan | Code::OrphanDeleted => {
+            inode.deletion_time = if inode.links == 0 { now.max(1) } else { 0 };
+        }
         Code::IndexFlag => inode.flags &= !flags::INDEX,
         Code::EncryptionMissing => inode.flags &= !flags::ENCRYPTED,
         Code::MagicFlag => inode.flags &= !flags::IMAGIC,
@@ -169,11 +191,6 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         Code::SpecialFileImmutable => inode.flags &= !(flags::IMMUTABLE | flags::APPEND),
         Code::SpecialFileSize => inode.size = 0,
         Code::DirectorySizeHigh => inode.size &= u64::from(u32::MAX),
-        Code::FileTooLarge if map::is_mapped(inode, &draft.superblock) => {
-            let found = map::read(draft, inode)?;
-            let end = found.runs.last().map_or(0, |run| run.file_block.saturating_add(run.length));
-            inode.size = end.saturating_mul(draft.block_size() as u64);
-        }
         Code::FileTooLarge | Code::FileSize | Code::DirectorySize | Code::InlineSize => {
             inode.size = expected.unwrap_or(inode.size);
         }
@@ -186,24 +203,21 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
             inode.change_time.seconds = i64::from((count >> 32) as u32);
             inode.version = count & u64::from(u32::MAX);
         }
-        Code::ReservedInUse
-        | Code::EncryptionContext
-        | Code::BadBlocksInode
-        | Code::SymlinkInvalid
-        | Code::SpecialFileMapped => return Ok(Changed::Cleared),
-        // It lost the flag by another problem.
-        Code::InlineMissing if inode.flags & flags::INLINE_DATA == 0 => {}
-        Code::InlineMissing => return outlined(draft, ino, inode),
-        Code::DirectoryWithoutBlocks => {
-            let created =
-                crate::directories::create(draft, ino, Ino::ROOT, inode.mode & PERMISSIONS);
-            return Ok(if created? { Changed::Written } else { Changed::No });
-        }
-        Code::ExtentRoot if is_target(inode) => inode.flags &= !flags::EXTENTS,
-        code if is_of_map(code) => return rebuilt(draft, ino, inode),
-        code if is_of_attributes(code) => return attributes(draft, inode, problem),
-        _ => return Ok(Changed::No),
+        _ => return Changed::No,
     }
+    Changed::Yes
+}
+
+/// Gives a directory without blocks one with the first two entries; whose it is, and its
+/// attributes, stay.
+fn emptied(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
+    if !crate::directories::create(draft, ino, Ino::ROOT, inode.mode & PERMISSIONS)? {
+        return Ok(Changed::No);
+    }
+    let Some(made) = draft.inode(ino)? else { return Ok(Changed::No) };
+    (inode.block, inode.size, inode.sectors) = (made.block, made.size, made.sectors);
+    inode.flags &= !(flags::INDEX | flags::EXTENTS | flags::INLINE_DATA);
+    inode.flags |= made.flags;
     Ok(Changed::Yes)
 }
 
