@@ -72,9 +72,9 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant check IMAGE finds what is wrong, with fsck's exit codes",
     ),
     (
-        &["repair", "fix", "recover", "undelete", "salvage"],
-        "extant check IMAGE finds what is wrong and repairs nothing yet: e2fsck -fy IMAGE does; \
-         extant tar --keep-going IMAGE -o FILE rescues what can be read",
+        &["fix", "mend", "recover", "undelete", "salvage"],
+        "extant repair IMAGE mends what extant check IMAGE finds; extant tar --keep-going IMAGE -o \
+         FILE rescues what can be read",
     ),
     (
         &[

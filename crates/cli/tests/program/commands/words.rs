@@ -43,7 +43,7 @@ fn commands_of_other_tools_say_what_does_that_here() {
         ("create", "extant build FOLDER IMAGE"),
         ("fsck", "extant check"),
         ("verify", "extant check"),
-        ("repair", "e2fsck -fy"),
+        ("fix", "extant repair IMAGE"),
         ("dumpe2fs", "extant info"),
         ("debugfs", "extant stat"),
         ("remove", "extant rm"),
