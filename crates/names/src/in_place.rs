@@ -30,6 +30,11 @@ impl InPlace {
         Ok(InPlace { device: Arc::new(target.whole(RealClock::new())?), target })
     }
 
+    /// The path of the file that it is in; `None` for a device.
+    pub fn file_path(&self) -> Option<&Path> {
+        self.target.device_bytes.is_none().then_some(&self.target.path)
+    }
+
     /// The primary superblock.
     ///
     /// # Errors

@@ -8,9 +8,11 @@ use crate::{
     bitmaps, connect, directories, duplicates, inodes, journal, quota, resize, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
-use extant_format::superblock::{SUPERBLOCK_OFFSET, Superblock, state};
-use extant_format::{GroupNo, Ino};
-use extant_inspect::{CheckOptions, CheckReport, Code, Pass, Problem, Usage, examine};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
+use extant_format::{BlockNo, GroupNo, Ino};
+use extant_inspect::{
+    CheckOptions, CheckReport, Code, Pass, Problem, SuperblockPlace, Usage, Volume, examine,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -99,6 +101,31 @@ fn recovered(over: &Arc<dyn BlockDevice>) -> Result<Recovery, Error> {
     Ok(Recovery { journal, orphans })
 }
 
+/// The first copy of the superblock, at its place for any size of blocks.
+fn copy_of(over: &Arc<dyn BlockDevice>) -> Option<Superblock> {
+    (10..=16).find_map(|log2| {
+        let block_size = 1_u32 << log2;
+        let block = u64::from(block_size) * 8 + u64::from(log2 == 10);
+        let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
+        let volume = Volume::open(Arc::clone(over), place).ok()?;
+        let superblock = volume.superblock().clone();
+        (superblock.block_size() == block_size).then_some(superblock)
+    })
+}
+
+/// What a superblock says of where everything is.
+fn shape(superblock: &Superblock) -> [u64; 7] {
+    [
+        superblock.block_size().into(),
+        superblock.blocks_count,
+        superblock.blocks_per_group.into(),
+        superblock.inodes_per_group.into(),
+        superblock.inode_size.into(),
+        superblock.descriptor_size.into(),
+        superblock.first_inode.into(),
+    ]
+}
+
 /// Whether a problem means that no byte of the volume may be written: what it is cannot be known.
 fn forbids(code: Code) -> bool {
     use Code as C;
@@ -134,6 +161,10 @@ impl Mender {
             self.round = self.round.saturating_add(1);
             let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
             let (report, usage) = examine(over, &self.how)?;
+            let (report, usage) = match self.round {
+                1 => self.by_a_copy((report, usage))?,
+                _ => (report, usage),
+            };
             if let Some(problem) = report.problems.iter().find(|problem| forbids(problem.code)) {
                 return Err(Error::Refused(problem.to_string()));
             }
@@ -145,6 +176,40 @@ impl Mender {
                 return Ok((first.clone(), report));
             }
         }
+    }
+
+    /// What a check finds by a copy of the superblock that says other things of where everything
+    /// is, if that is less: then the copy is written to the first place. Else what was found.
+    fn by_a_copy(
+        &mut self,
+        (report, usage): (CheckReport, Option<Usage>),
+    ) -> Result<(CheckReport, Option<Usage>), Error> {
+        let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
+        let is_damaged = report.exit_code() != 0 && self.scope >= Scope::Safe;
+        let Some(first) = extant_engine::read_superblock(&*over).ok().filter(|_| is_damaged) else {
+            return Ok((report, usage));
+        };
+        let Some(copy) = copy_of(&over).filter(|copy| shape(copy) != shape(&first)) else {
+            return Ok((report, usage));
+        };
+        let mut changed = copy;
+        changed.group_number = 0;
+        changed.last_orphan = first.last_orphan;
+        if !first.has(Feature::NEEDS_RECOVERY) {
+            changed.features.clear(Feature::NEEDS_RECOVERY);
+        }
+        // tidy: writers because it is an overlay in memory
+        over.write(SUPERBLOCK_OFFSET, &changed.encode())?;
+        let (other, other_usage) = examine(Arc::clone(&over), &self.how)?;
+        let count = |report: &CheckReport| report.counts.values().sum::<u64>();
+        if count(&other) < count(&report) && other.exit_code() != 8 {
+            let block = BlockNo(u64::from(first.blocks_per_group));
+            self.note(&Problem::new(Code::SuperblockDamaged).block(block), true);
+            return Ok((other, other_usage));
+        }
+        // tidy: writers because it is an overlay in memory
+        over.write(SUPERBLOCK_OFFSET, &first.encode())?;
+        Ok((report, usage))
     }
 
     /// Edits the overlay for what a check found.

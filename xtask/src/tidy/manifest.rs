@@ -167,6 +167,7 @@ const ARROWS: &[Arrow] = &[
             "extant-archive",
             "extant-image",
             "extant-disk",
+            "extant-edit",
             "extant-host",
         ],
         tests: &[],

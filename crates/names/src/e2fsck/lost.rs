@@ -4,6 +4,7 @@ use super::{LEFT, complain, say};
 use crate::dumpe2fs::SIZES;
 use extant_block::BlockDevice;
 use extant_format::BlockNo;
+use extant_format::superblock::Superblock;
 use extant_inspect::{SuperblockPlace, Volume};
 use std::sync::Arc;
 
@@ -17,30 +18,31 @@ pub(super) fn judged(
     if mode == Mode::Preen {
         return None;
     }
-    let (block, block_size) = copy(&device)?;
+    let (block, block_size, _) = copy(&device)?;
     complain(&format!("{name}: Superblock invalid, trying backup blocks..."));
     complain(&format!(
         "{shown}: the superblock is lost; block {block}, of {block_size} bytes, has a copy \
          (e2fsck -b {block} -B {block_size}; extant extract --force-read {shown} DIR reads by it)"
     ));
-    if mode != Mode::Read {
-        complain(&format!(
-            "{name}: {shown}: nothing was changed: problems are found here, and not mended yet"
-        ));
-    }
     say(&format!("\n{shown}: ********** WARNING: Filesystem still has errors **********\n\n"));
     Some(LEFT)
 }
 
-/// Block and block size of the first copy of the superblock: that of the second group, at its
-/// place for a size of blocks.
-fn copy(device: &Arc<dyn BlockDevice>) -> Option<(u64, u32)> {
-    let candidates = SIZES.into_iter().map(|block_size| {
+/// The superblock by which a volume is mended (-y).
+pub(super) fn superblock(device: &Arc<dyn BlockDevice>, name: &str) -> Option<Superblock> {
+    let (.., superblock) = copy(device)?;
+    complain(&format!("{name}: Superblock invalid, trying backup blocks..."));
+    Some(superblock)
+}
+
+/// Block and block size of the first copy of the superblock, and what it says: that of the second
+/// group, at its place for a size of blocks.
+fn copy(device: &Arc<dyn BlockDevice>) -> Option<(u64, u32, Superblock)> {
+    SIZES.into_iter().find_map(|block_size| {
         let group_blocks = u64::from(block_size) * 8;
-        (group_blocks + u64::from(block_size == 1024), block_size)
-    });
-    candidates.into_iter().find(|(block, block_size)| {
-        let place = SuperblockPlace::Copy { block: BlockNo(*block), block_size: *block_size };
-        Volume::open(Arc::clone(device), place).is_ok()
+        let block = group_blocks + u64::from(block_size == 1024);
+        let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
+        let volume = Volume::open(Arc::clone(device), place).ok()?;
+        Some((block, block_size, volume.superblock().clone()))
     })
 }

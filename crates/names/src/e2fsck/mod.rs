@@ -1,24 +1,28 @@
-//! e2fsck and fsck.ext4: a volume is judged, its journal replayed, and its orphans are freed;
-//! nothing else is mended.
+//! e2fsck and fsck.ext4: a volume is judged, its journal replayed, its orphans are freed, and it is
+//! mended.
 //!
 //! ```text
 //! words        the command line
 //! completion   -C: how far the check is, for the program that started it
 //! lost         a volume whose superblock is lost, and has a copy
+//! mend         what the check found is mended
 //! ```
 //!
 //! `-n` writes nothing. `-p` and `-y` replay the journal and free orphans where all is well after
 //! that, and note in the superblock that the volume was checked, as e2fsck does. Where anything is
-//! wrong nothing is written, not even the replay, and the exit code is 4 or more.
+//! wrong it is mended: by -y all of it, by -p what needs no decision, and nothing if that is not
+//! all. What cannot be mended is left with exit code 4 or more, and nothing is written.
 //!
 //! Without `-f` a volume that says it is clean is skipped, but not before what e2fsck looks at too:
 //! the superblock, descriptors, the journal, the list of orphans
 //! ([`extant_inspect::check_volume`]).
 mod completion;
 mod lost;
+mod mend;
 mod words;
 
 use self::completion::Completion;
+use self::mend::Mended;
 use self::words::{Mode, Request};
 use super::in_place::InPlace;
 use super::{complain, console, in_place, one_line, say, say_version, version};
@@ -35,6 +39,7 @@ use extant_host::journal;
 use extant_host::recovery::{self, Judged};
 use extant_host::target;
 use extant_inspect::{CheckOptions, CheckReport, ReadOrder, Summary, Trust};
+use extant_repair::Scope;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -125,8 +130,7 @@ struct Recovered {
 }
 
 fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error> {
-    let label = request.label.clone();
-    let shown = label.unwrap_or_else(|| path.display().to_string());
+    let shown = request.label.clone().unwrap_or_else(|| path.display().to_string());
     if request.mode != Mode::Read && target::mount(path).is_some() {
         complain(&format!("{shown} is mounted."));
         complain(&format!("{name}: Cannot continue, aborting.\n"));
@@ -142,15 +146,26 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
     let journal = request.journal.clone();
     let device = image::device(path, &ImageArguments { journal, ..ImageArguments::default() })?;
     let mut completion = Completion::open(request.completion, &shown, &console(name))?;
+    let journal = request.journal.as_deref();
+    let subject = |superblock| Subject { name, path, shown: shown.clone(), journal, superblock };
     let superblock = match in_place::superblock(&*device, path) {
         Ok(superblock) => superblock,
+        Err(error) if request.mode == Mode::Yes => {
+            let superblock = lost::superblock(&device, name).ok_or(error)?;
+            drop(device);
+            return mended(&subject(superblock), request, None);
+        }
         Err(error) => {
             return lost::judged(name, &shown, (device, request.mode)).ok_or(error);
         }
     };
-    let journal = request.journal.as_deref();
-    let subject = Subject { name, path, shown: shown.clone(), journal, superblock };
-    let Some(recovered) = recover_in_memory(&subject, request, device)? else { return Ok(LEFT) };
+    let subject = subject(superblock);
+    let Some(recovered) = recover_in_memory(&subject, request, device)? else {
+        return match request.mode {
+            Mode::Yes => mended(&subject, request, None),
+            _ => Ok(LEFT),
+        };
+    };
     let options = options();
     let first = extant_inspect::check_volume(&recovered.finished, &options)
         .map_err(|error| Error::new(format!("{shown}: {error}")))?;
@@ -221,7 +236,6 @@ fn recover_in_memory(
             }
             Err(error) => {
                 complain(&one_line(name, &image::failure(path, error)));
-                complain(&format!("{}: nothing was changed", subject.shown));
                 return Ok(None);
             }
         },
@@ -348,7 +362,12 @@ fn checked(
     }
     let is_left = request.mode != Mode::Read && (!first.problems.is_empty() || is_foreign);
     if !report.is_clean() || is_left {
-        return Ok(left(subject, request, &report));
+        // An image that is open for reading is not opened for writing.
+        return match request.mode {
+            Mode::Read | Mode::Ask => Ok(left(subject, request, &report)),
+            _ if is_foreign => Ok(left(subject, request, &report)),
+            _ => mended(subject, request, Some(&report)),
+        };
     }
     let mut code = CLEAN;
     if request.mode != Mode::Read {
@@ -369,6 +388,52 @@ fn checked(
     Ok(code)
 }
 
+/// What is wrong is mended, and said.
+fn mended(
+    subject: &Subject<'_>,
+    request: &Request,
+    report: Option<&CheckReport>,
+) -> Result<u8, Error> {
+    let shown = &subject.shown;
+    let scope = if request.mode == Mode::Yes { Scope::All } else { Scope::Preen };
+    let repaired = match mend::mend(subject, scope)? {
+        Mended::Refused(why) => {
+            complain(&format!("{}: {shown}: {why}", subject.name));
+            return Ok(report.map_or(LEFT, |report| left(subject, request, report)));
+        }
+        Mended::Doubtful => {
+            say(&format!(
+                "\n{shown}: UNEXPECTED INCONSISTENCY; RUN fsck MANUALLY.\n\t(i.e., without -a \
+                 or -p options)\n"
+            ));
+            return Ok(LEFT);
+        }
+        Mended::Written(repaired) => repaired,
+    };
+    for change in &repaired.changes {
+        let (problem, code) = (&change.problem, change.problem.rule().name);
+        match &change.loss {
+            Some(loss) => say(&format!("{shown}: FIXED: {problem} [{code}]; lost: {loss}\n")),
+            None => say(&format!("{shown}: FIXED: {problem} [{code}]\n")),
+        }
+    }
+    say(&format!("\n{shown}: ***** FILE SYSTEM WAS MODIFIED *****\n"));
+    if !repaired.is_clean() {
+        say(&list(subject, &repaired.left));
+        say(&format!("\n{shown}: ********** WARNING: Filesystem still has errors **********\n\n"));
+        return Ok(LEFT);
+    }
+    if request.discard {
+        discard(subject)?;
+    }
+    let held = &repaired.left.summary;
+    say(&format!(
+        "{shown}: {}/{} files, {}/{} blocks\n",
+        held.inodes_used, held.inodes, held.blocks_used, held.blocks
+    ));
+    Ok(CORRECTED)
+}
+
 /// A problem a line.
 fn list(subject: &Subject<'_>, report: &CheckReport) -> String {
     let shown = &subject.shown;
@@ -386,10 +451,7 @@ fn list(subject: &Subject<'_>, report: &CheckReport) -> String {
 fn left(subject: &Subject<'_>, request: &Request, report: &CheckReport) -> u8 {
     let shown = &subject.shown;
     if request.mode != Mode::Read {
-        complain(&format!(
-            "{}: {shown}: nothing was changed: problems are found here, and not mended yet",
-            subject.name
-        ));
+        complain(&format!("{}: {shown}: nothing was changed", subject.name));
     }
     say(&format!("\n{shown}: ********** WARNING: Filesystem still has errors **********\n\n"));
     // e2fsck does not open a volume to write it whose features forbid that.

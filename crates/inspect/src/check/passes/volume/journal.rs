@@ -56,10 +56,14 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
     if superblock.has(Feature::NEEDS_RECOVERY) {
         report(Code::NeedsRecovery);
     }
-    let Some(inode) = journal_inode(volume, ino)? else {
+    let (inode, own) = journal_inode(volume, ino)?;
+    let Some(inode) = inode else {
         problems.add(Problem::new(Code::JournalInode).ino(ino));
         return Ok(());
     };
+    if own == Own::NeverUsed {
+        problems.add(Problem::new(Code::ReservedMode).ino(ino).found(0_u64));
+    }
     let head = match block_at(volume, &inode, FileBlock(0))? {
         Some(block) if volume.holds(block) => volume.block("journal", block)?,
         _ => {
@@ -69,14 +73,6 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
     };
     // A block has at least the bytes of a journal's superblock.
     let Some(journal) = StoredJournal::new(&head) else { return Ok(()) };
-    // The copy is one; the inode itself was never used, and would be given to somebody else.
-    let own = match volume.inode(ino) {
-        Err(Error::Device(error)) => return Err(error.into()),
-        own => own.ok(),
-    };
-    if own.is_some_and(|own| own.mode == 0 && own.links == 0) {
-        problems.add(Problem::new(Code::ReservedMode).ino(ino).found(0_u64));
-    }
     if let Some(code) = judge_superblock(volume, &inode, journal) {
         problems.add(Problem::new(code).ino(ino));
     }
@@ -92,7 +88,7 @@ fn judge_unannounced(volume: &Volume, problems: &Sink) -> Result<(), Error> {
     let superblock = volume.superblock();
     let ino = Ino(superblock.journal_inode);
     if ino.0 != 0 {
-        problems.add(match journal_inode(volume, ino)? {
+        problems.add(match journal_inode(volume, ino)?.0 {
             Some(_) => Problem::new(Code::JournalWithoutFeature),
             None => Problem::new(Code::JournalInode).ino(ino),
         });
@@ -102,21 +98,38 @@ fn judge_unannounced(volume: &Volume, problems: &Sink) -> Result<(), Error> {
     Ok(())
 }
 
-/// The inode of the journal or, when that is no journal, its copy in the superblock. `None` when
-/// there is neither, and for a copy of an extent tree: the copy has no flags, so no other
-/// program reads it as one.
-fn journal_inode(volume: &Volume, ino: Ino) -> Result<Option<Inode>, Error> {
+/// What the inode of the journal is by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Own {
+    Used,
+    /// It would be given to somebody else.
+    NeverUsed,
+}
+
+/// The inode of the journal or, when that is no journal, its copy in the superblock; and what the
+/// inode is. `None` when there is neither, and for a copy of an extent tree: the copy has no flags,
+/// so no other program reads it as one.
+fn journal_inode(volume: &Volume, ino: Ino) -> Result<(Option<Inode>, Own), Error> {
     let inode = match volume.inode(ino) {
         Ok(inode) => Some(inode),
         Err(Error::Device(error)) => return Err(error.into()),
         Err(_) => None,
     };
+    let own = match &inode {
+        Some(own) if own.mode == 0 && own.links == 0 => Own::NeverUsed,
+        _ => Own::Used,
+    };
     if let Some(inode) = inode
         && is_journal(volume, &inode)
         && is_mapped_whole(volume, &inode)?
     {
-        return Ok(Some(inode));
+        return Ok((Some(inode), own));
     }
+    Ok((copied_inode(volume)?, own))
+}
+
+/// The copy of the journal's inode in the superblock, if it is one.
+fn copied_inode(volume: &Volume) -> Result<Option<Inode>, Error> {
     let superblock = volume.superblock();
     if superblock.journal_backup_type != JOURNAL_BACKUP_BLOCKS {
         return Ok(None);
