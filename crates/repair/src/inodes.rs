@@ -152,6 +152,10 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
                 draft.write_superblock()?;
             }
         }
+        // The last block that an extent can have is none that a file may.
+        Code::FileSize if problem.expected.unwrap_or(0) > file_bytes_max(draft) => {
+            return rebuilt(draft, ino, inode);
+        }
         Code::FileTooLarge if map::is_mapped(inode, &draft.superblock) => {
             let found = map::read(draft, inode)?;
             let end = found.runs.last().map_or(0, |run| run.file_block.saturating_add(run.length));
@@ -172,6 +176,11 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         _ => return Ok(set_field(inode, problem, draft.now)),
     }
     Ok(Changed::Yes)
+}
+
+/// The size of the largest file that extents map.
+fn file_bytes_max(draft: &Draft) -> u64 {
+    u64::from(u32::MAX).saturating_mul(draft.block_size() as u64)
 }
 
 /// Sets a field of an inode to what it should be.

@@ -69,19 +69,25 @@ pub(crate) fn price(code: Code) -> Price {
         | C::UnusedInodes
         | C::UsedNeverUsed
         | C::JournalLeftovers
+        | C::JournalMissing
+        | C::JournalInode
+        | C::JournalSuperblock
+        | C::JournalFields
+        | C::JournalFeatures
+        | C::JournalChecksum
         | C::JournalError
         | C::OrphansWait
         | C::OrphanDeleted
         | C::LostOrphan
         | C::ResizeInode
         | C::LargeFile
+        | C::FileSize
+        | C::UsedButDeleted
         | C::SectorCount
         | C::FieldNotZero
-        | C::SpecialFileImmutable
         | C::EntryType
         | C::EntryTyped
         | C::LinkCount
-        | C::InodeUnattached
         | C::BlockBitmapChecksum
         | C::BlockBitmapPadding
         | C::BlocksMarkedFree
