@@ -75,15 +75,29 @@ fn refused(image: &Path, reason: &str, readable: Readable) {
         let lines = errors.lines().filter(|line| !line.starts_with("  hint: "));
         assert_eq!(lines.count(), 1, "{words:?}: {errors}");
     }
-    for words in [&["--as", "e2fsck", "-p", &name][..], &["--as", "e2fsck", "-y", &name]] {
-        let (code, errors) = run(&mut crate::commands::command::command(words));
-        assert!(code.is_some_and(|code| code >= 4), "{words:?}: {code:?}: {errors}");
-    }
     let (code, errors) = run(&mut crate::commands::command::command(["ls", &root]));
     match readable {
         Readable::Yes => assert_eq!(code, Some(0), "{errors}"),
         Readable::No => assert!(code == Some(1) && errors.contains(reason), "{errors}"),
     }
+}
+
+/// Its journal may hold what is missing: e2fsck by our name writes nothing either.
+fn not_mended(image: &Path) {
+    let before = std::fs::read(image).expect("the image");
+    for mode in ["-p", "-y"] {
+        let output = extant(&["--as", "e2fsck", mode, &image.display().to_string()]);
+        let code = output.status.code();
+        assert!(code.is_some_and(|code| code >= 4), "{mode}: {code:?}: {output:?}");
+        assert!(std::fs::read(image).expect("the image") == before, "{mode}: it was written");
+    }
+}
+
+/// e2fsck by our name gives it a journal, or takes what is left of one away.
+fn mended(image: &Path) {
+    let output = extant(&["--as", "e2fsck", "-fy", &image.display().to_string()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    oracle::e2fsck(image).unwrap_or_else(|error| panic!("{error}\n{output:?}"));
 }
 
 #[test]
@@ -95,6 +109,7 @@ fn a_volume_with_its_journal_on_another_device_is_only_read() {
     let (image, journal) = external(&folder);
     let reason = "the journal is on another device";
     refused(&image, reason, Readable::Yes);
+    not_mended(&image);
     let name = image.display().to_string();
     let errors = |words: &[&str]| {
         let output = extant(words);
@@ -105,6 +120,7 @@ fn a_volume_with_its_journal_on_another_device_is_only_read() {
     assert!(errors(&["replay", &name]).contains(reason));
     debug(&image, &["feature needs_recovery"]);
     refused(&image, reason, Readable::Yes);
+    not_mended(&image);
     assert!(errors(&["replay", &name]).contains(reason));
     // The journal is no volume.
     let name = journal.display().to_string();
@@ -117,21 +133,25 @@ fn a_volume_with_its_journal_on_another_device_is_only_read() {
 }
 
 #[test]
-fn a_volume_whose_journal_is_not_there_is_only_read() {
+fn a_volume_whose_journal_is_not_there_is_only_read_until_it_is_mended() {
     if !oracle::require("mke2fs") || !oracle::require("debugfs") {
         return;
     }
     let folder = Scratch::new("journals-missing");
     let image = internal(&folder, &["ssv journal_inum 0"]);
     refused(&image, "names no inode of a journal", Readable::Yes);
+    mended(&image);
     let image = internal(&folder, &["clri <8>"]);
     refused(&image, "journal: inode 8 is no regular file", Readable::Yes);
+    mended(&image);
     let image = internal(&folder, &["ssv journal_uuid 00112233-4455-6677-8899-aabbccddeeff"]);
     refused(&image, "in an inode and one on another device", Readable::Yes);
+    mended(&image);
     let image = internal(&folder, &["feature -has_journal needs_recovery"]);
     refused(&image, "asks for recovery, but the volume has no journal", Readable::No);
     let output = extant(&["replay", &image.display().to_string()]);
     assert_eq!(output.status.code(), Some(1));
+    mended(&image);
 }
 
 /// Runs a command with `--journal`; its standard output.
