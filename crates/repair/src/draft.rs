@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// A result, or why the volume cannot be mended.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
+/// Blocks after a goal that are near it.
+const NEAR_BLOCKS: u64 = 4096;
+
 /// The volume as it is to be, and what the last check found in use.
 pub(crate) struct Draft {
     overlay: Arc<Overlay>,
@@ -24,6 +27,8 @@ pub(crate) struct Draft {
     pub(crate) superblock: Superblock,
     /// Seconds since 1970.
     pub(crate) now: u32,
+    /// Where a search goes on that finds nothing near its goal: past the last block given out.
+    cursor: u64,
     /// Inodes that were given out since the check.
     given: BTreeSet<Ino>,
     /// Inodes that were freed since the check: nothing else of them is mended.
@@ -40,6 +45,7 @@ impl Draft {
             superblock: usage.superblock().clone(),
             usage,
             now,
+            cursor: 0,
             given: BTreeSet::new(),
             cleared: BTreeSet::new(),
             stale: BTreeSet::new(),
@@ -163,7 +169,12 @@ impl Draft {
         let first = u64::from(self.superblock.first_data_block);
         let end = self.superblock.blocks_count;
         let goal = (goal.0.clamp(first, end) / cluster * cluster).max(first);
-        let found = self.search(goal, end, blocks).or_else(|| self.search(first, end, blocks))?;
+        let near = goal.saturating_add(NEAR_BLOCKS.max(blocks)).min(end);
+        let cursor = self.cursor.clamp(first, end);
+        let found = self.search(goal, near, blocks);
+        let found = found.or_else(|| self.search(cursor, end, blocks));
+        let found = found.or_else(|| self.search(first, end, blocks))?;
+        self.cursor = found.0.saturating_add(blocks).div_ceil(cluster).saturating_mul(cluster);
         self.usage.take(found, blocks);
         let mut at = found.0;
         while at < found.0.saturating_add(blocks) {
