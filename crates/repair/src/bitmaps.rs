@@ -1,22 +1,31 @@
 //! Writes the bitmaps and counters of groups as the check found them.
 use crate::draft::{Draft, Result};
-use extant_format::GroupNo;
 use extant_format::group::{BLOCK_UNINIT, INODE_UNINIT};
+use extant_format::{GroupNo, bitmap};
 use extant_inspect::ExpectedBits;
 
 /// Writes both bitmaps of a group, and what its descriptor counts.
 ///
 /// # Errors
 /// The device's.
-pub(crate) fn write(draft: &Draft, group: GroupNo) -> Result<()> {
+pub(crate) fn write(draft: &Draft, group: GroupNo, marked: Marked) -> Result<()> {
     let Some(mut descriptor) = draft.descriptor(group)? else { return Ok(()) };
-    let blocks = draft.usage.block_bits(group);
+    let mut blocks = draft.usage.block_bits(group);
     let mut inodes = draft.usage.inode_bits(group);
     // Directories that were made since the check.
     for at in draft.given_in(group) {
         if let Some(word) = inodes.words.get_mut(at as usize / 64) {
             *word |= 1 << (at % 64);
             inodes.directories = inodes.directories.saturating_add(1);
+        }
+    }
+    if marked == Marked::Kept {
+        let is_written = |flag: u16| descriptor.flags & flag == 0;
+        if is_written(BLOCK_UNINIT) {
+            keep(&mut blocks, draft.read(descriptor.block_bitmap)?);
+        }
+        if is_written(INODE_UNINIT) {
+            keep(&mut inodes, draft.read(descriptor.inode_bitmap)?);
         }
     }
     descriptor.free_blocks = blocks.free();
@@ -46,6 +55,24 @@ pub(crate) fn write(draft: &Draft, group: GroupNo) -> Result<()> {
         descriptor.seal_inode_bitmap(&bytes, &draft.superblock);
     }
     draft.write_descriptor(group, &descriptor)
+}
+
+/// What becomes of bits that are set, and of which nothing is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marked {
+    /// They stay: something else is wrong, that may need them.
+    Kept,
+    Freed,
+}
+
+/// Sets the bits that are set in a stored bitmap.
+fn keep(bits: &mut ExpectedBits, stored: Option<Vec<u8>>) {
+    let Some(stored) = stored else { return };
+    for at in (0..bits.count).filter(|at| bitmap::test(&stored, *at)) {
+        if let Some(word) = bits.words.get_mut(at as usize / 64) {
+            *word |= 1 << (at % 64);
+        }
+    }
 }
 
 /// The block of a bitmap: all after its end is set.

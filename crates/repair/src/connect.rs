@@ -1,6 +1,7 @@
 //! Gives names in lost+found to what has none, and makes the root where it is missing.
 use crate::directories;
 use crate::draft::{Draft, Result};
+use crate::options::Scope;
 use extant_format::Ino;
 use extant_format::inode::FileType;
 use extant_inspect::{Code, Problem};
@@ -34,8 +35,15 @@ pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
 /// An inode without a name: freed if it holds nothing, else named.
 fn unattached(draft: &mut Draft, ino: Ino) -> Result<bool> {
     let Some(inode) = draft.inode(ino)? else { return Ok(false) };
-    let is_empty = inode.sectors == 0 && inode.size == 0 && inode.attribute_block.0 == 0;
+    let is_empty = inode.sectors == 0
+        && inode.size == 0
+        && inode.attribute_block.0 == 0
+        && inode.tail.iter().all(|byte| *byte == 0);
     let is_value = inode.flags & extant_format::inode::flags::EA_INODE != 0;
+    if is_value && draft.scope != Scope::All {
+        // Whose value it is may be among what is not mended.
+        return Ok(false);
+    }
     if is_value || is_empty && inode.file_type() == Some(FileType::Regular) {
         draft.clear_inode(ino)?;
         return Ok(true);

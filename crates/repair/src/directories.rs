@@ -106,7 +106,13 @@ impl Directory {
         while !entries.is_empty() {
             let end = self.map.runs.last().map_or(0, |run| run.file_block + run.length);
             let goal = self.map.runs.last().map_or(0, |run| run.start + run.length);
-            let Some(block) = draft.allocate(BlockNo(goal)) else { return Ok(false) };
+            let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+            // The rest of a cluster is the directory's already.
+            let block = match end % cluster {
+                0 => draft.allocate(BlockNo(goal)),
+                _ => Some(BlockNo(goal)),
+            };
+            let Some(block) = block else { return Ok(false) };
             let state = ExtentState::Written;
             self.map.runs.push(MapRun { file_block: end, start: block.0, length: 1, state });
             entries = self.pack(draft, (end, block), entries)?;
@@ -137,7 +143,7 @@ impl Directory {
             let Some(mut bytes) = draft.read(block)? else { continue };
             let is_index = at == 0 || is_node(&bytes);
             if is_index {
-                let entries = self.entries(&bytes, at).0;
+                let entries = self.entries(&bytes);
                 self.pack(draft, (at, block), entries)?;
             } else {
                 self.seal_and_write(draft, at, block, &mut bytes)?;
@@ -146,11 +152,10 @@ impl Directory {
         Ok(())
     }
 
-    /// The entries of a block, as far as they can be read, and how many could not: a chain that
-    /// breaks goes on at the next place that looks like an entry.
-    fn entries(&self, bytes: &[u8], at: u64) -> (Vec<Kept>, Torn) {
+    /// The entries of a block, as far as they can be read: a chain that breaks goes on at the next
+    /// place that looks like an entry.
+    fn entries(&self, bytes: &[u8]) -> Vec<Kept> {
         let mut kept = Vec::new();
-        let mut torn = Torn::No;
         let mut from = 0;
         loop {
             let end = self.shape().walk(bytes, from, &mut |entry| {
@@ -161,22 +166,13 @@ impl Directory {
                 }
             });
             let ChainEnd::Broken(broken) = end else { break };
-            torn = Torn::Yes;
             match plausible(bytes, broken.saturating_add(4)) {
                 Some(next) if next > from => from = next,
                 _ => break,
             }
         }
-        let _ = at;
-        (kept, torn)
+        kept
     }
-}
-
-/// Whether a chain of entries is broken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Torn {
-    No,
-    Yes,
 }
 
 /// Whether a block looks like a node of an index: one unused entry from end to end.
@@ -270,6 +266,10 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, problems: &[&Problem]) -> Result
         directory.without_index(draft)?;
     }
     if problems.iter().any(|problem| problem.code == Code::DirectoryHole) {
+        if draft.usage.cluster_blocks() > 1 {
+            // Blocks have a place in their cluster.
+            return Ok(false);
+        }
         close_holes(draft, &mut directory)?;
         // What else is wrong is found again, under other numbers.
         return Ok(true);
@@ -305,7 +305,7 @@ fn mended(
     bytes: &[u8],
     problems: &[&Problem],
 ) -> Vec<Kept> {
-    let (mut entries, _) = directory.entries(bytes, at);
+    let mut entries = directory.entries(bytes);
     let dots = if at == 0 { dots(directory.ino, &entries) } else { Vec::new() };
     entries.retain(|entry| !is_dots(&entry.name));
     for problem in problems.iter().filter(|problem| removes(problem.code)) {
@@ -317,8 +317,10 @@ fn mended(
             entries.remove(place);
         }
     }
+    // What is encrypted is any bytes.
+    let is_plain = directory.inode.flags & flags::ENCRYPTED == 0;
     for entry in &mut entries {
-        for byte in &mut entry.name {
+        for byte in entry.name.iter_mut().filter(|_| is_plain) {
             if matches!(byte, 0 | b'/') {
                 *byte = b'.';
             }
@@ -404,9 +406,9 @@ pub(crate) fn add(
 /// The device's.
 pub(crate) fn find(draft: &Draft, ino: Ino, name: &[u8]) -> Result<Option<Ino>> {
     let Some(directory) = Directory::open(draft, ino)? else { return Ok(None) };
-    for (at, block) in directory.blocks() {
+    for (_, block) in directory.blocks() {
         let Some(bytes) = draft.read(block)? else { continue };
-        let (entries, _) = directory.entries(&bytes, at);
+        let entries = directory.entries(&bytes);
         if let Some(entry) = entries.iter().find(|entry| entry.name == name) {
             return Ok(Some(entry.ino));
         }
@@ -423,7 +425,7 @@ pub(crate) fn rename(draft: &mut Draft, ino: Ino, name: &[u8], to: &[u8]) -> Res
     directory.without_index(draft)?;
     for (at, block) in directory.blocks() {
         let Some(mut bytes) = draft.read(block)? else { continue };
-        let (entries, _) = directory.entries(&bytes, at);
+        let entries = directory.entries(&bytes);
         let Some(entry) = entries.iter().find(|entry| entry.name == name) else { continue };
         if !directory.style.remove(&mut bytes, name).unwrap_or(false) {
             return Ok(false);

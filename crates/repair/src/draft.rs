@@ -4,18 +4,29 @@
 //! *Invariants*: what is written has its checksum; blocks and inodes are given out once, and only
 //! those that the last check found free. *Locking*: none, one thread has it.
 use crate::error::Error;
+use crate::options::Scope;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::checksum::inode_seed;
+use extant_format::group::BLOCK_UNINIT;
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
-use extant_format::{BlockNo, GroupNo, Ino};
+use extant_format::{BlockNo, GroupNo, Ino, bitmap};
 use extant_inspect::Usage;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A result, or why the volume cannot be mended.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// Which blocks are taken for free.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Free {
+    /// Those that nothing has, and that are marked as free.
+    ForAll,
+    /// Those that nothing has that was found.
+    OfFiles,
+}
 
 /// Blocks after a goal that are near it.
 const NEAR_BLOCKS: u64 = 4096;
@@ -27,6 +38,10 @@ pub(crate) struct Draft {
     pub(crate) superblock: Superblock,
     /// Seconds since 1970.
     pub(crate) now: u32,
+    /// What may be mended.
+    pub(crate) scope: Scope,
+    /// Block bitmaps as they are stored, of groups that were searched; `None` where there is none.
+    marks: BTreeMap<GroupNo, Option<Vec<u8>>>,
     /// Where a search goes on that finds nothing near its goal: past the last block given out.
     cursor: u64,
     /// Inodes that were given out since the check.
@@ -39,12 +54,14 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Of the overlay as the check found it.
-    pub(crate) fn new(overlay: &Arc<Overlay>, usage: Usage, now: u32) -> Draft {
+    pub(crate) fn new(overlay: &Arc<Overlay>, usage: Usage, now: u32, scope: Scope) -> Draft {
         Draft {
             overlay: Arc::clone(overlay),
             superblock: usage.superblock().clone(),
             usage,
             now,
+            scope,
+            marks: BTreeMap::new(),
             cursor: 0,
             given: BTreeSet::new(),
             cleared: BTreeSet::new(),
@@ -171,9 +188,19 @@ impl Draft {
         let goal = (goal.0.clamp(first, end) / cluster * cluster).max(first);
         let near = goal.saturating_add(NEAR_BLOCKS.max(blocks)).min(end);
         let cursor = self.cursor.clamp(first, end);
-        let found = self.search(goal, near, blocks);
-        let found = found.or_else(|| self.search(cursor, end, blocks));
-        let found = found.or_else(|| self.search(first, end, blocks))?;
+        let mut found = None;
+        for free in [Free::ForAll, Free::OfFiles] {
+            // What is marked as in use may be a part of a file that is not found any more.
+            if free == Free::OfFiles && self.scope != Scope::All {
+                break;
+            }
+            for (from, to) in [(goal, near), (cursor, end), (first, end)] {
+                if found.is_none() {
+                    found = self.search(from, to, blocks, free);
+                }
+            }
+        }
+        let found = found?;
         self.cursor = found.0.saturating_add(blocks).div_ceil(cluster).saturating_mul(cluster);
         self.usage.take(found, blocks);
         let mut at = found.0;
@@ -186,18 +213,39 @@ impl Draft {
         Some(found)
     }
 
-    fn search(&self, from: u64, end: u64, blocks: u64) -> Option<BlockNo> {
+    /// Whether a block is free in its bitmap as it is stored; also where that cannot be read.
+    fn is_unmarked(&mut self, block: BlockNo) -> bool {
+        let Some(group) = self.superblock.group_of_block(block) else { return false };
+        if !self.marks.contains_key(&group) {
+            let descriptor = self.usage.descriptor(group).copied();
+            let is_written = |of: &GroupDescriptor| of.flags & BLOCK_UNINIT == 0;
+            let place = descriptor.filter(is_written).map(|of| of.block_bitmap);
+            let bytes = place.and_then(|place| self.read(place).ok().flatten());
+            self.marks.insert(group, bytes);
+        }
+        let inside = block.0.saturating_sub(self.superblock.group_start(group).0);
+        let bit = inside / u64::from(self.usage.cluster_blocks()).max(1);
+        let marks = self.marks.get(&group).and_then(Option::as_deref);
+        marks.is_none_or(|bytes| !bitmap::test(bytes, u32::try_from(bit).unwrap_or(u32::MAX)))
+    }
+
+    fn search(&mut self, from: u64, end: u64, blocks: u64, free: Free) -> Option<BlockNo> {
         let cluster = u64::from(self.usage.cluster_blocks()).max(1);
         let mut at = from;
         while at.saturating_add(blocks) <= end {
             let start = BlockNo(at);
             let last = BlockNo(at.saturating_add(blocks).saturating_sub(1));
-            if self.usage.holds(last) && self.usage.is_free(start, blocks) {
+            let range = at..at.saturating_add(blocks);
+            let is_free = self.usage.holds(last) && self.usage.is_free(start, blocks);
+            let is_unmarked = |draft: &mut Draft, block: u64| draft.is_unmarked(BlockNo(block));
+            if is_free && (free == Free::OfFiles || range.clone().all(|it| is_unmarked(self, it))) {
                 return Some(start);
             }
             // Past the last block of these that is taken.
-            let taken = (at..at.saturating_add(blocks)).rev().step_by(cluster as usize);
-            let mut taken = taken.filter(|block| !self.usage.is_free(BlockNo(*block), 1));
+            let mut taken = range.rev().step_by(cluster as usize).filter(|block| {
+                !self.usage.is_free(BlockNo(*block), 1)
+                    || free == Free::ForAll && !is_unmarked(self, *block)
+            });
             let next = taken.next().unwrap_or(at);
             at = (next / cluster).saturating_add(1).saturating_mul(cluster);
         }

@@ -3,7 +3,7 @@ use crate::draft::{Draft, Result};
 use crate::map;
 use extant_format::inode::{BASE_SIZE, FileType, Inode, MAP_SIZE, flags};
 use extant_format::superblock::Feature;
-use extant_format::{BlockNo, Ino};
+use extant_format::{BlockNo, Ino, attribute};
 use extant_inspect::{Code, Problem};
 
 /// Bits of a mode that are no file type.
@@ -172,7 +172,10 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         Code::DirectoryWithoutBlocks => return emptied(draft, ino, inode),
         Code::ExtentRoot if is_target(inode) => inode.flags &= !flags::EXTENTS,
         code if is_of_map(code) => return rebuilt(draft, ino, inode),
-        code if is_of_attributes(code) => return attributes(draft, inode, problem),
+        Code::AttributeBlockChecksum | Code::AttributeReferences => {
+            return attribute_header(draft, problem);
+        }
+        code if is_of_attributes(code) => return Ok(without_attributes(inode, problem)),
         _ => return Ok(set_field(inode, problem, draft.now)),
     }
     Ok(Changed::Yes)
@@ -302,12 +305,25 @@ fn is_of_attributes(code: Code) -> bool {
     )
 }
 
+/// Sets the count of a block of attributes, or its checksum.
+fn attribute_header(draft: &Draft, problem: &Problem) -> Result<Changed> {
+    let Some(block) = problem.block else { return Ok(Changed::No) };
+    let Some(mut bytes) = draft.read(block)? else { return Ok(Changed::No) };
+    let references = match problem.code {
+        Code::AttributeReferences => problem.expected.and_then(|count| u32::try_from(count).ok()),
+        _ => None,
+    };
+    let references = references.unwrap_or_else(|| attribute::reference_count(&bytes));
+    attribute::set_reference_count(&mut bytes, references, block, &draft.superblock);
+    draft.write(block, &bytes)?;
+    Ok(Changed::Yes)
+}
+
 /// Removes the attributes that cannot be, with those that are kept with them.
-fn attributes(draft: &Draft, inode: &mut Inode, problem: &Problem) -> Result<Changed> {
-    let _ = draft;
+fn without_attributes(inode: &mut Inode, problem: &Problem) -> Changed {
     match problem.block {
         Some(_) => inode.attribute_block = BlockNo(0),
         None => inode.tail.fill(0),
     }
-    Ok(Changed::Yes)
+    Changed::Yes
 }

@@ -162,7 +162,8 @@ fn filled(draft: &mut Draft) -> Result<bool> {
     let mapped: u64 = found.runs.iter().map(|run| run.length).sum();
     let is_file = inode.file_type() == Some(FileType::Regular) && inode.links > 0;
     // Of one with less than a half left nothing says that it is one.
-    if !is_file || blocks < BLOCKS_MIN || mapped < blocks / 2 {
+    let has_clusters = draft.usage.cluster_blocks() > 1;
+    if !is_file || has_clusters || blocks < BLOCKS_MIN || mapped < blocks / 2 {
         return Ok(false);
     }
     let mut next = 0;

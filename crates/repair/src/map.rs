@@ -53,6 +53,8 @@ struct Reader<'a> {
     file_blocks: u64,
     /// The first file block that it cannot have.
     blocks_max: u64,
+    /// Blocks that are still looked at.
+    budget: u64,
 }
 
 /// Whether a file keeps blocks that metadata of the volume has.
@@ -86,6 +88,7 @@ pub(crate) fn read_with(draft: &Draft, inode: &Inode, kept: OnMetadata) -> Resul
         kept,
         file_blocks: inode.size.div_ceil(block_size),
         blocks_max: blocks_max(inode, &draft.superblock),
+        budget: draft.superblock.blocks_count.saturating_mul(2),
     };
     if inode.has_extents() {
         let depth = StoredNode::read(&inode.block).map(|node| node.depth());
@@ -133,6 +136,9 @@ impl Reader<'_> {
     /// Adds the blocks of a run that the file can have: all of them, or, of a run that cannot be
     /// as long as it says, those before the end of the file that nobody else has.
     fn add(&mut self, run: MapRun) {
+        // A file has no more blocks than the volume, whatever nodes say that lead to the same ones.
+        let Some(budget) = self.budget.checked_sub(run.length) else { return };
+        self.budget = budget;
         let usage = &self.draft.usage;
         let cluster = u64::from(usage.cluster_blocks());
         if run.start % cluster != run.file_block % cluster {

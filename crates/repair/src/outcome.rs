@@ -1,7 +1,7 @@
 //! What came of it.
 use extant_block::Overlay;
 use extant_engine::OrphanCounts;
-use extant_inspect::{CheckReport, Problem};
+use extant_inspect::{CheckReport, Code, Problem};
 use extant_journal::Report;
 use serde::Serialize;
 use std::sync::Arc;
@@ -54,6 +54,14 @@ impl Repaired {
 
     /// Whether nothing is wrong with it as it is to be.
     pub fn is_clean(&self) -> bool {
-        self.left.is_clean()
+        is_clean(&self.left)
     }
+}
+
+/// Whether nothing is wrong, and nothing waits: a log that is not replayed, or orphans, are advice
+/// to a reader only.
+pub(crate) fn is_clean(report: &CheckReport) -> bool {
+    let waits = |code: Code| report.counts.contains_key(code.rule().name);
+    let waiting = [Code::NeedsRecovery, Code::OrphansWait, Code::OrphanList];
+    report.is_clean() && !waiting.into_iter().any(waits)
 }

@@ -37,13 +37,16 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, code: Code) -> Result<bool> {
         Some(Patch::Missing(limits)) => limits,
         Some(Patch::Whole(_)) | None => Limits::None,
     };
-    if limits == Limits::Some {
+    if limits == Limits::Some && code == Code::QuotaUsage {
         return Ok(false);
     }
     let bytes = quota_file::new_file(kind, &wanted).bytes;
     let blocks = (bytes.len() as u64).div_ceil(draft.block_size() as u64);
     map.runs.retain(|run| run.file_block < blocks);
     let mapped: BTreeSet<u64> = blocks_of(&map).map(|(at, _)| at).collect();
+    if draft.usage.cluster_blocks() > 1 && (0..blocks).any(|at| !mapped.contains(&at)) {
+        return Ok(false);
+    }
     for at in (0..blocks).filter(|at| !mapped.contains(at)) {
         let Some(block) = draft.allocate(BlockNo(0)) else { return Ok(false) };
         let state = ExtentState::Written;

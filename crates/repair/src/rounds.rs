@@ -1,8 +1,9 @@
 //! A check, edits for what it found, and again, until nothing is left or nothing changes.
+use crate::bitmaps::Marked;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::options::{RepairOptions, Scope};
-use crate::outcome::{Change, Recovery, Repaired};
+use crate::outcome::{Change, Recovery, Repaired, is_clean};
 use crate::scope::{frees, price};
 use crate::{
     bitmaps, connect, directories, duplicates, inodes, journal, quota, resize, superblock,
@@ -53,7 +54,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         omitted: 0,
     };
     let (found, left) = mender.run()?;
-    if left.is_clean() {
+    if is_clean(&left) {
         signed(&overlay, mender.now)?;
     }
     let Mender { round, changes, omitted, .. } = mender;
@@ -89,6 +90,18 @@ fn recovered(over: &Arc<dyn BlockDevice>) -> Result<Recovery, Error> {
             kind: ErrorKind::Journal(journal @ extant_journal::Error::External(_)),
             ..
         }) => return Err(Error::Refused(journal.to_string())),
+        // Nothing is wrong with such a log: it is not thrown away.
+        Err(error)
+            if matches!(error.kind, ErrorKind::NotWritten(_) | ErrorKind::Unsupported(_)) =>
+        {
+            let waits = extant_engine::read_superblock(&**over);
+            if waits.is_ok_and(|superblock| superblock.has(Feature::NEEDS_RECOVERY)) {
+                return Err(Error::Refused(format!(
+                    "its journal has to be replayed first: {error}"
+                )));
+            }
+            None
+        }
         // What cannot be replayed is a problem of the check.
         Err(_) => None,
     };
@@ -219,11 +232,13 @@ impl Mender {
         if waits && self.scope != Scope::All {
             return Ok(Progress::None);
         }
-        let mut draft = Draft::new(&self.overlay, usage, self.now);
+        let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
+        let lost = self.lost(report);
         let problems: Vec<&Problem> = report.problems.iter().collect();
         let within: Vec<&Problem> = problems
             .into_iter()
             .filter(|problem| price(problem.code).is_within(self.scope))
+            .filter(|problem| !Whole::of(problem).is_some_and(|whole| lost.contains(&whole)))
             .collect();
         let before = self.changes.len() as u64 + self.omitted;
         let is_of = |pass: Pass| within.iter().copied().filter(move |it| it.rule().pass == pass);
@@ -258,13 +273,27 @@ impl Mender {
             if others { Rest::Wrong } else { Rest::Right },
         )?;
         let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
+        let marked = match others && self.scope != Scope::All {
+            true => Marked::Kept,
+            false => Marked::Freed,
+        };
         for group in stale {
-            bitmaps::write(&draft, group)?;
+            bitmaps::write(&draft, group, marked)?;
         }
         match self.changes.len() as u64 + self.omitted > before {
             true => Ok(Progress::Made),
             false => Ok(Progress::None),
         }
+    }
+
+    /// The maps and directories of which something would be lost: they are not written anew, where
+    /// that is not to be.
+    fn lost(&self, report: &CheckReport) -> BTreeSet<Whole> {
+        if self.scope == Scope::All {
+            return BTreeSet::new();
+        }
+        let losses = report.problems.iter().filter(|it| price(it.code).loss().is_some());
+        losses.filter_map(Whole::of).collect()
     }
 
     fn of_orphan(&mut self, draft: &mut Draft, problem: &Problem) -> Result<bool, Error> {
@@ -354,6 +383,25 @@ impl Mender {
         }
         let loss = price(problem.code).loss().map(str::to_owned);
         self.changes.push(Change { problem: problem.clone(), round: self.round, loss });
+    }
+}
+
+/// What is written anew whole, whatever is wrong with it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Whole {
+    Map(Option<Ino>),
+    Directory(Option<Ino>),
+}
+
+impl Whole {
+    /// That which a problem is of.
+    fn of(problem: &Problem) -> Option<Whole> {
+        match problem.rule().pass {
+            Pass::Directories => Some(Whole::Directory(problem.ino)),
+            Pass::Duplicates => Some(Whole::Map(problem.ino)),
+            _ if inodes::is_of_map(problem.code) => Some(Whole::Map(problem.ino)),
+            _ => None,
+        }
     }
 }
 

@@ -164,6 +164,7 @@ fn lost(code: Code) -> Option<Price> {
         | C::DotNotFirst
         | C::DotDotNotSecond => NAME,
 
+        C::QuotaFile => Price::Loss("limits of quota, where the file had any"),
         C::NeedsRecovery => Price::Loss("what the journal held, which cannot be replayed"),
         C::RootNotDirectory | C::InodeTablePlace | C::InodeTableConflict => FILE,
 

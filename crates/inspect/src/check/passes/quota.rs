@@ -104,7 +104,8 @@ fn read(volume: &Volume, ino: Ino) -> Result<Option<QuotaSums>, Error> {
             continue;
         };
         if steps > 0 {
-            if quota_file::children(&bytes).any(|child| child >= blocks) {
+            let is_loop = quota_file::leads_to_root(&bytes);
+            if is_loop || quota_file::children(&bytes).any(|child| child >= blocks) {
                 return Ok(None);
             }
             pending.extend(quota_file::children(&bytes).map(|child| (child, steps - 1)));
