@@ -152,6 +152,7 @@ fn forbids(code: Code) -> bool {
             | C::MountBlockHeld
             | C::IsJournalDevice
             | C::TooManyGroups
+            | C::RootTablePlace
     )
 }
 

