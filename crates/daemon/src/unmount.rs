@@ -105,7 +105,6 @@ fn dies(mount: &Mount) -> bool {
 
 /// Whether a server that was killed ends within a second.
 fn ends(server: Pid) -> bool {
-    const LOOKS: u32 = 50;
     let clock = RealClock::new();
     (0..LOOKS).any(|_| {
         let has_ended = connection::has_died(server) && !connection::has_threads(server);
@@ -158,28 +157,45 @@ fn end_killed(mount: &Mount, console: &Console) -> bool {
 
 /// Takes the mount out of the tree of directories: also if it is in use, where it has no server.
 /// What has become of the server by then.
+///
+/// A use of which nothing is seen is one of a moment, as of a program that looks at each file that
+/// is written: it is waited for.
 fn take_away(mount: &Mount, word: &Path, wish: Wish, server: Server) -> Result<Server, Error> {
     let how = match server {
         Server::Serves if !wish.is_lazy => Detach::WhenFree,
         Server::Serves | Server::Gone | Server::Killed => Detach::Lazy,
     };
-    detach(&mount.folder, how).map(|()| server).or_else(|error| match error {
-        // By force, a moment ago.
-        DetachError::NotMounted(_) if server == Server::Killed => Ok(server),
-        // Between two instructions a killed server looks like one that serves.
-        DetachError::Busy(_) if server == Server::Serves && dies(mount) => {
-            take_away(mount, word, wish, Server::Gone)
+    let clock = RealClock::new();
+    let mut looks_left = LOOKS;
+    loop {
+        let folder = match detach(&mount.folder, how) {
+            Ok(()) => return Ok(server),
+            // By force, a moment ago.
+            Err(DetachError::NotMounted(_)) if server == Server::Killed => return Ok(server),
+            // Between two instructions a killed server looks like one that serves.
+            Err(DetachError::Busy(_)) if server == Server::Serves && dies(mount) => {
+                return take_away(mount, word, wish, Server::Gone);
+            }
+            Err(DetachError::Busy(folder)) => folder,
+            Err(error) => {
+                return Err(Error { hint: error.hint(), ..Error::new(error.to_string()) });
+            }
+        };
+        let users = points::holders(&folder);
+        if !users.is_empty() || looks_left == 0 {
+            return Err(is_in_use(word, &users));
         }
-        DetachError::Busy(folder) => {
-            let error = Error::new(format!("{}: is in use", word.display()));
-            let users = points::holders(&folder);
-            let lazily = "--lazy unmounts it, and waits for its last user";
-            Err(error.hint(match users.is_empty() {
-                true => lazily.to_owned(),
-                false => format!("{users}; {lazily}"),
-            }))
-        }
-        error => Err(Error { hint: error.hint(), ..Error::new(error.to_string()) }),
+        looks_left -= 1;
+        clock.park(Some(clock.now().saturating_add(PAUSE_NS)));
+    }
+}
+
+/// That somebody uses a mount: these, where they can be seen.
+fn is_in_use(word: &Path, users: &str) -> Error {
+    let lazily = "--lazy unmounts it, and waits for its last user";
+    Error::new(format!("{}: is in use", word.display())).hint(match users.is_empty() {
+        true => lazily.to_owned(),
+        false => format!("{users}; {lazily}"),
     })
 }
 
@@ -213,6 +229,9 @@ fn is_unlocked(mount: &Mount) -> bool {
 
 /// Nanoseconds between two looks at a lock.
 const PAUSE_NS: u64 = 20_000_000;
+
+/// Looks until what should be over in a moment is taken to last.
+const LOOKS: u32 = 50;
 
 /// Waits for a server that cannot be asked: until the image is no longer locked. Whether it was
 /// waited for; if not, that is said.

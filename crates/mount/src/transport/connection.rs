@@ -35,12 +35,12 @@ impl Connection {
             Some(mount) if mount.kind.starts_with("fuseblk") => "-fuseblk",
             _ => "",
         };
+        let number = mount.as_ref().map(|mount| kernel_number(mount.device));
         let device =
             mount.map(|mount| (rustix::fs::major(mount.device), rustix::fs::minor(mount.device)));
         Connection {
             folder: folder.to_owned(),
-            // As the kernel keeps it: 20 bits for the minor number.
-            number: device.map(|(major, minor)| u64::from(major) << 20 | u64::from(minor)),
+            number,
             device: device.map(|(major, minor)| format!("{major}:{minor}{suffix}")),
         }
     }
@@ -63,6 +63,7 @@ impl Connection {
     /// at least taken out of the tree of directories, if that was possible.
     pub(super) fn abort(&self) -> io::Result<()> {
         if let Some(number) = self.number
+            && !self.is_another(number)
             && std::fs::write(format!("{CONNECTIONS}/{number}/abort"), "1").is_ok()
         {
             return Ok(());
@@ -73,4 +74,18 @@ impl Connection {
         detach::detach(&self.folder, Detach::Lazy)
             .map_err(|error| io::Error::other(error.to_string()))
     }
+
+    /// Whether the number is another mount's by now: the kernel gives that of a mount that has ended
+    /// to the next one. Of a mount that was taken out of the tree of directories nothing is seen.
+    fn is_another(&self, number: u64) -> bool {
+        let mounts = extant_block::in_use::mounts();
+        let of_number: Vec<_> =
+            mounts.iter().filter(|mount| kernel_number(mount.device) == number).collect();
+        !of_number.is_empty() && of_number.iter().all(|mount| mount.folder != self.folder)
+    }
+}
+
+/// A device's number as the kernel keeps it: 20 bits for the minor number.
+fn kernel_number(device: u64) -> u64 {
+    u64::from(rustix::fs::major(device)) << 20 | u64::from(rustix::fs::minor(device))
 }

@@ -1,5 +1,5 @@
 //! Writable or not: volumes with errors, protected files, journals that are not empty.
-use crate::mount::fixture::{Bench, Mounted, done, extant, has_fuse};
+use crate::mount::fixture::{Bench, Mounted, done, extant, has_fuse, when_free};
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle;
 use extant_testkit::skips::skip;
@@ -75,7 +75,7 @@ fn a_protected_file_is_mounted_read_only_with_one_warning() {
     let mounted = Mounted::of(&bench);
     let by_default = extant(["mount", &image, &bench.point()]);
     let write = fs::write(bench.inside("a"), "x");
-    let ended = extant(["umount", &bench.point()]);
+    let ended = when_free(["umount", &bench.point()]);
     let asked_for = extant(["mount", "-o", "rw", &image, &bench.point()]);
     drop(mounted);
     output(program("umount").arg(&image)).unwrap();
@@ -107,7 +107,7 @@ fn a_journal_that_is_not_empty_is_replayed() {
     }
     let told = extant(["mount", "-o", "nonempty", &bench.image(), &bench.point()]);
     assert!(told.code == 32 && told.stderr.contains("the server of what is mounted"), "{told:?}");
-    let told = extant(["umount", &bench.point()]);
+    let told = when_free(["umount", &bench.point()]);
     assert_eq!(told.code, 0, "a mount without a server goes: {told:?}");
     assert!(told.stderr.contains("its server had ended before"), "{told:?}");
     let before = fs::read(bench.image()).unwrap();

@@ -1,5 +1,5 @@
 //! Block devices.
-use crate::mount::fixture::{Bench, Mounted, done, extant, has_fuse, take_away};
+use crate::mount::fixture::{Bench, Mounted, done, extant, has_fuse, take_away, when_free};
 use extant_testkit::command::{output, program};
 use extant_testkit::skips::skip;
 use std::fs;
@@ -166,7 +166,7 @@ fn a_loop_device_over_a_mounted_image_is_refused() {
         refused(&["ls", &format!("{name}:/")], "is open for writing elsewhere");
     }
     drop((nested, part, device));
-    let told = extant(["umount", &bench.point()]);
+    let told = when_free(["umount", &bench.point()]);
     assert!(told.code == 0 && told.stderr.contains("was deleted"), "{told:?}");
     std::io::copy(&mut &kept, &mut fs::File::create(&moved).unwrap()).unwrap();
     fs::rename(moved, &image).unwrap();

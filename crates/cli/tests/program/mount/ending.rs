@@ -1,5 +1,5 @@
 //! Unmounting, signals, servers that are killed.
-use crate::mount::fixture::{Bench, Mounted, command, done, extant, has_fuse};
+use crate::mount::fixture::{Bench, Mounted, command, done, extant, has_fuse, when_free};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -157,7 +157,7 @@ fn an_image_that_lost_its_name_is_waited_for_too() {
     let kept = fs::File::open(bench.image()).unwrap();
     fs::remove_file(bench.image()).unwrap();
     // That the name is lost is said, with an exit code of 0.
-    assert_eq!(extant(["umount", &bench.point()]).code, 0);
+    assert_eq!(when_free(["umount", &bench.point()]).code, 0);
     drop(mounted);
     let copy = bench.join("copy.img");
     std::io::copy(&mut &kept, &mut fs::File::create(&copy).unwrap()).unwrap();
@@ -217,7 +217,7 @@ fn an_image_that_lost_its_name_is_told_at_the_end() {
         } else {
             fs::remove_file(bench.image()).unwrap();
         }
-        let told = extant(["umount", &bench.point()]);
+        let told = when_free(["umount", &bench.point()]);
         let said = if is_replaced { "is another file than" } else { "was deleted or moved" };
         assert!(told.code == 0 && told.stderr.contains(said), "{told:?}");
         assert!(told.stderr.lines().count() == 1, "{told:?}");

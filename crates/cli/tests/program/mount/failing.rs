@@ -1,5 +1,5 @@
 //! Devices that fail while they are mounted.
-use crate::mount::fixture::{Bench, Mounted, errno, extant, has_fuse};
+use crate::mount::fixture::{Bench, Mounted, errno, extant, has_fuse, when_free};
 use extant_testkit::command::{output, program};
 use std::fs;
 
@@ -47,7 +47,7 @@ fn a_name_that_no_file_may_have_is_named_in_the_log_and_hides_nothing() {
             assert_eq!(shown, names);
         }
         assert_eq!(fs::read_to_string(bench.inside("d").join(&names[7])).unwrap(), names[7]);
-        let told = extant(["umount", &bench.point()]);
+        let told = when_free(["umount", &bench.point()]);
         assert_eq!(told.code, 0, "{told:?}");
         drop(mounted);
         let log = fs::read_to_string(log).unwrap();
@@ -84,7 +84,7 @@ fn an_image_that_is_cut_short_ends_in_errors_and_not_in_a_hang() {
     assert!(matches!(errno(write("newer")), Some(INPUT_OUTPUT | READ_ONLY)));
     assert!(fs::metadata(bench.point()).is_ok(), "what is known is still shown");
 
-    let told = extant(["umount", &bench.point()]);
+    let told = when_free(["umount", &bench.point()]);
     assert_eq!(told.code, 32, "{told:?}");
     assert!(told.stderr.contains("disk.img: ") && told.stderr.contains("write"), "{told:?}");
     assert_eq!(bench.line(), None);

@@ -1,6 +1,6 @@
 //! Volumes without room: the kernel keeps what is written and does not ask whether there is any.
 #![allow(clippy::disallowed_methods, reason = "room comes back when the host's clock says so")]
-use crate::mount::fixture::{Bench, Mounted, done, extant, has_fuse, take_away};
+use crate::mount::fixture::{Bench, Mounted, done, extant, has_fuse, take_away, when_free};
 use extant_testkit::command::{output, program};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -62,7 +62,7 @@ fn a_full_disk_below_a_mount_that_gives_room_back_loses_nothing_that_was_synced(
     assert!(synced("much", 20 << 20).is_err());
     assert!(fs::write(bench.inside("later"), "x").is_err(), "no change is taken");
     assert!(fs::read(bench.inside("kept")).unwrap() == vec![0x5a; 4 << 20]);
-    let told = extant(["umount", &bench.point()]);
+    let told = when_free(["umount", &bench.point()]);
     assert!(told.code == 32 && told.stderr.contains("No space left"), "{told:?}");
     drop(mounted);
     let log = fs::read_to_string(log).unwrap();

@@ -1,7 +1,7 @@
 //! Servers that are killed at the worst moment: while the kernel waits for what they have to
 //! answer, for a thread of their own or for a process that they started.
 use crate::mount::device::LoopDevice;
-use crate::mount::fixture::{Bench, Mounted, done, errno, extant, has_fuse};
+use crate::mount::fixture::{Bench, Mounted, done, errno, extant, has_fuse, when_free};
 use extant_testkit::skips::skip;
 use rustix::fs::{SeekFrom, seek, statfs};
 use rustix::process::{Pid, Signal, kill_process};
@@ -203,7 +203,7 @@ fn a_mount_ends_when_its_server_is_killed_while_the_kernel_sends() {
         let running = writing(&bench);
         assert!(kill_in(mounted.server(), call::SYNCFS, "", || ()));
         fails(&bench, &running);
-        let told = extant(["umount", &bench.point()]);
+        let told = when_free(["umount", &bench.point()]);
         assert!(told.code == 0 && told.stderr.contains("may be missing"), "{told:?}");
         assert_eq!(bench.line(), None);
         is_free_and_whole(&bench);
@@ -228,7 +228,7 @@ fn a_mount_ends_when_its_server_is_killed_while_it_searches() {
 }
 
 fn done_with_warning(bench: &Bench) {
-    let told = extant(["umount", &bench.point()]);
+    let told = when_free(["umount", &bench.point()]);
     assert!(told.code == 0 && told.stderr.contains("may be missing"), "{told:?}");
     assert_eq!(bench.line(), None);
 }
