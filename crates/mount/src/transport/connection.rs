@@ -75,7 +75,7 @@ impl Connection {
             .map_err(|error| io::Error::other(error.to_string()))
     }
 
-    /// Whether the number is another mount's by now: the kernel gives that of a mount that has ended
+    /// Whether the number is another mount's by now: the kernel gives that of a mount that ended
     /// to the next one. Of a mount that was taken out of the tree of directories nothing is seen.
     fn is_another(&self, number: u64) -> bool {
         let mounts = extant_block::in_use::mounts();
