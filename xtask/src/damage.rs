@@ -3,10 +3,12 @@
 
 use crate::command::program;
 
-/// `damage [--bases NAME,..|ALL] [--mutations N] [--seed S] [--only N] [--hits yes]`: N changes of
-/// the volumes that are named, drawn from seed S; or the one of that number, of one volume. Prints
-/// what the two judge differently, each with the words that show it again; with `--hits` also how
-/// often each field was changed.
+/// `damage [--bases NAME,..|ALL] [--mutations N] [--seed S] [--only N] [--hits yes] [--keep FILE]
+/// [--repair PROGRAM]`: N changes of the volumes that are named, drawn from seed S; or the one of
+/// that number, of one volume. Prints what the two judge differently, each with the words that show
+/// it again; with `--hits` also how often each field was changed. With `--repair` what is damaged is
+/// mended by that program `extant` and by e2fsck, and what ours keeps less of is a line. `--keep`
+/// writes the volume with the last change.
 ///
 /// # Errors
 /// A word is wrong, or more is judged differently than may be; the test has said what.
@@ -23,10 +25,17 @@ pub fn run(words: &[String]) -> Result<(), String> {
             "--mutations" => "EXTANT_DAMAGE",
             "--seed" => "EXTANT_DAMAGE_SEED",
             "--only" => "EXTANT_DAMAGE_ONLY",
+            "--repair" => "EXTANT_DAMAGE_REPAIR",
+            "--keep" => "EXTANT_DAMAGE_KEEP",
             "--hits" => "EXTANT_DAMAGE_HITS",
             _ => return Err(format!("no option {word}")),
         };
-        cargo.env(name, value);
+        // The tests run in the folder of their crate.
+        let path = std::path::absolute(value).map_err(|error| format!("{value}: {error}"))?;
+        match name {
+            "EXTANT_DAMAGE_REPAIR" | "EXTANT_DAMAGE_KEEP" => cargo.env(name, path),
+            _ => cargo.env(name, value),
+        };
     }
     let status = cargo.status().map_err(|error| format!("cargo test: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("cargo test: {status}")) }

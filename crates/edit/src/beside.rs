@@ -1,11 +1,14 @@
 //! Files beside an image that say what becomes of it: a redo log, an undo file.
 //!
 //! *Invariants*: such a file ends in the digest of all before, is durable before anybody acts on
-//! it, and is believed only if it is a regular file of this user or of root.
+//! it, and is believed only if it is a regular file of this user or of root. What blocks hold is told
+//! by a crc32 of the polynomial of IEEE, never by crc32c: of bytes that end in their own crc32c, as
+//! superblocks and blocks of directories do, that is the same whatever they are.
 use crate::error::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -46,8 +49,10 @@ pub(crate) fn open(path: &Path, what: &str) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Whether a file may be one that was begun here: as far as it goes it begins with the magic, or
-/// with zeros where a power cut has lost its bytes. The file of somebody else is not replaced.
+/// Whether a file may be one that was begun here: it begins with the magic, or is empty. A name that
+/// only we give, as `.NAME.extant-redo`, may also be that of a file whose bytes a power cut has lost:
+/// as far as it goes it begins with zeros. Any other file is somebody else's, such as the image of a
+/// disk, and is not replaced.
 ///
 /// # Errors
 /// As [`open`].
@@ -55,7 +60,15 @@ pub(crate) fn may_be_begun(path: &Path, what: &str, magic: [u8; 8]) -> io::Resul
     let Some(file) = open(path, what)? else { return Ok(true) };
     let mut head = Vec::new();
     file.take(magic.len() as u64).read_to_end(&mut head)?;
-    Ok(magic.starts_with(&head) || head.iter().all(|byte| *byte == 0))
+    let is_cut = magic.starts_with(&head) || head.iter().all(|byte| *byte == 0);
+    Ok(head.is_empty() || head == magic || is_cut && is_our_name(path))
+}
+
+/// Whether a name is one that only we give.
+fn is_our_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let ends = [&b".extant-redo"[..], b".extant-undo", b".extant-undo-new"];
+    name.starts_with(b".") && ends.into_iter().any(|end| name.ends_with(end))
 }
 
 /// The little-endian number at a byte; 0 where there is none.

@@ -1,11 +1,13 @@
 //! Names of an undo file: the one that it has, and the one that it has until its change is decided.
 use crate::beside;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+/// How an undo file begins.
+pub(crate) const MAGIC: [u8; 8] = *b"EXTUNDO2";
 /// How the name of a redo log beside its image ends.
 const LOG_SUFFIX: &[u8] = b"extant-redo";
 
@@ -28,12 +30,20 @@ pub(crate) fn pending_of(log: &Path) -> PathBuf {
 }
 
 /// Removes the undo file of a change that was not decided.
+///
+/// # Errors
+/// There is a file of that name that is none; the host's.
 pub(crate) fn forget_pending(log: &Path) -> Result<()> {
     let pending = pending_of(log);
-    match std::fs::symlink_metadata(&pending) {
-        Err(_) => Ok(()),
-        Ok(_) => beside::remove(&pending),
+    if std::fs::symlink_metadata(&pending).is_err() {
+        return Ok(());
     }
+    let is_ours = beside::may_be_begun(&pending, "undo file", MAGIC);
+    if !is_ours.map_err(|error| Error::host(&pending, error))? {
+        return Err(Error::host_said(&pending, "is no undo file, and is not removed")
+            .hint("name another place: --log FILE"));
+    }
+    beside::remove(&pending)
 }
 
 /// Gives the undo file of a change that is decided its name; a change that has none makes that of

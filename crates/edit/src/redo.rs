@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! log       | header | piece | .. | record | .. | trailer |    numbers are little-endian
-//! header    | "EXTREDO2" | block size: 4 | pieces: 4 | UUID of the volume as it will be: 16
+//! header    | "EXTREDO3" | block size: 4 | pieces: 4 | UUID of the volume as it will be: 16
 //!           | its first byte in the image: 8 | bytes of the image: 8 | records: 8 |
-//! piece     | first block: 8 | blocks: 4 | crc32c of what is there: 4 |
-//! record    | block: 8 | crc32c of each 512 bytes before: 4 .. | bytes of the block |
+//! piece     | first block: 8 | blocks: 4 | crc32 of what is there: 4 |
+//! record    | block: 8 | crc32 of each 512 bytes before: 4 .. | bytes of the block |
 //! trailer   | sha256 of all before |
 //! change    what was free is durable | log | its fsync | fsync of its folder    from here on: done
 //!             | blocks in place | flush | the log is removed | fsync of its folder
@@ -33,7 +33,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const MAGIC: [u8; 8] = *b"EXTREDO2";
+const MAGIC: [u8; 8] = *b"EXTREDO3";
 const HEADER_BYTES: usize = 56;
 const PIECE_BYTES: usize = 16;
 /// What a piece covers at most, in bytes: one is read in one go.
@@ -99,7 +99,10 @@ impl Plan<'_> {
         self.device.flush().map_err(failed)?;
         let written = self.write().and_then(|()| beside::sync_folder(self.path));
         written.map_err(|error| {
-            let _ = std::fs::remove_file(self.path);
+            // What was there before is somebody else's.
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                let _ = std::fs::remove_file(self.path);
+            }
             not_begun(self.path, error)
         })
     }
@@ -143,7 +146,7 @@ impl Plan<'_> {
             device.read(piece.start * u64::from(block_size), &mut there)?;
             log.put(&piece.start.to_le_bytes())?;
             log.put(&((piece.end - piece.start) as u32).to_le_bytes())?;
-            log.put(&crc32c::crc32c(&there).to_le_bytes())?;
+            log.put(&crc32fast::hash(&there).to_le_bytes())?;
         }
         let mut before = vec![0; block_size as usize];
         for at in 0..self.blocks.len() {
@@ -151,7 +154,7 @@ impl Plan<'_> {
             read_block(&**device, number, &mut before)?;
             log.put(&number.to_le_bytes())?;
             for sector in before.chunks(SECTOR_BYTES) {
-                log.put(&crc32c::crc32c(sector).to_le_bytes())?;
+                log.put(&crc32fast::hash(sector).to_le_bytes())?;
             }
             log.put(&self.blocks.bytes(at)?)?;
         }
@@ -342,7 +345,7 @@ impl Log {
             let sums = sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum));
             belongs = sectors
                 .zip(sums)
-                .all(|((now, after), sum)| now == after || crc32c::crc32c(now) == sum);
+                .all(|((now, after), sum)| now == after || crc32fast::hash(now) == sum);
             Ok(())
         })?;
         // Where the log brings the UUID, its sector was compared above.
@@ -387,7 +390,7 @@ impl Log {
             }
             bytes.resize(length as usize, 0);
             device.read(at.unwrap_or(0), &mut bytes)?;
-            is_there = crc32c::crc32c(&bytes) == sum;
+            is_there = crc32fast::hash(&bytes) == sum;
             Ok(())
         })?;
         Ok(is_there)

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! file      | header | record | .. | trailer |               numbers are little-endian
-//! header    | "EXTUNDO1" | block size: 4 | zero: 4 | UUID of the volume after: 16 | its first byte
-//!           | in the image: 8 | bytes of the image: 8 | time of the superblock's last write: 8
-//!           | records: 8 |
-//! record    | block: 8 | crc32c of what was written: 4 | bytes of the block before |
+//! header    | "EXTUNDO2" | block size: 4 | crc32 of the superblock after: 4 | UUID of the volume
+//!           | after: 16 | its first byte in the image: 8 | bytes of the image: 8 | time of the
+//!           | superblock's last write: 8 | records: 8 |
+//! record    | block: 8 | crc32 of what was written: 4 | bytes of the block before |
 //! trailer   | sha256 of all before |
 //! apply     undo file, under a second name | its fsync | redo log | its fsync   from here on: done
 //!             | the undo file gets its name | blocks in place | flush | the log is removed
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Undone is what nothing else has changed since: each block has to be what the repair wrote, and
-//! the superblock's last write the repair's. A cut before the redo log is whole leaves the image
+//! the superblock as the repair left it, also where the repair did not write it. A cut before the redo log is whole leaves the image
 //! and the undo file of an earlier repair as they were. After it the next program that ends the
 //! change gives the new undo file its name. So the one that is found is right, or does not fit the
 //! image, and is refused.
@@ -22,10 +22,10 @@ use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
 use crate::differing::{Differing, read_block, take_room};
 use crate::error::{Error, Result};
 pub use crate::pending::path_of;
-use crate::pending::{forget_pending, keep_pending, pending_of};
+use crate::pending::{MAGIC, forget_pending, keep_pending, pending_of};
 use crate::redo::{Identity, Plan, not_begun};
 use extant_block::{BlockDevice, Overlay};
-use extant_format::superblock::SUPERBLOCK_OFFSET;
+use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
 use extant_journal::transaction::Blocks;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -34,7 +34,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const MAGIC: [u8; 8] = *b"EXTUNDO1";
 const HEADER_BYTES: usize = 64;
 /// Bytes of a record before those of its block.
 const RECORD_HEAD_BYTES: usize = 12;
@@ -94,11 +93,13 @@ pub fn apply(
     }
     if keep == Keep::Undo {
         let superblock = Superblock::on(overlay).map_err(extant_engine::Error::from)?;
-        let written = forget_pending(log).and_then(|()| {
-            let written = write(&plan, &superblock, &pending);
-            written.map_err(|error| not_begun(&pending, error))
-        });
-        written.inspect_err(|_| drop(std::fs::remove_file(&pending)))?;
+        forget_pending(log)?;
+        write(&plan, &superblock, &pending).map_err(|error| {
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                drop(std::fs::remove_file(&pending));
+            }
+            not_begun(&pending, error)
+        })?;
         applied.undo = Some(path.clone());
     }
     plan.decide().inspect_err(|_| drop(std::fs::remove_file(&pending)))?;
@@ -132,6 +133,8 @@ struct Superblock {
     uuid: [u8; 16],
     /// In seconds since 1970, of 40 bits.
     written_seconds: u64,
+    /// The crc32 of all its bytes: what changes a volume changes its counters, if not its time.
+    sum: u32,
 }
 
 impl Superblock {
@@ -142,7 +145,9 @@ impl Superblock {
         device.read(SUPERBLOCK_OFFSET + 0x30, &mut low)?;
         device.read(SUPERBLOCK_OFFSET + 0x274, &mut high)?;
         let written_seconds = u64::from(u32::from_le_bytes(low)) | u64::from(high[0]) << 32;
-        Ok(Superblock { uuid, written_seconds })
+        let mut whole = [0; SUPERBLOCK_SIZE];
+        device.read(SUPERBLOCK_OFFSET, &mut whole)?;
+        Ok(Superblock { uuid, written_seconds, sum: crc32fast::hash(&whole) })
     }
 }
 
@@ -150,7 +155,8 @@ impl Superblock {
 fn write(plan: &Plan<'_>, after: &Superblock, path: &Path) -> io::Result<()> {
     let mut file = Digesting::create(path)?;
     file.put(&MAGIC)?;
-    file.put(&u64::from(plan.block_size).to_le_bytes())?;
+    file.put(&plan.block_size.to_le_bytes())?;
+    file.put(&after.sum.to_le_bytes())?;
     file.put(&after.uuid)?;
     let Identity { offset, image_bytes } = *plan.identity;
     let records = plan.blocks.len() as u64;
@@ -162,7 +168,7 @@ fn write(plan: &Plan<'_>, after: &Superblock, path: &Path) -> io::Result<()> {
         let number = plan.blocks.number(at);
         read_block(&**plan.device, number, &mut before)?;
         file.put(&number.to_le_bytes())?;
-        file.put(&crc32c::crc32c(&plan.blocks.bytes(at)?).to_le_bytes())?;
+        file.put(&crc32fast::hash(&plan.blocks.bytes(at)?).to_le_bytes())?;
         file.put(&before)?;
     }
     file.finish()?;
@@ -194,8 +200,9 @@ impl Undo {
             return Ok(None);
         }
         file.read_exact(&mut header)?;
-        let [block_size, offset, image_bytes, written_seconds, records] =
+        let [sizes, offset, image_bytes, written_seconds, records] =
             [8, 32, 40, 48, 56].map(|at| number_at(&header, at));
+        let (block_size, sum) = (sizes & u64::from(u32::MAX), (sizes >> 32) as u32);
         let is_block = block_size.is_power_of_two() && (1024..=65536).contains(&block_size);
         if header[..8] != MAGIC || !is_block {
             return Ok(None);
@@ -210,7 +217,7 @@ impl Undo {
         let mut undo = Undo {
             file,
             block_size: block_size as u32,
-            superblock: Superblock { uuid, written_seconds },
+            superblock: Superblock { uuid, written_seconds, sum },
             identity: Identity { offset, image_bytes },
             blocks: Vec::new(),
         };
@@ -247,7 +254,7 @@ impl Undo {
         let (mut other, mut are_before) = (None, true);
         for (at, (number, sum)) in self.blocks.iter().enumerate() {
             read_block(device, *number, &mut now)?;
-            if other.is_none() && crc32c::crc32c(&now) != *sum {
+            if other.is_none() && crc32fast::hash(&now) != *sum {
                 other = Some(*number);
             }
             are_before &= are_before && *self.bytes(at)? == now;

@@ -13,7 +13,8 @@
 //! heal          what a volume needs before it boots, and no more
 //! rounds        a check, edits for what it found, and again
 //! scope         what mending a problem takes, and who may decide it
-//!   superblock, bitmaps, journal, quota, resize      the volume's own
+//!   places        where the parts of groups are, if no descriptor says
+//!   superblock, bitmaps, journal, orphans, quota, resize      the volume's own
 //!   inodes, duplicates, directories, connect         files and names
 //! map           maps of files, read as far as they can be, and written anew
 //! draft         the volume as it is to be
@@ -31,7 +32,9 @@ mod inodes;
 mod journal;
 mod map;
 mod options;
+mod orphans;
 mod outcome;
+mod places;
 mod quota;
 mod resize;
 mod rounds;

@@ -6,7 +6,8 @@ use crate::options::{RepairOptions, Scope};
 use crate::outcome::{Change, Recovery, Repaired, is_clean};
 use crate::scope::{frees, price};
 use crate::{
-    bitmaps, connect, directories, duplicates, inodes, journal, quota, resize, superblock,
+    bitmaps, connect, directories, duplicates, inodes, journal, orphans, places, quota, resize,
+    superblock,
 };
 use extant_block::{BlockDevice, Overlay};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
@@ -21,6 +22,8 @@ use std::sync::Arc;
 pub(crate) const MEMORY_BYTES_MAX: u64 = 64 << 20;
 /// Checks after which a volume is left as it is.
 const ROUNDS_MAX: u32 = 12;
+/// Rounds in which places are looked for that nothing leads to.
+const PLACES_ROUNDS: u32 = 3;
 /// What was mended is kept up to this number.
 const CHANGES_MAX: usize = 100_000;
 /// Changed blocks are kept in pieces of this size where the volume does not say its own.
@@ -179,10 +182,13 @@ impl Mender {
                 1 => self.by_a_copy((report, usage))?,
                 _ => (report, usage),
             };
+            let first = first.get_or_insert_with(|| report.clone());
+            if self.places(&report)? == Progress::Made {
+                continue;
+            }
             if let Some(problem) = report.problems.iter().find(|problem| forbids(problem.code)) {
                 return Err(Error::Refused(problem.to_string()));
             }
-            let first = first.get_or_insert_with(|| report.clone());
             let Some(usage) = usage.filter(|_| self.round < ROUNDS_MAX) else {
                 return Ok((first.clone(), report));
             };
@@ -226,6 +232,28 @@ impl Mender {
         Ok((report, usage))
     }
 
+    /// Finds again what nothing leads to, before anything else is mended.
+    fn places(&mut self, report: &CheckReport) -> Result<Progress, Error> {
+        if self.scope < Scope::Safe || self.round > PLACES_ROUNDS {
+            return Ok(Progress::None);
+        }
+        let mounts = report.problems.iter().find(|problem| problem.code == Code::MountBlock);
+        if let Some(problem) = mounts {
+            places::mount_block(&self.overlay, self.now)?;
+            self.note(problem, true);
+            return Ok(Progress::Made);
+        }
+        if !places::is_called_for(report) {
+            return Ok(Progress::None);
+        }
+        let found = places::of_groups(&self.overlay, report)?;
+        let count = found.len();
+        for problem in found {
+            self.changes.push(Change { problem, round: self.round, loss: None });
+        }
+        Ok(if count > 0 { Progress::Made } else { Progress::None })
+    }
+
     /// Edits the overlay for what a check found.
     fn mend(&mut self, report: &CheckReport, usage: Usage) -> Result<Progress, Error> {
         // What a log holds may be what is missing: nothing is safe beside it.
@@ -246,6 +274,7 @@ impl Mender {
         for problem in is_of(Pass::Volume) {
             let is_done = superblock::mend(&mut draft, problem)?
                 || journal::mend(&mut draft, problem)?
+                || orphans::mend(&mut draft, problem)?
                 || self.of_orphan(&mut draft, problem)?;
             self.note(problem, is_done);
         }

@@ -283,6 +283,12 @@ pub const CHOICES: &[Choice] = &[
         "inspect",
         "the volumes whose fields are changed, by name, or `ALL`",
     ),
+    choice(
+        "EXTANT_DAMAGE_REPAIR",
+        "inspect",
+        "the program `extant` that mends what is damaged, beside e2fsck",
+    ),
+    choice("EXTANT_DAMAGE_KEEP", "inspect", "where the volume with the last change is written to"),
     choice("EXTANT_DAMAGE_ONLY", "inspect", "the one change to a named volume that is judged"),
     choice("EXTANT_DAMAGE_HITS", "inspect", "set to anything: how often each field was changed"),
     choice("EXTANT_KEEP", "engine", "where a volume that failed is copied to"),

@@ -6,7 +6,7 @@ use super::opening::{clock, warn_of_hash_tree};
 use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
-use extant_engine::{MountHold, read_superblock, recover};
+use extant_engine::{ErrorKind, MountHold, read_superblock, recover};
 use extant_host::cleanup::undisturbed;
 use extant_host::console::Console;
 use extant_host::disk::{self, Place};
@@ -117,9 +117,11 @@ impl Volume {
     /// Makes sure that no other machine has a volume that several may reach (mmp).
     fn hold_briefly(&self) -> Result<(), extant_engine::Error> {
         let Ok(superblock) = read_superblock(&*self.device) else { return Ok(()) };
-        match MountHold::take(&self.device, &superblock)? {
-            Some(hold) => hold.release(),
-            None => Ok(()),
+        match MountHold::take(&self.device, &superblock) {
+            Ok(Some(hold)) => hold.release(),
+            // A block that records mounts and is damaged keeps nobody away: it is what is mended.
+            Ok(None) | Err(extant_engine::Error { kind: ErrorKind::Corrupt(_), .. }) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }

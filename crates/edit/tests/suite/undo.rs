@@ -106,6 +106,72 @@ fn an_undo_is_exact_and_only_of_what_the_repair_left() {
     assert_eq!(names(&folder), Vec::<String>::new());
 }
 
+/// A superblock that ends in its own crc32c, as with metadata_csum, and whose time is the same after
+/// the next change: its counters tell.
+#[test]
+fn a_change_in_the_same_second_is_seen() {
+    if !oracle::require("mke2fs") || !oracle::require("debugfs") {
+        return;
+    }
+    let folder = quick_folder("undo-second");
+    let path = folder.join("disk");
+    let log = redo::path_of(&path).expect("a name");
+    let mut mke2fs = program("mke2fs");
+    output(mke2fs.args(["-q", "-t", "ext4", "-b", "1024"]).arg(&path).arg("4M")).expect("made");
+    let bytes = std::fs::read(&path).expect("it is read");
+    // The superblock among what is mended, and not.
+    for mends_superblock in [true, false] {
+        let device = Arc::new(MemoryDevice::from_bytes(volumes::clock(), &bytes));
+        let shared = device.clone() as Arc<dyn BlockDevice>;
+        let identity = volumes::identity(&*shared);
+        let overlay = Overlay::new(shared.clone(), BLOCK_SIZE, 1 << 20);
+        overlay.write(3000 * 1024, &[1; 1024]).unwrap();
+        let mut superblock = extant_engine::read_superblock(&*shared).expect("a superblock");
+        if mends_superblock {
+            superblock.free_blocks -= 1;
+            overlay.write(1024, &superblock.encode()).unwrap();
+        }
+        undo::apply(&overlay, BLOCK_SIZE, (&log, &identity), Keep::Undo).expect("it is applied");
+        superblock.free_inodes -= 1;
+        device.write(1024, &superblock.encode()).unwrap();
+        let refused = take_back(device.clone(), &log).expect_err("it was changed").to_string();
+        assert!(refused.contains("changed after the repair"), "{refused}");
+    }
+}
+
+/// A file that somebody names for the log, and that is something else: the image of a disk begins
+/// with zeros.
+#[test]
+fn a_log_is_not_written_over_what_begins_with_zeros() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-zeros");
+    let device = Arc::new(Kind::EXT2_1K.make());
+    let before = bytes_of(&*device);
+    let mut image = vec![0; 4096];
+    image[1080] = 0x53;
+    for (named, begun) in [("disk.img", "disk.img"), ("log", "log.undo"), ("log", "log.undo-new")] {
+        let (log, path) = (folder.join(named), folder.join(begun));
+        std::fs::write(&path, &image).expect("it is written");
+        let file = std::fs::File::open(&path).expect("it opens");
+        let done = match named == begun {
+            true => redo::finish(&log, &file).map(drop),
+            false => repair(device.clone(), &log, 7).map(drop),
+        };
+        let refused = done.expect_err("refused").to_string();
+        assert!(refused.contains("not replaced") || refused.contains("not removed"), "{refused}");
+        assert!(std::fs::read(&path).expect("it is read") == image, "{begun}");
+        assert!(bytes_of(&*device) == before, "{begun}");
+        std::fs::remove_file(&path).expect("it is removed");
+    }
+    // By a name that only we give, it is a log that a power cut has emptied.
+    let log = redo::path_of(&folder.join("disk")).expect("a name");
+    std::fs::write(&log, [0; 4096]).expect("it is written");
+    let file = std::fs::File::open(&log).expect("it opens");
+    assert_eq!(redo::finish(&log, &file).expect("ended"), redo::Finished::Removed);
+}
+
 /// A superblock that was lost has no UUID before, and one after; a cut finds the one or the other.
 #[test]
 fn a_superblock_that_was_lost_is_brought_and_lost_again() {

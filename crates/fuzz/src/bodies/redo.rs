@@ -19,7 +19,7 @@ pub fn logs() -> Vec<Vec<u8>> {
     let bytes = base.device.info().bytes;
     let zeros = extant_format::checksum::crc32c(!0, &[0; 512]);
     let log = |records: u64, sum: u32| {
-        let mut log = b"EXTREDO2".to_vec();
+        let mut log = b"EXTREDO3".to_vec();
         log.extend(1024_u32.to_le_bytes());
         log.extend(0_u32.to_le_bytes());
         log.extend(base.superblock.uuid);

@@ -55,7 +55,7 @@ fn redo_log(before: &[u8], after: &[u8], passed: &[usize]) -> Vec<u8> {
         .filter(|at| before[at * BLOCK..][..BLOCK] != after[at * BLOCK..][..BLOCK])
         .filter(|at| !passed.contains(at))
         .collect();
-    let mut log = b"EXTREDO2".to_vec();
+    let mut log = b"EXTREDO3".to_vec();
     log.extend((BLOCK as u32).to_le_bytes());
     log.extend((passed.len() as u32).to_le_bytes());
     log.extend(&before[1024 + 0x68..][..16]);
@@ -65,12 +65,12 @@ fn redo_log(before: &[u8], after: &[u8], passed: &[usize]) -> Vec<u8> {
     for at in passed {
         log.extend((*at as u64).to_le_bytes());
         log.extend(1_u32.to_le_bytes());
-        log.extend(crc32c(&after[at * BLOCK..][..BLOCK]).to_le_bytes());
+        log.extend(crc32(&after[at * BLOCK..][..BLOCK]).to_le_bytes());
     }
     for at in blocks {
         log.extend((at as u64).to_le_bytes());
         let bytes = &before[at * BLOCK..][..BLOCK];
-        bytes.chunks(512).for_each(|sector| log.extend(crc32c(sector).to_le_bytes()));
+        bytes.chunks(512).for_each(|sector| log.extend(crc32(sector).to_le_bytes()));
         log.extend(&after[at * BLOCK..][..BLOCK]);
     }
     let mut sum = program("sha256sum");
@@ -82,9 +82,9 @@ fn redo_log(before: &[u8], after: &[u8], passed: &[usize]) -> Vec<u8> {
     log
 }
 
-fn crc32c(bytes: &[u8]) -> u32 {
+fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 * (crc & 1)))
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1)))
     })
 }
 

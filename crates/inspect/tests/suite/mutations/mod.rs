@@ -8,10 +8,12 @@
 //! bases    the volumes          fields   what a structure consists of
 //! places   where they are       seal     checksums after a change
 //! draw     one change           verdict  both judges
+//! mended   both menders, where a program is named
 //! ```
 mod bases;
 mod draw;
 mod fields;
+mod mended;
 mod places;
 mod seal;
 mod verdict;
@@ -23,6 +25,7 @@ use extant_testkit::numbers::Numbers;
 use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::variables::{chosen, number, seed};
+use mended::{Fault, Files, Mended};
 use places::Places;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -50,13 +53,22 @@ struct Subject {
     base: &'static Base,
     image: Image,
     places: Places,
+    /// What is on it, where it is to be mended.
+    files: Files,
 }
 
 impl Subject {
     fn of(base: &'static Base) -> Subject {
         let image = base.image();
         let places = Places::of(&image);
-        Subject { base, image, places }
+        let mut files = Files::new();
+        if chosen("EXTANT_DAMAGE_REPAIR").is_some() {
+            let scratch = Scratch::new("mended");
+            let path = scratch.join("image");
+            std::fs::write(&path, &image.bytes).expect("a file");
+            files = mended::files(&path, &scratch);
+        }
+        Subject { base, image, places, files }
     }
 
     /// The volume with changes.
@@ -84,6 +96,10 @@ struct Tally {
     damaged: usize,
     found: BTreeMap<u64, Found>,
     hits: BTreeMap<String, usize>,
+    /// Those that were mended, where they were; of them those that e2fsck mends worse.
+    mended: usize,
+    better: usize,
+    faults: BTreeMap<(Fault, u64), String>,
 }
 
 /// After as many trials it is said how many there were.
@@ -140,6 +156,18 @@ fn try_one(
     (changes, verdicts, Some(found))
 }
 
+/// Mends what e2fsck finds damaged, if a program is named for that.
+fn mend(
+    subject: &Subject,
+    changes: &[Change],
+    verdicts: &Verdicts,
+    scratch: &Scratch,
+) -> Option<Mended> {
+    let extant = chosen("EXTANT_DAMAGE_REPAIR").filter(|_| verdicts.is_damaged())?;
+    let image = subject.changed(changes);
+    Some(Mended::of(&image, &subject.files, &extant, scratch))
+}
+
 fn run(subjects: &[Subject], trials: std::ops::Range<u64>, seed: u64) -> Tally {
     let tally = Mutex::new(Tally::default());
     let next = AtomicU64::new(trials.start);
@@ -159,12 +187,20 @@ fn run(subjects: &[Subject], trials: std::ops::Range<u64>, seed: u64) -> Tally {
                     };
                     let number = trial / subjects.len() as u64;
                     let (changes, verdicts, found) = try_one(subject, (seed, number), &scratch);
+                    if let Some(path) = chosen("EXTANT_DAMAGE_KEEP") {
+                        let image = subject.changed(&changes);
+                        std::fs::write(path, image.bytes).expect("a file");
+                    }
+                    let mended = mend(subject, &changes, &verdicts, &scratch);
                     let mut tally = tally.lock().expect("no trial panics");
                     tally.trials += 1;
                     if (tally.trials as u64).is_multiple_of(TOLD_EACH) {
                         eprintln!("{} trials of {}", tally.trials, trials.end - trials.start);
                     }
                     tally.damaged += usize::from(verdicts.is_damaged());
+                    if let Some(mended) = mended {
+                        tally.take(mended, trial, subject, (seed, number));
+                    }
                     for change in &changes {
                         *tally.hits.entry(change.name.clone()).or_default() += 1;
                     }
@@ -185,6 +221,36 @@ fn is_argued(found: &Found) -> bool {
 }
 
 impl Tally {
+    /// Notes what came of one that was mended.
+    fn take(&mut self, mended: Mended, trial: u64, subject: &Subject, (seed, number): (u64, u64)) {
+        self.mended += 1;
+        self.better += usize::from(mended.is_better);
+        if let Some(fault) = mended.fault {
+            let line = format!(
+                "{fault:?}: {}, {}\n    xtask damage --bases {} --seed {seed} --only {number} \
+                 --repair PROGRAM",
+                subject.base.name, mended.line, subject.base.name,
+            );
+            self.faults.insert((fault, trial), line);
+        }
+    }
+
+    fn print_mended(&self) {
+        self.faults.values().for_each(|line| println!("{line}"));
+        let count = |fault| self.faults.keys().filter(|(found, _)| *found == fault).count();
+        println!(
+            "{} mended, by e2fsck worse {}; refused {}, not clean {}, not undone {}, fewer files \
+             {}, fewer names {}",
+            self.mended,
+            self.better,
+            count(Fault::Refused),
+            count(Fault::NotClean),
+            count(Fault::NotUndone),
+            count(Fault::FewerFiles),
+            count(Fault::FewerNames),
+        );
+    }
+
     fn count(&self, difference: Difference) -> usize {
         let counts = |found: &&Found| found.difference == difference && !is_argued(found);
         self.found.values().filter(counts).count()
@@ -239,6 +305,9 @@ fn changed_fields_are_judged_as_e2fsck_judges_them() {
     };
     let tally = run(&subjects, range, seed);
     tally.print();
+    if tally.mended > 0 {
+        tally.print_mended();
+    }
     for (code, why) in ARGUED {
         let argued = |found: &&Found| is_argued(found) && found.code == *code;
         let count = tally.found.values().filter(argued).count();

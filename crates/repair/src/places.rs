@@ -1,0 +1,481 @@
+//! Finds again what nothing leads to: the tables of inodes and the bitmaps of groups whose
+//! descriptors cannot be right, and the block that records mounts.
+//!
+//! A descriptor that leads to a wrong place loses all inodes of its group, which still stand on the
+//! disk. So they are looked for before anything is given a new place: where a copy of the
+//! descriptors says, then, for a table, where inodes stand that fit.
+//!
+//! *Invariants*: a place is written only if no two tables are on one block after it, and inodes that
+//! are known to be in use are there, or a copy says so. It runs before the first edit.
+use crate::error::Error;
+use extant_block::{BlockDevice, Overlay};
+use extant_format::group::{GroupDescriptor, INODE_UNINIT};
+use extant_format::inode::{FileType, Inode};
+use extant_format::mount_block::{NewMountBlock, StoredMountBlock, initialize};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
+use extant_format::{BlockNo, GroupNo, Ino, bitmap};
+use extant_inspect::{CheckReport, Code, Problem, SuperblockPlace, Volume};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Copies of the descriptors that are tried.
+const COPIES_MAX: usize = 4;
+/// Blocks that are searched for a table.
+const SEARCHED_MAX: u64 = 1 << 16;
+/// Inodes that are looked at to judge whether a table can be somewhere.
+const INODES_MAX: usize = 64;
+/// Of these, one in so many may be damaged.
+const DAMAGED_SHARE: usize = 8;
+/// How often a mount looks at the block that records mounts, in seconds, where none says.
+const INTERVAL_SECONDS: u16 = 5;
+
+/// Writes the block that records mounts anew, if a report says that it cannot be one. By a copy of
+/// the superblock, where that knows one that is sound; where none can be it, the feature goes.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn mount_block(overlay: &Overlay, now: u32) -> Result<(), Error> {
+    let mut superblock = extant_engine::read_superblock(overlay)?;
+    let block_size = superblock.block_size() as usize;
+    let read = |block: BlockNo| -> Result<Option<Vec<u8>>, Error> {
+        let mut bytes = vec![0; block_size];
+        let at = block.0.saturating_mul(block_size as u64);
+        if block.0 >= superblock.blocks_count
+            || at.saturating_add(block_size as u64) > overlay.info().bytes
+        {
+            return Ok(None);
+        }
+        overlay.read(at, &mut bytes)?;
+        Ok(Some(bytes))
+    };
+    let copies = copy_groups(&superblock).take(COPIES_MAX);
+    let mut of_copies = Vec::new();
+    for group in copies {
+        let Some(bytes) = read(superblock.group_start(group))? else { continue };
+        let copy = bytes.first_chunk().and_then(|bytes| Superblock::parse_any(bytes).ok());
+        of_copies.extend(copy.map(|copy| copy.mount_block()));
+    }
+    for block in of_copies {
+        let bytes = read(block)?.unwrap_or_default();
+        if block != superblock.mount_block() && StoredMountBlock::new(&bytes).is_sound(&superblock)
+        {
+            let interval = superblock.mount_interval_seconds();
+            superblock.set_mount_block(block, interval);
+            // tidy: writers because it is an overlay in memory
+            return Ok(overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?);
+        }
+    }
+    let block = superblock.mount_block();
+    let is_possible = block.0 > superblock.first_data_block.into();
+    match read(block)?.filter(|_| is_possible) {
+        Some(_) => {
+            let mut bytes = vec![0; block_size];
+            let interval_seconds = match superblock.mount_interval_seconds() {
+                0 => INTERVAL_SECONDS,
+                interval => interval,
+            };
+            let new = NewMountBlock {
+                seconds: now.into(),
+                node_name: b"",
+                device_name: b"",
+                interval_seconds,
+            };
+            initialize(&mut bytes, &new, &superblock);
+            // tidy: writers because it is an overlay in memory
+            Ok(overlay.write(block.0.saturating_mul(block_size as u64), &bytes)?)
+        }
+        None => {
+            superblock.features.clear(Feature::MMP);
+            superblock.set_mount_block(BlockNo(0), 0);
+            // tidy: writers because it is an overlay in memory
+            Ok(overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?)
+        }
+    }
+}
+
+/// The groups that begin with a copy of the superblock.
+fn copy_groups(superblock: &Superblock) -> impl Iterator<Item = GroupNo> + '_ {
+    (1..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group))
+}
+
+/// Whether a report gives a reason to look for places.
+pub(crate) fn is_called_for(report: &CheckReport) -> bool {
+    report.problems.iter().any(|problem| {
+        is_of_place(problem.code)
+            || matches!(problem.code, Code::DescriptorChecksum | Code::RootNotDirectory)
+    })
+}
+
+/// Whether a problem is that a part of a group cannot be where its descriptor says.
+fn is_of_place(code: Code) -> bool {
+    matches!(
+        code,
+        Code::RootTablePlace
+            | Code::InodeTablePlace
+            | Code::InodeTableConflict
+            | Code::BlockBitmapPlace
+            | Code::BlockBitmapConflict
+            | Code::InodeBitmapPlace
+            | Code::InodeBitmapConflict
+    )
+}
+
+/// Looks for the places of groups, and writes those that it finds: gives the problems that are
+/// mended by it, none if nothing was written.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn of_groups(
+    overlay: &Arc<Overlay>,
+    report: &CheckReport,
+) -> Result<Vec<Problem>, Error> {
+    let device = Arc::clone(overlay) as Arc<dyn BlockDevice>;
+    let Ok(volume) = Volume::open(Arc::clone(&device), SuperblockPlace::Primary) else {
+        return Ok(Vec::new());
+    };
+    let Some(descriptors) = descriptors(&volume) else { return Ok(Vec::new()) };
+    let mut places = Places {
+        overlay,
+        superblock: volume.superblock().clone(),
+        descriptors: descriptors.clone(),
+    };
+    places.by_copies(&device);
+    for group in places.wrong(Parts::All) {
+        places.by_search(group);
+    }
+    for group in places.wrong(Parts::All) {
+        places.off_tables(group);
+    }
+    let changed: BTreeSet<GroupNo> = groups_of(&descriptors)
+        .zip(descriptors.iter().zip(&places.descriptors))
+        .filter(|(_, (before, after))| before != after)
+        .map(|(group, _)| group)
+        .collect();
+    // Bitmaps that nothing leads to are written anew elsewhere, a table only where it is.
+    let wrong = places.wrong(Parts::Tables);
+    let changed: BTreeSet<GroupNo> = changed.difference(&wrong).copied().collect();
+    for group in &changed {
+        places.write(*group)?;
+    }
+    let mended = report.problems.iter().filter(|problem| {
+        is_of_place(problem.code) && problem.group.is_some_and(|group| changed.contains(&group))
+    });
+    let mut mended: Vec<Problem> = mended.cloned().collect();
+    for group in changed {
+        if !mended.iter().any(|problem| problem.group == Some(group)) {
+            mended.push(Problem::new(Code::DescriptorsDamaged).group(group));
+        }
+    }
+    Ok(mended)
+}
+
+fn descriptors(volume: &Volume) -> Option<Vec<GroupDescriptor>> {
+    (0..volume.present_groups()).map(|group| volume.descriptor(GroupNo(group)).ok()).collect()
+}
+
+fn groups_of(descriptors: &[GroupDescriptor]) -> impl Iterator<Item = GroupNo> + use<> {
+    (0..descriptors.len() as u32).map(GroupNo)
+}
+
+/// Whether two descriptors say the same of where everything is.
+fn same_places(one: &GroupDescriptor, other: &GroupDescriptor) -> bool {
+    one.block_bitmap == other.block_bitmap
+        && one.inode_bitmap == other.inode_bitmap
+        && one.inode_table == other.inode_table
+}
+
+/// What is known of inodes before they are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// They are in use.
+    Used,
+    Nothing,
+}
+
+/// The first inodes of a group that are in use by its bitmap.
+fn used(bits: &[u8], count: u32) -> Vec<u32> {
+    let next = |at: u32| bitmap::next_set(bits, at, count);
+    let after = |index: &u32| next(index.saturating_add(1));
+    std::iter::successors(next(0), after).take(INODES_MAX).collect()
+}
+
+/// Which parts of groups are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    All,
+    Tables,
+}
+
+/// Where the parts of all groups are, as far as that is known.
+struct Places<'a> {
+    overlay: &'a Overlay,
+    superblock: Superblock,
+    descriptors: Vec<GroupDescriptor>,
+}
+
+impl Places<'_> {
+    /// The groups of which one of these parts is outside, or on a block that another one has.
+    fn wrong(&self, which: Parts) -> BTreeSet<GroupNo> {
+        let superblock = &self.superblock;
+        let mut wrong = BTreeSet::new();
+        let mut runs: Vec<(u64, u64, Option<GroupNo>)> = Vec::new();
+        for (group, of) in groups_of(&self.descriptors).zip(&self.descriptors) {
+            let parts = [
+                (of.inode_table, u64::from(superblock.inode_table_blocks())),
+                (of.block_bitmap, 1),
+                (of.inode_bitmap, 1),
+            ];
+            let count = if which == Parts::Tables { 1 } else { parts.len() };
+            for (block, length) in parts.into_iter().take(count) {
+                match self.is_within(group, block, length) {
+                    true => runs.push((block.0, length, Some(group))),
+                    false => {
+                        wrong.insert(group);
+                    }
+                }
+            }
+            if group.0 == 0 || superblock.has_super(group) {
+                let start = superblock.group_start(group).0.max(superblock.primary_block().0);
+                let table = match superblock.has(Feature::META_BG) {
+                    true => 0,
+                    false => u64::from(superblock.descriptor_blocks()),
+                };
+                runs.push((start, 1 + table, None));
+            }
+        }
+        runs.sort_unstable();
+        let mut before: Option<(u64, Option<GroupNo>)> = None;
+        for (start, length, group) in runs {
+            let end = start.saturating_add(length);
+            match before {
+                Some((last_end, other)) if last_end > start => {
+                    wrong.extend(group);
+                    wrong.extend(other);
+                    if end > last_end {
+                        before = Some((end, group));
+                    }
+                }
+                _ => before = Some((end, group)),
+            }
+        }
+        wrong
+    }
+
+    /// Whether a part of a group can be there.
+    fn is_within(&self, group: GroupNo, block: BlockNo, length: u64) -> bool {
+        let superblock = &self.superblock;
+        let (first, end) = match superblock.has(Feature::FLEX_BG) {
+            true => (u64::from(superblock.first_data_block) + 1, superblock.blocks_count),
+            false => {
+                let start = superblock.group_start(group).0;
+                (start.max(1), start.saturating_add(superblock.group_length(group).into()))
+            }
+        };
+        let present = self.overlay.info().bytes / u64::from(superblock.block_size());
+        let after = block.0.saturating_add(length);
+        block.0 >= first && after <= end.min(present)
+    }
+
+    /// Takes the places that a copy of the descriptors has, where they are all possible: those of
+    /// groups that are wrong, and of others whose table fits better there.
+    fn by_copies(&mut self, device: &Arc<dyn BlockDevice>) {
+        let superblock = self.superblock.clone();
+        for group in copy_groups(&superblock).take(COPIES_MAX) {
+            let block = superblock.group_start(group);
+            let place = SuperblockPlace::Copy { block, block_size: superblock.block_size() };
+            let copy = Volume::open(Arc::clone(device), place).ok();
+            let is_same = |of: &Superblock| {
+                of.blocks_count == superblock.blocks_count
+                    && of.inodes_count == superblock.inodes_count
+                    && of.inode_size == superblock.inode_size
+            };
+            let Some(copy) = copy.filter(|copy| is_same(copy.superblock())) else { continue };
+            let Some(copied) = descriptors(&copy) else { continue };
+            let whole = Places {
+                overlay: self.overlay,
+                superblock: superblock.clone(),
+                descriptors: copied.clone(),
+            };
+            if copied.len() != self.descriptors.len() || !whole.wrong(Parts::All).is_empty() {
+                continue;
+            }
+            let wrong = self.wrong(Parts::All);
+            for (group, copied) in groups_of(&copied).zip(&copied) {
+                let stored = self.at(group);
+                if same_places(&stored, copied) {
+                    continue;
+                }
+                let fits = |of: &GroupDescriptor| self.fits(group, of, of.inode_table);
+                let is_better = wrong.contains(&group)
+                    || stored.inode_table != copied.inode_table && fits(copied) && !fits(&stored);
+                if is_better {
+                    self.take(group, |of| {
+                        of.block_bitmap = copied.block_bitmap;
+                        of.inode_bitmap = copied.inode_bitmap;
+                        of.inode_table = copied.inode_table;
+                    });
+                }
+            }
+            return;
+        }
+    }
+
+    /// Looks for the table of a group, near where it should be.
+    fn by_search(&mut self, group: GroupNo) {
+        let stored = self.at(group);
+        let blocks = u64::from(self.superblock.inode_table_blocks());
+        let is_there = self.is_within(group, stored.inode_table, blocks)
+            && self.fits(group, &stored, stored.inode_table);
+        if is_there {
+            return;
+        }
+        let of_flex = match self.superblock.has(Feature::FLEX_BG) {
+            true => {
+                group.0 >> self.superblock.log_groups_per_flex
+                    << self.superblock.log_groups_per_flex
+            }
+            false => group.0,
+        };
+        let start = self.superblock.group_start(GroupNo(of_flex)).0;
+        let beside = |other: Option<u32>| {
+            let other = other.and_then(|other| self.descriptors.get(other as usize))?;
+            Some(other.inode_table.0)
+        };
+        let after = beside(group.0.checked_sub(1)).map(|table| table.saturating_add(blocks));
+        let before = beside(group.0.checked_add(1)).map(|table| table.saturating_sub(blocks));
+        let near = after.into_iter().chain(before);
+        let found =
+            near.chain(start..start.saturating_add(SEARCHED_MAX)).map(BlockNo).find(|block| {
+                self.is_within(group, *block, blocks) && self.fits(group, &stored, *block)
+            });
+        if let Some(block) = found {
+            self.take(group, |of| of.inode_table = block);
+        }
+    }
+
+    /// Takes the bitmaps of a group off the tables that stand where they should: they get another
+    /// place from who mends a descriptor that leads nowhere.
+    fn off_tables(&mut self, group: GroupNo) {
+        let stored = self.at(group);
+        let blocks = u64::from(self.superblock.inode_table_blocks());
+        let tables: Vec<u64> = groups_of(&self.descriptors)
+            .map(|group| (group, self.at(group)))
+            .filter(|(group, of)| self.fits(*group, of, of.inode_table))
+            .map(|(_, of)| of.inode_table.0)
+            .collect();
+        let is_on_one = |block: BlockNo| {
+            let is_in = |table: &u64| block.0.checked_sub(*table).is_some_and(|at| at < blocks);
+            tables.iter().any(is_in)
+        };
+        let (bits, inodes) = (is_on_one(stored.block_bitmap), is_on_one(stored.inode_bitmap));
+        if bits || inodes {
+            self.take(group, |of| {
+                of.block_bitmap = if bits { BlockNo(0) } else { of.block_bitmap };
+                of.inode_bitmap = if inodes { BlockNo(0) } else { of.inode_bitmap };
+            });
+        }
+    }
+
+    fn at(&self, group: GroupNo) -> GroupDescriptor {
+        self.descriptors.get(group.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Changes where parts of a group are. What it said of inodes that were never used is not
+    /// believed any more.
+    fn take(&mut self, group: GroupNo, change: impl FnOnce(&mut GroupDescriptor)) {
+        if let Some(of) = self.descriptors.get_mut(group.0 as usize) {
+            change(of);
+            of.flags &= !INODE_UNINIT;
+            of.unused_inodes = 0;
+        }
+    }
+
+    /// Whether the inodes of a group can stand in a table at this block: those that are in use by
+    /// its bitmap, or, where that cannot be one, whatever is there. Of a group that has none nothing
+    /// is known.
+    fn fits(&self, group: GroupNo, of: &GroupDescriptor, table: BlockNo) -> bool {
+        let blocks = u64::from(self.superblock.inode_table_blocks());
+        let is_inside = of.inode_bitmap.0.checked_sub(table.0).is_some_and(|at| at < blocks);
+        let has_bitmap = !is_inside
+            && of.inode_bitmap != of.block_bitmap
+            && self.is_within(group, of.inode_bitmap, 1);
+        let (bits, count) = match has_bitmap {
+            true => (self.block(of.inode_bitmap), self.superblock.inodes_per_group),
+            false => (vec![u8::MAX; INODES_MAX / 8], INODES_MAX as u32),
+        };
+        let is_known = if has_bitmap { Known::Used } else { Known::Nothing };
+        self.stand_in(
+            group,
+            &used(&bits, count),
+            is_known,
+            &GroupDescriptor { inode_table: table, ..*of },
+        )
+    }
+
+    /// Whether nearly all of these inodes, by their place in the table of a group, stand in it.
+    fn stand_in(&self, group: GroupNo, at: &[u32], known: Known, of: &GroupDescriptor) -> bool {
+        let first = group.0.saturating_mul(self.superblock.inodes_per_group).saturating_add(1);
+        let size = usize::from(self.superblock.inode_size);
+        let mut blocks: BTreeMap<BlockNo, Vec<u8>> = BTreeMap::new();
+        let (mut sound, mut damaged) = (0, 0);
+        for index in at {
+            let ino = Ino(first.saturating_add(*index));
+            let Some((block, offset)) = self.superblock.inode_place(ino, of) else {
+                return false;
+            };
+            let bytes = blocks.entry(block).or_insert_with(|| self.block(block));
+            let bytes = bytes.get(offset..offset.saturating_add(size)).unwrap_or_default();
+            let is_free = Inode::decode(bytes, &self.superblock).links == 0;
+            match () {
+                () if self.is_inode(ino, bytes) => sound += 1,
+                () if ino == Ino::ROOT => return false,
+                // Reserved ones are in use by the bitmap, whatever they are.
+                () if is_free
+                    && (known == Known::Nothing || ino.0 < self.superblock.first_inode) => {}
+                () => damaged += 1,
+            }
+            // Of many, more than so many are not damaged at once.
+            if damaged * DAMAGED_SHARE > at.len() {
+                return false;
+            }
+        }
+        sound > 0 && damaged * DAMAGED_SHARE <= sound
+    }
+
+    /// Whether bytes can be an inode in use.
+    fn is_inode(&self, ino: Ino, bytes: &[u8]) -> bool {
+        if bytes.len() < usize::from(self.superblock.inode_size) {
+            return false;
+        }
+        let inode = Inode::decode(bytes, &self.superblock);
+        let has_checksums = self.superblock.has(Feature::METADATA_CSUM);
+        let kind = inode.file_type();
+        let is_root = ino != Ino::ROOT || kind == Some(FileType::Directory) && inode.links > 1;
+        let is_sealed =
+            !has_checksums || Inode::verify_checksum(bytes, ino, &self.superblock).is_ok();
+        kind.is_some() && inode.links > 0 && inode.deletion_time == 0 && is_root && is_sealed
+    }
+
+    /// A block, of zeros where it cannot be read.
+    fn block(&self, block: BlockNo) -> Vec<u8> {
+        let mut bytes = vec![0; self.superblock.block_size() as usize];
+        let at = block.0.saturating_mul(bytes.len() as u64);
+        if self.overlay.read(at, &mut bytes).is_err() {
+            bytes.fill(0);
+        }
+        bytes
+    }
+
+    /// Writes the descriptor of a group.
+    fn write(&self, group: GroupNo) -> Result<(), Error> {
+        let (block, offset) = self.superblock.descriptor_place(group);
+        let size = usize::from(self.superblock.descriptor_size);
+        let mut bytes = self.block(block);
+        if let Some(place) = bytes.get_mut(offset..offset.saturating_add(size)) {
+            self.at(group).encode(place, group, &self.superblock);
+        }
+        let at = block.0.saturating_mul(bytes.len() as u64);
+        // tidy: writers because it is an overlay in memory
+        Ok(self.overlay.write(at, &bytes)?)
+    }
+}
