@@ -6,9 +6,9 @@ use crate::command::program;
 /// `damage [--bases NAME,..|ALL] [--mutations N] [--seed S] [--only N] [--hits yes] [--keep FILE]
 /// [--repair PROGRAM]`: N changes of the volumes that are named, drawn from seed S; or the one of
 /// that number, of one volume. Prints what the two judge differently, each with the words that show
-/// it again; with `--hits` also how often each field was changed. With `--repair` what is damaged is
-/// mended by that program `extant` and by e2fsck, and what ours keeps less of is a line. `--keep`
-/// writes the volume with the last change.
+/// it again; with `--hits` also how often each field was changed. With `--repair` what is damaged
+/// is mended by that program `extant` and by e2fsck, and what ours keeps less of is a line.
+/// `--keep` writes the volume with the last change.
 ///
 /// # Errors
 /// A word is wrong, or more is judged differently than may be; the test has said what.

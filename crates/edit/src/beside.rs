@@ -1,9 +1,9 @@
 //! Files beside an image that say what becomes of it: a redo log, an undo file.
 //!
 //! *Invariants*: such a file ends in the digest of all before, is durable before anybody acts on
-//! it, and is believed only if it is a regular file of this user or of root. What blocks hold is told
-//! by a crc32 of the polynomial of IEEE, never by crc32c: of bytes that end in their own crc32c, as
-//! superblocks and blocks of directories do, that is the same whatever they are.
+//! it, and is believed only if it is a regular file of this user or of root. What blocks hold is
+//! told by a crc32 of the polynomial of IEEE, never by crc32c: of bytes that end in their own
+//! crc32c, as superblocks and blocks of directories do, that is the same whatever they are.
 use crate::error::{Error, Result};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
@@ -49,10 +49,10 @@ pub(crate) fn open(path: &Path, what: &str) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Whether a file may be one that was begun here: it begins with the magic, or is empty. A name that
-/// only we give, as `.NAME.extant-redo`, may also be that of a file whose bytes a power cut has lost:
-/// as far as it goes it begins with zeros. Any other file is somebody else's, such as the image of a
-/// disk, and is not replaced.
+/// Whether a file may be one that was begun here: it begins with the magic, or is empty. A name
+/// that only we give, as `.NAME.extant-redo`, may also be that of a file whose bytes a power cut
+/// has lost: as far as it goes it begins with zeros. Any other file is somebody else's, such as the
+/// image of a disk, and is not replaced.
 ///
 /// # Errors
 /// As [`open`].

@@ -14,10 +14,10 @@
 //! ```
 //!
 //! Undone is what nothing else has changed since: each block has to be what the repair wrote, and
-//! the superblock as the repair left it, also where the repair did not write it. A cut before the redo log is whole leaves the image
-//! and the undo file of an earlier repair as they were. After it the next program that ends the
-//! change gives the new undo file its name. So the one that is found is right, or does not fit the
-//! image, and is refused.
+//! the superblock as the repair left it, also where the repair did not write it. A cut before the
+//! redo log is whole leaves the image and the undo file of an earlier repair as they were. After it
+//! the next program that ends the change gives the new undo file its name. So the one that is found
+//! is right, or does not fit the image, and is refused.
 use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
 use crate::differing::{Differing, read_block, take_room};
 use crate::error::{Error, Result};

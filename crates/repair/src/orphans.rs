@@ -1,8 +1,8 @@
 //! Writes the file of orphans anew, as one that names none: those that it named were freed before,
 //! as far as it could be read, and others are found by their count of links.
 //!
-//! The number of the file may be what is damaged: a file of which no block is one of orphans is left
-//! as it is, and the feature goes.
+//! The number of the file may be what is damaged: a file of which no block is one of orphans is
+//! left as it is, and the feature goes.
 use crate::draft::{Draft, Result};
 use crate::map;
 use extant_format::BlockNo;

@@ -5,8 +5,8 @@
 //! disk. So they are looked for before anything is given a new place: where a copy of the
 //! descriptors says, then, for a table, where inodes stand that fit.
 //!
-//! *Invariants*: a place is written only if no two tables are on one block after it, and inodes that
-//! are known to be in use are there, or a copy says so. It runs before the first edit.
+//! *Invariants*: a place is written only if no two tables are on one block after it, and inodes
+//! that are known to be in use are there, or a copy says so. It runs before the first edit.
 use crate::error::Error;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
@@ -391,8 +391,8 @@ impl Places<'_> {
     }
 
     /// Whether the inodes of a group can stand in a table at this block: those that are in use by
-    /// its bitmap, or, where that cannot be one, whatever is there. Of a group that has none nothing
-    /// is known.
+    /// its bitmap, or, where that cannot be one, whatever is there. Of a group that has none
+    /// nothing is known.
     fn fits(&self, group: GroupNo, of: &GroupDescriptor, table: BlockNo) -> bool {
         let blocks = u64::from(self.superblock.inode_table_blocks());
         let is_inside = of.inode_bitmap.0.checked_sub(table.0).is_some_and(|at| at < blocks);

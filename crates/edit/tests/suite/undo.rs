@@ -106,8 +106,8 @@ fn an_undo_is_exact_and_only_of_what_the_repair_left() {
     assert_eq!(names(&folder), Vec::<String>::new());
 }
 
-/// A superblock that ends in its own crc32c, as with metadata_csum, and whose time is the same after
-/// the next change: its counters tell.
+/// A superblock that ends in its own crc32c, as with metadata_csum, and whose time is the same
+/// after the next change: its counters tell.
 #[test]
 fn a_change_in_the_same_second_is_seen() {
     if !oracle::require("mke2fs") || !oracle::require("debugfs") {
