@@ -10,6 +10,7 @@ use crate::{
     superblock,
 };
 use extant_block::{BlockDevice, Overlay};
+use extant_format::inode::flags;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
 use extant_format::{BlockNo, GroupNo, Ino};
 use extant_inspect::{
@@ -263,13 +264,19 @@ impl Mender {
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
         let lost = self.lost(report);
-        let problems: Vec<&Problem> = report.problems.iter().collect();
+        let before = self.changes.len() as u64 + self.omitted;
+        let named = self.keep_named(&mut draft, report)?;
+        let is_kept = |problem: &&Problem| match problem.code {
+            Code::EntryToValue => problem.other.is_some_and(|ino| named.contains(&ino)),
+            Code::InodeUnattached => problem.ino.is_some_and(|ino| named.contains(&ino)),
+            _ => false,
+        };
+        let problems: Vec<&Problem> = report.problems.iter().filter(|it| !is_kept(it)).collect();
         let within: Vec<&Problem> = problems
             .into_iter()
             .filter(|problem| price(problem.code).is_within(self.scope))
             .filter(|problem| !Whole::of(problem).is_some_and(|whole| lost.contains(&whole)))
             .collect();
-        let before = self.changes.len() as u64 + self.omitted;
         let is_of = |pass: Pass| within.iter().copied().filter(move |it| it.rule().pass == pass);
         for problem in is_of(Pass::Volume) {
             let is_done = superblock::mend(&mut draft, problem)?
@@ -314,6 +321,28 @@ impl Mender {
             true => Ok(Progress::Made),
             false => Ok(Progress::None),
         }
+    }
+
+    /// Files that have a name and the flag of a value, and are the value of no attribute: it is the
+    /// flag that is wrong.
+    fn keep_named(
+        &mut self,
+        draft: &mut Draft,
+        report: &CheckReport,
+    ) -> Result<BTreeSet<Ino>, Error> {
+        let mut kept = BTreeSet::new();
+        if self.scope < Scope::Safe {
+            return Ok(kept);
+        }
+        let values: BTreeSet<Ino> = draft.usage.values().into_iter().collect();
+        for problem in report.problems.iter().filter(|it| it.code == Code::EntryToValue) {
+            let Some(ino) = problem.other.filter(|ino| !values.contains(ino)) else { continue };
+            let Some(mut inode) = draft.inode(ino)?.filter(|_| kept.insert(ino)) else { continue };
+            inode.flags &= !flags::EA_INODE;
+            draft.write_inode(ino, &inode)?;
+            self.changes.push(Change { problem: problem.clone(), round: self.round, loss: None });
+        }
+        Ok(kept)
     }
 
     /// The maps and directories of which something would be lost: they are not written anew, where

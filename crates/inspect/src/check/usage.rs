@@ -85,6 +85,11 @@ impl Usage {
         self.0.inodes.get(ino).is_used()
     }
 
+    /// The inodes that are values of attributes, each once for each attribute.
+    pub fn values(&self) -> Vec<Ino> {
+        self.0.attributes.values()
+    }
+
     /// What users (0), groups (1) and projects (2) have, by id; nothing without the feature quota.
     pub fn quotas(&self, kind: usize) -> Vec<QuotaEntry> {
         let sums = self.0.usage.sums();
