@@ -48,6 +48,8 @@ pub(crate) struct Draft {
     given: BTreeSet<Ino>,
     /// Inodes that were freed since the check: nothing else of them is mended.
     pub(crate) cleared: BTreeSet<Ino>,
+    /// Blocks of maps that several files have: none of them writes to one.
+    pub(crate) shared: BTreeSet<BlockNo>,
     /// Groups whose bitmaps are written anew.
     pub(crate) stale: BTreeSet<GroupNo>,
 }
@@ -65,6 +67,7 @@ impl Draft {
             cursor: 0,
             given: BTreeSet::new(),
             cleared: BTreeSet::new(),
+            shared: BTreeSet::new(),
             stale: BTreeSet::new(),
         }
     }

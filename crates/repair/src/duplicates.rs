@@ -8,6 +8,26 @@ use crate::map::{self, MapRun, OnMetadata};
 use extant_format::{BlockNo, Ino, attribute};
 use std::collections::BTreeSet;
 
+/// The blocks of maps that more than one of these files has. What is below a block that two maps
+/// share is counted once by a check, and yet is of both: none of them may write to it.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn shared_nodes(
+    draft: &Draft,
+    files: impl Iterator<Item = Ino>,
+) -> Result<BTreeSet<BlockNo>> {
+    let (mut seen, mut shared) = (BTreeSet::new(), BTreeSet::new());
+    for ino in files.collect::<BTreeSet<Ino>>() {
+        let Some(inode) = draft.inode(ino)? else { continue };
+        if map::is_mapped(&inode, &draft.superblock) {
+            let nodes = map::read_with(draft, &inode, OnMetadata::Kept)?.nodes;
+            shared.extend(nodes.into_iter().filter(|block| !seen.insert(*block)));
+        }
+    }
+    Ok(shared)
+}
+
 /// Copies the shared blocks of one file, but for those that nobody `kept` yet. Gives whether it
 /// could.
 ///

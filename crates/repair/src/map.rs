@@ -306,7 +306,9 @@ struct Supply {
 impl Supply {
     fn of(draft: &Draft, map: &FileMap) -> Supply {
         let own = map.nodes.iter().rev().copied();
-        let own = own.filter(|block| !draft.usage.is_double(*block)).collect();
+        let is_own =
+            |block: &BlockNo| !draft.usage.is_double(*block) && !draft.shared.contains(block);
+        let own = own.filter(is_own).collect();
         Supply { own, goal: BlockNo(map.runs.first().map_or(0, |run| run.start)) }
     }
 

@@ -190,9 +190,16 @@ impl Mender {
             if let Some(problem) = report.problems.iter().find(|problem| forbids(problem.code)) {
                 return Err(Error::Refused(problem.to_string()));
             }
-            let Some(usage) = usage.filter(|_| self.round < ROUNDS_MAX) else {
-                return Ok((first.clone(), report));
-            };
+            let Some(usage) = usage else { return Ok((first.clone(), report)) };
+            if self.round >= ROUNDS_MAX && !is_clean(&report) {
+                // What is between two rounds may be worse than before.
+                let left = report.problems.iter().map(ToString::to_string).next();
+                return Err(Error::Refused(format!(
+                    "its problems come back: not clean after {ROUNDS_MAX} rounds, nothing is \
+                     written; at last {}",
+                    left.unwrap_or_default()
+                )));
+            }
             if self.mend(&report, usage)? == Progress::None {
                 return Ok((first.clone(), report));
             }
@@ -264,6 +271,8 @@ impl Mender {
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
         let lost = self.lost(report);
+        let several = report.problems.iter().filter(|it| it.rule().pass == Pass::Duplicates);
+        draft.shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
         let before = self.changes.len() as u64 + self.omitted;
         let named = self.keep_named(&mut draft, report)?;
         let is_kept = |problem: &&Problem| match problem.code {

@@ -41,7 +41,7 @@ fn remember(subject: Subject<'_>, held: &mut HeldByAttributes) {
     let is_possible = superblock.has(Feature::EXT_ATTR)
         && block.0 >= u64::from(superblock.first_data_block).max(1)
         && facts.volume.holds(block);
-    let is_named = !subject.has_flag(flags::EA_INODE) && !facts.is_of_system(ino);
+    let is_named = !subject.is_value() && !facts.is_of_system(ino);
     if !is_possible && !is_named {
         // e2fsck does not look at this in what has no name.
         return;

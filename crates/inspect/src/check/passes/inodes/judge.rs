@@ -50,6 +50,9 @@ pub(super) fn judge_unused(facts: &Facts, ino: Ino, raw: &[u8], roots: &mut Vec<
         }
         return;
     }
+    if !stored.is_zero() && Inode::verify_checksum(raw, ino, superblock).is_err() {
+        facts.report(Problem::new(Code::InodeChecksum).ino(ino));
+    }
     if mode != 0 && deleted == 0 {
         facts.report(Problem::new(Code::DeletedWithoutTime).ino(ino));
     } else {
@@ -238,8 +241,7 @@ fn judge_flags(subject: Subject<'_>, mut known: InodeFacts) -> InodeFacts {
     if has(flags::CASEFOLDED) && is_directory {
         known = known.casefolded();
     }
-    // On a directory the flag means nothing.
-    if has(flags::EA_INODE) && !is_directory {
+    if subject.is_value() {
         known = known.attribute_inode();
     }
     known

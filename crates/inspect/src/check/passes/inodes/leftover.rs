@@ -30,7 +30,7 @@ pub(super) fn judge(subject: Subject<'_>, held: HeldByAttributes) {
     let superblock = facts.volume.superblock();
     let stored = subject.stored();
     // These fields do not count in an inode that is the value of an attribute.
-    let is_value = subject.has_flag(flags::EA_INODE);
+    let is_value = subject.is_value();
     let zero = |name: &[u8], found: u32| {
         if found != 0 && !is_value {
             let problem = subject.problem(Code::FieldNotZero);

@@ -3,7 +3,7 @@ use crate::check::codes::Code;
 use crate::check::facts::Facts;
 use crate::check::problem::Problem;
 use extant_format::Ino;
-use extant_format::inode::{FileType, Inode, StoredInode};
+use extant_format::inode::{FileType, Inode, StoredInode, flags};
 
 /// An inode that is judged.
 #[derive(Clone, Copy)]
@@ -38,6 +38,11 @@ impl<'a> Subject<'a> {
     /// Whether any of these flags is set.
     pub(super) fn has_flag(&self, flags: u32) -> bool {
         self.inode.flags & flags != 0
+    }
+
+    /// Whether it is the value of an attribute: on a directory the flag means nothing.
+    pub(super) fn is_value(&self) -> bool {
+        self.has_flag(flags::EA_INODE) && self.file_type() != Some(FileType::Directory)
     }
 
     /// The size with its high half, which counts for some types only.
