@@ -11,7 +11,7 @@ use crate::{
 };
 use extant_block::{BlockDevice, Overlay};
 use extant_format::inode::flags;
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state};
 use extant_format::{BlockNo, GroupNo, Ino};
 use extant_inspect::{
     CheckOptions, CheckReport, Code, Pass, Problem, SuperblockPlace, Usage, Volume, examine,
@@ -56,6 +56,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         round: 0,
         changes: Vec::new(),
         omitted: 0,
+        doubtful: BTreeSet::new(),
     };
     let (found, left) = mender.run()?;
     if is_clean(&left) {
@@ -130,6 +131,42 @@ fn copy_of(over: &Arc<dyn BlockDevice>) -> Option<Superblock> {
     })
 }
 
+/// The copy of the superblock in the second group of a volume as its first one describes it.
+fn copy_of_group(over: &Arc<dyn BlockDevice>, first: &Superblock) -> Option<Superblock> {
+    let group = (1..first.group_count()).map(GroupNo).find(|group| first.has_super(*group))?;
+    let (block, block_size) = (first.group_start(group), first.block_size());
+    let place = SuperblockPlace::Copy { block, block_size };
+    let volume = Volume::open(Arc::clone(over), place).ok()?;
+    volume.problems().is_empty().then(|| volume.superblock().clone())
+}
+
+/// Fields of a superblock that change with each use, or differ between its copies, as first byte and
+/// length.
+const CHANGING: &[(usize, usize)] = &[
+    (0x0c, 8),  // free blocks, free inodes
+    (0x2c, 10), // times of mount and write, mounts since a check
+    (0x3a, 2),  // state
+    (0x40, 4),  // time of the check
+    (0x5a, 2),  // the group that it is in
+    (0x60, 1),  // a log waits
+    (0x65, 1),  // orphans are in their file, among features that no copy follows
+    (0x66, 1),
+    (0x88, 64),    // where it was mounted last
+    (0xe8, 4),     // the first orphan
+    (0x158, 4),    // free blocks, high half
+    (0x178, 8),    // bytes written
+    (0x194, 0x6c), // errors
+    (0x274, 8),    // high bytes of times
+    (0x3fc, 4),    // the checksum
+];
+
+/// Whether two superblocks say the same, but for what changes with each use.
+fn same_settings(one: &[u8; SUPERBLOCK_SIZE], other: &[u8; SUPERBLOCK_SIZE]) -> bool {
+    let is_lasting =
+        |at: usize| !CHANGING.iter().any(|(first, length)| (*first..first + length).contains(&at));
+    one.iter().zip(other).enumerate().all(|(at, (one, other))| one == other || !is_lasting(at))
+}
+
 /// What a superblock says of where everything is.
 fn shape(superblock: &Superblock) -> [u64; 7] {
     [
@@ -169,6 +206,24 @@ struct Mender {
     round: u32,
     changes: Vec<Change>,
     omitted: u64,
+    /// Inodes of which a checksum is wrong, and something else too.
+    doubtful: BTreeSet<Ino>,
+}
+
+/// Inodes of which a checksum is wrong and that fit the rest of the volume no better: another
+/// problem of theirs, or blocks that bitmaps have otherwise, says that their map may be that of
+/// another file.
+fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
+    let is_sum = |code: Code| matches!(code, Code::ExtentChecksum | Code::InodeChecksum);
+    let is_odd = |code: Code| matches!(code, Code::BlocksMarkedFree | Code::BlocksMarkedUsed);
+    let is_anywhere = report.problems.iter().any(|it| is_odd(it.code));
+    let of_content = |it: &&Problem| {
+        matches!(it.rule().pass, Pass::Inodes | Pass::Duplicates) && !is_sum(it.code)
+    };
+    let odd: BTreeSet<Ino> =
+        report.problems.iter().filter(of_content).filter_map(|it| it.ino).collect();
+    let sums = report.problems.iter().filter(|it| is_sum(it.code)).filter_map(|it| it.ino);
+    sums.filter(|ino| is_anywhere || odd.contains(ino)).collect()
 }
 
 impl Mender {
@@ -179,11 +234,11 @@ impl Mender {
             self.round = self.round.saturating_add(1);
             let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
             let (report, usage) = examine(over, &self.how)?;
+            let first = first.get_or_insert_with(|| report.clone());
             let (report, usage) = match self.round {
                 1 => self.by_a_copy((report, usage))?,
                 _ => (report, usage),
             };
-            let first = first.get_or_insert_with(|| report.clone());
             if self.places(&report)? == Progress::Made {
                 continue;
             }
@@ -206,37 +261,69 @@ impl Mender {
         }
     }
 
-    /// What a check finds by a copy of the superblock that says other things of where everything
-    /// is, if that is less: then the copy is written to the first place. Else what was found.
+    /// What a check finds by another superblock than the one that it used, if that is less: then it
+    /// is written to the first place. Else what was found. Others are the copies, where they say
+    /// other things of where everything is or the first one's checksum is wrong, and then also the
+    /// first one as it stands: a copy may be what a former file system has left.
     fn by_a_copy(
         &mut self,
         (report, usage): (CheckReport, Option<Usage>),
     ) -> Result<(CheckReport, Option<Usage>), Error> {
         let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
-        let is_damaged = report.exit_code() != 0 && self.scope >= Scope::Safe;
-        let Some(first) = extant_engine::read_superblock(&*over).ok().filter(|_| is_damaged) else {
+        if report.exit_code() == 0 || self.scope < Scope::Safe {
             return Ok((report, usage));
-        };
-        let Some(copy) = copy_of(&over).filter(|copy| shape(copy) != shape(&first)) else {
-            return Ok((report, usage));
-        };
-        let mut changed = copy;
-        changed.group_number = 0;
-        changed.last_orphan = first.last_orphan;
-        if !first.has(Feature::NEEDS_RECOVERY) {
-            changed.features.clear(Feature::NEEDS_RECOVERY);
         }
-        // tidy: writers because it is an overlay in memory
-        over.write(SUPERBLOCK_OFFSET, &changed.encode())?;
-        let (other, other_usage) = examine(Arc::clone(&over), &self.how)?;
+        let mut stored = [0; SUPERBLOCK_SIZE];
+        over.read(SUPERBLOCK_OFFSET, &mut stored)?;
+        let Ok(volume) = Volume::open(Arc::clone(&over), SuperblockPlace::Primary) else {
+            return Ok((report, usage));
+        };
+        let first = volume.superblock().clone();
+        let is_torn = report
+            .problems
+            .iter()
+            .any(|it| matches!(it.code, Code::SuperblockDamaged | Code::SuperblockChecksum));
+        let may_seal = is_torn && (self.scope == Scope::All || self.is_confirmed());
+        let mut others = Vec::from_iter(may_seal.then(|| first.clone()));
+        let copies = [copy_of(&over), copy_of_group(&over, &first)];
+        others.extend(
+            copies
+                .into_iter()
+                .flatten()
+                .filter(|copy| shape(copy) != shape(&first) || is_torn && copy.uuid != first.uuid),
+        );
         let count = |report: &CheckReport| report.counts.values().sum::<u64>();
-        if count(&other) < count(&report) && other.exit_code() != 8 {
+        let mut best = (report, usage, stored);
+        for mut other in others {
+            other.group_number = 0;
+            other.last_orphan = first.last_orphan;
+            if !first.has(Feature::NEEDS_RECOVERY) {
+                other.features.clear(Feature::NEEDS_RECOVERY);
+            }
+            let bytes = other.encode();
+            // tidy: writers because it is an overlay in memory
+            over.write(SUPERBLOCK_OFFSET, &bytes)?;
+            let (report, usage) = examine(Arc::clone(&over), &self.how)?;
+            if count(&report) < count(&best.0) && report.exit_code() != 8 {
+                best = (report, usage, bytes);
+            }
+        }
+        let (report, usage, bytes) = best;
+        // tidy: writers because it is an overlay in memory
+        over.write(SUPERBLOCK_OFFSET, &bytes)?;
+        let used = usage.as_ref().map(|usage| usage.superblock().uuid);
+        let is_other = bytes == stored && used.is_some_and(|uuid| uuid != first.uuid);
+        if self.scope < Scope::All && is_torn && is_other {
+            return Err(Error::Refused(
+                "the checksum of the first superblock is wrong, and the copy that can be used has \
+                 another UUID: it may be what a former file system has left (--all takes it)"
+                    .into(),
+            ));
+        }
+        if bytes != stored {
             let block = BlockNo(u64::from(first.blocks_per_group));
             self.note(&Problem::new(Code::SuperblockDamaged).block(block), true);
-            return Ok((other, other_usage));
         }
-        // tidy: writers because it is an overlay in memory
-        over.write(SUPERBLOCK_OFFSET, &first.encode())?;
         Ok((report, usage))
     }
 
@@ -262,11 +349,29 @@ impl Mender {
         Ok(if count > 0 { Progress::Made } else { Progress::None })
     }
 
+    /// Whether a copy of the superblock says what the first one says, but for what changes with
+    /// each use: then it is its checksum that is wrong.
+    fn is_confirmed(&self) -> bool {
+        let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
+        let Ok(first) = extant_engine::read_superblock(&*over) else { return false };
+        let mut stored = [0; SUPERBLOCK_SIZE];
+        let is_read = over.read(SUPERBLOCK_OFFSET, &mut stored).is_ok();
+        let block_size = first.block_size();
+        let mut groups = (1..first.group_count()).map(GroupNo).filter(|of| first.has_super(*of));
+        groups.next().is_some_and(|group| {
+            let at = first.group_start(group).0.saturating_mul(block_size.into());
+            let mut copy = [0; SUPERBLOCK_SIZE];
+            is_read && over.read(at, &mut copy).is_ok() && same_settings(&stored, &copy)
+        })
+    }
+
     /// Edits the overlay for what a check found.
     fn mend(&mut self, report: &CheckReport, usage: Usage) -> Result<Progress, Error> {
         // What a log holds may be what is missing: nothing is safe beside it.
         let waits = report.problems.iter().any(|it| it.code == Code::NeedsRecovery);
-        if waits && self.scope != Scope::All {
+        // All checksums begin with the UUID of a superblock that nothing confirms.
+        let is_torn = report.problems.iter().any(|it| it.code == Code::SuperblockChecksum);
+        if (waits || is_torn && !self.is_confirmed()) && self.scope != Scope::All {
             return Ok(Progress::None);
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
@@ -281,8 +386,14 @@ impl Mender {
             _ => false,
         };
         let problems: Vec<&Problem> = report.problems.iter().filter(|it| !is_kept(it)).collect();
+        self.doubtful = doubtful(report);
+        let is_doubtful = |problem: &&Problem| {
+            let of_content = matches!(problem.rule().pass, Pass::Inodes | Pass::Duplicates);
+            of_content && problem.ino.is_some_and(|ino| self.doubtful.contains(&ino))
+        };
         let within: Vec<&Problem> = problems
             .into_iter()
+            .filter(|problem| self.scope == Scope::All || !is_doubtful(problem))
             .filter(|problem| price(problem.code).is_within(self.scope))
             .filter(|problem| !Whole::of(problem).is_some_and(|whole| lost.contains(&whole)))
             .collect();
@@ -449,7 +560,19 @@ impl Mender {
             self.omitted = self.omitted.saturating_add(1);
             return;
         }
-        let loss = price(problem.code).loss().map(str::to_owned);
+        let is_of_doubt = |code: Code| match code {
+            Code::ExtentChecksum | Code::InodeChecksum => true,
+            Code::SuperblockChecksum => !self.is_confirmed(),
+            _ => false,
+        };
+        let loss = match price(problem.code).loss() {
+            None if problem.ino.is_none_or(|ino| self.doubtful.contains(&ino))
+                && is_of_doubt(problem.code) =>
+            {
+                Some("its checksum says that it is not what was written, and it is kept".to_owned())
+            }
+            loss => loss.map(str::to_owned),
+        };
         self.changes.push(Change { problem: problem.clone(), round: self.round, loss });
     }
 }
