@@ -67,8 +67,13 @@ pub(crate) fn may_be_begun(path: &Path, what: &str, magic: [u8; 8]) -> io::Resul
 /// Whether a name is one that only we give.
 fn is_our_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
-    let ends = [&b".extant-redo"[..], b".extant-undo", b".extant-undo-new"];
-    name.starts_with(b".") && ends.into_iter().any(|end| name.ends_with(end))
+    // The byte where a volume begins may follow, and `-new`.
+    let stem = name.strip_suffix(b"-new").unwrap_or(name);
+    let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
+    let length = stem.iter().rposition(|byte| !is_part(byte)).map_or(0, |at| at + 1);
+    let stem = stem.get(..length).unwrap_or_default();
+    name.starts_with(b".")
+        && [&b".extant-redo"[..], b".extant-undo"].iter().any(|end| stem.ends_with(end))
 }
 
 /// The little-endian number at a byte; 0 where there is none.

@@ -11,20 +11,24 @@ pub(crate) const MAGIC: [u8; 8] = *b"EXTUNDO2";
 /// How the name of a redo log beside its image ends.
 const LOG_SUFFIX: &[u8] = b"extant-redo";
 
-/// The name of the undo file that goes with a redo log: `.NAME.extant-undo` with
-/// `.NAME.extant-redo`, `LOG.undo` with any other.
-pub fn path_of(log: &Path) -> PathBuf {
+/// The name of the undo file that goes with a redo log, for the volume at a byte of its image:
+/// `.NAME.extant-undo` with `.NAME.extant-redo`, `LOG.undo` with any other. The byte follows where it
+/// is not the first one: volumes of one disk are undone each for itself.
+pub fn path_of(log: &Path, offset: u64) -> PathBuf {
     let name = log.file_name().unwrap_or_default().as_bytes();
-    let name = match name.strip_suffix(LOG_SUFFIX) {
+    let mut name = match name.strip_suffix(LOG_SUFFIX) {
         Some(stem) => [stem, b"extant-undo"].concat(),
         None => [name, b".undo"].concat(),
     };
+    if offset != 0 {
+        name.extend(format!("-{offset}").into_bytes());
+    }
     log.with_file_name(OsString::from_vec(name))
 }
 
 /// The name of an undo file while its change is not decided.
-pub(crate) fn pending_of(log: &Path) -> PathBuf {
-    let mut name = path_of(log).into_os_string();
+pub(crate) fn pending_of(log: &Path, offset: u64) -> PathBuf {
+    let mut name = path_of(log, offset).into_os_string();
     name.push("-new");
     name.into()
 }
@@ -33,8 +37,8 @@ pub(crate) fn pending_of(log: &Path) -> PathBuf {
 ///
 /// # Errors
 /// There is a file of that name that is none; the host's.
-pub(crate) fn forget_pending(log: &Path) -> Result<()> {
-    let pending = pending_of(log);
+pub(crate) fn forget_pending(log: &Path, offset: u64) -> Result<()> {
+    let pending = pending_of(log, offset);
     if std::fs::symlink_metadata(&pending).is_err() {
         return Ok(());
     }
@@ -48,8 +52,8 @@ pub(crate) fn forget_pending(log: &Path) -> Result<()> {
 
 /// Gives the undo file of a change that is decided its name; a change that has none makes that of
 /// an earlier one useless, which finds out who wants to use it.
-pub(crate) fn keep_pending(log: &Path) -> io::Result<()> {
-    match std::fs::rename(pending_of(log), path_of(log)) {
+pub(crate) fn keep_pending(log: &Path, offset: u64) -> io::Result<()> {
+    match std::fs::rename(pending_of(log, offset), path_of(log, offset)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         renamed => renamed.and_then(|()| beside::sync_folder(log)),
     }

@@ -422,7 +422,7 @@ pub enum Finished {
 pub fn finish(path: &Path, image: &File) -> Result<Finished> {
     let failed = |error: io::Error| Error::host(path, error);
     if std::fs::symlink_metadata(path).is_err() {
-        pending::forget_pending(path)?;
+        pending::forget_pending(path, 0)?;
         return Ok(Finished::None);
     }
     let Some(log) = Log::open(path).map_err(failed)? else {
@@ -430,7 +430,7 @@ pub fn finish(path: &Path, image: &File) -> Result<Finished> {
             return Err(Error::host_said(path, "is no redo log, and is not replaced by one")
                 .hint("name a file that is not there: --log FILE"));
         }
-        pending::forget_pending(path)?;
+        pending::forget_pending(path, 0)?;
         beside::remove(path)?;
         return Ok(Finished::Removed);
     };
@@ -444,7 +444,7 @@ pub fn finish(path: &Path, image: &File) -> Result<Finished> {
     if !log.belongs(&device, length).map_err(failed)? {
         return Err(foreign(path));
     }
-    pending::keep_pending(path).map_err(failed)?;
+    pending::keep_pending(path, offset).map_err(failed)?;
     log.apply(path, &device)?;
     Ok(Finished::Applied(log.records))
 }

@@ -85,7 +85,8 @@ pub fn apply(
     }
     blocks.take_room()?;
     let plan = Plan { device, path: log, identity, block_size, passed: &[], blocks: &blocks };
-    let (path, pending) = (path_of(log), pending_of(log));
+    let offset = identity.offset;
+    let (path, pending) = (path_of(log, offset), pending_of(log, offset));
     let is_ours = beside::may_be_begun(&path, "undo file", MAGIC);
     if !is_ours.map_err(|error| not_begun(&path, error))? {
         return Err(Error::host_said(&path, "is no undo file, and is not replaced by one")
@@ -93,7 +94,7 @@ pub fn apply(
     }
     if keep == Keep::Undo {
         let superblock = Superblock::on(overlay).map_err(extant_engine::Error::from)?;
-        forget_pending(log)?;
+        forget_pending(log, offset)?;
         write(&plan, &superblock, &pending).map_err(|error| {
             if error.kind() != io::ErrorKind::AlreadyExists {
                 drop(std::fs::remove_file(&pending));
@@ -104,7 +105,7 @@ pub fn apply(
     }
     plan.decide().inspect_err(|_| drop(std::fs::remove_file(&pending)))?;
     match keep {
-        Keep::Undo => keep_pending(log).map_err(|error| {
+        Keep::Undo => keep_pending(log, offset).map_err(|error| {
             // Nothing is in its place yet: without its log the change has not happened.
             let removed = [log, &pending, &path].map(std::fs::remove_file);
             drop(removed);
@@ -305,7 +306,7 @@ impl Blocks for Undo {
 /// There is no undo file, or none that is whole; the volume was changed since, or is another one;
 /// the host's and the device's, as those of [`apply`].
 pub fn undo(device: &Arc<dyn BlockDevice>, log: &Path, identity: &Identity) -> Result<Undone> {
-    let path = path_of(log);
+    let path = path_of(log, identity.offset);
     let undo = match Undo::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(Error::volume("there is no repair to undo")

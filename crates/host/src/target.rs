@@ -179,7 +179,7 @@ impl Target {
         // A log of the image that was there before means nothing to this one, nor how a repair of
         // that is undone.
         if let Some(log) = redo::path_of(&self.path) {
-            let _ = std::fs::remove_file(undo::path_of(&log));
+            let _ = std::fs::remove_file(undo::path_of(&log, 0));
             let _ = std::fs::remove_file(log);
         }
         Ok(())

@@ -52,6 +52,12 @@ impl Repaired {
         !self.overlay.written().is_empty()
     }
 
+    /// Whether the log of the journal was damaged, so that what was committed after that is lost.
+    pub fn has_lost_log(&self) -> bool {
+        let end = self.recovery.journal.as_ref().map(|report| &report.end);
+        matches!(end, Some(extant_journal::End::Damaged { .. }))
+    }
+
     /// Whether nothing is wrong with it as it is to be.
     pub fn is_clean(&self) -> bool {
         is_clean(&self.left)

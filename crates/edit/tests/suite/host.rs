@@ -81,7 +81,7 @@ fn the_log_is_on_the_hosts_disk_before_the_image_changes() {
 fn the_undo_file_is_on_the_hosts_disk_before_the_image_changes() {
     let Some(host) = Host::new() else { return };
     let log = host.path("log");
-    let file = undo::path_of(&log);
+    let file = undo::path_of(&log, 0);
     let seen = Arc::new(Mutex::new(None));
     let look = {
         let (disk, file, seen) = (host.disk.clone(), file.clone(), Arc::clone(&seen));

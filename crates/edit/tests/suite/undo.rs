@@ -293,7 +293,7 @@ fn a_cut_of_a_repair_leaves_before_or_after_and_no_undo_that_lies() {
     }
     let folder = quick_folder("undo-cuts");
     let path = redo::path_of(&folder.join("disk")).expect("a name");
-    let (undo_path, pending) = (undo::path_of(&path), folder.join(".disk.extant-undo-new"));
+    let (undo_path, pending) = (undo::path_of(&path, 0), folder.join(".disk.extant-undo-new"));
     // An earlier repair, whose undo is lost only when the next one is decided.
     let base = Arc::new(Kind::EXT2_1K.make());
     let first = bytes_of(&*base);
@@ -338,7 +338,7 @@ fn a_cut_of_an_undo_is_ended_later() {
     }
     let folder = quick_folder("undo-cut-undo");
     let path = redo::path_of(&folder.join("disk")).expect("a name");
-    let undo_path = undo::path_of(&path);
+    let undo_path = undo::path_of(&path, 0);
     let base = Arc::new(Kind::EXT2_1K.make());
     repair(base.clone(), &path, 5).expect("it is applied");
     let file = std::fs::read(&undo_path).expect("the undo file");
@@ -370,7 +370,7 @@ fn a_hostile_undo_file_is_refused() {
     }
     let folder = quick_folder("undo-hostile");
     let log = folder.join("log");
-    let path = undo::path_of(&log);
+    let path = undo::path_of(&log, 0);
     let device = Arc::new(Kind::EXT2_1K.make());
     repair(device.clone(), &log, 6).expect("it is applied");
     let after = bytes_of(&*device);

@@ -423,10 +423,12 @@ fn mended(
         say(&format!("\n{shown}: ********** WARNING: Filesystem still has errors **********\n\n"));
         return Ok(LEFT);
     }
+    // With it goes the lock of the image.
+    let held = repaired.left.summary.clone();
+    drop(repaired);
     if request.discard {
         discard(subject)?;
     }
-    let held = &repaired.left.summary;
     say(&format!(
         "{shown}: {}/{} files, {}/{} blocks\n",
         held.inodes_used, held.inodes, held.blocks_used, held.blocks
