@@ -102,8 +102,14 @@ fn copy_groups(superblock: &Superblock) -> impl Iterator<Item = GroupNo> + '_ {
 pub(crate) fn is_called_for(report: &CheckReport) -> bool {
     report.problems.iter().any(|problem| {
         is_of_place(problem.code)
-            || matches!(problem.code, Code::DescriptorChecksum | Code::RootNotDirectory)
+            || problem.code == Code::DescriptorChecksum
+            || is_of_root(problem.code)
     })
+}
+
+/// Whether a problem is that the root is not where the first table should be.
+fn is_of_root(code: Code) -> bool {
+    matches!(code, Code::RootNotDirectory | Code::RootMissing)
 }
 
 /// Whether a problem is that a part of a group cannot be where its descriptor says.
@@ -140,7 +146,13 @@ pub(crate) fn of_groups(
         descriptors: descriptors.clone(),
     };
     places.by_copies(&device);
-    for group in places.wrong(Parts::All) {
+    let doubted = report.problems.iter().filter_map(|problem| match problem.code {
+        Code::DescriptorChecksum => problem.group,
+        code => is_of_root(code).then_some(GroupNo(0)),
+    });
+    let mut sought = places.wrong(Parts::All);
+    sought.extend(doubted.filter(|group| (group.0 as usize) < descriptors.len()));
+    for group in sought {
         places.by_search(group);
     }
     for group in places.wrong(Parts::All) {

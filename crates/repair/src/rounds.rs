@@ -353,7 +353,10 @@ impl Mender {
     /// each use: then it is its checksum that is wrong.
     fn is_confirmed(&self) -> bool {
         let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
-        let Ok(first) = extant_engine::read_superblock(&*over) else { return false };
+        let Ok(first) = Volume::open(Arc::clone(&over), SuperblockPlace::Primary) else {
+            return false;
+        };
+        let first = first.superblock().clone();
         let mut stored = [0; SUPERBLOCK_SIZE];
         let is_read = over.read(SUPERBLOCK_OFFSET, &mut stored).is_ok();
         let block_size = first.block_size();

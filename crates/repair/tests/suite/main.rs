@@ -1,3 +1,4 @@
 //! All that mending is tested for.
 mod corpus;
+mod kept;
 mod random;

@@ -1,0 +1,261 @@
+//! Choices that decide how much survives, each on a volume with one kind of damage: what the files
+//! hold after it, and that e2fsck is content.
+use crate::corpus::{image, judged, mended};
+use extant_repair::Scope;
+use extant_testkit::command::{output, program};
+use extant_testkit::oracle::require;
+use extant_testkit::scratch::Scratch;
+use std::path::{Path, PathBuf};
+
+/// Where the superblock has its UUID, the block that records mounts, and its checksum.
+const UUID: usize = 1024 + 0x68;
+const CHECKSUM: usize = 1024 + 0x3fc;
+/// Bytes of a block in all volumes here.
+const BLOCK: usize = 1024;
+
+/// A volume made by mke2fs of a tree, and a folder for its copies.
+struct Volume {
+    scratch: Scratch,
+    bytes: Vec<u8>,
+}
+
+/// Files of the tree: their names, and the piece that is repeated in them.
+const FILES: [(&str, &str); 3] = [("one", "first "), ("two", "second"), ("d/three", "third ")];
+
+/// What a file of the tree holds: `pieces` of 3000 bytes, each 300 KiB after the one before, and
+/// odd ones 5 KiB later, so that maps differ.
+fn content(piece: &str, shift: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for at in 0..6 {
+        bytes.resize((300 * at + shift) * BLOCK, 0);
+        bytes.extend(piece.repeat(500).into_bytes());
+    }
+    bytes
+}
+
+fn expected(name: &str) -> Vec<u8> {
+    let (at, (_, piece)) =
+        FILES.iter().enumerate().find(|(_, (of, _))| *of == name).expect("a file");
+    content(piece, at * 5)
+}
+
+impl Volume {
+    fn new(name: &str, words: &str, size: &str) -> Option<Volume> {
+        if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
+            return None;
+        }
+        let scratch = Scratch::new(name);
+        let tree = scratch.join("tree");
+        std::fs::create_dir_all(tree.join("d")).expect("scratch has room");
+        for (name, _) in FILES {
+            // With holes, as `mke2fs -d` keeps them.
+            use std::os::unix::fs::FileExt;
+            let file = std::fs::File::create(tree.join(name)).expect("scratch has room");
+            let bytes = expected(name);
+            let mut end = 0;
+            for (at, piece) in bytes.chunks(BLOCK).enumerate() {
+                if piece.iter().any(|byte| *byte != 0) {
+                    file.write_all_at(piece, (at * BLOCK) as u64).expect("scratch has room");
+                    end = at * BLOCK + piece.len();
+                }
+            }
+            file.set_len(end as u64).expect("scratch has room");
+        }
+        let path = scratch.join("volume");
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F", "-b", "1024"]).args(words.split_whitespace());
+        output(mke2fs.arg("-d").arg(&tree).arg(&path).arg(size)).expect("mke2fs makes it");
+        let bytes = std::fs::read(&path).expect("it is there");
+        Some(Volume { scratch, bytes })
+    }
+
+    /// The volume after a command of debugfs.
+    fn edited(&self, command: &str) -> Vec<u8> {
+        let path = self.written(&self.bytes);
+        output(program("debugfs").args(["-w", "-R", command]).arg(&path)).expect("debugfs does it");
+        std::fs::read(path).expect("it is there")
+    }
+
+    fn written(&self, bytes: &[u8]) -> PathBuf {
+        let path = self.scratch.join("copy");
+        std::fs::write(&path, bytes).expect("scratch has room");
+        path
+    }
+
+    /// A file as debugfs reads it.
+    fn read(&self, bytes: &[u8], name: &str) -> Vec<u8> {
+        read(&self.written(bytes), name)
+    }
+
+    /// Mends, and finds the volume clean with all of its files.
+    fn keeps_all(&self, damaged: &[u8], scope: Scope) -> Vec<u8> {
+        let repaired = mended(damaged, scope).expect("it is mended");
+        assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+        assert!(
+            repaired.changes.iter().all(|change| change.loss.is_none()),
+            "{:?}",
+            repaired.changes
+        );
+        let after = image(&repaired);
+        assert_eq!(judged(&self.written(&after)), None);
+        for (name, _) in FILES {
+            assert!(self.read(&after, name) == expected(name), "{name}");
+        }
+        after
+    }
+}
+
+fn read(image: &Path, name: &str) -> Vec<u8> {
+    let mut debugfs = program("debugfs");
+    let read = debugfs.args(["-R", &format!("cat \"/{name}\"")]).arg(image);
+    output(read).expect("debugfs reads").stdout
+}
+
+/// The block of the descriptors of a volume whose blocks are of 1 KiB.
+const DESCRIPTORS: usize = 2 * BLOCK;
+
+/// A file that has the map of another one, double indirect blocks and all: each has its own after
+/// that, and both hold what they held.
+#[test]
+fn files_with_one_map_get_one_each() {
+    for words in ["-t ext2", "-t ext4"] {
+        let Some(volume) = Volume::new("kept-map", words, "16M") else { return };
+        let damaged = volume.edited("copy_inode /one /two");
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None);
+        assert!(volume.read(&after, "one") == expected("one"), "{words}");
+        assert!(volume.read(&after, "two") == expected("one"), "{words}");
+        assert!(volume.read(&after, "d/three") == expected("d/three"), "{words}");
+    }
+}
+
+/// Blocks of the maps of two files, each in the place of the other: their checksums say that they
+/// are not what was written, and a safe repair does not make them so.
+#[test]
+fn a_map_that_its_checksum_denies_is_not_safe() {
+    let Some(volume) = Volume::new("kept-denied", "-t ext4", "16M") else { return };
+    let leaf = |name: &str| {
+        let extents = format!("ex /{name}");
+        let mut debugfs = program("debugfs");
+        let path = volume.written(&volume.bytes);
+        let said = output(debugfs.args(["-R", &extents]).arg(path)).expect("debugfs reads").stdout;
+        let said = String::from_utf8(said).expect("text");
+        let line = said.lines().nth(1).expect("the root").to_owned();
+        // Level, entry, the file blocks, then the block, and how many it maps.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.iter().rev().nth(1)?.parse::<usize>().ok()
+    };
+    let (Some(one), Some(two)) = (leaf("one"), leaf("two")) else {
+        panic!("no blocks of maps");
+    };
+    let mut damaged = volume.bytes.clone();
+    let [one, two] = [one, two].map(|at| at * BLOCK..(at + 1) * BLOCK);
+    damaged[one.clone()].copy_from_slice(&volume.bytes[two.clone()]);
+    damaged[two.clone()].copy_from_slice(&volume.bytes[one.clone()]);
+    let repaired = mended(&damaged, Scope::Safe).expect("it is looked at");
+    assert!(!repaired.is_clean());
+    let after = image(&repaired);
+    assert!(after[one.clone()] == damaged[one] && after[two.clone()] == damaged[two]);
+    // Whoever wants it nevertheless is told.
+    let repaired = mended(&damaged, Scope::All).expect("it is mended");
+    assert!(repaired.is_clean());
+    let told = repaired.changes.iter().filter(|change| change.loss.is_some());
+    assert_eq!(told.count(), 2, "{:?}", repaired.found.counts);
+}
+
+/// A superblock whose checksum is wrong: by a copy of its own volume, by no other, and as it stands
+/// only where a copy says the same.
+#[test]
+fn a_superblock_is_believed_as_far_as_a_copy_goes() {
+    let Some(copied) = Volume::new("kept-super", "-t ext4 -g 2048", "16M") else { return };
+    let mut damaged = copied.bytes.clone();
+    damaged[UUID] ^= 0x55;
+    copied.keeps_all(&damaged, Scope::Safe);
+    let mut damaged = copied.bytes.clone();
+    damaged[CHECKSUM] ^= 0x55;
+    copied.keeps_all(&damaged, Scope::Safe);
+    // One group: nothing confirms what is there.
+    let Some(alone) = Volume::new("kept-alone", "-t ext4", "8000k") else { return };
+    let mut damaged = alone.bytes.clone();
+    for (at, byte) in damaged[1024 + 0x200..1024 + 0x260].iter_mut().enumerate() {
+        *byte = at as u8 ^ 0x5a;
+    }
+    let repaired = mended(&damaged, Scope::Safe).expect("it is looked at");
+    assert!(!repaired.is_clean() && image(&repaired) == damaged, "{:?}", repaired.changes);
+    // What a larger file system left behind the end of this one.
+    let mut former = copied.bytes.clone();
+    former.truncate(8192 * BLOCK);
+    let Some(large) = Volume::new("kept-former", "-t ext4", "32M") else { return };
+    let mut left = large.bytes.clone();
+    left[..alone.bytes.len()].copy_from_slice(&alone.bytes);
+    left[CHECKSUM] ^= 0x55;
+    let refused = mended(&left, Scope::Safe).err().expect("refused");
+    assert!(refused.contains("another UUID"), "{refused}");
+}
+
+/// A file with the flag of a value, which no attribute has.
+#[test]
+fn a_file_that_is_no_value_keeps_its_name() {
+    for words in ["-t ext4", "-t ext4 -O ea_inode", "-t ext2"] {
+        let Some(volume) = Volume::new("kept-value", words, "16M") else { return };
+        let flags = if words == "-t ext2" { "0x200000" } else { "0x280000" };
+        let damaged = volume.edited(&format!("sif /one flags {flags}"));
+        volume.keeps_all(&damaged, Scope::Safe);
+    }
+}
+
+/// A descriptor that leads elsewhere: the table is where a copy says, or where its inodes stand.
+#[test]
+fn a_table_that_nothing_leads_to_is_found() {
+    const TABLE: usize = 8;
+    const BITMAP: usize = 4;
+    let kinds = [
+        ("-t ext4 -g 2048", "16M"),
+        ("-t ext4", "8000k"),
+        ("-t ext4 -O ^metadata_csum,^uninit_bg", "8000k"),
+        ("-t ext2 -g 2048", "16M"),
+        ("-t ext3", "8000k"),
+    ];
+    for (words, size) in kinds {
+        let Some(volume) = Volume::new("kept-table", words, size) else { return };
+        for at in [TABLE, BITMAP] {
+            for wild in [0x2a_u32, 7000, u32::MAX] {
+                let mut damaged = volume.bytes.clone();
+                let place = DESCRIPTORS + at;
+                damaged[place..place + 4].copy_from_slice(&wild.to_le_bytes());
+                if damaged != volume.bytes {
+                    println!("{words}: byte {at} of the descriptor, {wild}");
+                    volume.keeps_all(&damaged, Scope::Safe);
+                }
+            }
+        }
+    }
+}
+
+/// The file of orphans, and the block that records mounts: both are written anew.
+#[test]
+fn blocks_of_the_system_are_written_anew() {
+    let Some(volume) = Volume::new("kept-orphans", "-t ext4 -O orphan_file", "16M") else { return };
+    let magic = 0x0b10_ca04_u32.to_le_bytes();
+    let at = volume.bytes.chunks(BLOCK).position(|block| block[BLOCK - 8..BLOCK - 4] == magic);
+    let mut damaged = volume.bytes.clone();
+    damaged[(at.expect("a file of orphans") + 3) * BLOCK] = 1;
+    let after = volume.keeps_all(&damaged, Scope::Safe);
+    assert!(after == volume.keeps_all(&after, Scope::Safe), "the second run changes something");
+
+    let Some(volume) = Volume::new("kept-mounts", "-t ext4 -O mmp", "16M") else { return };
+    let magic = 0x004d_4d50_u32.to_le_bytes();
+    let at = volume.bytes.chunks(BLOCK).position(|block| block.starts_with(&magic));
+    let at = at.expect("a block that records mounts") * BLOCK;
+    for range in [at..at + BLOCK, at..at + 1, at + 0x3fc..at + 0x400] {
+        let mut damaged = volume.bytes.clone();
+        damaged[range].iter_mut().for_each(|byte| *byte = !*byte);
+        volume.keeps_all(&damaged, Scope::Safe);
+    }
+    let mut elsewhere = volume.edited("ssv mmp_block 100000");
+    // debugfs has not given it back, since it does not find it.
+    elsewhere[at..at + BLOCK].copy_from_slice(&volume.bytes[at..at + BLOCK]);
+    volume.keeps_all(&elsewhere, Scope::Safe);
+}
