@@ -250,6 +250,8 @@ fn set_extra_size(bytes: &mut [u8], inode_size: u16) {
 fn reserved_mode(ino: Ino, mode: u16) -> u16 {
     match ino {
         Ino::RESIZE | Ino::JOURNAL => FileType::Regular.mode_bits() | 0o600,
+        // No program uses these.
+        Ino::UNDELETE | Ino::EXCLUDE | Ino::REPLICA => 0,
         _ if mode & PERMISSIONS == mode => 0,
         _ => FileType::Regular.mode_bits() | mode & PERMISSIONS,
     }

@@ -167,7 +167,7 @@ pub(crate) fn of_groups(
     let wrong = places.wrong(Parts::Tables);
     let changed: BTreeSet<GroupNo> = changed.difference(&wrong).copied().collect();
     for group in &changed {
-        places.write(*group)?;
+        write_descriptor(overlay, &places.superblock, *group, &places.at(*group))?;
     }
     let mended = report.problems.iter().filter(|problem| {
         is_of_place(problem.code) && problem.group.is_some_and(|group| changed.contains(&group))
@@ -177,6 +177,48 @@ pub(crate) fn of_groups(
         if !mended.iter().any(|problem| problem.group == Some(group)) {
             mended.push(Problem::new(Code::DescriptorsDamaged).group(group));
         }
+    }
+    Ok(mended)
+}
+
+/// Looks at inodes that have a name, and are among those that their group's descriptor calls never
+/// used: where one of them is in use, nothing that it says of that is believed any more. Gives the
+/// problems that are mended by it.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn of_never_used(
+    overlay: &Arc<Overlay>,
+    report: &CheckReport,
+) -> Result<Vec<Problem>, Error> {
+    let device = Arc::clone(overlay) as Arc<dyn BlockDevice>;
+    let Ok(volume) = Volume::open(device, SuperblockPlace::Primary) else {
+        return Ok(Vec::new());
+    };
+    let superblock = volume.superblock();
+    let mut mended: Vec<Problem> = Vec::new();
+    if !superblock.has_descriptor_checksums() {
+        return Ok(mended);
+    }
+    let named = report.problems.iter().filter(|it| it.code == Code::EntryUnused);
+    for ino in named.filter_map(|problem| problem.other) {
+        let Some((group, index)) = superblock.group_of_inode(ino) else { continue };
+        if mended.iter().any(|problem| problem.group == Some(group)) {
+            continue;
+        }
+        let Ok(mut of) = volume.descriptor(group) else { continue };
+        let first_unused = superblock.inodes_per_group.saturating_sub(of.unused_inodes);
+        let is_unread = of.flags & INODE_UNINIT != 0 || index >= first_unused;
+        let is_used = volume.inode(ino).is_ok_and(|inode| {
+            inode.file_type().is_some() && inode.links > 0 && inode.deletion_time == 0
+        });
+        if !is_unread || !is_used {
+            continue;
+        }
+        of.flags &= !INODE_UNINIT;
+        of.unused_inodes = 0;
+        write_descriptor(overlay, superblock, group, &of)?;
+        mended.push(Problem::new(Code::UsedNeverUsed).group(group).ino(ino));
     }
     Ok(mended)
 }
@@ -477,17 +519,23 @@ impl Places<'_> {
         }
         bytes
     }
+}
 
-    /// Writes the descriptor of a group.
-    fn write(&self, group: GroupNo) -> Result<(), Error> {
-        let (block, offset) = self.superblock.descriptor_place(group);
-        let size = usize::from(self.superblock.descriptor_size);
-        let mut bytes = self.block(block);
-        if let Some(place) = bytes.get_mut(offset..offset.saturating_add(size)) {
-            self.at(group).encode(place, group, &self.superblock);
-        }
-        let at = block.0.saturating_mul(bytes.len() as u64);
-        // tidy: writers because it is an overlay in memory
-        Ok(self.overlay.write(at, &bytes)?)
+/// Writes the descriptor of a group.
+fn write_descriptor(
+    overlay: &Overlay,
+    superblock: &Superblock,
+    group: GroupNo,
+    of: &GroupDescriptor,
+) -> Result<(), Error> {
+    let (block, offset) = superblock.descriptor_place(group);
+    let size = usize::from(superblock.descriptor_size);
+    let mut bytes = vec![0; superblock.block_size() as usize];
+    let at = block.0.saturating_mul(bytes.len() as u64);
+    overlay.read(at, &mut bytes)?;
+    if let Some(place) = bytes.get_mut(offset..offset.saturating_add(size)) {
+        of.encode(place, group, superblock);
     }
+    // tidy: writers because it is an overlay in memory
+    Ok(overlay.write(at, &bytes)?)
 }

@@ -338,10 +338,10 @@ impl Mender {
             self.note(problem, true);
             return Ok(Progress::Made);
         }
-        if !places::is_called_for(report) {
-            return Ok(Progress::None);
+        let mut found = places::of_never_used(&self.overlay, report)?;
+        if found.is_empty() && places::is_called_for(report) {
+            found = places::of_groups(&self.overlay, report)?;
         }
-        let found = places::of_groups(&self.overlay, report)?;
         let count = found.len();
         for problem in found {
             self.changes.push(Change { problem, round: self.round, loss: None });

@@ -193,7 +193,7 @@ fn judge_reserved(subject: Subject<'_>, known: InodeFacts, roots: &mut Vec<MapBl
     }
     let kind = match inode.file_type() {
         _ if ino == Ino::BAD_BLOCKS => MapKind::BadBlocks,
-        Some(FileType::Regular) => MapKind::Regular,
+        Some(FileType::Regular) if !leftover::NEVER_USED.contains(&ino) => MapKind::Regular,
         None if inode.mode == 0 && !is_journal(superblock, ino) => MapKind::Regular,
         _ => {
             let problem = subject.problem(Code::ReservedMode);

@@ -15,7 +15,7 @@ use extant_format::superblock::Feature;
 use extant_format::{Ino, extent, indirect};
 
 /// Inodes that are reserved for what never came.
-const NEVER_USED: [Ino; 3] = [Ino::UNDELETE, Ino::EXCLUDE, Ino::REPLICA];
+pub(super) const NEVER_USED: [Ino; 3] = [Ino::UNDELETE, Ino::EXCLUDE, Ino::REPLICA];
 
 /// The creator of volumes on which inodes may count more than their map.
 const HURD: u32 = 1;
