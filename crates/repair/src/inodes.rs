@@ -128,6 +128,10 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
     match problem.code {
         Code::InodeChecksumUnread if ino == Ino::BAD_BLOCKS => {}
         Code::NoFileType | Code::InodeChecksumUnread => return typed(draft, ino, inode),
+        // No program uses these, and nothing names them.
+        Code::ReservedMode if matches!(ino, Ino::UNDELETE | Ino::EXCLUDE | Ino::REPLICA) => {
+            return Ok(Changed::Cleared);
+        }
         Code::ReservedMode => {
             inode.mode = reserved_mode(ino, inode.mode);
             if inode.sectors == 0 && ino.0 == draft.superblock.journal_inode {
@@ -250,8 +254,6 @@ fn set_extra_size(bytes: &mut [u8], inode_size: u16) {
 fn reserved_mode(ino: Ino, mode: u16) -> u16 {
     match ino {
         Ino::RESIZE | Ino::JOURNAL => FileType::Regular.mode_bits() | 0o600,
-        // No program uses these.
-        Ino::UNDELETE | Ino::EXCLUDE | Ino::REPLICA => 0,
         _ if mode & PERMISSIONS == mode => 0,
         _ => FileType::Regular.mode_bits() | mode & PERMISSIONS,
     }

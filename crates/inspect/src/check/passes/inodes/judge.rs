@@ -50,7 +50,7 @@ pub(super) fn judge_unused(facts: &Facts, ino: Ino, raw: &[u8], roots: &mut Vec<
         }
         return;
     }
-    if !stored.is_zero() && Inode::verify_checksum(raw, ino, superblock).is_err() {
+    if Inode::verify_checksum(raw, ino, superblock).is_err() {
         facts.report(Problem::new(Code::InodeChecksum).ino(ino));
     }
     if mode != 0 && deleted == 0 {

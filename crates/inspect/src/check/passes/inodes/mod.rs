@@ -30,6 +30,7 @@ use crate::check::rule::Pass;
 use crate::check::work::Worker;
 use crate::error::Error;
 use extant_format::inode::{Inode, StoredInode};
+use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino};
 use special::SymlinkTargets;
 use std::sync::Arc;
@@ -166,7 +167,12 @@ impl TableReader {
         let facts = &*pass.facts;
         let stored = StoredInode::new(raw);
         let links = stored.links();
-        let is_clear = links == 0 && stored.mode() == 0 && stored.deletion_time() == 0;
+        let (words, _) = raw.as_chunks::<8>();
+        let any = words.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word));
+        // What has no checksum, and nothing else, was never used.
+        let is_sealed = facts.volume.superblock().has(Feature::METADATA_CSUM) && any != 0;
+        let is_clear =
+            links == 0 && stored.mode() == 0 && stored.deletion_time() == 0 && !is_sealed;
         let is_reserved = ino.0 < facts.volume.superblock().first_inode;
         let orphans = &facts.orphans.deleted;
         if is_clear && !is_reserved && orphans.is_empty() {
