@@ -12,8 +12,8 @@ pub(crate) const MAGIC: [u8; 8] = *b"EXTUNDO2";
 const LOG_SUFFIX: &[u8] = b"extant-redo";
 
 /// The name of the undo file that goes with a redo log, for the volume at a byte of its image:
-/// `.NAME.extant-undo` with `.NAME.extant-redo`, `LOG.undo` with any other. The byte follows where it
-/// is not the first one: volumes of one disk are undone each for itself.
+/// `.NAME.extant-undo` with `.NAME.extant-redo`, `LOG.undo` with any other. The byte follows where
+/// it is not the first one: volumes of one disk are undone each for itself.
 pub fn path_of(log: &Path, offset: u64) -> PathBuf {
     let name = log.file_name().unwrap_or_default().as_bytes();
     let mut name = match name.strip_suffix(LOG_SUFFIX) {

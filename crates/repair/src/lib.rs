@@ -13,6 +13,7 @@
 //! heal          what a volume needs before it boots, and no more
 //! rounds        a check, edits for what it found, and again
 //! scope         what mending a problem takes, and who may decide it
+//!   primary       which superblock is believed
 //!   places        where the parts of groups are, if no descriptor says
 //!   superblock, bitmaps, journal, orphans, quota, resize      the volume's own
 //!   inodes, duplicates, directories, connect         files and names
@@ -35,6 +36,7 @@ mod options;
 mod orphans;
 mod outcome;
 mod places;
+mod primary;
 mod quota;
 mod resize;
 mod rounds;

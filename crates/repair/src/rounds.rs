@@ -6,16 +6,14 @@ use crate::options::{RepairOptions, Scope};
 use crate::outcome::{Change, Recovery, Repaired, is_clean};
 use crate::scope::{frees, price};
 use crate::{
-    bitmaps, connect, directories, duplicates, inodes, journal, orphans, places, quota, resize,
-    superblock,
+    bitmaps, connect, directories, duplicates, inodes, journal, orphans, places, primary, quota,
+    resize, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
 use extant_format::inode::flags;
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state};
-use extant_format::{BlockNo, GroupNo, Ino};
-use extant_inspect::{
-    CheckOptions, CheckReport, Code, Pass, Problem, SuperblockPlace, Usage, Volume, examine,
-};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
+use extant_format::{GroupNo, Ino};
+use extant_inspect::{CheckOptions, CheckReport, Code, Pass, Problem, Usage, examine};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -119,67 +117,6 @@ fn recovered(over: &Arc<dyn BlockDevice>) -> Result<Recovery, Error> {
     Ok(Recovery { journal, orphans })
 }
 
-/// The first copy of the superblock, at its place for any size of blocks.
-fn copy_of(over: &Arc<dyn BlockDevice>) -> Option<Superblock> {
-    (10..=16).find_map(|log2| {
-        let block_size = 1_u32 << log2;
-        let block = u64::from(block_size) * 8 + u64::from(log2 == 10);
-        let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
-        let volume = Volume::open(Arc::clone(over), place).ok()?;
-        let superblock = volume.superblock().clone();
-        (superblock.block_size() == block_size).then_some(superblock)
-    })
-}
-
-/// The copy of the superblock in the second group of a volume as its first one describes it.
-fn copy_of_group(over: &Arc<dyn BlockDevice>, first: &Superblock) -> Option<Superblock> {
-    let group = (1..first.group_count()).map(GroupNo).find(|group| first.has_super(*group))?;
-    let (block, block_size) = (first.group_start(group), first.block_size());
-    let place = SuperblockPlace::Copy { block, block_size };
-    let volume = Volume::open(Arc::clone(over), place).ok()?;
-    volume.problems().is_empty().then(|| volume.superblock().clone())
-}
-
-/// Fields of a superblock that change with each use, or differ between its copies, as first byte and
-/// length.
-const CHANGING: &[(usize, usize)] = &[
-    (0x0c, 8),  // free blocks, free inodes
-    (0x2c, 10), // times of mount and write, mounts since a check
-    (0x3a, 2),  // state
-    (0x40, 4),  // time of the check
-    (0x5a, 2),  // the group that it is in
-    (0x60, 1),  // a log waits
-    (0x65, 1),  // orphans are in their file, among features that no copy follows
-    (0x66, 1),
-    (0x88, 64),    // where it was mounted last
-    (0xe8, 4),     // the first orphan
-    (0x158, 4),    // free blocks, high half
-    (0x178, 8),    // bytes written
-    (0x194, 0x6c), // errors
-    (0x274, 8),    // high bytes of times
-    (0x3fc, 4),    // the checksum
-];
-
-/// Whether two superblocks say the same, but for what changes with each use.
-fn same_settings(one: &[u8; SUPERBLOCK_SIZE], other: &[u8; SUPERBLOCK_SIZE]) -> bool {
-    let is_lasting =
-        |at: usize| !CHANGING.iter().any(|(first, length)| (*first..first + length).contains(&at));
-    one.iter().zip(other).enumerate().all(|(at, (one, other))| one == other || !is_lasting(at))
-}
-
-/// What a superblock says of where everything is.
-fn shape(superblock: &Superblock) -> [u64; 7] {
-    [
-        superblock.block_size().into(),
-        superblock.blocks_count,
-        superblock.blocks_per_group.into(),
-        superblock.inodes_per_group.into(),
-        superblock.inode_size.into(),
-        superblock.descriptor_size.into(),
-        superblock.first_inode.into(),
-    ]
-}
-
 /// Whether a problem means that no byte of the volume may be written: what it is cannot be known.
 fn forbids(code: Code) -> bool {
     use Code as C;
@@ -236,7 +173,7 @@ impl Mender {
             let (report, usage) = examine(over, &self.how)?;
             let first = first.get_or_insert_with(|| report.clone());
             let (report, usage) = match self.round {
-                1 => self.by_a_copy((report, usage))?,
+                1 => self.by_the_best((report, usage))?,
                 _ => (report, usage),
             };
             if self.places(&report)? == Progress::Made {
@@ -261,70 +198,23 @@ impl Mender {
         }
     }
 
-    /// What a check finds by another superblock than the one that it used, if that is less: then it
-    /// is written to the first place. Else what was found. Others are the copies, where they say
-    /// other things of where everything is or the first one's checksum is wrong, and then also the
-    /// first one as it stands: a copy may be what a former file system has left.
-    fn by_a_copy(
+    /// What is found by the superblock that fits best.
+    fn by_the_best(
         &mut self,
-        (report, usage): (CheckReport, Option<Usage>),
+        found: (CheckReport, Option<Usage>),
     ) -> Result<(CheckReport, Option<Usage>), Error> {
         let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
-        if report.exit_code() == 0 || self.scope < Scope::Safe {
-            return Ok((report, usage));
-        }
-        let mut stored = [0; SUPERBLOCK_SIZE];
-        over.read(SUPERBLOCK_OFFSET, &mut stored)?;
-        let Ok(volume) = Volume::open(Arc::clone(&over), SuperblockPlace::Primary) else {
-            return Ok((report, usage));
-        };
-        let first = volume.superblock().clone();
-        let is_torn = report
-            .problems
-            .iter()
-            .any(|it| matches!(it.code, Code::SuperblockDamaged | Code::SuperblockChecksum));
-        let may_seal = is_torn && (self.scope == Scope::All || self.is_confirmed());
-        let mut others = Vec::from_iter(may_seal.then(|| first.clone()));
-        let copies = [copy_of(&over), copy_of_group(&over, &first)];
-        others.extend(
-            copies
-                .into_iter()
-                .flatten()
-                .filter(|copy| shape(copy) != shape(&first) || is_torn && copy.uuid != first.uuid),
-        );
-        let count = |report: &CheckReport| report.counts.values().sum::<u64>();
-        let mut best = (report, usage, stored);
-        for mut other in others {
-            other.group_number = 0;
-            other.last_orphan = first.last_orphan;
-            if !first.has(Feature::NEEDS_RECOVERY) {
-                other.features.clear(Feature::NEEDS_RECOVERY);
-            }
-            let bytes = other.encode();
-            // tidy: writers because it is an overlay in memory
-            over.write(SUPERBLOCK_OFFSET, &bytes)?;
-            let (report, usage) = examine(Arc::clone(&over), &self.how)?;
-            if count(&report) < count(&best.0) && report.exit_code() != 8 {
-                best = (report, usage, bytes);
-            }
-        }
-        let (report, usage, bytes) = best;
-        // tidy: writers because it is an overlay in memory
-        over.write(SUPERBLOCK_OFFSET, &bytes)?;
-        let used = usage.as_ref().map(|usage| usage.superblock().uuid);
-        let is_other = bytes == stored && used.is_some_and(|uuid| uuid != first.uuid);
-        if self.scope < Scope::All && is_torn && is_other {
-            return Err(Error::Refused(
-                "the checksum of the first superblock is wrong, and the copy that can be used has \
-                 another UUID: it may be what a former file system has left (--all takes it)"
-                    .into(),
-            ));
-        }
-        if bytes != stored {
-            let block = BlockNo(u64::from(first.blocks_per_group));
+        let chosen = primary::chosen(&over, found, (&self.how, self.scope))?;
+        if let Some(block) = chosen.from {
             self.note(&Problem::new(Code::SuperblockDamaged).block(block), true);
         }
-        Ok((report, usage))
+        Ok((chosen.report, chosen.usage))
+    }
+
+    /// Whether a copy says what the first superblock says.
+    fn is_confirmed(&self) -> bool {
+        let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
+        primary::is_confirmed(&over)
     }
 
     /// Finds again what nothing leads to, before anything else is mended.
@@ -347,25 +237,6 @@ impl Mender {
             self.changes.push(Change { problem, round: self.round, loss: None });
         }
         Ok(if count > 0 { Progress::Made } else { Progress::None })
-    }
-
-    /// Whether a copy of the superblock says what the first one says, but for what changes with
-    /// each use: then it is its checksum that is wrong.
-    fn is_confirmed(&self) -> bool {
-        let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
-        let Ok(first) = Volume::open(Arc::clone(&over), SuperblockPlace::Primary) else {
-            return false;
-        };
-        let first = first.superblock().clone();
-        let mut stored = [0; SUPERBLOCK_SIZE];
-        let is_read = over.read(SUPERBLOCK_OFFSET, &mut stored).is_ok();
-        let block_size = first.block_size();
-        let mut groups = (1..first.group_count()).map(GroupNo).filter(|of| first.has_super(*of));
-        groups.next().is_some_and(|group| {
-            let at = first.group_start(group).0.saturating_mul(block_size.into());
-            let mut copy = [0; SUPERBLOCK_SIZE];
-            is_read && over.read(at, &mut copy).is_ok() && same_settings(&stored, &copy)
-        })
     }
 
     /// Edits the overlay for what a check found.
@@ -417,15 +288,7 @@ impl Mender {
             self.note(problem, is_done);
         }
         self.directories(&mut draft, is_of(Pass::Directories))?;
-        for problem in is_of(Pass::Connectivity).chain(is_of(Pass::Links)) {
-            let ino = problem.ino.unwrap_or(Ino(0));
-            if draft.cleared.contains(&ino) {
-                continue;
-            }
-            let is_done =
-                connect::mend(&mut draft, problem)? || inodes::mend(&mut draft, ino, problem)?;
-            self.note(problem, is_done);
-        }
+        self.links(&mut draft, is_of(Pass::Connectivity).chain(is_of(Pass::Links)))?;
         let others = report.problems.iter().any(|it| it.rule().pass < Pass::Bitmaps);
         self.bitmaps(
             &mut draft,
@@ -483,6 +346,23 @@ impl Mender {
             (Code::OrphanDeleted, Some(ino)) => inodes::mend(draft, ino, problem),
             _ => Ok(false),
         }
+    }
+
+    /// Places in the tree of directories, and counts of links.
+    fn links<'a>(
+        &mut self,
+        draft: &mut Draft,
+        problems: impl Iterator<Item = &'a Problem>,
+    ) -> Result<(), Error> {
+        for problem in problems {
+            let ino = problem.ino.unwrap_or(Ino(0));
+            if draft.cleared.contains(&ino) {
+                continue;
+            }
+            let is_done = connect::mend(draft, problem)? || inodes::mend(draft, ino, problem)?;
+            self.note(problem, is_done);
+        }
+        Ok(())
     }
 
     fn inodes<'a>(

@@ -28,7 +28,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Several images are healed at once, on all cores. Each is one line, or one entry of the document.
 ///
 /// Exit codes are those of fsck, the worst of all images: 0 it was clean, or had only to be
-/// recovered; 1 it was mended, or a damaged log given up; 4 problems are left; 8 it could not be healed; 16 wrong usage.
+/// recovered; 1 it was mended, or a damaged log given up; 4 problems are left; 8 it could not be
+/// healed; 16 wrong usage.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   extant heal disk.img && qemu-system-x86_64 -drive file=disk.img,format=raw
@@ -42,7 +43,8 @@ pub struct Arguments {
     /// Check them in any case
     #[arg(long)]
     pub check: bool,
-    /// Keep an undo file of each, for extant undo; kept in any case where a damaged log is given up
+    /// Keep an undo file of each, for extant undo (one is kept in any case where a damaged log is
+    /// given up)
     #[arg(long)]
     pub undo: bool,
     /// Where the log may be, for one device: a file on another file system

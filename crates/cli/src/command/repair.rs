@@ -192,8 +192,8 @@ fn mended(
         .map_err(|error| volume::failure(image, &*device, place, error))
 }
 
-/// As fsck: 4 something is left, 1 all was mended or a damaged log was given up, 0 nothing was wrong
-/// but what is advice: counts of free blocks after a replay, say.
+/// As fsck: 4 something is left, 1 all was mended or a damaged log was given up, 0 nothing was
+/// wrong but what is advice: counts of free blocks after a replay, say.
 pub(super) fn exit_code(repaired: &Repaired) -> u8 {
     match (repaired.is_clean(), repaired.found.is_clean() && !repaired.has_lost_log()) {
         (false, _) => 4,
