@@ -4,9 +4,13 @@ use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::inputs::of_output;
 use crate::job::Job;
-use crate::kinds::Write as Written;
+use crate::kinds::{Works, Write as Written};
 use crate::whole;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use serde::Serialize;
+use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// A file that a job writes.
@@ -67,6 +71,42 @@ impl Files {
         self.0.iter().map(|place| (place.written, place.partial.display().to_string())).collect()
     }
 
+    /// Makes the copy that a command changes in place of what the job reads.
+    ///
+    /// # Errors
+    /// What the job reads is no file, or is in the midst of a change; the directory cannot be
+    /// written.
+    pub fn copy(&self, job: &Job) -> std::result::Result<(), End> {
+        let works = job.kind().map(|kind| kind.works);
+        let (Ok(Works::OnCopy { .. }), [place], [input]) = (works, &*self.0, &*job.inputs) else {
+            return Ok(());
+        };
+        let path = Path::new(&input.path);
+        let failed = |error: io::Error| End::Failed(Error::io(path, &error).message, None);
+        let from = File::open(path).map_err(failed)?;
+        if !from.metadata().is_ok_and(|found| found.is_file()) {
+            return Err(End::Final(format!("{}: is no file", input.path), None));
+        }
+        // The log of a change is beside the image that it belongs to, by its real name.
+        if log_of(&path.canonicalize().map_err(failed)?).exists() {
+            let words = "a change of it was cut: a command that writes to it ends it, as heal does";
+            return Err(End::Failed(format!("{}: {words}", input.path), None));
+        }
+        let copied = File::create_new(&place.partial).and_then(|to| copy(&from, &to));
+        copied.map_err(|error| End::Broken(Error::io(&place.partial, &error)))
+    }
+
+    /// What a command said, with the name of what the job reads in place of that of its copy.
+    pub fn as_read(&self, job: &Job, text: &str) -> String {
+        let works = job.kind().map(|kind| kind.works);
+        let (Ok(Works::OnCopy { .. }), [place], [input]) = (works, &*self.0, &*job.inputs) else {
+            return text.to_owned();
+        };
+        let (copy, read) = (place.partial.display().to_string(), &input.path);
+        // Errors are lines of JSON, which names are quoted in.
+        text.replace(&inside(&copy), &inside(read)).replace(&copy, read)
+    }
+
     /// A text with the final names in place of the partial ones.
     pub fn renamed(&self, text: &str) -> String {
         let mut text = text.to_owned();
@@ -123,8 +163,36 @@ impl Drop for Files {
         for place in &self.0 {
             // What was kept has another name by now.
             let _ = std::fs::remove_file(&place.partial);
+            // What a command that failed has left beside its copy.
+            let _ = std::fs::remove_file(log_of(&place.partial));
         }
     }
+}
+
+/// The log of a change of an image that was cut.
+fn log_of(image: &Path) -> PathBuf {
+    let name = image.file_name().unwrap_or_default().to_string_lossy();
+    image.with_file_name(format!(".{name}.extant-redo"))
+}
+
+/// Copies a file: its holes stay holes.
+fn copy(mut from: &File, mut to: &File) -> io::Result<()> {
+    let length = from.metadata()?.len();
+    to.set_len(length)?;
+    let mut at = 0;
+    while at < length {
+        let start = match seek(from, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let end = seek(from, SeekFrom::Hole(start))?;
+        from.seek(io::SeekFrom::Start(start))?;
+        to.seek(io::SeekFrom::Start(start))?;
+        io::copy(&mut from.take(end.saturating_sub(start)), &mut to)?;
+        at = end;
+    }
+    Ok(())
 }
 
 /// A text as it is between the quotes of JSON.
