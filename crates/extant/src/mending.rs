@@ -6,7 +6,7 @@ use crate::options::Options;
 use extant_block::{Access, BlockDevice, Overlay};
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
-use extant_engine::recover;
+use extant_engine::{free_orphans, recover};
 use extant_inspect::{Code, Problem};
 use extant_repair::RepairOptions;
 use std::num::NonZeroU32;
@@ -134,8 +134,11 @@ impl Closed {
             _ => Keep::Nothing,
         };
         if options.journal.is_some() {
-            // A log beside the image has no room for what is on another device.
+            // A log beside the image has no room for what is on another device, which the replay of
+            // a journal writes, and what frees orphans by it.
             recover(&found.device).map_err(|error| Error::from(error).at(&found.name))?;
+            // Those that cannot be freed are for the check.
+            let _ = free_orphans(&found.device);
         }
         Ok(Closed {
             device: found.device,

@@ -1,6 +1,7 @@
 //! Volumes that are mended and made ready for use by a program.
 use extant::{Builder, CheckWhen, ErrorKind, Healed, KeepUndo, Memory, Options, Profile, Scope};
 use extant_testkit::command::{self, program};
+use extant_testkit::journals;
 use extant_testkit::oracle::{e2fsck, require};
 use extant_testkit::scratch::Scratch;
 use std::path::{Path, PathBuf};
@@ -126,4 +127,40 @@ fn a_check_may_be_asked_for_and_what_was_healed_taken_back() {
     e2fsck(&image).unwrap();
     assert_eq!(options.undo(&image).unwrap(), repaired.blocks);
     assert!(std::fs::read(&image).unwrap() == before);
+}
+
+#[test]
+fn a_journal_on_another_device_is_replayed_before_a_repair() {
+    if !journals::is_possible() || !require("debugfs") {
+        return;
+    }
+    let folder = Scratch::new("mending-journal");
+    let made = journals::External::make(folder.path(), 1024, "").unwrap();
+    made.under_load(12).unwrap();
+    let with = Options::new().journal(&made.journal);
+    let bytes = || [&made.image, &made.journal].map(|file| std::fs::read(file).unwrap());
+    let before = bytes();
+    let dry = with.would_repair(&made.image, Scope::All).unwrap();
+    assert!(dry.is_clean(), "{dry:?}");
+    assert!(bytes() == before, "a dry run wrote");
+    let refused = Options::new().repair(&made.image, Scope::All, KeepUndo::Keep).unwrap_err();
+    assert!(bytes() == before, "{refused}: it wrote");
+    let done = with.repair(&made.image, Scope::Safe, KeepUndo::Keep).unwrap();
+    assert!(done.is_clean(), "{done:?}");
+    if let Some(undo) = &done.undo {
+        // What is on the other device has no place in a file beside the image: records of a number
+        // and a sum follow the header, a block each.
+        let (kept, blocks) = (std::fs::read(undo).unwrap(), before[0].len() as u64 / 1024);
+        let records = kept[64..].chunks_exact(12 + 1024).take(done.blocks as usize);
+        let numbers = records.map(|record| u64::from_le_bytes(record[..8].try_into().unwrap()));
+        assert!(numbers.clone().all(|number| number < blocks), "{:?}", numbers.max());
+    }
+    made.clean().unwrap();
+    damage(&made.image, &["freeb 9000", "setb 9000", "freeb 500"]);
+    let damaged = bytes();
+    let done = with.repair(&made.image, Scope::Safe, KeepUndo::Keep).unwrap();
+    assert!(done.exit_code() == 1 && done.undo.is_some(), "{done:?}");
+    made.clean().unwrap();
+    assert_eq!(with.undo(&made.image).unwrap(), done.blocks);
+    assert!(bytes() == damaged);
 }
