@@ -216,7 +216,7 @@ impl Worker<'_> {
         let kind = job.kind().map_err(|error| End::Final(error.message, None))?;
         let stamps = self.inputs_as_planned(job, session)?;
         let mut files = Files::of(&self.directory, job).map_err(End::Broken)?;
-        files.copy(job)?;
+        files.copy(kind, job)?;
         let observations = (kind.rows == Rows::Observations)
             .then(|| memfd_create("observations", MemfdFlags::CLOEXEC).map(File::from))
             .transpose()
@@ -225,7 +225,7 @@ impl Worker<'_> {
         let words = assemble::whole(kind, &job.words, path.as_deref(), &files.named());
         let exit = self.in_limits(job, &words, session)?;
         let printed = session.printed().map_err(|error| End::Failed(error, exit))?;
-        session.said = files.as_read(job, &session.said);
+        session.said = files.as_read(kind, job, &session.said);
         self.inputs_unchanged(job, &stamps)?;
         let is_result =
             exit.is_some_and(|exit| kind.results.iter().any(|code| i64::from(*code) == exit));
@@ -233,7 +233,7 @@ impl Worker<'_> {
         let is_document = serde_json::from_str::<serde_json::Value>(&document)
             .is_ok_and(|value| value.is_object());
         if !is_result || !is_document {
-            return Err(no_result(exit, &session.said, &files.as_read(job, printed.trim())));
+            return Err(no_result(exit, &session.said, &files.as_read(kind, job, printed.trim())));
         }
         let rows = observations.map_or(Ok(Vec::new()), rows);
         let rows = rows.map_err(|reason| End::Failed(reason, exit))?;
