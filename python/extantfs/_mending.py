@@ -102,7 +102,7 @@ def heal(
     """Makes an image ready for use, before a machine boots from it, say: nothing is done to one
     that is clean; one that was not unmounted is recovered; one that there is a reason to doubt, or
     any with `check`, is checked, and mended as by `repair` with the scope `safe`. With `undo` what
-    was there before is kept for `extantfs.undo`.
+    was there before is kept for `extantfs.undo`; it is in any case where a damaged log is given up.
 
     A list or tuple of images is healed at once, and gives a tuple in its order: one that fails
     keeps no other from being healed, and has the state `failed` and its `error`. A single image

@@ -123,7 +123,8 @@ class Repaired:
     """What a repair did, or with `dry_run` would do."""
 
     exit_code: int
-    """That of fsck: 0 where nothing was wrong, 1 where all is mended, 4 where something is left."""
+    """That of fsck: 0 where nothing was wrong, 1 where all is mended, or a damaged log of the journal
+    was given up, 4 where something is left."""
     is_clean: bool
     """Whether nothing is wrong with the volume as it is to be."""
     changes: Tuple[Change, ...]

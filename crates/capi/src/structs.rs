@@ -307,7 +307,7 @@ pub struct RepairOptions {
 
 /// Check it in any case.
 pub const EXTANT_CHECK_ALWAYS: u32 = 1;
-/// Keep what was there before for extant_undo.
+/// Keep what was there before for extant_undo; where a damaged log is given up, it always is.
 pub const EXTANT_KEEP_UNDO: u32 = 2;
 
 /// How a volume is made ready for use. Zeros, and NULL in place of it: checked only where there is
@@ -338,7 +338,8 @@ pub struct Outcome {
     pub struct_size: usize,
     /// EXTANT_CLEAN, EXTANT_RECOVERED or EXTANT_REPAIRED.
     pub state: u32,
-    /// That of fsck: 0 where nothing was wrong, 1 where all is mended, 4 where something is left.
+    /// That of fsck: 0 where nothing was wrong, 1 where all is mended or a damaged log was given up,
+    /// 4 where something is left.
     pub exit_code: u32,
     /// How many changes extant_mended_change has.
     pub changes: u64,

@@ -45,6 +45,7 @@ pub struct Repaired {
     /// Where the bytes before are, if they are kept.
     pub undo: Option<PathBuf>,
     is_clean: bool,
+    has_lost_log: bool,
 }
 
 impl Repaired {
@@ -54,10 +55,15 @@ impl Repaired {
         self.is_clean
     }
 
-    /// The exit code of fsck: 0 where nothing was wrong, advice aside, 1 where all was mended, 4
-    /// where something is left.
+    /// Whether the log of the journal was damaged, so that what was committed after that is lost.
+    pub fn has_lost_log(&self) -> bool {
+        self.has_lost_log
+    }
+
+    /// The exit code of fsck: 0 where nothing was wrong, advice aside, 1 where all was mended or a
+    /// damaged log was given up, 4 where something is left.
     pub fn exit_code(&self) -> u8 {
-        match (self.is_clean, self.found.is_clean()) {
+        match (self.is_clean, self.found.is_clean() && !self.has_lost_log) {
             (false, _) => 4,
             (true, true) => 0,
             (true, false) => 1,
@@ -65,9 +71,9 @@ impl Repaired {
     }
 
     fn of(repaired: extant_repair::Repaired, Applied { blocks, undo }: Applied) -> Repaired {
-        let is_clean = repaired.is_clean();
+        let (is_clean, has_lost_log) = (repaired.is_clean(), repaired.has_lost_log());
         let extant_repair::Repaired { changes, omitted, rounds, found, left, .. } = repaired;
-        Repaired { changes, omitted, rounds, found, left, blocks, undo, is_clean }
+        Repaired { changes, omitted, rounds, found, left, blocks, undo, is_clean, has_lost_log }
     }
 }
 
@@ -118,7 +124,7 @@ struct Closed {
     keep: Keep,
     name: String,
     /// Where the log of memory is, which is of no use once the process has ended.
-    _scratch: Option<TempDir>,
+    scratch: Option<TempDir>,
     _hold: Option<Hold>,
 }
 
@@ -146,7 +152,7 @@ impl Closed {
             log: of_memory.or(beside),
             keep,
             name: found.name,
-            _scratch: scratch,
+            scratch,
             _hold: found.hold,
         })
     }
@@ -156,19 +162,24 @@ impl Closed {
         self.log.as_deref().ok_or_else(|| Error::new(ErrorKind::InvalidInput, words))
     }
 
-    fn apply(&self, overlay: &Overlay, block_size: u32) -> Result<Applied> {
+    /// What is kept where that may be wanted in any case.
+    fn kept(&self) -> Keep {
+        match &self.scratch {
+            None => Keep::Undo,
+            Some(_) => Keep::Nothing,
+        }
+    }
+
+    fn apply(&self, (overlay, block_size): (&Overlay, u32), keep: Keep) -> Result<Applied> {
         if overlay.written().is_empty() {
             return Ok(UNWRITTEN);
         }
         let place = (self.log()?, &self.identity);
-        Ok(undo::apply(overlay, block_size, place, self.keep)?)
+        Ok(undo::apply(overlay, block_size, place, keep)?)
     }
 
-    fn apply_repaired(&self, repaired: extant_repair::Repaired, scope: Scope) -> Result<Repaired> {
-        let applied = match scope == Scope::Preen && !repaired.is_clean() {
-            true => UNWRITTEN,
-            false => self.apply(&repaired.overlay, repaired.block_size)?,
-        };
+    fn apply_repaired(&self, repaired: extant_repair::Repaired, keep: Keep) -> Result<Repaired> {
+        let applied = self.apply((&repaired.overlay, repaired.block_size), keep)?;
         Ok(Repaired::of(repaired, applied))
     }
 }
@@ -219,7 +230,10 @@ impl Options {
             let options = self.mending(scope)?;
             let repaired = extant_repair::repair(Arc::clone(&closed.device), options)
                 .map_err(|error| refused(&*closed.device, error))?;
-            closed.apply_repaired(repaired, scope)
+            match scope == Scope::Preen && !repaired.is_clean() {
+                true => Ok(Repaired::of(repaired, UNWRITTEN)),
+                false => closed.apply_repaired(repaired, closed.keep),
+            }
         };
         repaired().map_err(|error: Error| error.at(&closed.name))
     }
@@ -258,7 +272,8 @@ impl Options {
     /// Makes a volume ready for use, for the moment before a machine boots from it: nothing for one
     /// that is clean, which costs a read of its superblock; recovery for one that was not
     /// unmounted; a check and a repair that loses nothing where there is a reason to doubt it, or
-    /// where `when` asks for it.
+    /// where `when` asks for it. The bytes before are kept in any case where a damaged log is given
+    /// up.
     ///
     /// # Errors
     /// As for [`repair`](Options::repair).
@@ -272,11 +287,15 @@ impl Options {
             Ok(match healed {
                 extant_repair::Healed::Clean => Healed::Clean,
                 extant_repair::Healed::Recovered { overlay, block_size, .. } => {
-                    let Applied { blocks, undo } = closed.apply(&overlay, block_size)?;
+                    let Applied { blocks, undo } =
+                        closed.apply((&overlay, block_size), closed.keep)?;
                     Healed::Recovered(Written { blocks, undo })
                 }
                 extant_repair::Healed::Repaired { reason, repaired } => {
-                    let repaired = closed.apply_repaired(*repaired, Scope::Safe)?;
+                    // What a damaged log held may be wanted back.
+                    let is_lost = repaired.has_lost_log();
+                    let keep = if is_lost { closed.kept() } else { closed.keep };
+                    let repaired = closed.apply_repaired(*repaired, keep)?;
                     Healed::Repaired(reason.to_string(), Box::new(repaired))
                 }
             })

@@ -2,7 +2,7 @@
 use extant::{Builder, CheckWhen, ErrorKind, Healed, KeepUndo, Memory, Options, Profile, Scope};
 use extant_testkit::command::{self, program};
 use extant_testkit::journals;
-use extant_testkit::oracle::{e2fsck, require};
+use extant_testkit::oracle::{debugfs, e2fsck, require};
 use extant_testkit::scratch::Scratch;
 use std::path::{Path, PathBuf};
 
@@ -163,4 +163,32 @@ fn a_journal_on_another_device_is_replayed_before_a_repair() {
     made.clean().unwrap();
     assert_eq!(with.undo(&made.image).unwrap(), done.blocks);
     assert!(bytes() == damaged);
+}
+
+#[test]
+fn what_a_damaged_log_held_can_be_had_back() {
+    if !require("debugfs") || !require("e2fsck") {
+        return;
+    }
+    let folder = Scratch::new("mending-torn");
+    let image = folder.join("disk.img");
+    Builder::new().block_size(1024).free(8 << 20).build(&image).unwrap();
+    let commands = folder.join("commands");
+    std::fs::write(&commands, "jo -c\njw -b 5000 /dev/zero\njc\n").unwrap();
+    command::output(program("debugfs").args(["-w", "-f"]).arg(&commands).arg(&image)).unwrap();
+    // The first block after the descriptor is what the log has for block 5000.
+    let block = debugfs(&image, "bmap <8> 2").unwrap();
+    let at = block.trim().parse::<usize>().unwrap() * 1024;
+    let mut bytes = std::fs::read(&image).unwrap();
+    bytes[at] ^= 0xff;
+    std::fs::write(&image, &bytes).unwrap();
+    let options = Options::new();
+    let healed = options.heal(&image, CheckWhen::Doubted, KeepUndo::Discard).unwrap();
+    let Healed::Repaired(reason, repaired) = healed else { panic!("{healed:?}") };
+    assert!(reason.contains("log of its journal is damaged"), "{reason}");
+    assert!(repaired.has_lost_log() && repaired.is_clean(), "{repaired:?}");
+    assert_eq!(repaired.exit_code(), 1);
+    e2fsck(&image).unwrap();
+    assert_eq!(options.undo(&image).unwrap(), repaired.blocks);
+    assert!(std::fs::read(&image).unwrap() == bytes);
 }
