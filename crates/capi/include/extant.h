@@ -401,8 +401,8 @@ typedef struct extant_outcome {
     size_t struct_size;
     // EXTANT_CLEAN, EXTANT_RECOVERED or EXTANT_REPAIRED.
     uint32_t state;
-    // That of fsck: 0 where nothing was wrong, 1 where all is mended or a damaged log was given up,
-    // 4 where something is left.
+    // That of fsck: 0 where nothing was wrong, 1 where all is mended or a damaged log was given
+    // up, 4 where something is left.
     uint32_t exit_code;
     // How many changes extant_mended_change has.
     uint64_t changes;

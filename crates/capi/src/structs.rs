@@ -338,8 +338,8 @@ pub struct Outcome {
     pub struct_size: usize,
     /// EXTANT_CLEAN, EXTANT_RECOVERED or EXTANT_REPAIRED.
     pub state: u32,
-    /// That of fsck: 0 where nothing was wrong, 1 where all is mended or a damaged log was given up,
-    /// 4 where something is left.
+    /// That of fsck: 0 where nothing was wrong, 1 where all is mended or a damaged log was given
+    /// up, 4 where something is left.
     pub exit_code: u32,
     /// How many changes extant_mended_change has.
     pub changes: u64,
