@@ -1,4 +1,5 @@
-"""ext2, ext3 and ext4 images: read, built, changed and checked, without root and without a mount.
+"""ext2, ext3 and ext4 images: read, built, changed, checked and
+mended, without root and without a mount.
 
     import extantfs
 
@@ -18,19 +19,34 @@ from ._errors import (
     UnsupportedError,
 )
 from ._image import Image, check, open
+from ._mending import heal, repair, undo
 from ._native import __version__
 from ._path import Path
-from ._reports import Built, Copied, Difference, Facts, Layout, Problem, Report, Taken
+from ._reports import (
+    Built,
+    Change,
+    Copied,
+    Difference,
+    Facts,
+    Healed,
+    Layout,
+    Problem,
+    Repaired,
+    Report,
+    Taken,
+)
 from ._sweep import Sweep, SweepFailure, SweepJob, SweepResult, sweep
 from ._transaction import Transaction
 
 __all__ = [
     "Built",
+    "Change",
     "Copied",
     "DamagedError",
     "Difference",
     "Entry",
     "Facts",
+    "Healed",
     "Image",
     "InUseError",
     "Layout",
@@ -38,6 +54,7 @@ __all__ = [
     "NotAVolumeError",
     "Path",
     "Problem",
+    "Repaired",
     "Report",
     "Sweep",
     "SweepError",
@@ -50,7 +67,10 @@ __all__ = [
     "__version__",
     "build",
     "check",
+    "heal",
     "open",
+    "repair",
     "sweep",
+    "undo",
 ]
 

@@ -4,6 +4,7 @@ from typing import Any, Callable, Optional
 
 __version__: str
 
+_Mended = tuple[str, Optional[bytes], Optional[bytes]]
 _Progress = Optional[Callable[[int, Optional[int]], object]]
 
 class Image:
@@ -87,4 +88,9 @@ def lab_age(what: str, wishes: dict[str, Any], progress: _Progress = None) -> Fo
 def check(
     kind: str, place: Any, wishes: dict[str, Any], progress: _Progress = None
 ) -> str: ...
+def repair(
+    kind: str, place: Any, wishes: dict[str, Any], scope: str, how: str
+) -> _Mended: ...
+def undo(kind: str, place: Any, wishes: dict[str, Any]) -> int: ...
+def heal(kind: str, place: Any, wishes: dict[str, Any], when: str, how: str) -> _Mended: ...
 def main(words: list[str], program: str, before: list[str], called: str) -> int: ...

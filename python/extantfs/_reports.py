@@ -8,11 +8,14 @@ from typing import Any, ClassVar, Optional, Tuple, TypeVar, Union
 
 __all__ = [
     "Built",
+    "Change",
     "Copied",
     "Difference",
     "Facts",
+    "Healed",
     "Layout",
     "Problem",
+    "Repaired",
     "Report",
     "Taken",
 ]
@@ -86,7 +89,10 @@ class Report:
 
     @staticmethod
     def _parse(text: str) -> Report:
-        fields = json.loads(text)
+        return Report._of(json.loads(text))
+
+    @staticmethod
+    def _of(fields: dict[str, Any]) -> Report:
         problems = tuple(_of(Problem, problem) for problem in fields.pop("problems"))
         return Report(
             exit_code=fields["exit_code"],
@@ -94,6 +100,114 @@ class Report:
             omitted=fields["omitted"],
             counts=fields["counts"],
             **fields["summary"],
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A problem that was mended."""
+
+    problem: Problem
+    round: int
+    """The check that found it, counted from 1."""
+    loss: Optional[str] = None
+    """What was lost by it: bytes of a file, a name, an attribute. None if nothing."""
+
+    def __str__(self) -> str:
+        lost = f"; lost: {self.loss}" if self.loss else ""
+        return f"{self.problem}{lost}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Repaired:
+    """What a repair did, or with `dry_run` would do."""
+
+    exit_code: int
+    """That of fsck: 0 where nothing was wrong, 1 where all is mended, or a damaged log of the journal
+    was given up, 4 where something is left."""
+    is_clean: bool
+    """Whether nothing is wrong with the volume as it is to be."""
+    changes: Tuple[Change, ...]
+    """What is mended, in order."""
+    omitted: int
+    """Problems that are mended and are not in `changes`."""
+    rounds: int
+    """How many checks there were."""
+    found: Report
+    """The first check, after the journal was replayed."""
+    left: Report
+    """The last check: what is left."""
+    blocks: int
+    """Blocks that were written: 0 with `dry_run`, and where `preen` left something."""
+    undo: Optional[str] = None
+    """Where the bytes before are, if they are kept."""
+    image: Optional[bytes] = dataclasses.field(default=None, repr=False)
+    """The image, where it was given as bytes and is changed."""
+
+    @property
+    def losses(self) -> Tuple[str, ...]:
+        """What is lost, in words."""
+        return tuple(change.loss for change in self.changes if change.loss is not None)
+
+    @staticmethod
+    def _of(fields: dict[str, Any], undo: Optional[str], image: Optional[bytes]) -> Repaired:
+        changes = tuple(
+            Change(_of(Problem, change["problem"]), change["round"], change["loss"])
+            for change in fields["changes"]
+        )
+        return Repaired(
+            exit_code=fields["exit_code"],
+            is_clean=fields["is_clean"],
+            changes=changes,
+            omitted=fields["omitted"],
+            rounds=fields["rounds"],
+            found=Report._of(fields["found"]),
+            left=Report._of(fields["left"]),
+            blocks=fields["blocks"],
+            undo=undo,
+            image=image,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Healed:
+    """What became of an image that was to be made ready for use."""
+
+    name: str
+    """What the image is called."""
+    state: str
+    """clean, recovered, repaired or failed."""
+    exit_code: int
+    """That of fsck: 0 where it was clean or had only to be recovered, 1 where it was mended, 4
+    where problems are left, 8 where it failed."""
+    reason: Optional[str] = None
+    """Why it was checked."""
+    repaired: Optional[Repaired] = None
+    """What was mended, where it was checked."""
+    blocks: int = 0
+    """Blocks that were written."""
+    undo: Optional[str] = None
+    """Where the bytes before are, if they are kept."""
+    image: Optional[bytes] = dataclasses.field(default=None, repr=False)
+    """The image, where it was given as bytes and is changed."""
+    error: Optional[Exception] = None
+    """Why it failed, where it is one of several."""
+
+    @staticmethod
+    def _of(
+        name: str, fields: dict[str, Any], undo: Optional[str], image: Optional[bytes]
+    ) -> Healed:
+        found = fields.get("repaired")
+        repaired = None if found is None else Repaired._of(found, undo, image)
+        return Healed(
+            name=name,
+            state=fields["state"],
+            exit_code=0 if repaired is None else repaired.exit_code,
+            reason=fields.get("reason"),
+            repaired=repaired,
+            blocks=fields.get("blocks", 0) if repaired is None else repaired.blocks,
+            undo=undo,
+            image=image,
         )
 
 

@@ -70,7 +70,10 @@ fn placed(word: &Path, options: Options) -> PyResult<(PathBuf, Options)> {
 }
 
 /// An image that is not open yet.
-fn unopened(
+///
+/// # Errors
+/// The wishes are none; what a file object raises.
+pub fn unopened(
     py: Python<'_>,
     kind: &str,
     place: &Bound<'_, PyAny>,

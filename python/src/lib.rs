@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! image        an image that is open; file: an open file; transaction: what changes it
+//! mending      an image that is mended, as it was before, and made ready for use
 //! shared       what they share: the volume, and turns between reading and a transaction
 //! lab          the laboratory
 //! building     an image from sources and entries
@@ -21,6 +22,7 @@ mod failure;
 mod file;
 mod image;
 mod lab;
+mod mending;
 mod process;
 mod shared;
 mod task;
@@ -35,6 +37,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<file::File>()?;
     module.add_class::<building::Builder>()?;
     module.add_function(wrap_pyfunction!(image::check, module)?)?;
+    module.add_function(wrap_pyfunction!(mending::repair, module)?)?;
+    module.add_function(wrap_pyfunction!(mending::undo, module)?)?;
+    module.add_function(wrap_pyfunction!(mending::heal, module)?)?;
     module.add_class::<lab::Found>()?;
     module.add_function(wrap_pyfunction!(lab::lab_run, module)?)?;
     module.add_function(wrap_pyfunction!(lab::lab_posts, module)?)?;

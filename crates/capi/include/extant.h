@@ -133,12 +133,45 @@
 // Nothing can be checked.
 #define EXTANT_FATAL 3
 
+// All that loses no byte of a file, no name and no attribute.
+#define EXTANT_SCOPE_SAFE 0
+
+// What e2fsck mends with -p, and nothing if that is not all.
+#define EXTANT_SCOPE_PREEN 1
+
+// Everything; what is lost by it is said.
+#define EXTANT_SCOPE_ALL 2
+
+// Only say what would be mended: nothing is written.
+#define EXTANT_DRY_RUN 1
+
+// Keep nothing for extant_undo.
+#define EXTANT_NO_UNDO 2
+
+// Check it in any case.
+#define EXTANT_CHECK_ALWAYS 1
+
+// Keep what was there before for extant_undo; where a damaged log is given up, it always is.
+#define EXTANT_KEEP_UNDO 2
+
+// It was clean: nothing was written.
+#define EXTANT_CLEAN 0
+
+// Its journal was replayed and its orphans were freed; it was not checked.
+#define EXTANT_RECOVERED 1
+
+// It was checked, and mended where that was needed and allowed.
+#define EXTANT_REPAIRED 2
+
 // What goes into an image.
 typedef struct extant_builder extant_builder;
 
 // An open file. It keeps the image in use until it is closed, also after its volume was; but it is
 // written only before that.
 typedef struct extant_file extant_file;
+
+// What came of mending a volume.
+typedef struct extant_mended extant_mended;
 
 // What a check has found.
 typedef struct extant_report extant_report;
@@ -293,7 +326,7 @@ typedef struct extant_open_options {
 typedef struct extant_problem {
     // The size of this struct.
     size_t struct_size;
-    // Its name in docs/CHECK.md, which never changes. The string is the report's own.
+    // Its name in docs/CHECK.md, which never changes. The string is the handle's own.
     const char *code;
     // EXTANT_ADVICE, EXTANT_ERROR, EXTANT_STOPPING or EXTANT_FATAL.
     uint32_t severity;
@@ -340,6 +373,47 @@ typedef struct extant_metadata {
     // When it was made; 0 where the inode has no room for that.
     struct extant_time create_time;
 } extant_metadata;
+
+// How a volume is mended. Zeros, and NULL in place of it: what loses nothing, and can be undone.
+typedef struct extant_repair_options {
+    // The size of this struct.
+    size_t struct_size;
+    // EXTANT_SCOPE_SAFE, EXTANT_SCOPE_PREEN or EXTANT_SCOPE_ALL.
+    uint32_t scope;
+    // EXTANT_DRY_RUN, EXTANT_NO_UNDO.
+    uint32_t flags;
+} extant_repair_options;
+
+// How a volume is made ready for use. Zeros, and NULL in place of it: checked only where there is
+// a reason to doubt it, and nothing is kept.
+typedef struct extant_heal_options {
+    // The size of this struct.
+    size_t struct_size;
+    // EXTANT_CHECK_ALWAYS, EXTANT_KEEP_UNDO.
+    uint32_t flags;
+    // 0.
+    uint32_t reserved;
+} extant_heal_options;
+
+// What came of mending a volume.
+typedef struct extant_outcome {
+    // The size of this struct.
+    size_t struct_size;
+    // EXTANT_CLEAN, EXTANT_RECOVERED or EXTANT_REPAIRED.
+    uint32_t state;
+    // That of fsck: 0 where nothing was wrong, 1 where all is mended or a damaged log was given
+    // up, 4 where something is left.
+    uint32_t exit_code;
+    // How many changes extant_mended_change has.
+    uint64_t changes;
+    // How many more there are.
+    uint64_t omitted;
+    // How many checks there were.
+    uint64_t rounds;
+    // Blocks that were written: 0 with EXTANT_DRY_RUN, and where EXTANT_SCOPE_PREEN left
+    // something.
+    uint64_t blocks;
+} extant_outcome;
 
 // Used and free room of a volume.
 typedef struct extant_space {
@@ -573,6 +647,73 @@ int extant_file_truncate(const struct extant_file *file,
 
 // Makes what was written durable, and all that was done before.
 int extant_file_sync(const struct extant_file *file);
+
+// Mends a volume, in memory first, and writes it as one change: a crash leaves it as it was or
+// mended. What the scope does not allow is left, and in extant_mended_left. What was there before
+// is kept beside the image for extant_undo. `options` may be NULL, and its access is not looked
+// at; `how` may be NULL. The handle ends with extant_mended_close. Where the call fails nothing
+// was written.
+int extant_repair(const char *path,
+                  const struct extant_open_options *options,
+                  const struct extant_repair_options *how,
+                  struct extant_mended **mended);
+
+// Takes the last repair of an image back: its blocks are to the byte what they were. `blocks` is
+// set to how many those are, 0 where they were already, and may be NULL. Fails where there is none
+// to undo, and where the volume was changed since. `options` as for extant_repair.
+int extant_undo(const char *path,
+                const struct extant_open_options *options,
+                uint64_t *blocks);
+
+// Makes a volume ready for use, for the moment before a machine boots from it: nothing for one
+// that is clean, which costs a read of its superblock; recovery for one that was not unmounted; a
+// check, and a repair that loses nothing, where there is a reason to doubt it. `options` as for
+// extant_repair; `how` may be NULL. The handle ends with extant_mended_close. Where the call fails
+// nothing was written.
+int extant_heal(const char *path,
+                const struct extant_open_options *options,
+                const struct extant_heal_options *how,
+                struct extant_mended **mended);
+
+// What came of it, in numbers.
+int extant_mended_outcome(const struct extant_mended *mended,
+                          struct extant_outcome *outcome);
+
+// One problem that was mended, or would be, in the order in which they were: what it is, and a
+// line about it, cut to `size` bytes with the NUL. `problem` and `buffer` may be NULL.
+int extant_mended_change(const struct extant_mended *mended,
+                         size_t index,
+                         struct extant_problem *problem,
+                         char *buffer,
+                         size_t size);
+
+// What was lost by mending it, in words, cut to `size` bytes with the NUL: bytes of a file, a
+// name, an attribute. No words where nothing was.
+int extant_mended_loss(const struct extant_mended *mended,
+                       size_t index,
+                       char *buffer,
+                       size_t size);
+
+// Why extant_heal checked the volume, cut to `size` bytes with the NUL. No words where it did not,
+// and after extant_repair.
+int extant_mended_reason(const struct extant_mended *mended,
+                         char *buffer,
+                         size_t size);
+
+// The last check: what is left. A volume that was not checked is EINVAL. The report ends with
+// extant_report_close, before or after `mended`.
+int extant_mended_left(const struct extant_mended *mended,
+                       struct extant_report **report);
+
+// The path of the file with the bytes before, without a NUL; `length` is 0 where none are kept. As
+// for extant_readlink.
+int extant_mended_undo(const struct extant_mended *mended,
+                       char *buffer,
+                       size_t size,
+                       size_t *length);
+
+// Ends it. NULL is no error.
+int extant_mended_close(struct extant_mended *mended);
 
 // Opens the volume in an image or on a block device of the host. `options` may be NULL. The handle
 // is stored in `volume`, or NULL where it fails; it ends with extant_close or extant_commit.

@@ -5,7 +5,7 @@ use crate::handle::{self, Handle, handles, on};
 use crate::pointer;
 use crate::sized;
 use crate::structs::{Device, OpenOptions, Problem};
-use extant::{Code, Image, Severity};
+use extant::{Image, Severity};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
@@ -19,21 +19,65 @@ handles!(Report: Found);
 /// A report, and the names of its codes for C.
 pub struct Found {
     report: extant::Report,
-    codes: BTreeMap<&'static str, CString>,
+    codes: Codes,
 }
 
 impl Found {
-    fn new(report: extant::Report) -> Found {
-        let name = |code: Code| code.rule().name;
-        let names = report.problems.iter().map(|problem| name(problem.code));
-        // Names of codes hold no NUL.
-        let codes = names.map(|name| (name, CString::new(name).unwrap_or_default())).collect();
+    /// Of a report.
+    pub fn new(report: extant::Report) -> Found {
+        let codes = Codes::of(&report.problems);
         Found { report, codes }
     }
 
     fn problem(&self, index: usize) -> Result<&extant::Problem> {
         let none = || Failure::invalid(format!("there is no problem {index}"));
         self.report.problems.get(index).ok_or_else(none)
+    }
+}
+
+/// The names of codes for C, for as long as a handle has them.
+pub struct Codes(BTreeMap<&'static str, CString>);
+
+impl Codes {
+    /// Those of these problems.
+    pub fn of<'p>(problems: impl IntoIterator<Item = &'p extant::Problem>) -> Codes {
+        let names = problems.into_iter().map(|problem| problem.rule().name);
+        // Names of codes hold no NUL.
+        Codes(names.map(|name| (name, CString::new(name).unwrap_or_default())).collect())
+    }
+
+    /// Tells one of the problems: what it is, where there is a place for it, and a line about it.
+    pub unsafe fn tell(
+        &self,
+        one: &extant::Problem,
+        problem: *mut Problem,
+        (buffer, size): (*mut c_char, usize),
+    ) -> Result<()> {
+        // SAFETY: the promise of the caller about both places, as it is.
+        unsafe {
+            if !problem.is_null() {
+                sized::room(problem)?.fill(&self.filled(one));
+            }
+            pointer::put_words(&one.to_string(), buffer, size);
+        }
+        Ok(())
+    }
+
+    fn filled(&self, one: &extant::Problem) -> Problem {
+        let rule = one.rule();
+        Problem {
+            struct_size: size_of::<Problem>(),
+            code: self.0.get(rule.name).map_or(ptr::null(), |code| code.as_ptr()),
+            severity: match rule.severity {
+                Severity::Advice => crate::structs::EXTANT_ADVICE,
+                Severity::Error => crate::structs::EXTANT_ERROR,
+                Severity::Stopping => crate::structs::EXTANT_STOPPING,
+                Severity::Fatal => crate::structs::EXTANT_FATAL,
+            },
+            reserved: 0,
+            ino: one.ino.map_or(0, |ino| u64::from(ino.0)),
+            block: one.block.map_or(0, |block| block.0),
+        }
     }
 }
 
@@ -116,33 +160,7 @@ pub unsafe extern "C" fn extant_report_problem(
     size: usize,
 ) -> c_int {
     // SAFETY: the promise of the caller, as it is.
-    unsafe {
-        on(report, |found| {
-            let one = found.problem(index)?;
-            if !problem.is_null() {
-                sized::room(problem)?.fill(&filled(found, one));
-            }
-            pointer::put_words(&one.to_string(), buffer, size);
-            Ok(())
-        })
-    }
-}
-
-fn filled(found: &Found, one: &extant::Problem) -> Problem {
-    let rule = one.rule();
-    Problem {
-        struct_size: size_of::<Problem>(),
-        code: found.codes.get(rule.name).map_or(ptr::null(), |code| code.as_ptr()),
-        severity: match rule.severity {
-            Severity::Advice => crate::structs::EXTANT_ADVICE,
-            Severity::Error => crate::structs::EXTANT_ERROR,
-            Severity::Stopping => crate::structs::EXTANT_STOPPING,
-            Severity::Fatal => crate::structs::EXTANT_FATAL,
-        },
-        reserved: 0,
-        ino: one.ino.map_or(0, |ino| u64::from(ino.0)),
-        block: one.block.map_or(0, |block| block.0),
-    }
+    unsafe { on(report, |found| found.codes.tell(found.problem(index)?, problem, (buffer, size))) }
 }
 
 /// Ends a report. NULL is no error.

@@ -7,7 +7,8 @@
 //! # The rooms
 //! ```text
 //! volume      open, close and look; change: what is written; file: an open file; walk: a tree
-//! build       images from folders, archives and the program; check: what is wrong with one
+//! build       images from folders, archives and the program
+//! check       what is wrong with a volume; mend: that is mended, taken back, made ready for use
 //! device      an image behind the program's own functions
 //! structs     what both sides fill in; sized: structs that carry their size
 //! handle      what C holds: each call guarded, the last failure kept
@@ -33,6 +34,7 @@ pub mod error;
 pub mod failure;
 pub mod file;
 pub mod handle;
+pub mod mend;
 pub mod pointer;
 pub mod sized;
 pub mod structs;

@@ -269,7 +269,7 @@ pub const EXTANT_FATAL: u32 = 3;
 pub struct Problem {
     /// The size of this struct.
     pub struct_size: usize,
-    /// Its name in docs/CHECK.md, which never changes. The string is the report's own.
+    /// Its name in docs/CHECK.md, which never changes. The string is the handle's own.
     pub code: *const c_char,
     /// EXTANT_ADVICE, EXTANT_ERROR, EXTANT_STOPPING or EXTANT_FATAL.
     pub severity: u32,
@@ -279,6 +279,77 @@ pub struct Problem {
     pub ino: u64,
     /// The block of the volume that it is about, or 0.
     pub block: u64,
+}
+
+/// All that loses no byte of a file, no name and no attribute.
+pub const EXTANT_SCOPE_SAFE: u32 = 0;
+/// What e2fsck mends with -p, and nothing if that is not all.
+pub const EXTANT_SCOPE_PREEN: u32 = 1;
+/// Everything; what is lost by it is said.
+pub const EXTANT_SCOPE_ALL: u32 = 2;
+
+/// Only say what would be mended: nothing is written.
+pub const EXTANT_DRY_RUN: u32 = 1;
+/// Keep nothing for extant_undo.
+pub const EXTANT_NO_UNDO: u32 = 2;
+
+/// How a volume is mended. Zeros, and NULL in place of it: what loses nothing, and can be undone.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RepairOptions {
+    /// The size of this struct.
+    pub struct_size: usize,
+    /// EXTANT_SCOPE_SAFE, EXTANT_SCOPE_PREEN or EXTANT_SCOPE_ALL.
+    pub scope: u32,
+    /// EXTANT_DRY_RUN, EXTANT_NO_UNDO.
+    pub flags: u32,
+}
+
+/// Check it in any case.
+pub const EXTANT_CHECK_ALWAYS: u32 = 1;
+/// Keep what was there before for extant_undo; where a damaged log is given up, it always is.
+pub const EXTANT_KEEP_UNDO: u32 = 2;
+
+/// How a volume is made ready for use. Zeros, and NULL in place of it: checked only where there is
+/// a reason to doubt it, and nothing is kept.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct HealOptions {
+    /// The size of this struct.
+    pub struct_size: usize,
+    /// EXTANT_CHECK_ALWAYS, EXTANT_KEEP_UNDO.
+    pub flags: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// It was clean: nothing was written.
+pub const EXTANT_CLEAN: u32 = 0;
+/// Its journal was replayed and its orphans were freed; it was not checked.
+pub const EXTANT_RECOVERED: u32 = 1;
+/// It was checked, and mended where that was needed and allowed.
+pub const EXTANT_REPAIRED: u32 = 2;
+
+/// What came of mending a volume.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Outcome {
+    /// The size of this struct.
+    pub struct_size: usize,
+    /// EXTANT_CLEAN, EXTANT_RECOVERED or EXTANT_REPAIRED.
+    pub state: u32,
+    /// That of fsck: 0 where nothing was wrong, 1 where all is mended or a damaged log was given
+    /// up, 4 where something is left.
+    pub exit_code: u32,
+    /// How many changes extant_mended_change has.
+    pub changes: u64,
+    /// How many more there are.
+    pub omitted: u64,
+    /// How many checks there were.
+    pub rounds: u64,
+    /// Blocks that were written: 0 with EXTANT_DRY_RUN, and where EXTANT_SCOPE_PREEN left
+    /// something.
+    pub blocks: u64,
 }
 
 /// The structs of C, and what messages call them.
@@ -302,6 +373,9 @@ versioned! {
     BuildOptions: "extant_build_options"
     Built: "extant_built"
     Problem: "extant_problem"
+    RepairOptions: "extant_repair_options"
+    HealOptions: "extant_heal_options"
+    Outcome: "extant_outcome"
 }
 
 impl OpenOptions {
@@ -346,6 +420,22 @@ impl OpenOptions {
             options = options.time(self.time);
         }
         Ok(options)
+    }
+}
+
+impl RepairOptions {
+    /// What may be mended.
+    ///
+    /// # Errors
+    /// A scope that is unknown, or a flag.
+    pub fn scope(&self) -> Result<extant::Scope> {
+        known(self.flags, EXTANT_DRY_RUN | EXTANT_NO_UNDO)?;
+        match self.scope {
+            EXTANT_SCOPE_SAFE => Ok(extant::Scope::Safe),
+            EXTANT_SCOPE_PREEN => Ok(extant::Scope::Preen),
+            EXTANT_SCOPE_ALL => Ok(extant::Scope::All),
+            scope => Err(Failure::invalid(format!("scope {scope} is unknown"))),
+        }
     }
 }
 

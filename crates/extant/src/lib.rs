@@ -106,7 +106,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use file::File;
 pub use files::{Files, NewFile};
 pub use image::{Device, Image, Memory};
-pub use mending::{Change, Healed, KeepUndo, Repaired, Scope};
+pub use mending::{Change, CheckWhen, Healed, KeepUndo, Repaired, Scope, Written};
 pub use options::Options;
 pub use taking::{Present, Taken};
 pub use transaction::Transaction;

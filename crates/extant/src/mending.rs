@@ -5,14 +5,16 @@ use crate::opening;
 use crate::options::Options;
 use extant_block::{Access, BlockDevice, Overlay};
 use extant_edit::redo::{self, Identity};
-use extant_edit::undo::{self, Applied, Keep};
-use extant_repair::{CheckWhen, RepairOptions};
+use extant_edit::undo::{self, Applied, Keep, Undone};
+use extant_engine::{free_orphans, recover};
+use extant_inspect::{Code, Problem};
+use extant_repair::RepairOptions;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-pub use extant_repair::{Change, Scope};
+pub use extant_repair::{Change, CheckWhen, Scope};
 
 /// Whether what a repair did can be taken back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,7 +26,7 @@ pub enum KeepUndo {
     Discard,
 }
 
-/// What a repair did.
+/// What a repair did, or would do.
 #[derive(Clone, Debug)]
 pub struct Repaired {
     /// What was mended, in order; what was lost by each is said there.
@@ -33,9 +35,52 @@ pub struct Repaired {
     pub omitted: u64,
     /// How many checks there were.
     pub rounds: u32,
+    /// The first check, after recovery.
+    pub found: crate::Report,
     /// What is left: the last check.
     pub left: crate::Report,
-    /// Blocks of the volume that were written.
+    /// Blocks of the volume that were written: 0 where nothing was to be, as after
+    /// [`Options::would_repair`].
+    pub blocks: u64,
+    /// Where the bytes before are, if they are kept.
+    pub undo: Option<PathBuf>,
+    is_clean: bool,
+    has_lost_log: bool,
+}
+
+impl Repaired {
+    /// Whether nothing is wrong with the volume as it is to be, and nothing waits: no log, no
+    /// orphan.
+    pub fn is_clean(&self) -> bool {
+        self.is_clean
+    }
+
+    /// Whether the log of the journal was damaged, so that what was committed after that is lost.
+    pub fn has_lost_log(&self) -> bool {
+        self.has_lost_log
+    }
+
+    /// The exit code of fsck: 0 where nothing was wrong, advice aside, 1 where all was mended or a
+    /// damaged log was given up, 4 where something is left.
+    pub fn exit_code(&self) -> u8 {
+        match (self.is_clean, self.found.is_clean() && !self.has_lost_log) {
+            (false, _) => 4,
+            (true, true) => 0,
+            (true, false) => 1,
+        }
+    }
+
+    fn of(repaired: extant_repair::Repaired, Applied { blocks, undo }: Applied) -> Repaired {
+        let (is_clean, has_lost_log) = (repaired.is_clean(), repaired.has_lost_log());
+        let extant_repair::Repaired { changes, omitted, rounds, found, left, .. } = repaired;
+        Repaired { changes, omitted, rounds, found, left, blocks, undo, is_clean, has_lost_log }
+    }
+}
+
+/// What was written to a volume that was recovered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// How many of its blocks.
     pub blocks: u64,
     /// Where the bytes before are, if they are kept.
     pub undo: Option<PathBuf>,
@@ -46,11 +91,30 @@ pub struct Repaired {
 pub enum Healed {
     /// It was clean: nothing was written.
     Clean,
-    /// Its journal was replayed and its orphans were freed: this many blocks.
-    Recovered(u64),
-    /// There was a reason to doubt it, in words: it was checked, and mended where that was needed.
+    /// Its journal was replayed and its orphans were freed.
+    Recovered(Written),
+    /// There was a reason to check it, in words, and it was mended where that was needed.
     Repaired(String, Box<Repaired>),
 }
+
+/// Why a volume is not mended: bytes without any superblock are no volume.
+fn refused(device: &dyn BlockDevice, error: extant_repair::Error) -> Error {
+    let is_none = || Problem::new(Code::SuperblockUnusable).to_string();
+    match error {
+        extant_repair::Error::Refused(why) if !has_magic(device) && why == is_none() => {
+            Error::new(ErrorKind::NotAVolume, why)
+        }
+        error => error.into(),
+    }
+}
+
+fn has_magic(device: &dyn BlockDevice) -> bool {
+    let read = extant_engine::read_superblock(device);
+    !read.is_err_and(|error| matches!(error.kind, extant_engine::ErrorKind::NotExt))
+}
+
+/// Nothing was written.
+const UNWRITTEN: Applied = Applied { blocks: 0, undo: None };
 
 /// A volume that is claimed, and closed.
 struct Closed {
@@ -60,7 +124,7 @@ struct Closed {
     keep: Keep,
     name: String,
     /// Where the log of memory is, which is of no use once the process has ended.
-    _scratch: Option<TempDir>,
+    scratch: Option<TempDir>,
     _hold: Option<Hold>,
 }
 
@@ -75,13 +139,20 @@ impl Closed {
             // What is beside memory goes with it.
             _ => Keep::Nothing,
         };
+        if options.journal.is_some() {
+            // A log beside the image has no room for what is on another device, which the replay of
+            // a journal writes, and what frees orphans by it.
+            recover(&found.device).map_err(|error| Error::from(error).at(&found.name))?;
+            // Those that cannot be freed are for the check.
+            let _ = free_orphans(&found.device);
+        }
         Ok(Closed {
             device: found.device,
             identity: found.identity,
             log: of_memory.or(beside),
             keep,
             name: found.name,
-            _scratch: scratch,
+            scratch,
             _hold: found.hold,
         })
     }
@@ -91,18 +162,25 @@ impl Closed {
         self.log.as_deref().ok_or_else(|| Error::new(ErrorKind::InvalidInput, words))
     }
 
-    fn apply(&self, overlay: &Overlay, block_size: u32) -> Result<Applied> {
-        if overlay.written().is_empty() {
-            return Ok(Applied { blocks: 0, undo: None });
+    /// What is kept where that may be wanted in any case.
+    fn kept(&self) -> Keep {
+        match &self.scratch {
+            None => Keep::Undo,
+            Some(_) => Keep::Nothing,
         }
-        let place = (self.log()?, &self.identity);
-        Ok(undo::apply(overlay, block_size, place, self.keep)?)
     }
 
-    fn apply_repaired(&self, repaired: extant_repair::Repaired) -> Result<Repaired> {
-        let Applied { blocks, undo } = self.apply(&repaired.overlay, repaired.block_size)?;
-        let extant_repair::Repaired { changes, omitted, rounds, left, .. } = repaired;
-        Ok(Repaired { changes, omitted, rounds, left, blocks, undo })
+    fn apply(&self, (overlay, block_size): (&Overlay, u32), keep: Keep) -> Result<Applied> {
+        if overlay.written().is_empty() {
+            return Ok(UNWRITTEN);
+        }
+        let place = (self.log()?, &self.identity);
+        Ok(undo::apply(overlay, block_size, place, keep)?)
+    }
+
+    fn apply_repaired(&self, repaired: extant_repair::Repaired, keep: Keep) -> Result<Repaired> {
+        let applied = self.apply((&repaired.overlay, repaired.block_size), keep)?;
+        Ok(Repaired::of(repaired, applied))
     }
 }
 
@@ -120,7 +198,8 @@ impl Options {
     }
 
     /// Mends a volume, in memory first, and writes it as one change: a crash leaves it as it was or
-    /// mended. What `scope` does not allow is left, and said.
+    /// mended. What `scope` does not allow is left, and said; with [`Scope::Preen`] nothing is
+    /// written then.
     ///
     /// ```
     /// # fn main() -> extant::Result<()> {
@@ -149,40 +228,74 @@ impl Options {
         let closed = Closed::open(image.into(), self, keep)?;
         let repaired = || {
             let options = self.mending(scope)?;
-            let repaired = extant_repair::repair(Arc::clone(&closed.device), options)?;
-            closed.apply_repaired(repaired)
+            let repaired = extant_repair::repair(Arc::clone(&closed.device), options)
+                .map_err(|error| refused(&*closed.device, error))?;
+            match scope == Scope::Preen && !repaired.is_clean() {
+                true => Ok(Repaired::of(repaired, UNWRITTEN)),
+                false => closed.apply_repaired(repaired, closed.keep),
+            }
         };
         repaired().map_err(|error: Error| error.at(&closed.name))
     }
 
-    /// Takes the last repair of an image back: its blocks are to the byte what they were.
+    /// What [`repair`](Options::repair) would do, and what would be lost by it. Nothing is written,
+    /// and others may read the image meanwhile.
+    ///
+    /// # Errors
+    /// As for [`check`](Options::check); `NotAVolume`; `Unsupported` for what is not mended.
+    pub fn would_repair(&self, image: impl Into<Image>, scope: Scope) -> Result<Repaired> {
+        let found = opening::find(image.into(), self, Access::ReadOnly)?;
+        let repaired = || {
+            let repaired = extant_repair::repair(Arc::clone(&found.device), self.mending(scope)?)
+                .map_err(|error| refused(&*found.device, error))?;
+            Ok(Repaired::of(repaired, UNWRITTEN))
+        };
+        repaired().map_err(|error: Error| error.at(&found.name))
+    }
+
+    /// Takes the last repair of an image back: its blocks are to the byte what they were. Returns
+    /// how many those are, 0 where they were already: an undo was cut before it had ended.
     ///
     /// # Errors
     /// As for [`repair`](Options::repair); there is none to undo, or the volume was changed since.
-    pub fn undo(&self, image: impl Into<Image>) -> Result<()> {
+    pub fn undo(&self, image: impl Into<Image>) -> Result<u64> {
         let closed = Closed::open(image.into(), self, KeepUndo::Discard)?;
-        let undone = || Ok(undo::undo(&closed.device, closed.log()?, &closed.identity).map(drop)?);
+        let undone = || {
+            Ok(match undo::undo(&closed.device, closed.log()?, &closed.identity)? {
+                Undone::Blocks(blocks) => blocks,
+                Undone::Already => 0,
+            })
+        };
         undone().map_err(|error: Error| error.at(&closed.name))
     }
 
     /// Makes a volume ready for use, for the moment before a machine boots from it: nothing for one
     /// that is clean, which costs a read of its superblock; recovery for one that was not
-    /// unmounted; a check and a repair that loses nothing where there is a reason to doubt it.
+    /// unmounted; a check and a repair that loses nothing where there is a reason to doubt it, or
+    /// where `when` asks for it. The bytes before are kept in any case where a damaged log is given
+    /// up.
     ///
     /// # Errors
     /// As for [`repair`](Options::repair).
-    pub fn heal(&self, image: impl Into<Image>) -> Result<Healed> {
-        let closed = Closed::open(image.into(), self, KeepUndo::Discard)?;
+    pub fn heal(&self, image: impl Into<Image>, when: CheckWhen, keep: KeepUndo) -> Result<Healed> {
+        let closed = Closed::open(image.into(), self, keep)?;
         let healed = || {
             let options = self.mending(Scope::Safe)?;
             let device = Arc::clone(&closed.device);
-            Ok(match extant_repair::heal(device, CheckWhen::Doubted, options)? {
+            let healed = extant_repair::heal(device, when, options)
+                .map_err(|error| refused(&*closed.device, error))?;
+            Ok(match healed {
                 extant_repair::Healed::Clean => Healed::Clean,
                 extant_repair::Healed::Recovered { overlay, block_size, .. } => {
-                    Healed::Recovered(closed.apply(&overlay, block_size)?.blocks)
+                    let Applied { blocks, undo } =
+                        closed.apply((&overlay, block_size), closed.keep)?;
+                    Healed::Recovered(Written { blocks, undo })
                 }
                 extant_repair::Healed::Repaired { reason, repaired } => {
-                    let repaired = closed.apply_repaired(*repaired)?;
+                    // What a damaged log held may be wanted back.
+                    let is_lost = repaired.has_lost_log();
+                    let keep = if is_lost { closed.kept() } else { closed.keep };
+                    let repaired = closed.apply_repaired(*repaired, keep)?;
                     Healed::Repaired(reason.to_string(), Box::new(repaired))
                 }
             })

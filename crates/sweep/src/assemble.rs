@@ -4,7 +4,7 @@
 //! lab run | --drive=ssd --preset=linux-2.4,placement=orlov --seed=3 | read-cold
 //! command | options, by name                                        | operands, in order
 //! ```
-use crate::kinds::{Kind, Rows, When, Write};
+use crate::kinds::{Kind, Rows, When, Works, Write};
 use crate::matrix::Parameters;
 use serde_json::Value;
 
@@ -88,7 +88,7 @@ pub fn writes<'a>(
 }
 
 /// The whole command line of a job: with `--json`, the file for observations, and the files that it
-/// writes, each with its path.
+/// writes, each with its path. A copy takes the place of what it is a copy of.
 pub fn whole(
     kind: &Kind,
     words: &[String],
@@ -103,9 +103,16 @@ pub fn whole(
     }
     let named = outputs.iter().filter_map(|(write, path)| Some(format!("{}={path}", write.word?)));
     whole.extend(named);
-    whole.extend_from_slice(rest);
     let operands = outputs.iter().filter(|(write, _)| write.word.is_none());
-    whole.extend(operands.map(|(_, path)| path.clone()));
+    let mut operands = operands.map(|(_, path)| path.clone()).peekable();
+    let (more, rest) = match (kind.works, operands.peek(), rest.split_last()) {
+        (Works::Reads, ..) => (&[][..], rest),
+        (Works::OnCopy { copied, .. }, Some(_), Some((_, before))) => (copied, before),
+        (Works::OnCopy { unasked, .. }, ..) => (unasked, rest),
+    };
+    whole.extend(more.iter().map(|word| (*word).to_owned()));
+    whole.extend_from_slice(rest);
+    whole.extend(operands);
     whole
 }
 
@@ -135,6 +142,21 @@ mod tests {
         let whole = whole(kind, &words, Some("/t/rows"), &[(save, "/t/a.img".into())]);
         assert_eq!(whole[2..5], ["--json", "--jsonl=/t/rows", "--save=/t/a.img"]);
         assert_eq!(whole[5..], words[2..]);
+    }
+
+    #[test]
+    fn what_would_be_changed_is_only_read_or_has_a_copy_in_its_place() {
+        let all = parameters(json!({ "image": "-a.img", "all": true }));
+        let kind = find("repair").unwrap();
+        let words = words(kind, &all);
+        let whole = whole(kind, &words, None, &[]);
+        assert_eq!(whole, ["repair", "--json", "--dry-run", "--all", "--", "-a.img"]);
+        let copy = [(&kind.writes[0], "/d/b.img".to_owned())];
+        let whole = super::whole(kind, &words, None, &copy);
+        assert_eq!(whole, ["repair", "--json", "--no-undo", "--all", "--", "/d/b.img"]);
+        let kind = find("heal").unwrap();
+        let words = super::words(kind, &parameters(json!({ "image": "a.img" })));
+        assert_eq!(super::whole(kind, &words, None, &copy), ["heal", "--json", "/d/b.img"]);
     }
 
     #[test]

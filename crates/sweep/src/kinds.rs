@@ -24,6 +24,22 @@ pub struct Kind {
     pub refused: &'static [&'static str],
     /// Exit codes with which the command has printed a result.
     pub results: &'static [u8],
+    /// What the command does to its operand.
+    pub works: Works,
+}
+
+/// What a command does to its operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Works {
+    /// It reads it.
+    Reads,
+    /// It changes its only operand: a job gives it a copy, which is the file that it writes.
+    OnCopy {
+        /// Words that the command gets with the copy.
+        copied: &'static [&'static str],
+        /// Words with which it only reads, where no file was asked for.
+        unasked: &'static [&'static str],
+    },
 }
 
 /// A file that a kind can write.
@@ -31,7 +47,8 @@ pub struct Kind {
 pub struct Write {
     /// The option, without hyphens, that names it; the name by which `outputs` asks for it.
     pub option: &'static str,
-    /// The word before its path; none for one that is the last operand.
+    /// The word before its path; none for one that is the last operand, or the copy of the only
+    /// one.
     pub word: Option<&'static str>,
     /// The ending of its name.
     pub suffix: &'static str,
@@ -67,6 +84,8 @@ pub const OTHER_EACH_TIME: &[(&str, &str)] = &[("U", "random"), ("U", "time")];
 const DRIVE: (&str, Sense) = ("drive", Sense::Drive);
 const PRESET: (&str, Sense) = ("preset", Sense::Policies);
 const IMAGE: (&str, Sense) = ("image", Sense::Input);
+/// Nothing was wrong, it was mended, something is left.
+const RESULTS_OF_FSCK: &[u8] = &[0, 1, 4];
 
 /// Every kind.
 pub const KINDS: &[Kind] = &[
@@ -82,6 +101,7 @@ pub const KINDS: &[Kind] = &[
         rows: Rows::Observations,
         refused: &["real", "overwrite"],
         results: &[0],
+        works: Works::Reads,
     },
     Kind {
         name: "lab posts",
@@ -93,6 +113,7 @@ pub const KINDS: &[Kind] = &[
         refused: &["table", "before", "without-fitted", "detail"],
         // 1: a row misses what it has to be, which is a result.
         results: &[0, 1],
+        works: Works::Reads,
     },
     Kind {
         name: "lab session",
@@ -103,6 +124,7 @@ pub const KINDS: &[Kind] = &[
         rows: Rows::Observations,
         refused: &[],
         results: &[0],
+        works: Works::Reads,
     },
     Kind {
         name: "lab age",
@@ -113,6 +135,7 @@ pub const KINDS: &[Kind] = &[
         rows: Rows::Observations,
         refused: &[],
         results: &[0],
+        works: Works::Reads,
     },
     Kind {
         name: "lab replay",
@@ -129,6 +152,7 @@ pub const KINDS: &[Kind] = &[
         rows: Rows::Document,
         refused: &[],
         results: &[0],
+        works: Works::Reads,
     },
     Kind {
         name: "lab fit",
@@ -139,6 +163,7 @@ pub const KINDS: &[Kind] = &[
         rows: Rows::Document,
         refused: &["write"],
         results: &[0],
+        works: Works::Reads,
     },
     Kind {
         name: "build",
@@ -153,6 +178,7 @@ pub const KINDS: &[Kind] = &[
         // The time of a read is in no digest, and changes when a source is read for one.
         refused: &["verity", "F", "keep-atime"],
         results: &[0],
+        works: Works::Reads,
     },
     Kind {
         name: "check",
@@ -164,6 +190,30 @@ pub const KINDS: &[Kind] = &[
         refused: &["list", "explain"],
         // 4: problems, which are a result.
         results: &[0, 4],
+        works: Works::Reads,
+    },
+    Kind {
+        name: "repair",
+        command: &["repair"],
+        operands: &[IMAGE],
+        senses: &[],
+        writes: &[Write { option: "image", word: None, suffix: "img", when: When::Asked }],
+        rows: Rows::Document,
+        // A journal on another device would be replayed there.
+        refused: &["dry-run", "n", "no-undo", "log", "journal"],
+        results: RESULTS_OF_FSCK,
+        works: Works::OnCopy { copied: &["--no-undo"], unasked: &["--dry-run"] },
+    },
+    Kind {
+        name: "heal",
+        command: &["heal"],
+        operands: &[IMAGE],
+        senses: &[],
+        writes: &[Write { option: "image", word: None, suffix: "img", when: When::Always }],
+        rows: Rows::Document,
+        refused: &["undo", "log", "journal"],
+        results: RESULTS_OF_FSCK,
+        works: Works::OnCopy { copied: &[], unasked: &[] },
     },
     Kind {
         name: "layout",
@@ -174,6 +224,7 @@ pub const KINDS: &[Kind] = &[
         rows: Rows::Document,
         refused: &[],
         results: &[0],
+        works: Works::Reads,
     },
     Kind {
         name: "tar",
@@ -189,6 +240,7 @@ pub const KINDS: &[Kind] = &[
         rows: Rows::Document,
         refused: &["o", "F"],
         results: &[0],
+        works: Works::Reads,
     },
     Kind {
         name: "diff",
@@ -200,6 +252,7 @@ pub const KINDS: &[Kind] = &[
         refused: &[],
         // 1: differences, which are a result.
         results: &[0, 1],
+        works: Works::Reads,
     },
 ];
 

@@ -8,7 +8,7 @@ use crate::assemble::{self, COLUMN, word};
 use crate::error::{Error, Result};
 use crate::inputs::Input;
 use crate::job::{Job, Output, SCHEMA};
-use crate::kinds::{self, Kind};
+use crate::kinds::{self, Kind, Works};
 use crate::matrix::{Block, Column, Matrix, Parameters};
 use crate::references;
 use crate::vocabulary::{Sense, Takes, Vocabulary};
@@ -130,6 +130,14 @@ impl Planner<'_> {
                 let reason = format!("target: {} does not write one file", kind.name);
                 return Err(matrix.error(block.line, reason));
             }
+            if let (Works::OnCopy { .. }, None) = (kind.works, &self.epoch)
+                && assemble::writes(kind, &block.outputs).count() > 0
+            {
+                let reason =
+                    format!("{}: the image would have the time of the run in it", kind.name);
+                let error = matrix.error(block.line, reason);
+                return Err(error.hint("SOURCE_DATE_EPOCH=SECONDS gives it another, in each run"));
+            }
             let first: Parameters =
                 columns().map(|column| (column.key.clone(), column.values.get(0))).collect();
             self.check_words(matrix, block.line, kind, &first)?;
@@ -174,6 +182,10 @@ impl Planner<'_> {
             });
         }
         let is_operand = kind.operands.iter().any(|(name, _)| *name == key);
+        let is_list = |value: &Value| value.is_array();
+        if is_operand && kind.works != Works::Reads && column.values.samples().iter().any(is_list) {
+            return wrong(format!("{key}: a job of {} has one", kind.name));
+        }
         if !is_operand {
             if kind.refuses(key) {
                 return wrong(format!("{key}: is not for jobs; the run gives what they write"));

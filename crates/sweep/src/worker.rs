@@ -216,6 +216,7 @@ impl Worker<'_> {
         let kind = job.kind().map_err(|error| End::Final(error.message, None))?;
         let stamps = self.inputs_as_planned(job, session)?;
         let mut files = Files::of(&self.directory, job).map_err(End::Broken)?;
+        files.copy(kind, job)?;
         let observations = (kind.rows == Rows::Observations)
             .then(|| memfd_create("observations", MemfdFlags::CLOEXEC).map(File::from))
             .transpose()
@@ -224,15 +225,15 @@ impl Worker<'_> {
         let words = assemble::whole(kind, &job.words, path.as_deref(), &files.named());
         let exit = self.in_limits(job, &words, session)?;
         let printed = session.printed().map_err(|error| End::Failed(error, exit))?;
+        session.said = files.as_read(kind, job, &session.said);
         self.inputs_unchanged(job, &stamps)?;
         let is_result =
             exit.is_some_and(|exit| kind.results.iter().any(|code| i64::from(*code) == exit));
         let document = files.renamed(printed.trim());
         let is_document = serde_json::from_str::<serde_json::Value>(&document)
             .is_ok_and(|value| value.is_object());
-        let printed = if is_document { Printed::Document } else { Printed::Else };
         if !is_result || !is_document {
-            return Err(no_result(exit, &session.said, printed));
+            return Err(no_result(exit, &session.said, &files.as_read(kind, job, printed.trim())));
         }
         let rows = observations.map_or(Ok(Vec::new()), rows);
         let rows = rows.map_err(|reason| End::Failed(reason, exit))?;
@@ -367,25 +368,19 @@ pub fn passed_memory(limit_bytes: u64, held_bytes: u64) -> String {
     )
 }
 
-/// What a command printed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Printed {
-    Document,
-    Else,
-}
-
 /// A command that ended without a result. Wrong usage is wrong the next time too.
-fn no_result(exit: Option<i64>, said: &str, printed: Printed) -> End {
-    let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+fn no_result(exit: Option<i64>, said: &str, printed: &str) -> End {
+    let document: serde_json::Value = serde_json::from_str(printed).unwrap_or_default();
+    // What takes several images has the error of each in its document.
+    let own = document["images"][0]["error"].as_str().unwrap_or_default();
+    let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or(own);
     let error: Option<serde_json::Value> = serde_json::from_str(first).ok();
     let line = error.as_ref().and_then(|error| error["error"].as_str()).unwrap_or(first);
     let code = exit.map_or_else(|| "no code".into(), |code| code.to_string());
-    let reason = match (line.is_empty(), printed) {
+    let reason = match (line.is_empty(), document.is_object()) {
         (false, _) => line.to_owned(),
-        (true, Printed::Document) => format!("the command ended with {code}"),
-        (true, Printed::Else) => {
-            format!("the command ended with {code} and printed no result")
-        }
+        (true, true) => format!("the command ended with {code}"),
+        (true, false) => format!("the command ended with {code} and printed no result"),
     };
     if exit == Some(2) { End::Final(reason, exit) } else { End::Failed(reason, exit) }
 }

@@ -95,7 +95,7 @@ pub fn development(release: &Release, binaries: &Binaries, out: &Path) -> Result
         .replace("@VERSION@", &release.version)
         .replace("@PRIVATE@", PRIVATE);
     files.file(&format!("{folder}/pkgconfig/extant.pc"), 0o644, words.into_bytes());
-    for name in ["tour.c", "memory.c"] {
+    for name in ["tour.c", "memory.c", "mend.c"] {
         let bytes = read(&source.join("examples").join(name))?;
         files.file(&format!("usr/share/doc/libextant-dev/examples/{name}"), 0o644, bytes);
     }

@@ -5,6 +5,7 @@ use extant_capi::check::*;
 use extant_capi::error::*;
 use extant_capi::failure::*;
 use extant_capi::file::*;
+use extant_capi::mend::*;
 use extant_capi::structs::*;
 use extant_capi::volume::*;
 use extant_capi::walk::*;
@@ -26,7 +27,7 @@ const EROFS: c_int = 30;
 const ERANGE: c_int = 34;
 
 /// Zeros with their size: what the header tells a program to begin with.
-fn zeros<T: extant_capi::sized::Versioned>() -> T {
+pub(crate) fn zeros<T: extant_capi::sized::Versioned>() -> T {
     let mut value: T = extant_capi::sized::zeroed();
     // SAFETY: the first field of every such struct.
     unsafe { (&raw mut value).cast::<usize>().write(size_of::<T>()) };
@@ -121,13 +122,13 @@ fn sample() -> Vec<u8> {
     memory.to_vec()
 }
 
-fn sample_file(folder: &Scratch) -> CString {
+pub(crate) fn sample_file(folder: &Scratch) -> CString {
     let path = folder.join("disk.img");
     std::fs::write(&path, sample()).unwrap();
     string(&path)
 }
 
-fn string(path: &Path) -> CString {
+pub(crate) fn string(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
@@ -142,7 +143,7 @@ fn opened(path: &CStr, access: u32) -> (c_int, *mut Volume) {
 }
 
 /// The words of the last failure of this thread.
-fn said() -> String {
+pub(crate) fn said() -> String {
     let mut buffer = [0 as c_char; 300];
     // SAFETY: a buffer of that size.
     unsafe { extant_error(buffer.as_mut_ptr(), buffer.len()) };
@@ -219,9 +220,18 @@ fn null_is_an_error_everywhere() {
             extant_check_device(null(), null(), &mut null_mut()),
             extant_build_device(null(), null(), null(), null_mut()),
             extant_builder_open(null_mut()),
+            extant_repair(null(), null(), null(), &mut null_mut()),
+            extant_undo(null(), null(), null_mut()),
+            extant_heal(null(), null(), null(), &mut null_mut()),
+            extant_mended_outcome(null(), null_mut()),
+            extant_mended_change(null(), 0, null_mut(), null_mut(), 0),
+            extant_mended_loss(null(), 0, null_mut(), 0),
+            extant_mended_reason(null(), null_mut(), 0),
+            extant_mended_left(null(), &mut null_mut()),
+            extant_mended_undo(null(), null_mut(), 0, null_mut()),
         ]
     };
-    assert_eq!(answers, [EINVAL; 53]);
+    assert_eq!(answers, [EINVAL; 62]);
     // What ends nothing is no error, and what counts nothing says none.
     // SAFETY: NULL.
     unsafe {
@@ -230,6 +240,7 @@ fn null_is_an_error_everywhere() {
         assert_eq!(extant_walk_close(null_mut()), 0);
         assert_eq!(extant_builder_close(null_mut()), 0);
         assert_eq!(extant_report_close(null_mut()), 0);
+        assert_eq!(extant_mended_close(null_mut()), 0);
         assert_eq!((extant_lost_count(null()), extant_report_count(null())), (0, 0));
         assert_eq!(extant_report_exit_code(null()), -1);
     }

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 use extant_capi::structs::{
-    BuildOptions, Built, Device, NewFile, OpenOptions, Problem, Space, Stat, Time,
+    BuildOptions, Built, Device, HealOptions, NewFile, OpenOptions, Outcome, Problem,
+    RepairOptions, Space, Stat, Time,
 };
 
 fn header() -> String {
@@ -89,6 +90,11 @@ fn layout() -> Vec<(&'static str, &'static str, usize)> {
             uuid
         }
         "extant_problem" Problem { struct_size code severity reserved ino block }
+        "extant_repair_options" RepairOptions { struct_size scope flags }
+        "extant_heal_options" HealOptions { struct_size flags reserved }
+        "extant_outcome" Outcome {
+            struct_size state exit_code changes omitted rounds blocks
+        }
     }
 }
 
@@ -130,4 +136,7 @@ fn no_struct_has_bytes_between_its_fields() {
     assert_eq!(size_of::<BuildOptions>(), 8 + 6 * 4 + 3 * 8 + 8 + 16);
     assert_eq!(size_of::<Built>(), 8 + 5 * 8 + 2 * 4 + 8 + 16);
     assert_eq!(size_of::<Problem>(), 2 * 8 + 2 * 4 + 2 * 8);
+    assert_eq!(size_of::<RepairOptions>(), 8 + 2 * 4);
+    assert_eq!(size_of::<HealOptions>(), 8 + 2 * 4);
+    assert_eq!(size_of::<Outcome>(), 8 + 2 * 4 + 4 * 8);
 }

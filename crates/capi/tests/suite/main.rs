@@ -3,10 +3,12 @@
 //! ```text
 //! programs   the examples in C and Go, linked to the library, judged by their output
 //! header     what include/extant.h says is what the library has
+//! mending    repair, undo and heal, with what they refuse
 //! calls      NULL, words, sizes of structs, threads, devices, images that go away
 //! ```
 mod calls;
 mod header;
+mod mending;
 mod programs;
 
 use extant_testkit::scratch::Scratch;

@@ -71,6 +71,36 @@ fn the_tour_does_what_it_says() {
     clean(&image);
 }
 
+const MENDED: &str = "\
+would mend: costs the name
+mended to exit code 4, in one change
+left: error
+undone: all of it
+healed: checked, as a check was asked for
+";
+
+#[test]
+fn a_program_mends_an_image_and_takes_it_back() {
+    if !require("cc") || !require("debugfs") {
+        return;
+    }
+    let installed = installed();
+    let image = installed.join("disk.img");
+    printed(std::process::Command::new(compiled("tour", &installed)).arg(&image));
+    for request in ["clri /srv/app/data", "sif /etc/host links_count 3"] {
+        let mut debugfs = program("debugfs");
+        command::output(debugfs.args(["-w", "-R", request]).arg(&image)).expect("debugfs");
+    }
+    let before = std::fs::read(&image).expect("the image");
+    let mend = compiled("mend", &installed);
+    let (said, _) = printed(std::process::Command::new(&mend).arg(&image));
+    assert_eq!(said, MENDED);
+    assert!(std::fs::read(&image).expect("the image") == before, "it was undone");
+    let (said, _) = printed(std::process::Command::new(&mend).arg(&image).arg("all"));
+    assert_eq!(said, "mended to exit code 1, in one change\n");
+    clean(&image);
+}
+
 #[test]
 fn an_image_may_be_behind_functions_of_the_program() {
     if !require("cc") {
@@ -147,7 +177,9 @@ fn valgrind_finds_nothing() {
         return;
     }
     let installed = installed();
-    for (name, expected) in [("tour", TOUR), ("memory", "hi there\n")] {
+    // The last one is given the image that the first has made.
+    let examples = [("tour", TOUR), ("memory", "hi there\n"), ("mend", "mended to exit code 0\n")];
+    for (name, expected) in examples {
         let mut valgrind = program("valgrind");
         valgrind.args(["--quiet", "--error-exitcode=9", "--leak-check=full"]);
         valgrind.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);

@@ -6,7 +6,7 @@ use super::opening::{clock, warn_of_hash_tree};
 use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
-use extant_engine::{ErrorKind, MountHold, read_superblock, recover};
+use extant_engine::{ErrorKind, MountHold, free_orphans, read_superblock, recover};
 use extant_host::cleanup::undisturbed;
 use extant_host::console::Console;
 use extant_host::disk::{self, Place};
@@ -35,7 +35,7 @@ pub struct Volume {
 
 impl Volume {
     /// Opens it. A change that was interrupted is ended first; a journal that is on another device
-    /// is replayed, which a log beside the image has no room for.
+    /// is replayed, and orphans are freed by it, which a log beside the image has no room for.
     ///
     /// # Errors
     /// It is missing, mounted or in use; a container, which is only read; the host's.
@@ -59,6 +59,8 @@ impl Volume {
         let device = journal::write(image, place.journal.as_deref(), alone)?;
         if place.journal.is_some() {
             recover(&device).map_err(|error| image::failure(image, error))?;
+            // What frees orphans writes to the journal, too; if it cannot, the check says so.
+            let _ = free_orphans(&device);
         }
         let beside = target.device_bytes.is_none().then(|| redo::path_of(&target.path)).flatten();
         Ok(Volume {

@@ -4,10 +4,18 @@ use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::inputs::of_output;
 use crate::job::Job;
-use crate::kinds::Write as Written;
+use crate::kinds::{Kind, Works, Write as Written};
 use crate::whole;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// A copy is made in pieces of this size.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// A file that a job writes.
 struct Place {
@@ -67,6 +75,47 @@ impl Files {
         self.0.iter().map(|place| (place.written, place.partial.display().to_string())).collect()
     }
 
+    /// Makes the copy that a command changes in place of what the job reads.
+    ///
+    /// # Errors
+    /// What the job reads is no file, or is in the midst of a change; the directory cannot be
+    /// written.
+    pub fn copy(&self, kind: &Kind, job: &Job) -> std::result::Result<(), End> {
+        let Some((place, input)) = self.copied(kind, job) else { return Ok(()) };
+        let path = Path::new(input);
+        let failed = |error: io::Error| End::Failed(Error::io(path, &error).message, None);
+        let from = File::open(path).map_err(failed)?;
+        if path.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        // The log of a change is beside the image that it belongs to, by its real name.
+        if log_of(&path.canonicalize().map_err(failed)?).exists() {
+            let words = "a change of it was cut: a command that writes to it ends it, as heal does";
+            return Err(End::Failed([input, ": ", words].concat(), None));
+        }
+        let copied = File::create_new(&place.partial).and_then(|to| copy(&from, &to));
+        copied.map_err(|error| End::Broken(Error::io(&place.partial, &error)))
+    }
+
+    /// What a command said in lines of JSON, with the name of what the job reads in place of that
+    /// of its copy.
+    pub fn as_read(&self, kind: &Kind, job: &Job, text: &str) -> String {
+        match self.copied(kind, job) {
+            Some((place, input)) => {
+                text.replace(&inside(&place.partial.display().to_string()), &inside(input))
+            }
+            None => text.to_owned(),
+        }
+    }
+
+    /// The copy, and what it is a copy of; `None` where the command only reads.
+    fn copied<'a>(&'a self, kind: &Kind, job: &'a Job) -> Option<(&'a Place, &'a str)> {
+        match kind.works {
+            Works::OnCopy { .. } => Some((self.0.first()?, &job.inputs.first()?.path)),
+            Works::Reads => None,
+        }
+    }
+
     /// A text with the final names in place of the partial ones.
     pub fn renamed(&self, text: &str) -> String {
         let mut text = text.to_owned();
@@ -123,8 +172,39 @@ impl Drop for Files {
         for place in &self.0 {
             // What was kept has another name by now.
             let _ = std::fs::remove_file(&place.partial);
+            // What a command that failed has left beside its copy.
+            let _ = std::fs::remove_file(log_of(&place.partial));
         }
     }
+}
+
+/// The log of a change of an image that was cut.
+fn log_of(image: &Path) -> PathBuf {
+    let name = image.file_name().unwrap_or_default().to_string_lossy();
+    image.with_file_name(format!(".{name}.extant-redo"))
+}
+
+/// Copies a file: its holes stay holes.
+fn copy(from: &File, to: &File) -> io::Result<()> {
+    let length = from.metadata()?.len();
+    to.set_len(length)?;
+    let mut buffer = vec![0; PIECE_BYTES];
+    let mut at = 0;
+    while at < length {
+        at = match seek(from, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let end = seek(from, SeekFrom::Hole(at))?;
+        while at < end {
+            let piece = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            from.read_exact_at(&mut buffer[..piece], at)?;
+            to.write_all_at(&buffer[..piece], at)?;
+            at += piece as u64;
+        }
+    }
+    Ok(())
 }
 
 /// A text as it is between the quotes of JSON.

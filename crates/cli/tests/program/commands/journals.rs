@@ -305,3 +305,27 @@ fn a_journal_that_is_not_the_volumes_is_refused_in_one_line() {
     let after = [&one.image, &other.journal].map(|file| std::fs::read(file).expect("read"));
     assert!(before == after, "it was written");
 }
+
+#[test]
+fn no_block_of_a_journal_on_another_device_is_in_a_file_beside_the_image() {
+    if !is_possible() {
+        return;
+    }
+    let folder = Scratch::new("journals-beside");
+    let made = External::make(folder.path(), 1024, "").expect("a volume");
+    made.under_load(14).expect("work of the kernel");
+    let (image, journal) = (made.image.display().to_string(), made.journal.display().to_string());
+    debug(&made.image, &["freeb 20000", "setb 20000"]);
+    let repaired = extant(&["repair", "--json", "--journal", &journal, &image]);
+    let document: serde_json::Value =
+        serde_json::from_slice(&repaired.stdout).unwrap_or_else(|_| panic!("{repaired:?}"));
+    made.clean().expect("a clean volume");
+    let blocks = std::fs::metadata(&made.image).expect("the image").len() / 1024;
+    let Some(undo) = document["undo"].as_str() else { return };
+    // Records of a number and a sum follow the header, a block each.
+    let kept = std::fs::read(undo).expect("the undo file");
+    let records = document["blocks_written"].as_u64().expect("a number") as usize;
+    let records = kept[64..].chunks_exact(12 + 1024).take(records);
+    let numbers = records.map(|record| u64::from_le_bytes(record[..8].try_into().unwrap()));
+    assert!(numbers.clone().all(|number| number < blocks), "{:?} of {blocks}", numbers.max());
+}

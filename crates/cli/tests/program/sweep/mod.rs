@@ -3,11 +3,13 @@
 //!
 //! ```text
 //! fixture   a folder with a matrix, and the command in it
+//! mending   repair and heal, on copies
 //! killed    kill -9 of a run and of its workers
 //! wrong     what is wrong with a matrix, a plan, a directory or an image
 //! ```
 mod fixture;
 mod killed;
+mod mending;
 mod wrong;
 
 use fixture::{Folder, MIXED, MIXED_JOBS, counts};

@@ -1,0 +1,146 @@
+"""Images that are mended, that this is taken back, and that are made ready for use."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Iterable, Optional, Tuple, Union, overload
+
+from . import _native
+from ._image import Source, _placed, _wishes
+from ._path import Place
+from ._reports import Healed, Repaired
+
+__all__ = ["heal", "repair", "undo"]
+
+SCOPES = ("preen", "safe", "all")
+
+
+def repair(
+    source: Source,
+    *,
+    scope: str = "safe",
+    dry_run: bool = False,
+    undo: bool = True,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    journal: Optional[Place] = None,
+    time: Optional[int] = None,
+) -> Repaired:
+    """Mends an image, in memory first, checked again until nothing is left, and writes it as one
+    change: a power cut leaves it as it was or mended.
+
+    The scope `safe` mends all that loses no byte of a file, no name and no attribute; `all` mends
+    everything, and says what is lost; `preen` what `e2fsck -p` does, and writes nothing if that is
+    not all. With `dry_run` nothing is written in any case: the result says what would be mended and
+    lost. What was there before is kept beside the image for `extantfs.undo`, unless `undo` is
+    False. Of an image that is bytes the mended ones are in the result, and nothing is kept.
+
+    Of `open`'s wishes there are partition, offset, journal and time. Raises OSError's kin:
+    NotAVolumeError, InUseError, UnsupportedError for what cannot be mended, and others; nothing was
+    written then. ValueError for a scope that there is not.
+    """
+    if scope not in SCOPES:
+        raise ValueError(f"scope {scope!r}: there are preen, safe and all")
+    kind, place, _ = _placed(source)
+    wishes = _wishes(partition=partition, offset=offset, journal=journal, time=time)
+    how = "dry" if dry_run else "keep" if undo else "discard"
+    found, kept, image = _native.repair(kind, place, wishes, scope, how)
+    return Repaired._of(json.loads(found), _decoded(kept), image)
+
+
+def undo(
+    source: Source,
+    *,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    journal: Optional[Place] = None,
+) -> int:
+    """Takes the last repair of an image back: its blocks are to the byte what they were. Returns
+    how many those are, 0 where they were already.
+
+    Raises OSError where there is no repair to undo, or the image was changed since, and what
+    `repair` raises."""
+    kind, place, _ = _placed(source)
+    wishes = _wishes(partition=partition, offset=offset, journal=journal)
+    return _native.undo(kind, place, wishes)
+
+
+@overload
+def heal(
+    source: Union[list[Source], Tuple[Source, ...]],
+    *,
+    check: bool = False,
+    undo: bool = False,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    journal: Optional[Place] = None,
+    time: Optional[int] = None,
+) -> Tuple[Healed, ...]: ...
+@overload
+def heal(
+    source: Source,
+    *,
+    check: bool = False,
+    undo: bool = False,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    journal: Optional[Place] = None,
+    time: Optional[int] = None,
+) -> Healed: ...
+def heal(
+    source: Any,
+    *,
+    check: bool = False,
+    undo: bool = False,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    journal: Optional[Place] = None,
+    time: Optional[int] = None,
+) -> Any:
+    """Makes an image ready for use, before a machine boots from it, say: nothing is done to one
+    that is clean; one that was not unmounted is recovered; one that there is a reason to doubt, or
+    any with `check`, is checked, and mended as by `repair` with the scope `safe`. With `undo` what
+    was there before is kept for `extantfs.undo`; it is in any case where a damaged log is given up.
+
+    A list or tuple of images is healed at once, and gives a tuple in its order: one that fails
+    keeps no other from being healed, and has the state `failed` and its `error`. A single image
+    raises it, as `repair` does. The wishes are those of `repair`, the same for all images.
+    """
+    wishes = _wishes(partition=partition, offset=offset, journal=journal, time=time)
+    words = ("always" if check else "doubted", "keep" if undo else "discard")
+    if not isinstance(source, (list, tuple)):
+        return _healed(_placed(source), wishes, words)
+    return _all([_placed(one) for one in source], wishes, words)
+
+
+def _all(
+    placed: Iterable[Tuple[str, Any, str]], wishes: dict[str, Any], words: Tuple[str, str]
+) -> Tuple[Healed, ...]:
+    def one(image: Tuple[str, Any, str]) -> Healed:
+        try:
+            return _healed(image, wishes, words)
+        except OSError as error:
+            return Healed(name=image[2], state="failed", exit_code=8, error=error)
+
+    with ThreadPoolExecutor(os.cpu_count(), "extantfs heal") as threads:
+        futures = [threads.submit(one, image) for image in placed]
+        try:
+            return tuple(future.result() for future in futures)
+        except BaseException:
+            # Those that are at work end; no other begins.
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _healed(
+    image: Tuple[str, Any, str], wishes: dict[str, Any], words: Tuple[str, str]
+) -> Healed:
+    kind, place, name = image
+    found, kept, changed = _native.heal(kind, place, wishes, *words)
+    return Healed._of(name, json.loads(found), _decoded(kept), changed)
+
+
+def _decoded(path: Optional[bytes]) -> Optional[str]:
+    return None if path is None else os.fsdecode(path)

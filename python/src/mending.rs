@@ -1,0 +1,145 @@
+//! Volumes that are mended, that this is taken back, and that are made ready for use.
+use crate::failure::os_error;
+use crate::image::unopened;
+use crate::shared::{Shared, Source};
+use crate::task::{self, Left};
+use extant::{CheckWhen, Healed, KeepUndo, Repaired, Scope, Written};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde_json::{Value, json};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What was done as JSON, the path of the undo file, and the bytes of an image of bytes that was
+/// changed.
+type Mended<'py> = (String, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>);
+
+/// What was done, before Python has it.
+struct Done {
+    facts: Value,
+    blocks: u64,
+    undo: Option<PathBuf>,
+}
+
+impl Done {
+    fn of(repaired: Repaired) -> Done {
+        let facts = facts(&repaired);
+        Done { facts, blocks: repaired.blocks, undo: repaired.undo }
+    }
+
+    fn told<'py>(self, py: Python<'py>, shared: &Shared) -> Mended<'py> {
+        let bytes = match &shared.source {
+            Source::Memory(memory) if self.blocks > 0 => Some(py.detach(|| memory.to_vec())),
+            _ => None,
+        };
+        let undo = self.undo.as_ref().map(|path| PyBytes::new(py, path.as_os_str().as_bytes()));
+        (self.facts.to_string(), undo, bytes.map(|bytes| PyBytes::new(py, &bytes)))
+    }
+}
+
+fn facts(repaired: &Repaired) -> Value {
+    json!({
+        "exit_code": repaired.exit_code(),
+        "is_clean": repaired.is_clean(),
+        "changes": repaired.changes,
+        "omitted": repaired.omitted,
+        "rounds": repaired.rounds,
+        "found": repaired.found,
+        "left": repaired.left,
+        "blocks": repaired.blocks,
+    })
+}
+
+fn scope_of(word: &str) -> PyResult<Scope> {
+    match word {
+        "preen" => Ok(Scope::Preen),
+        "safe" => Ok(Scope::Safe),
+        "all" => Ok(Scope::All),
+        _ => Err(os_error(22, &format!("scope {word:?}: there are preen, safe and all"))),
+    }
+}
+
+/// Mends an image: `keep`s what was there before, `discard`s it, or says only (`dry`) what it would
+/// do.
+#[pyfunction]
+pub fn repair<'py>(
+    py: Python<'py>,
+    kind: &str,
+    place: &Bound<'_, PyAny>,
+    wishes: &Bound<'_, PyDict>,
+    scope: &str,
+    how: &str,
+) -> PyResult<Mended<'py>> {
+    let scope = scope_of(scope)?;
+    let keep = match how {
+        "dry" => None,
+        "keep" => Some(KeepUndo::Keep),
+        _ => Some(KeepUndo::Discard),
+    };
+    // What only reads may go on alone.
+    let left = if keep.is_none() { Left::Alone } else { Left::Ended };
+    let shared = Arc::new(unopened(py, kind, place, wishes)?);
+    let done = worked(py, &shared, left, move |shared| {
+        let repaired = match keep {
+            None => shared.options.would_repair(shared.image(), scope),
+            Some(keep) => shared.options.repair(shared.image(), scope, keep),
+        };
+        Ok(Done::of(repaired?))
+    })?;
+    Ok(done.told(py, &shared))
+}
+
+/// Takes the last repair back: how many blocks that were.
+#[pyfunction]
+pub fn undo(
+    py: Python<'_>,
+    kind: &str,
+    place: &Bound<'_, PyAny>,
+    wishes: &Bound<'_, PyDict>,
+) -> PyResult<u64> {
+    let shared = Arc::new(unopened(py, kind, place, wishes)?);
+    worked(py, &shared, Left::Ended, |shared| shared.options.undo(shared.image()))
+}
+
+/// Makes an image ready for use. It is checked `always`, or if it is `doubted`; what was there
+/// before is as for [`repair`].
+#[pyfunction]
+pub fn heal<'py>(
+    py: Python<'py>,
+    kind: &str,
+    place: &Bound<'_, PyAny>,
+    wishes: &Bound<'_, PyDict>,
+    when: &str,
+    how: &str,
+) -> PyResult<Mended<'py>> {
+    let when = if when == "always" { CheckWhen::Always } else { CheckWhen::Doubted };
+    let keep = if how == "keep" { KeepUndo::Keep } else { KeepUndo::Discard };
+    let shared = Arc::new(unopened(py, kind, place, wishes)?);
+    let done = worked(py, &shared, Left::Ended, move |shared| {
+        Ok(match shared.options.heal(shared.image(), when, keep)? {
+            Healed::Clean => Done { facts: json!({"state": "clean"}), blocks: 0, undo: None },
+            Healed::Recovered(Written { blocks, undo }) => {
+                Done { facts: json!({"state": "recovered", "blocks": blocks}), blocks, undo }
+            }
+            Healed::Repaired(reason, repaired) => {
+                let Done { facts, blocks, undo } = Done::of(*repaired);
+                let facts = json!({"state": "repaired", "reason": reason, "repaired": facts});
+                Done { facts, blocks, undo }
+            }
+        })
+    })?;
+    Ok(done.told(py, &shared))
+}
+
+/// Works with an image that is not open, in a thread of its own.
+fn worked<T: Send + 'static>(
+    py: Python<'_>,
+    shared: &Arc<Shared>,
+    left: Left,
+    work: impl FnOnce(&Shared) -> extant::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let working = Arc::clone(shared);
+    let result = task::run(py, None, left, move |_| work(&working))?;
+    shared.told(py, Some(result))
+}
