@@ -424,7 +424,7 @@ fn mended(
         return Ok(LEFT);
     }
     // With it goes the lock of the image.
-    let held = repaired.left.summary.clone();
+    let held = repaired.left.summary;
     drop(repaired);
     if request.discard {
         discard(subject)?;
