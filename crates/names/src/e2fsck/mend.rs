@@ -34,6 +34,13 @@ pub(super) enum Mended {
 pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error> {
     let volume = InPlace::open(subject.path)?;
     let device = journal::write(subject.path, subject.journal, Arc::clone(&volume.device))?;
+    if subject.journal.is_some() {
+        // Blocks of the other device are for no log beside the image.
+        let failed = |error| image::failure(subject.path, error);
+        extant_engine::recover(&device).map_err(failed)?;
+        // If orphans cannot be freed, the check says so.
+        let _ = extant_engine::free_orphans(&device);
+    }
     let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
     let now = RealClock::new().wall().seconds.max(0).cast_unsigned();
     let how = RepairOptions {
