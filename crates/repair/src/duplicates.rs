@@ -1,10 +1,11 @@
 //! Gives each file its own copy of blocks that several have.
 //!
-//! The first file by number keeps a block, and so does the first place in a file; what metadata of
-//! the volume has is kept by nobody.
+//! The first file by number keeps a block, a directory that is itself before all others, and so
+//! does the first place in a file; what metadata of the volume has is kept by nobody.
 use crate::draft::{Draft, Result};
 use crate::error::Error;
 use crate::map::{self, MapRun, OnMetadata};
+use extant_format::inode::{FileType, Inode};
 use extant_format::{BlockNo, Ino, attribute};
 use std::collections::BTreeSet;
 
@@ -26,6 +27,35 @@ pub(crate) fn shared_nodes(
         }
     }
     Ok(shared)
+}
+
+/// Files in the order in which they keep what they share: directories whose first entry is
+/// themselves, which no copy of a directory has, then the others.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn in_order(draft: &Draft, files: BTreeSet<Ino>) -> Result<Vec<Ino>> {
+    let (mut first, mut others) = (Vec::new(), Vec::new());
+    for ino in files {
+        match is_itself(draft, ino)? {
+            true => first.push(ino),
+            false => others.push(ino),
+        }
+    }
+    first.append(&mut others);
+    Ok(first)
+}
+
+fn is_itself(draft: &Draft, ino: Ino) -> Result<bool> {
+    let is_directory = |inode: &Inode| inode.file_type() == Some(FileType::Directory);
+    let Some(inode) = draft.inode(ino)?.filter(is_directory) else { return Ok(false) };
+    if !map::is_mapped(&inode, &draft.superblock) {
+        return Ok(false);
+    }
+    let runs = map::read_with(draft, &inode, OnMetadata::Kept)?.runs;
+    let Some(run) = runs.first().filter(|run| run.file_block == 0) else { return Ok(false) };
+    let bytes = draft.read(BlockNo(run.start))?.unwrap_or_default();
+    Ok(bytes.first_chunk().is_some_and(|number| u32::from_le_bytes(*number) == ino.0))
 }
 
 /// Copies the shared blocks of one file, but for those that nobody `kept` yet. Gives whether it

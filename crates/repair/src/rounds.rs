@@ -280,14 +280,11 @@ impl Mender {
             self.note(problem, is_done);
         }
         self.inodes(&mut draft, is_of(Pass::Inodes))?;
-        let mut kept = BTreeSet::new();
-        let mut seen = BTreeSet::new();
-        for problem in is_of(Pass::Duplicates) {
-            let Some(ino) = problem.ino else { continue };
-            let is_done = !seen.insert(ino) || duplicates::mend(&mut draft, ino, &mut kept)?;
-            self.note(problem, is_done);
-        }
-        self.directories(&mut draft, is_of(Pass::Directories))?;
+        self.duplicates(&mut draft, &is_of(Pass::Duplicates).collect::<Vec<_>>())?;
+        // What stands in blocks that two directories share is twice in none, once each has its own.
+        let shares = |ino: Option<Ino>| is_of(Pass::Duplicates).any(|it| it.ino == ino);
+        let of_one = |it: &&Problem| it.code != Code::DirectoryTwice || !shares(it.ino);
+        self.directories(&mut draft, is_of(Pass::Directories).filter(of_one))?;
         self.links(&mut draft, is_of(Pass::Connectivity).chain(is_of(Pass::Links)))?;
         let others = report.problems.iter().any(|it| it.rule().pass < Pass::Bitmaps);
         self.bitmaps(
@@ -346,6 +343,18 @@ impl Mender {
             (Code::OrphanDeleted, Some(ino)) => inodes::mend(draft, ino, problem),
             _ => Ok(false),
         }
+    }
+
+    /// Blocks of several files, by file.
+    fn duplicates(&mut self, draft: &mut Draft, problems: &[&Problem]) -> Result<(), Error> {
+        let files = problems.iter().filter_map(|problem| problem.ino).collect();
+        let mut kept = BTreeSet::new();
+        for ino in duplicates::in_order(draft, files)? {
+            let is_done = duplicates::mend(draft, ino, &mut kept)?;
+            let of_file = problems.iter().filter(|problem| problem.ino == Some(ino));
+            of_file.for_each(|problem| self.note(problem, is_done));
+        }
+        Ok(())
     }
 
     /// Places in the tree of directories, and counts of links.

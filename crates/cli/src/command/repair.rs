@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// extant undo puts it back, to the byte. A block device needs --log FILE for both (FILE, and
 /// FILE.undo).
 ///
+/// A journal on another device (--journal) is replayed to both devices first: extant undo does not
+/// take that back.
+///
 /// Each problem that was mended is one line, with what was lost by it. Without other words, all is
 /// mended that loses no byte of a file, no name and no attribute; what would lose some is left and
 /// named. With --preen nothing is written unless that mends all.

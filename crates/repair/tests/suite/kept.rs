@@ -61,6 +61,8 @@ impl Volume {
             }
             file.set_len(end as u64).expect("scratch has room");
         }
+        std::fs::create_dir_all(tree.join("d/e/f")).expect("scratch has room");
+        std::fs::hard_link(tree.join("d/three"), tree.join("d/e/f/four")).expect("a link");
         let path = scratch.join("volume");
         let mut mke2fs = program("mke2fs");
         mke2fs.args(["-q", "-F", "-b", "1024"]).args(words.split_whitespace());
@@ -128,6 +130,21 @@ fn files_with_one_map_get_one_each() {
         assert!(volume.read(&after, "one") == expected("one"), "{words}");
         assert!(volume.read(&after, "two") == expected("one"), "{words}");
         assert!(volume.read(&after, "d/three") == expected("d/three"), "{words}");
+    }
+}
+
+/// A directory that has the inode of another one: the one that its first entry names keeps its
+/// names.
+#[test]
+fn a_copy_of_a_directory_takes_no_names() {
+    for words in ["-t ext2", "-t ext4"] {
+        let Some(volume) = Volume::new("kept-directory", words, "16M") else { return };
+        let damaged = volume.edited("copy_inode /d/e /lost+found");
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None);
+        assert!(volume.read(&after, "d/e/f/four") == expected("d/three"), "{words}");
     }
 }
 
