@@ -98,6 +98,17 @@ fn copy_groups(superblock: &Superblock) -> impl Iterator<Item = GroupNo> + '_ {
     (1..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group))
 }
 
+/// Has a twentieth of the volume reserved, where more than half of it was: no check goes on there.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn reserved_blocks(overlay: &Overlay) -> Result<(), Error> {
+    let mut superblock = extant_engine::read_superblock(overlay)?;
+    superblock.reserved_blocks = superblock.blocks_count / 20;
+    // tidy: writers because it is an overlay in memory
+    Ok(overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?)
+}
+
 /// Whether a report gives a reason to look for places.
 pub(crate) fn is_called_for(report: &CheckReport) -> bool {
     report.problems.iter().any(|problem| {
@@ -200,8 +211,12 @@ pub(crate) fn of_never_used(
     if !superblock.has_descriptor_checksums() {
         return Ok(mended);
     }
-    let named = report.problems.iter().filter(|it| it.code == Code::EntryUnused);
-    for ino in named.filter_map(|problem| problem.other) {
+    let named = report.problems.iter().filter_map(|problem| match problem.code {
+        Code::EntryUnused => problem.other,
+        Code::RootMissing => Some(Ino::ROOT),
+        _ => None,
+    });
+    for ino in named {
         let Some((group, index)) = superblock.group_of_inode(ino) else { continue };
         if mended.iter().any(|problem| problem.group == Some(group)) {
             continue;

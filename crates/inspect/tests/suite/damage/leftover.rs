@@ -62,7 +62,7 @@ pub const CASES: &[Case] = &[
     case(
         "a very large file",
         || changed(Image::modern(), "/d/file", |image, at| image.put32(at + SIZE_HIGH, 1 << 20)),
-        &["file-too-large: inode 15: has 4503599627370507 bytes, but no more than 4398046511104 \
+        &["file-too-large: inode 15: has 4503599627370507 bytes, but no more than 4398046511103 \
              can be mapped"],
     ),
     case(
