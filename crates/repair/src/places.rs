@@ -111,16 +111,10 @@ pub(crate) fn reserved_blocks(overlay: &Overlay) -> Result<(), Error> {
 
 /// Whether a report gives a reason to look for places.
 pub(crate) fn is_called_for(report: &CheckReport) -> bool {
-    report.problems.iter().any(|problem| {
-        is_of_place(problem.code)
-            || problem.code == Code::DescriptorChecksum
-            || is_of_root(problem.code)
-    })
-}
-
-/// Whether a problem is that the root is not where the first table should be.
-fn is_of_root(code: Code) -> bool {
-    matches!(code, Code::RootNotDirectory | Code::RootMissing)
+    report
+        .problems
+        .iter()
+        .any(|problem| is_of_place(problem.code) || problem.code == Code::DescriptorChecksum)
 }
 
 /// Whether a problem is that a part of a group cannot be where its descriptor says.
@@ -159,7 +153,7 @@ pub(crate) fn of_groups(
     places.by_copies(&device);
     let doubted = report.problems.iter().filter_map(|problem| match problem.code {
         Code::DescriptorChecksum => problem.group,
-        code => is_of_root(code).then_some(GroupNo(0)),
+        code => problem.group.filter(|_| is_of_place(code)),
     });
     let mut sought = places.wrong(Parts::All);
     sought.extend(doubted.filter(|group| (group.0 as usize) < descriptors.len()));
@@ -259,6 +253,16 @@ enum Known {
     /// They are in use.
     Used,
     Nothing,
+}
+
+/// The one place that fits best among those that a table of so many blocks would share; `None`
+/// where there are others too, as where a file is the image of another file system.
+fn only(fitting: &BTreeMap<BlockNo, usize>, blocks: u64) -> Option<BlockNo> {
+    let (best, most) = fitting.iter().max_by_key(|(_, sound)| **sound)?;
+    let is_apart = |block: &BlockNo| block.0.abs_diff(best.0) >= blocks;
+    let is_other =
+        |(block, sound): (&BlockNo, &usize)| block != best && (is_apart(block) || sound == most);
+    (!fitting.iter().any(is_other)).then_some(*best)
 }
 
 /// The first inodes of a group that are in use by its bitmap.
@@ -413,11 +417,12 @@ impl Places<'_> {
         let after = beside(group.0.checked_sub(1)).map(|table| table.saturating_add(blocks));
         let before = beside(group.0.checked_add(1)).map(|table| table.saturating_sub(blocks));
         let near = after.into_iter().chain(before);
-        let found =
-            near.chain(start..start.saturating_add(SEARCHED_MAX)).map(BlockNo).find(|block| {
-                self.is_within(group, *block, blocks) && self.fits(group, &stored, *block)
-            });
-        if let Some(block) = found {
+        let all = near.chain(start..start.saturating_add(SEARCHED_MAX)).map(BlockNo);
+        let possible = all.filter(|block| self.is_within(group, *block, blocks));
+        let fitting: BTreeMap<BlockNo, usize> = possible
+            .filter_map(|block| Some((block, self.sound(group, &stored, block)?)))
+            .collect();
+        if let Some(block) = only(&fitting, blocks) {
             self.take(group, |of| of.inode_table = block);
         }
     }
@@ -463,6 +468,11 @@ impl Places<'_> {
     /// its bitmap, or, where that cannot be one, whatever is there. Of a group that has none
     /// nothing is known.
     fn fits(&self, group: GroupNo, of: &GroupDescriptor, table: BlockNo) -> bool {
+        self.sound(group, of, table).is_some()
+    }
+
+    /// How many of the inodes that are looked at stand in a table at this block, if it fits.
+    fn sound(&self, group: GroupNo, of: &GroupDescriptor, table: BlockNo) -> Option<usize> {
         let blocks = u64::from(self.superblock.inode_table_blocks());
         let is_inside = of.inode_bitmap.0.checked_sub(table.0).is_some_and(|at| at < blocks);
         let has_bitmap = !is_inside
@@ -481,23 +491,27 @@ impl Places<'_> {
         )
     }
 
-    /// Whether nearly all of these inodes, by their place in the table of a group, stand in it.
-    fn stand_in(&self, group: GroupNo, at: &[u32], known: Known, of: &GroupDescriptor) -> bool {
+    /// How many of these inodes, by their place in the table of a group, stand in it, if that is
+    /// nearly all.
+    fn stand_in(
+        &self,
+        group: GroupNo,
+        at: &[u32],
+        known: Known,
+        of: &GroupDescriptor,
+    ) -> Option<usize> {
         let first = group.0.saturating_mul(self.superblock.inodes_per_group).saturating_add(1);
         let size = usize::from(self.superblock.inode_size);
         let mut blocks: BTreeMap<BlockNo, Vec<u8>> = BTreeMap::new();
         let (mut sound, mut damaged) = (0, 0);
         for index in at {
             let ino = Ino(first.saturating_add(*index));
-            let Some((block, offset)) = self.superblock.inode_place(ino, of) else {
-                return false;
-            };
+            let (block, offset) = self.superblock.inode_place(ino, of)?;
             let bytes = blocks.entry(block).or_insert_with(|| self.block(block));
             let bytes = bytes.get(offset..offset.saturating_add(size)).unwrap_or_default();
             let is_free = Inode::decode(bytes, &self.superblock).links == 0;
             match () {
                 () if self.is_inode(ino, bytes) => sound += 1,
-                () if ino == Ino::ROOT => return false,
                 // Reserved ones are in use by the bitmap, whatever they are.
                 () if is_free
                     && (known == Known::Nothing || ino.0 < self.superblock.first_inode) => {}
@@ -505,10 +519,10 @@ impl Places<'_> {
             }
             // Of many, more than so many are not damaged at once.
             if damaged * DAMAGED_SHARE > at.len() {
-                return false;
+                return None;
             }
         }
-        sound > 0 && damaged * DAMAGED_SHARE <= sound
+        (sound > 0 && damaged * DAMAGED_SHARE <= sound).then_some(sound)
     }
 
     /// Whether bytes can be an inode in use.
