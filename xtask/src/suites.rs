@@ -239,11 +239,14 @@ impl Report {
             self.speaks = spoken.map(|_| at);
         } else if line == "failures:" || line.starts_with("stack backtrace:") {
             self.speaks = None;
-        } else if let Some(row) = self.speaks.and_then(|at| self.failed.get_mut(at))
-            && row.said.len() < LINES_OF_A_FAILURE
-            && !line.trim().is_empty()
-        {
-            row.said.push(line.chars().take(400).collect());
+        } else if let Some(row) = self.speaks.and_then(|at| self.failed.get_mut(at)) {
+            // What it printed before says less than why it ended.
+            if line.starts_with("thread '") && line.contains(" panicked at ") {
+                row.said.clear();
+            }
+            if row.said.len() < LINES_OF_A_FAILURE && !line.trim().is_empty() {
+                row.said.push(line.chars().take(400).collect());
+            }
         }
     }
 
@@ -384,6 +387,7 @@ mod tests {
             "failures:",
             "",
             "---- a::b stdout ----",
+            "what it printed",
             "",
             "thread 'a::b' panicked at one.rs:1:",
             "left and right",

@@ -118,7 +118,7 @@ pub fn apply(
 }
 
 /// The blocks of a volume that an overlay changed, in blocks of any size.
-fn written(overlay: &Overlay, block_size: u32) -> Vec<u64> {
+pub(crate) fn written(overlay: &Overlay, block_size: u32) -> Vec<u64> {
     let (kept, size) = (overlay.block_bytes() as u64, u64::from(block_size));
     let end = |number: u64| (number + 1).saturating_mul(kept).div_ceil(size);
     let blocks = overlay.written().into_iter();

@@ -190,6 +190,7 @@ impl Options {
         let threads = u32::try_from(threads).ok().and_then(NonZeroU32::new);
         Ok(RepairOptions {
             scope,
+            superblock: None,
             threads: threads.unwrap_or(NonZeroU32::MIN),
             spool: Some(tempfile::tempfile()?),
             now_seconds: self.clock().wall().seconds.try_into().unwrap_or(0),

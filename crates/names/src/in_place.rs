@@ -74,16 +74,6 @@ impl InPlace {
         self.device.write(SUPERBLOCK_OFFSET, &changed.encode()).map_err(failed)?;
         self.device.flush().map_err(failed)
     }
-
-    /// Writes the primary superblock alone.
-    ///
-    /// # Errors
-    /// The host's.
-    pub fn write_primary(&self, superblock: &Superblock) -> Result<(), Error> {
-        let failed = |error: std::io::Error| self.target.write_error(&error);
-        self.device.write(SUPERBLOCK_OFFSET, &superblock.encode()).map_err(failed)?;
-        self.device.flush().map_err(failed)
-    }
 }
 
 /// The primary superblock of a device.

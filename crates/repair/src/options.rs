@@ -1,5 +1,5 @@
 //! How a volume is mended.
-use extant_inspect::Listener;
+use extant_inspect::{Listener, SuperblockPlace};
 use std::fs::File;
 use std::num::NonZeroU32;
 
@@ -18,6 +18,9 @@ pub enum Scope {
 pub struct RepairOptions {
     /// What may be mended.
     pub scope: Scope,
+    /// The superblock by which it is mended, written to the first place; without one, the first one
+    /// or the copy that fits best.
+    pub superblock: Option<SuperblockPlace>,
     /// Threads of each check.
     pub threads: NonZeroU32,
     /// An empty file for the changes that do not fit into memory.

@@ -17,6 +17,19 @@ pub(crate) struct Chosen {
     pub(crate) from: Option<BlockNo>,
 }
 
+/// The superblock at a place, as the first one is to be.
+///
+/// # Errors
+/// There is none; the device's.
+pub(crate) fn at(
+    device: &Arc<dyn BlockDevice>,
+    place: SuperblockPlace,
+) -> Result<Superblock, Error> {
+    let mut superblock = Volume::open(Arc::clone(device), place)?.superblock().clone();
+    superblock.group_number = 0;
+    Ok(superblock)
+}
+
 /// What a check finds by another superblock than the one that it used, if that is less: then it
 /// is written to the first place. Else what was found. Others are the copies, where they say
 /// other things of where everything is or the first one's checksum is wrong, and then also the

@@ -32,11 +32,12 @@ const BLOCK_BYTES: u32 = 1024;
 ///
 /// # Errors
 /// The device fails; the device holds no ext2, ext3 or ext4 volume, nor a copy of its superblock,
-/// or one whose features are not known; another machine holds it; its journal is on another
+/// or one whose features are not known, or none at the place that was named; another machine holds it; its journal is on another
 /// device; memory for the changes does not suffice and there is no spool.
 pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Repaired, Error> {
-    let RepairOptions { scope, threads, spool, now_seconds, progress } = options;
-    let superblock = extant_engine::read_superblock(&*device).ok();
+    let RepairOptions { scope, superblock, threads, spool, now_seconds, progress } = options;
+    let named = superblock.map(|place| primary::at(&device, place)).transpose()?;
+    let superblock = named.clone().or_else(|| extant_engine::read_superblock(&*device).ok());
     let block_size = superblock.as_ref().map_or(BLOCK_BYTES, Superblock::block_size);
     let overlay = Overlay::new(device, block_size, MEMORY_BYTES_MAX);
     let overlay = Arc::new(match spool {
@@ -44,6 +45,10 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         None => overlay,
     });
     let over = Arc::clone(&overlay) as Arc<dyn BlockDevice>;
+    if let Some(named) = named {
+        // tidy: writers because it is an overlay in memory
+        over.write(SUPERBLOCK_OFFSET, &named.encode())?;
+    }
     let recovery = recovered(&over)?;
     let how = CheckOptions { threads, progress, ..CheckOptions::default() };
     let mut mender = Mender {

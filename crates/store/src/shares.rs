@@ -15,9 +15,9 @@
 //! ```
 use crate::error::{ErrorKind, Result};
 
-/// What a volume takes whatever it keeps: its locks and lists, and requests of several threads that
-/// are under way.
-const FIXED_BYTES: usize = 192 << 10;
+/// What a volume takes whatever it keeps: its locks and lists, 64 KiB, and requests of four threads
+/// that are under way, of 64 KiB each.
+const FIXED_BYTES: usize = (64 + 4 * 64) << 10;
 /// The least `cache_bytes` whatever the blocks.
 const LEAST_BYTES: usize = 2 << 20;
 /// The least `cache_bytes`, in blocks: three eighths are 120 blocks of metadata, which an operation

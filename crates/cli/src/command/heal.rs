@@ -183,7 +183,7 @@ fn one(
         // What was begun before was ended when it was opened.
         Healed::Clean => Ok(record(image, "clean")),
         Healed::Recovered { overlay, block_size, recovery } => {
-            let applied = opened.apply((&overlay, block_size), keep, console)?;
+            let applied = opened.apply((&overlay, block_size), (keep, None), console)?;
             let mut parts = repair::recovered(&recovery);
             parts.push("clean".to_owned());
             Ok(Record {
@@ -195,7 +195,8 @@ fn one(
         Healed::Repaired { reason, repaired } => {
             // What a damaged log held may be wanted back.
             let keep = if repaired.has_lost_log() { Keep::Undo } else { keep };
-            let applied = opened.apply((&repaired.overlay, repaired.block_size), keep, console)?;
+            let applied =
+                opened.apply((&repaired.overlay, repaired.block_size), (keep, None), console)?;
             Ok(mended(image, reason, *repaired, &applied))
         }
     }

@@ -42,6 +42,7 @@ use std::sync::Arc;
   extant repair --all disk.img            all of it; extant undo disk.img takes it back
   extant repair --preen disk.img          what e2fsck -p would mend; nothing if more is wrong
   extant repair --log /var/tmp/log /dev/sdb1
+  extant repair -z before.e2undo disk.img e2undo before.e2undo disk.img takes it back, too
   extant repair --json disk.img | jq -r '.changes[] | .problem.code'")]
 pub struct Arguments {
     /// The image: a file or a block device
@@ -58,6 +59,9 @@ pub struct Arguments {
     /// Where the log may be, for a device: a file on another file system
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+    /// Keep what was there before in this file too, for e2undo of e2fsprogs
+    #[arg(short = 'z', long = "e2undo", value_name = "FILE", conflicts_with = "dry_run")]
+    pub e2undo: Option<PathBuf>,
     /// How many threads share a check; as many as the machine has, unless given
     #[arg(long, short = 'j', value_name = "N")]
     pub threads: Option<NonZeroU32>,
@@ -165,11 +169,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Some(_) if scope == Scope::Preen && !repaired.is_clean() => Written::Withheld,
         Some(volume) => {
             let keep = if arguments.no_undo { Keep::Nothing } else { Keep::Undo };
-            Written::Applied(volume.apply(
-                (&repaired.overlay, repaired.block_size),
-                keep,
-                console,
-            )?)
+            let what = (&*repaired.overlay, repaired.block_size);
+            Written::Applied(volume.apply(what, (keep, arguments.e2undo.as_deref()), console)?)
         }
     };
     let exit_code = exit_code(&repaired);

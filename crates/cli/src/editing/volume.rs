@@ -4,6 +4,7 @@
 use super::failure as editing;
 use super::opening::{clock, warn_of_hash_tree};
 use extant_block::{BlockDevice, FileDevice, Overlay};
+use extant_edit::e2undo;
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
 use extant_engine::{ErrorKind, MountHold, free_orphans, read_superblock, recover};
@@ -74,14 +75,16 @@ impl Volume {
         })
     }
 
-    /// Writes what an overlay over the volume changed: all, or nothing.
+    /// Writes what an overlay over the volume changed: all, or nothing. What was there before is
+    /// kept in an undo file, and in one for e2undo where that is given.
     ///
     /// # Errors
-    /// There is no place for a log; another machine has the volume; as [`undo::apply`].
+    /// There is no place for a log; another machine has the volume; as [`undo::apply`] and
+    /// [`e2undo::write`].
     pub fn apply(
         &self,
         (overlay, block_size): (&Overlay, u32),
-        keep: Keep,
+        (keep, theirs): (Keep, Option<&Path>),
         console: &Console,
     ) -> Result<Applied, Error> {
         if overlay.written().is_empty() {
@@ -90,7 +93,17 @@ impl Volume {
         let log = self.log()?;
         let failed = |error| image::failure(&self.image, error);
         self.hold_briefly().map_err(failed)?;
-        let applied = undisturbed(|| undo::apply(overlay, block_size, (log, &self.identity), keep));
+        let applied = undisturbed(|| {
+            let offset = self.identity.offset;
+            let written = |path| e2undo::write(overlay, block_size, path, offset);
+            let kept = theirs.map(written).transpose()?.unwrap_or(0);
+            let applied = undo::apply(overlay, block_size, (log, &self.identity), keep);
+            if let (Some(path), true) = (theirs, kept > 0 && applied.is_err() && !log.exists()) {
+                // Nothing was written: there is nothing to take back.
+                let _ = std::fs::remove_file(path);
+            }
+            applied
+        });
         let applied = applied.map_err(|error| editing::of(&self.image, error))?;
         if let (true, Ok(superblock)) = (applied.blocks > 0, read_superblock(&*self.device)) {
             warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
@@ -140,7 +153,14 @@ pub fn options(
     let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
     let now = clock()?.wall().seconds;
     let now_seconds = now.try_into().unwrap_or(0);
-    Ok(RepairOptions { scope, threads, spool: Some(spool), now_seconds, progress })
+    Ok(RepairOptions {
+        scope,
+        superblock: None,
+        threads,
+        spool: Some(spool),
+        now_seconds,
+        progress,
+    })
 }
 
 /// What is said of a volume that cannot be mended.

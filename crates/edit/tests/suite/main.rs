@@ -7,10 +7,12 @@
 //! held      a volume that several machines may reach
 //! host      power cuts of the host: its disk has the log before the image, and the image after it
 //! undo      repairs by a redo log, and back
+//! theirs    the undo file of e2fsprogs
 //! ```
 mod devices;
 mod held;
 mod host;
+mod theirs;
 mod undo;
 mod volumes;
 

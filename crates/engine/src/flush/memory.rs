@@ -12,6 +12,10 @@ use crate::store::budget::Pledge;
 /// How often at most an operation that finds no room is tried again after room was given back.
 const ROOM_TRIES_MAX: u32 = 4;
 
+/// How often at most memory is asked for again after some was given back: other threads may have
+/// taken that. Then a call goes on without, since nobody may wait for memory for ever.
+const MEMORY_TRIES_MAX: u32 = 3;
+
 /// Inodes kept at most until the replacement of their names is durable.
 const REPLACED_MAX: usize = 1024;
 
@@ -97,10 +101,13 @@ impl Core {
             return Ok(Share::default());
         }
         let bytes = bytes.min(pages.held.piece_bytes() * 2);
-        if pages.held.is_full(bytes) {
+        for _ in 0..MEMORY_TRIES_MAX {
+            if let Some(share) = pages.held.take(bytes) {
+                return Ok(share);
+            }
             self.report(self.drop_pages(bytes))?;
         }
-        Ok(Share::new(&pages.held, bytes))
+        Ok(pages.held.take(bytes).unwrap_or_else(|| Share::new(&pages.held, bytes)))
     }
 
     /// How much of a call that has `left` bytes to read or write at this offset is brought into

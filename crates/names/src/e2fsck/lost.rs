@@ -46,3 +46,19 @@ fn copy(device: &Arc<dyn BlockDevice>) -> Option<(u64, u32, Superblock)> {
         Some((block, block_size, volume.superblock().clone()))
     })
 }
+
+/// -b: the superblock at a block, as the first one is to be, and its place; of any size of blocks
+/// if none was given. `None` where there is none.
+pub(super) fn named(
+    device: &Arc<dyn BlockDevice>,
+    (block, block_size): (u64, Option<u32>),
+) -> Option<(SuperblockPlace, Superblock)> {
+    let sizes = SIZES.into_iter().filter(|size| block_size.is_none_or(|only| only == *size));
+    sizes.into_iter().find_map(|block_size| {
+        let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
+        let volume = Volume::open(Arc::clone(device), place).ok()?;
+        let mut superblock = volume.superblock().clone();
+        superblock.group_number = 0;
+        (superblock.block_size() == block_size).then_some((place, superblock))
+    })
+}

@@ -4,9 +4,10 @@
 //! after. A device has no place for one: the first superblock is written last, when all else is
 //! durable, so that a cut leaves a volume that is checked again.
 // tidy: writers because the volume is closed, and locked
-use super::{Subject, options};
+use super::{Subject, options, say};
 use crate::in_place::InPlace;
 use extant_block::{BlockDevice, Clock, Overlay, RealClock};
+use extant_edit::e2undo;
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Keep};
 use extant_host::cleanup::undisturbed;
@@ -14,8 +15,11 @@ use extant_host::error::Error;
 use extant_host::{image, journal};
 use extant_inspect::{Code, Problem};
 use extant_repair::{RepairOptions, Repaired, Scope, repair};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Memory for blocks that are changed under -z; more are in a temporary file.
+const MEMORY_BYTES: u64 = 64 << 20;
 
 /// What came of it.
 pub(super) enum Mended {
@@ -45,6 +49,7 @@ pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error>
     let now = RealClock::new().wall().seconds.max(0).cast_unsigned();
     let how = RepairOptions {
         scope,
+        superblock: subject.copy,
         threads: options().threads,
         spool: Some(spool),
         now_seconds: now,
@@ -62,23 +67,81 @@ pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error>
     if scope == Scope::Preen && repaired.left.problems.iter().any(is_left) {
         return Ok(Mended::Doubtful);
     }
-    let overlay = Arc::clone(&repaired.overlay);
-    match log_of(&volume) {
+    if let Some(undo) = &subject.undo {
+        keep(subject, (&repaired.overlay, repaired.block_size), undo)?;
+    }
+    bring(subject, &volume, (&repaired.overlay, repaired.block_size))?;
+    Ok(Mended::Written(repaired))
+}
+
+/// Where -z keeps what was there: an empty name is one of the volume, in the folder that
+/// E2FSPROGS_UNDO_DIR names.
+pub(super) fn undo_path(named: &Path, volume: &Path) -> PathBuf {
+    if !named.as_os_str().is_empty() {
+        return named.to_owned();
+    }
+    let folder =
+        std::env::var_os("E2FSPROGS_UNDO_DIR").unwrap_or_else(|| "/var/lib/e2fsprogs".into());
+    let mut name = std::ffi::OsString::from("e2fsck-");
+    name.push(volume.file_name().unwrap_or_default());
+    name.push(".e2undo");
+    Path::new(&folder).join(name)
+}
+
+/// Does a change in memory, keeps what it changes for e2undo, and writes it.
+///
+/// # Errors
+/// Those of the change, with nothing written; the host's.
+pub(super) fn with_undo<T>(
+    subject: &Subject<'_>,
+    (volume, device): (&InPlace, Arc<dyn BlockDevice>),
+    undo: &Path,
+    change: impl FnOnce(&Arc<dyn BlockDevice>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
+    let block_size = subject.superblock.block_size();
+    let overlay = Arc::new(Overlay::new(device, block_size, MEMORY_BYTES).with_spool(spool));
+    let done = change(&(Arc::clone(&overlay) as Arc<dyn BlockDevice>))?;
+    keep(subject, (&overlay, block_size), undo)?;
+    bring(subject, volume, (&overlay, block_size))?;
+    Ok(done)
+}
+
+/// Keeps what an overlay changes for e2undo, and says so.
+fn keep(
+    subject: &Subject<'_>,
+    (overlay, block_size): (&Overlay, u32),
+    undo: &Path,
+) -> Result<(), Error> {
+    let kept = e2undo::write(overlay, block_size, undo, 0)
+        .map_err(|error| Error::new(error.to_string()))?;
+    if kept > 0 {
+        let (undo, path) = (undo.display(), subject.path.display());
+        say(&format!("{}: to undo what is done now: e2undo {undo} {path}\n", subject.shown));
+    }
+    Ok(())
+}
+
+/// Writes what an overlay changes.
+fn bring(
+    subject: &Subject<'_>,
+    volume: &InPlace,
+    (overlay, block_size): (&Overlay, u32),
+) -> Result<(), Error> {
+    match log_of(volume) {
         Some((log, image_bytes)) => {
             let identity = Identity { offset: 0, image_bytes };
-            let keep = Keep::Nothing;
-            let block_size = repaired.block_size;
-            let applied =
-                undisturbed(|| undo::apply(&overlay, block_size, (&log, &identity), keep));
+            let place = (log.as_path(), &identity);
+            let applied = undisturbed(|| undo::apply(overlay, block_size, place, Keep::Nothing));
             applied.map_err(|error| Error::new(format!("{}: {error}", subject.path.display())))?;
         }
         None => {
-            let written = undisturbed(|| write_directly(&overlay));
+            let written = undisturbed(|| write_directly(overlay));
             written
                 .map_err(|error| image::failure(subject.path, extant_engine::Error::from(error)))?;
         }
     }
-    Ok(Mended::Written(repaired))
+    Ok(())
 }
 
 /// Writes the changed blocks of an overlay to its device: the first ones last.

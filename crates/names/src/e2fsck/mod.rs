@@ -26,23 +26,23 @@ use self::mend::Mended;
 use self::words::{Mode, Request};
 use super::in_place::InPlace;
 use super::{complain, console, in_place, one_line, say, say_version, version};
-use extant_block::{BlockDevice, Clock, RealClock};
+use extant_block::{BlockDevice, Clock, Overlay, RealClock};
 use extant_engine::{
     Access, DataKeeping, ErrorKind, Filesystem, Options, OrphanCounts, Orphans, cache_for_blocks,
     free_orphans, recover, recovered,
 };
-use extant_format::superblock::{Feature, Superblock, state};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
 use extant_host::console::{Chatter, Console};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
 use extant_host::journal;
 use extant_host::recovery::{self, Judged};
 use extant_host::target;
-use extant_inspect::{CheckOptions, CheckReport, ReadOrder, Summary, Trust};
+use extant_inspect::{CheckOptions, CheckReport, ReadOrder, Summary, SuperblockPlace, Trust};
 use extant_repair::Scope;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Memory for the blocks of a volume whose free blocks are given back.
@@ -112,6 +112,10 @@ struct Subject<'a> {
     shown: String,
     /// Where its journal is, if that is on another device.
     journal: Option<&'a Path>,
+    /// Where what was there is kept, for e2undo.
+    undo: Option<PathBuf>,
+    /// The copy of the superblock that was named.
+    copy: Option<SuperblockPlace>,
     /// As it is on the disk.
     superblock: Superblock,
 }
@@ -136,18 +140,27 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         complain(&format!("{name}: Cannot continue, aborting.\n"));
         return Ok(FAILED);
     }
-    if let Some(block) = request.superblock {
-        return Err(Error::usage(format!(
-            "-b {block}: a volume is not mended from a copy yet, and only looked at with its own \
-             superblock"
-        ))
-        .hint("dumpe2fs -o superblock= shows a copy"));
-    }
     let journal = request.journal.clone();
     let device = image::device(path, &ImageArguments { journal, ..ImageArguments::default() })?;
     let mut completion = Completion::open(request.completion, &shown, &console(name))?;
-    let journal = request.journal.as_deref();
-    let subject = |superblock| Subject { name, path, shown: shown.clone(), journal, superblock };
+    let subject = |superblock| Subject {
+        name,
+        path,
+        shown: shown.clone(),
+        journal: request.journal.as_deref(),
+        undo: request.undo.as_deref().map(|named| mend::undo_path(named, path)),
+        copy: None,
+        superblock,
+    };
+    if let Some(block) = request.superblock {
+        let copy = lost::named(&device, (block, request.block_size));
+        let Some((place, superblock)) = copy else {
+            complain(&format!("{name}: {shown}: block {block} is no copy of a superblock"));
+            return Ok(FAILED);
+        };
+        let subject = Subject { copy: Some(place), ..subject(superblock) };
+        return by_copy(&subject, request, (device, &mut completion));
+    }
     let superblock = match in_place::superblock(&*device, path) {
         Ok(superblock) => superblock,
         Err(error) if request.mode == Mode::Yes => {
@@ -192,11 +205,39 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
     // An image that is open for reading is not opened for writing.
     drop((recovered.judged, recovered.finished));
     if request.mode != Mode::Read {
-        apply(&subject, recovered.orphans)?;
+        apply(&subject, recovered.orphans, None)?;
     }
     if !request.journal_only {
         say(&format!("{shown}: clean, {usage}\n"));
     }
+    Ok(CLEAN)
+}
+
+/// -b: the volume by a copy of its superblock, which is judged or mended whatever the first one
+/// says.
+fn by_copy(
+    subject: &Subject<'_>,
+    request: &Request,
+    (device, completion): (Arc<dyn BlockDevice>, &mut Completion),
+) -> Result<u8, Error> {
+    if request.mode != Mode::Read {
+        drop(device);
+        return mended(subject, request, None);
+    }
+    let view = Overlay::new(device, subject.superblock.block_size(), u64::MAX);
+    // tidy: writers because it is an overlay in memory
+    let put = view.write(SUPERBLOCK_OFFSET, &subject.superblock.encode());
+    put.map_err(|error| Error::io(subject.path.display(), &error))?;
+    let options = CheckOptions { progress: completion.listener(), ..options() };
+    let report = extant_inspect::check(Arc::new(view), &options)
+        .map_err(|error| Error::new(format!("{}: {error}", subject.shown)))?;
+    completion.end();
+    say(PASSES);
+    say(&list(subject, &report));
+    if !report.problems.is_empty() {
+        return Ok(left(subject, request, &report));
+    }
+    say(&held(subject, &report.summary));
     Ok(CLEAN)
 }
 
@@ -255,24 +296,37 @@ fn is_due(superblock: &Superblock) -> bool {
         || (interval > 0 && now >= superblock.checked_seconds.saturating_add(interval))
 }
 
-/// Replays the journal, and frees orphans, on the disk.
-fn apply(subject: &Subject<'_>, orphans: Option<OrphanCounts>) -> Result<(), Error> {
+/// Replays the journal, frees orphans, and notes what was found in a check, on the disk.
+fn apply(
+    subject: &Subject<'_>,
+    orphans: Option<OrphanCounts>,
+    found: Option<&Summary>,
+) -> Result<Counters, Error> {
     let (shown, failed) = (&subject.shown, |error| image::failure(subject.path, error));
     let needs_recovery = subject.superblock.has(Feature::NEEDS_RECOVERY);
-    if !needs_recovery && orphans.is_none() {
-        return Ok(());
+    if !needs_recovery && orphans.is_none() && found.is_none() {
+        return Ok(Counters::Right);
     }
     let volume = InPlace::open(subject.path)?;
     let device = journal::write(subject.path, subject.journal, Arc::clone(&volume.device))?;
-    if needs_recovery {
-        say(&format!("{shown}: recovering journal\n"));
-        recover(&device).map_err(failed)?;
+    let change = |device: &Arc<dyn BlockDevice>| {
+        if needs_recovery {
+            say(&format!("{shown}: recovering journal\n"));
+            recover(device).map_err(failed)?;
+        }
+        if needs_recovery || orphans.is_some() {
+            let freed = free_orphans(device).map_err(failed)?;
+            if let Some(finished) = freed.map(recovery::orphans_finished) {
+                let what = finished.as_deref().unwrap_or("none left");
+                say(&format!("{shown}: orphans: {what}\n"));
+            }
+        }
+        found.map_or(Ok(Counters::Right), |found| note(&**device, subject.path, found))
+    };
+    match &subject.undo {
+        None => change(&device),
+        Some(undo) => mend::with_undo(subject, (&volume, device), undo, change),
     }
-    if let Some(OrphanCounts { freed, truncated }) = free_orphans(&device).map_err(failed)? {
-        let finished = recovery::orphans_finished(OrphanCounts { freed, truncated });
-        say(&format!("{shown}: orphans: {}\n", finished.as_deref().unwrap_or("none left")));
-    }
-    Ok(())
 }
 
 /// -E discard: the blocks that are free go back to the device or the file, which then reads as
@@ -281,6 +335,10 @@ fn apply(subject: &Subject<'_>, orphans: Option<OrphanCounts>) -> Result<(), Err
 /// # Errors
 /// The host's. A device that can do nothing with it is no failure.
 fn discard(subject: &Subject<'_>) -> Result<(), Error> {
+    if subject.undo.is_some() {
+        complain(&format!("{}: -z: free blocks are not given back", subject.shown));
+        return Ok(());
+    }
     let failed = |error| image::failure(subject.path, error);
     let volume = InPlace::open(subject.path)?;
     let options = Options {
@@ -371,21 +429,22 @@ fn checked(
     }
     let mut code = CLEAN;
     if request.mode != Mode::Read {
-        apply(subject, orphans)?;
+        let counters = apply(subject, orphans, Some(&report.summary))?;
         if request.discard {
             discard(subject)?;
         }
-        let counters = note(subject, &report.summary)?;
         if before == Before::NotClean || orphans.is_some() || counters == Counters::Mended {
             code = CORRECTED;
         }
     }
-    let held = &report.summary;
-    say(&format!(
-        "{}: {}/{} files, {}/{} blocks\n",
-        subject.shown, held.inodes_used, held.inodes, held.blocks_used, held.blocks
-    ));
+    say(&held(subject, &report.summary));
     Ok(code)
+}
+
+/// The last line: how much of it is used.
+fn held(subject: &Subject<'_>, held: &Summary) -> String {
+    let Summary { inodes_used, inodes, blocks_used, blocks, .. } = held;
+    format!("{}: {inodes_used}/{inodes} files, {blocks_used}/{blocks} blocks\n", subject.shown)
 }
 
 /// What is wrong is mended, and said.
@@ -424,15 +483,12 @@ fn mended(
         return Ok(LEFT);
     }
     // With it goes the lock of the image.
-    let held = repaired.left.summary;
+    let summary = repaired.left.summary;
     drop(repaired);
     if request.discard {
         discard(subject)?;
     }
-    say(&format!(
-        "{shown}: {}/{} files, {}/{} blocks\n",
-        held.inodes_used, held.inodes, held.blocks_used, held.blocks
-    ));
+    say(&held(subject, &summary));
     Ok(CORRECTED)
 }
 
@@ -481,9 +537,8 @@ enum Counters {
 
 /// The superblock says that the volume is clean, was checked now, and has as much free as was
 /// found.
-fn note(subject: &Subject<'_>, found: &Summary) -> Result<Counters, Error> {
-    let volume = InPlace::open(subject.path)?;
-    let mut superblock = volume.superblock()?;
+fn note(device: &dyn BlockDevice, path: &Path, found: &Summary) -> Result<Counters, Error> {
+    let mut superblock = in_place::superblock(device, path)?;
     let now = RealClock::new().wall().seconds.max(0).cast_unsigned();
     superblock.state |= state::CLEAN;
     superblock.state &= !state::ERRORS;
@@ -496,7 +551,10 @@ fn note(subject: &Subject<'_>, found: &Summary) -> Result<Counters, Error> {
         superblock.free_blocks = found.blocks.saturating_sub(found.blocks_used);
         superblock.free_inodes = u32::try_from(inodes).unwrap_or(superblock.free_inodes);
     }
-    volume.write_primary(&superblock)?;
+    let written = device.write(SUPERBLOCK_OFFSET, &superblock.encode());
+    written
+        .and_then(|()| device.flush())
+        .map_err(|error| Error::io(path.display(), &error).hint("the check was not noted"))?;
     Ok(match (superblock.free_blocks, superblock.free_inodes) == (blocks, inodes) {
         true => Counters::Right,
         false => Counters::Mended,

@@ -37,6 +37,8 @@ pub(super) struct Request {
     pub(super) discard: bool,
     /// -c: bad blocks are to be searched for, which is not done.
     pub(super) bad_blocks: bool,
+    /// -z: where what was there is kept, for e2undo.
+    pub(super) undo: Option<PathBuf>,
     /// -j: the journal of a volume that has it on another device.
     pub(super) journal: Option<PathBuf>,
     pub(super) device: Option<PathBuf>,
@@ -82,12 +84,16 @@ pub(super) fn read(words: &[OsString]) -> Result<Request, String> {
             // As they print it: a name of one word.
             'N' => request.label = Some(text.replace(|letter: char| letter.is_whitespace(), "_")),
             'j' => request.journal = Some(PathBuf::from(value)),
+            'z' => request.undo = Some(PathBuf::from(value)),
             'c' => request.bad_blocks = true,
             // -t: times; -D: directories are left as they are, which is right; -k: of the list of
             // bad blocks nothing is lost; -r, -d, -F: nothing here.
             't' | 'D' | 'r' | 'd' | 'F' | 'k' => {}
             _ => return Err(format!("-{letter}: {}", refused(letter))),
         }
+    }
+    if request.undo.is_some() && request.journal.is_some() {
+        return Err("-z: what a journal on another device changes there has no place in it".into());
     }
     let mut operands = read.operands.into_iter();
     request.device = operands.next().map(PathBuf::from);
@@ -104,7 +110,6 @@ pub(super) fn read(words: &[OsString]) -> Result<Request, String> {
 fn refused(letter: char) -> &'static str {
     match letter {
         'l' | 'L' => "lists of bad blocks are not read",
-        'z' => "nothing is mended yet, so there is nothing to undo",
         _ => "not supported",
     }
 }
@@ -127,7 +132,7 @@ fn extended(list: &str, request: &mut Request) -> Result<(), String> {
             | "unshare_blocks"
             | "check_encoding"
             | "clear_all_uninit_bits") => {
-                return Err(format!("-E {name}: not supported: nothing is mended yet"));
+                return Err(format!("-E {name}: not supported"));
             }
             name => return Err(format!("Unknown extended option: {name}")),
         }

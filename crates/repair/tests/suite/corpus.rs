@@ -23,6 +23,7 @@ pub(crate) fn mended(bytes: &[u8], scope: Scope) -> Result<Repaired, String> {
     let device = Arc::new(MemoryDevice::from_bytes(RealClock::new(), bytes));
     let options = RepairOptions {
         scope,
+        superblock: None,
         threads: NonZeroU32::MIN,
         spool: None,
         now_seconds: NOW_SECONDS,

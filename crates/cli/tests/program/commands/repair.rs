@@ -95,6 +95,37 @@ fn what_is_mended_is_clean_for_e2fsck_and_can_be_undone() {
     }
 }
 
+/// With -z e2undo of e2fsprogs takes a repair back, in a partition too; a file is never replaced.
+#[test]
+fn what_is_mended_e2undo_takes_back() {
+    let folder = Scratch::new("repair-e2undo");
+    if !oracle::require("e2undo") {
+        return;
+    }
+    let Some(image) = image(&folder, "ext4") else { return };
+    debugfs(&image, "sif /some/file-3 links_count 7");
+    let volume = std::fs::read(&image).unwrap();
+    let disk = folder.join("whole.img");
+    let before = [&[0x77; 1 << 20][..], &volume, &[0x33; 4096]].concat();
+    std::fs::write(&disk, &before).unwrap();
+    let undo = folder.join("before.e2undo");
+    let [shown, kept] = [&disk, &undo].map(|path| path.to_str().unwrap());
+    let all = ["repair", "-z", kept, "--no-undo", "--offset", "1M", shown];
+    let (code, said, errors) = words(&extant(&all));
+    assert_eq!((code, errors.as_str()), (Some(1), ""), "{said}");
+    assert!(beside(&disk).is_empty());
+    let after = std::fs::read(&disk).unwrap();
+    assert!(after != before && after[..1 << 20] == before[..1 << 20]);
+    host::output(host::program("e2undo").arg(&undo).arg(&disk)).expect("e2undo");
+    assert!(std::fs::read(&disk).unwrap() == before, "it is not as it was");
+    let (code, said, errors) = words(&extant(&all));
+    assert_eq!(code, Some(8), "{said}");
+    assert!(errors.contains("is there already"), "{errors}");
+    assert!(std::fs::read(&disk).unwrap() == before, "it was written");
+    let (code, ..) = words(&extant(&["repair", "-n", "-z", kept, shown]));
+    assert_eq!(code, Some(16));
+}
+
 #[test]
 fn what_preen_does_not_mend_is_left() {
     let folder = Scratch::new("repair-preen");

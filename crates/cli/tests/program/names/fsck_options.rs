@@ -205,3 +205,60 @@ fn a_lost_superblock_is_mended_by_a_copy() {
         }
     }
 }
+
+/// With -b a volume is judged and mended by a copy of its superblock, whatever the first one says.
+#[test]
+fn a_volume_is_mended_by_the_copy_that_is_named() {
+    if !require("mke2fs") || !require("debugfs") {
+        return;
+    }
+    let folder = Scratch::new("fsck-copy");
+    let (image, [ours, others]) =
+        (folder.join("x.img"), ["ours", "theirs"].map(|name| folder.join(name)));
+    let kept = folder.join("kept");
+    std::fs::write(&kept, vec![0x5a; 3 << 20]).unwrap();
+    let lost = |image: &Path| {
+        let file = std::fs::OpenOptions::new().write(true).open(image).unwrap();
+        file.write_all_at(&[0; 1024], 1024).unwrap();
+    };
+    let whole = |_: &Path| {};
+    let copies = [(&["-b", "1024"][..], "8193"), (&["-b", "4096", "-g", "4096"], "4096")];
+    for (words, block) in copies {
+        let _ = std::fs::remove_file(&image);
+        volume(&image, words);
+        let write = format!("write {} kept", kept.display());
+        run(Command::new("debugfs").args(["-w", "-R", &write]).arg(&image));
+        for (state, damage) in [("whole", &whole as &dyn Fn(&Path)), ("lost", &lost)] {
+            for options in [&["-fy"][..], &["-fp"], &["-fn"], &["-fy", "-B", words[1]]] {
+                for copy in [&ours, &others] {
+                    std::fs::copy(&image, copy).unwrap();
+                    damage(copy);
+                }
+                let before = std::fs::read(&ours).unwrap();
+                let options = [options, &["-b", block]].concat();
+                let (code, said) = run(extant("e2fsck").args(&options).arg(&ours));
+                let (their_code, they) = run(theirs("e2fsck").args(&options).arg(&others));
+                let what = format!("{words:?} {state} {options:?}: {said}\n{they}");
+                assert_eq!(code, their_code, "{what}");
+                if options[0] == "-fn" {
+                    assert!(std::fs::read(&ours).unwrap() == before, "{what}: it was written");
+                    continue;
+                }
+                e2fsck(&ours).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let cat = Command::new("debugfs").args(["-R", "cat kept"]).arg(&ours).output();
+                assert!(cat.unwrap().stdout == vec![0x5a; 3 << 20], "{what}");
+            }
+        }
+    }
+    // No copy is there, or one of another size of blocks.
+    let before = std::fs::read(&ours).unwrap();
+    for words in [&["-fy", "-b", "4097"][..], &["-fy", "-b", "99999999999"]] {
+        let (code, said) = run(extant("e2fsck").args(words).arg(&ours));
+        assert_eq!(code, Some(8), "{said}");
+        assert!(said.contains("is no copy of a superblock"), "{said}");
+        assert!(std::fs::read(&ours).unwrap() == before, "{said}");
+    }
+    let mut wrong = extant("e2fsck");
+    let (code, said) = run(wrong.args(["-fy", "-b", "4096", "-B", "1024"]).arg(&ours));
+    assert_eq!(code, Some(8), "{said}");
+}

@@ -116,3 +116,64 @@ fn a_log_that_fails_its_checksum_is_said_and_the_volume_checked() {
     assert!(code == Some(0) && said.contains("transaction 2 is damaged"), "{code:?}: {said}");
     assert_eq!(run(extant("e2label").arg(&ours)).1, "new\n");
 }
+
+#[test]
+fn what_is_recovered_or_mended_e2undo_takes_back() {
+    if !require("e2undo") || !require("debugfs") || !oracle::can_mount() {
+        return;
+    }
+    let folder = Scratch::new("names-undo");
+    let counted = folder.join("counted.img");
+    std::fs::copy(left(&folder, "orphan_file"), &counted).unwrap();
+    run(theirs("e2fsck").arg("-fy").arg(&counted));
+    run(Command::new("debugfs").args(["-w", "-R", "sif / links_count 9"]).arg(&counted));
+    let cut = left(&folder, "^orphan_file");
+    let (image, undo) = (folder.join("image.img"), folder.join("before.e2undo"));
+    for base in [cut, damaged(&folder), counted] {
+        for words in ["-p", "-fp", "-y", "-fy", "-y -E journal_only", "-fy -E discard"] {
+            std::fs::copy(&base, &image).unwrap();
+            let mut ours = extant("e2fsck");
+            ours.arg("-z").arg(&undo).args(words.split(' '));
+            let (code, said) = run(ours.arg(&image));
+            let what = format!("{}, {words}: {code:?} {said}", base.display());
+            assert!(code.is_some_and(|code| code < 8), "{what}");
+            let is_same = || std::fs::read(&base).unwrap() == std::fs::read(&image).unwrap();
+            assert_eq!(undo.exists(), !is_same(), "{what}");
+            if undo.exists() {
+                assert!(said.contains(&format!("e2undo {}", undo.display())), "{what}");
+                let (code, said) = run(Command::new("e2undo").arg(&undo).arg(&image));
+                assert_eq!(code, Some(0), "{what}: {said}");
+                assert!(is_same(), "{what}: it is not as it was");
+                std::fs::remove_file(&undo).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_for_e2undo_is_never_one_that_holds_something() {
+    if !require("e2fsck") || !require("debugfs") {
+        return;
+    }
+    let folder = Scratch::new("names-undo-kept");
+    let (image, notes) = (damaged(&folder), folder.join("notes"));
+    std::fs::write(&notes, "notes").unwrap();
+    let before = std::fs::read(&image).unwrap();
+    for file in [&notes, &image] {
+        for program in [theirs as fn(&str) -> Command, extant] {
+            let (code, said) = run(program("e2fsck").arg("-fy").arg("-z").arg(file).arg(&image));
+            assert_eq!(code, Some(8), "{said}");
+            assert!(std::fs::read(&image).unwrap() == before, "{said}");
+            assert_eq!(std::fs::read(&notes).unwrap(), b"notes", "{said}");
+        }
+    }
+    // Without a name it is one of the image's in a folder for them.
+    let mut ours = extant("e2fsck");
+    ours.args(["-fy", "-z", ""]).arg(&image).env("E2FSPROGS_UNDO_DIR", folder.path());
+    let (code, said) = run(&mut ours);
+    assert_eq!(code, Some(1), "{said}");
+    let undo = folder.join("e2fsck-damaged.img.e2undo");
+    let (code, said) = run(Command::new("e2undo").arg(&undo).arg(&image));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(std::fs::read(&image).unwrap() == before);
+}

@@ -26,7 +26,15 @@ impl Held {
     /// The most that one call brings at once, in bytes: what several threads bring at a time is
     /// still a small part of what may be held.
     pub(crate) fn piece_bytes(&self) -> usize {
-        self.bytes_max / 16
+        self.bytes_max / 32
+    }
+
+    /// Takes `bytes` of it; `None` if they would be too many. Of several threads that ask at a time
+    /// each gets what the others have left.
+    pub(crate) fn take(self: &Arc<Held>, bytes: usize) -> Option<Share> {
+        let with = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.bytes_max);
+        let taken = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+        taken.is_ok().then(|| Share { held: Some(Arc::clone(self)), bytes })
     }
 
     /// Whether `more` bytes would be too many.
