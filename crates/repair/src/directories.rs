@@ -1,7 +1,8 @@
 //! Mends directories: entries that cannot be, blocks whose entries are torn, indexes.
 //!
 //! A directory whose index is wrong goes on without one: every reader finds its names. The blocks
-//! of the index become blocks without names.
+//! of the index become blocks without names. When all else is mended it gets another one
+//! ([`crate::index`]).
 use crate::draft::{Draft, Result};
 use crate::map::{self, FileMap, MapRun};
 use extant_format::directory::stored::{ChainEnd, EntryShape, is_dots};
@@ -15,24 +16,24 @@ use std::collections::BTreeMap;
 
 /// An entry that is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Kept {
-    ino: Ino,
-    name: Vec<u8>,
-    kind: FileType,
+pub(crate) struct Kept {
+    pub(crate) ino: Ino,
+    pub(crate) name: Vec<u8>,
+    pub(crate) kind: FileType,
 }
 
 /// A directory that is being mended.
-struct Directory {
+pub(crate) struct Directory {
     ino: Ino,
-    inode: Inode,
+    pub(crate) inode: Inode,
     map: FileMap,
-    style: Style,
+    pub(crate) style: Style,
     seed: u32,
 }
 
 impl Directory {
     /// Reads it; `None` for one that is not kept in blocks of entries that are known here.
-    fn open(draft: &Draft, ino: Ino) -> Result<Option<Directory>> {
+    pub(crate) fn open(draft: &Draft, ino: Ino) -> Result<Option<Directory>> {
         let Some(inode) = draft.inode(ino)? else { return Ok(None) };
         let has_hashes =
             inode.flags & flags::ENCRYPTED != 0 && inode.flags & flags::CASEFOLDED != 0;
@@ -51,7 +52,7 @@ impl Directory {
     }
 
     /// File blocks with the block of each.
-    fn blocks(&self) -> Vec<(u64, BlockNo)> {
+    pub(crate) fn blocks(&self) -> Vec<(u64, BlockNo)> {
         let runs = self.map.runs.iter();
         let blocks = runs.flat_map(|run| {
             (0..run.length).map(|at| {
@@ -89,7 +90,7 @@ impl Directory {
         Ok(rest)
     }
 
-    fn seal_and_write(
+    pub(crate) fn seal_and_write(
         &self,
         draft: &Draft,
         at: u64,
@@ -101,24 +102,37 @@ impl Directory {
         draft.write(block, bytes)
     }
 
-    /// Adds a block with entries after the last one.
+    /// Adds blocks with entries after the last one.
     fn append(&mut self, draft: &mut Draft, mut entries: Vec<Kept>) -> Result<bool> {
         while !entries.is_empty() {
-            let end = self.map.runs.last().map_or(0, |run| run.file_block + run.length);
-            let goal = self.map.runs.last().map_or(0, |run| run.start + run.length);
-            let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
-            // The rest of a cluster is the directory's already.
-            let block = match end % cluster {
-                0 => draft.allocate(BlockNo(goal)),
-                _ => Some(BlockNo(goal)),
-            };
-            let Some(block) = block else { return Ok(false) };
-            let state = ExtentState::Written;
-            self.map.runs.push(MapRun { file_block: end, start: block.0, length: 1, state });
-            entries = self.pack(draft, (end, block), entries)?;
+            let Some(added) = self.add_block(draft) else { return Ok(false) };
+            entries = self.pack(draft, added, entries)?;
             self.is_longer(draft)?;
         }
         Ok(true)
+    }
+
+    /// Adds a block without entries after the last one. Gives whether there was room.
+    pub(crate) fn lengthen(&mut self, draft: &mut Draft) -> Result<bool> {
+        let Some(added) = self.add_block(draft) else { return Ok(false) };
+        self.pack(draft, added, Vec::new())?;
+        self.is_longer(draft)?;
+        Ok(true)
+    }
+
+    /// Adds a block to the map.
+    fn add_block(&mut self, draft: &mut Draft) -> Option<(u64, BlockNo)> {
+        let end = self.map.runs.last().map_or(0, |run| run.file_block + run.length);
+        let goal = self.map.runs.last().map_or(0, |run| run.start + run.length);
+        let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+        // The rest of a cluster is the directory's already.
+        let block = match end % cluster {
+            0 => draft.allocate(BlockNo(goal))?,
+            _ => BlockNo(goal),
+        };
+        let state = ExtentState::Written;
+        self.map.runs.push(MapRun { file_block: end, start: block.0, length: 1, state });
+        Some((end, block))
     }
 
     /// The map was changed: it and the size are stored.
@@ -133,10 +147,11 @@ impl Directory {
 
     /// Makes it a directory without an index: its root has the first two entries only, its nodes
     /// have none.
-    fn without_index(&mut self, draft: &Draft) -> Result<()> {
+    fn without_index(&mut self, draft: &mut Draft) -> Result<()> {
         if self.inode.flags & flags::INDEX == 0 {
             return Ok(());
         }
+        draft.unindexed.insert(self.ino);
         self.inode.flags &= !flags::INDEX;
         draft.write_inode(self.ino, &self.inode)?;
         for (at, block) in self.blocks() {
@@ -150,6 +165,17 @@ impl Directory {
             }
         }
         Ok(())
+    }
+
+    /// The entries of all blocks.
+    pub(crate) fn all_entries(&self, draft: &Draft) -> Result<Vec<Kept>> {
+        let mut entries = Vec::new();
+        for (_, block) in self.blocks() {
+            if let Some(bytes) = draft.read(block)? {
+                entries.extend(self.entries(&bytes));
+            }
+        }
+        Ok(entries)
     }
 
     /// The entries of a block, as far as they can be read: a chain that breaks goes on at the next

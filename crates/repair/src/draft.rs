@@ -52,6 +52,8 @@ pub(crate) struct Draft {
     pub(crate) shared: BTreeSet<BlockNo>,
     /// Groups whose bitmaps are written anew.
     pub(crate) stale: BTreeSet<GroupNo>,
+    /// Directories that had an index and have none now.
+    pub(crate) unindexed: BTreeSet<Ino>,
 }
 
 impl Draft {
@@ -69,6 +71,7 @@ impl Draft {
             cleared: BTreeSet::new(),
             shared: BTreeSet::new(),
             stale: BTreeSet::new(),
+            unindexed: BTreeSet::new(),
         }
     }
 

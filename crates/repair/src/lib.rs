@@ -16,7 +16,7 @@
 //!   primary       which superblock is believed
 //!   places        where the parts of groups are, if no descriptor says
 //!   superblock, bitmaps, journal, orphans, quota, resize      the volume's own
-//!   inodes, duplicates, directories, connect         files and names
+//!   inodes, duplicates, directories, index, connect  files and names
 //! map           maps of files, read as far as they can be, and written anew
 //! draft         the volume as it is to be
 //! options, outcome, error
@@ -29,6 +29,7 @@ mod draft;
 mod duplicates;
 mod error;
 mod heal;
+mod index;
 mod inodes;
 mod journal;
 mod map;

@@ -6,8 +6,8 @@ use crate::options::{RepairOptions, Scope};
 use crate::outcome::{Change, Recovery, Repaired, is_clean};
 use crate::scope::{frees, price};
 use crate::{
-    bitmaps, connect, directories, duplicates, inodes, journal, orphans, places, primary, quota,
-    resize, superblock,
+    bitmaps, connect, directories, duplicates, index, inodes, journal, orphans, places, primary,
+    quota, resize, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
 use extant_format::inode::flags;
@@ -60,6 +60,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         changes: Vec::new(),
         omitted: 0,
         doubtful: BTreeSet::new(),
+        unindexed: BTreeSet::new(),
     };
     let (found, left) = mender.run()?;
     if is_clean(&left) {
@@ -151,6 +152,8 @@ struct Mender {
     omitted: u64,
     /// Inodes of which a checksum is wrong, and something else too.
     doubtful: BTreeSet<Ino>,
+    /// Directories that lost their index in this repair, and get another one at its end.
+    unindexed: BTreeSet<Ino>,
 }
 
 /// Inodes of which a checksum is wrong and that fit the rest of the volume no better: another
@@ -173,6 +176,7 @@ impl Mender {
     /// Gives the first report, and the last.
     fn run(&mut self) -> Result<(CheckReport, CheckReport), Error> {
         let mut first = None;
+        let mut last = Progress::Made;
         loop {
             self.round = self.round.saturating_add(1);
             let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
@@ -198,10 +202,29 @@ impl Mender {
                     left.unwrap_or_default()
                 )));
             }
-            if self.mend(&report, usage)? == Progress::None {
+            if !self.unindexed.is_empty() && (is_clean(&report) || last == Progress::None) {
+                self.index(&report, usage)?;
+                continue;
+            }
+            last = self.mend(&report, usage)?;
+            if last == Progress::None && self.unindexed.is_empty() {
                 return Ok((first.clone(), report));
             }
         }
+    }
+
+    /// Makes the indexes anew that were taken away, each once.
+    fn index(&mut self, report: &CheckReport, usage: Usage) -> Result<(), Error> {
+        let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
+        for ino in std::mem::take(&mut self.unindexed) {
+            index::build(&mut draft, ino)?;
+        }
+        let marked = match is_clean(report) || self.scope == Scope::All {
+            true => Marked::Freed,
+            false => Marked::Kept,
+        };
+        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
+        stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, marked))
     }
 
     /// What is found by the superblock that fits best.
@@ -312,6 +335,7 @@ impl Mender {
         for group in stale {
             bitmaps::write(&draft, group, marked)?;
         }
+        self.unindexed.append(&mut draft.unindexed);
         match self.changes.len() as u64 + self.omitted > before {
             true => Ok(Progress::Made),
             false => Ok(Progress::None),

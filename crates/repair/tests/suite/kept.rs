@@ -3,7 +3,7 @@
 use crate::corpus::{image, judged, mended};
 use extant_repair::Scope;
 use extant_testkit::command::{output, program};
-use extant_testkit::oracle::require;
+use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
 use extant_testkit::scratch::Scratch;
 use std::path::{Path, PathBuf};
 
@@ -322,4 +322,74 @@ fn blocks_of_the_system_are_written_anew() {
     // debugfs has not given it back, since it does not find it.
     elsewhere[at..at + BLOCK].copy_from_slice(&volume.bytes[at..at + BLOCK]);
     volume.keeps_all(&elsewhere, Scope::Safe);
+}
+
+/// A volume with a directory of so many names, and whether its index has a level of nodes.
+fn indexed(words: &str, names: usize, length: usize) -> Option<(Volume, Vec<String>)> {
+    if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
+        return None;
+    }
+    let scratch = Scratch::new("kept-indexed");
+    let tree = scratch.join("tree");
+    std::fs::create_dir_all(tree.join("d")).expect("scratch has room");
+    let names: Vec<String> = (0..names).map(|number| format!("{number:0>length$}")).collect();
+    for name in &names {
+        std::fs::write(tree.join("d").join(name), name).expect("scratch has room");
+    }
+    let path = scratch.join("volume");
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-b", "1024", "-N", "6000"]).args(words.split_whitespace());
+    output(mke2fs.arg("-d").arg(&tree).arg(&path).arg("24M")).expect("mke2fs makes it");
+    // What -d fills has no index: e2fsck makes it.
+    let _ = program("e2fsck").args(["-fyD"]).arg(&path).output();
+    let bytes = std::fs::read(&path).expect("it is there");
+    Some((Volume { scratch, bytes }, names))
+}
+
+#[test]
+fn a_directory_whose_index_is_lost_gets_another_one() {
+    for (words, count, length) in [
+        ("-t ext4 -O metadata_csum", 300, 20),
+        ("-t ext3", 300, 20),
+        // Nodes below the root.
+        ("-t ext4", 1700, 80),
+        ("-t ext4 -O bigalloc -C 4096", 700, 20),
+    ] {
+        let Some((volume, names)) = indexed(words, count, length) else { return };
+        let copy = volume.written(&volume.bytes);
+        let word = |command: &str| {
+            let done = program("debugfs").args(["-R", command]).arg(&copy).output().expect("runs");
+            String::from_utf8_lossy(&done.stdout).into_owned()
+        };
+        let levels =
+            |text: &str| text.lines().filter(|line| line.contains("Indirect levels")).count();
+        assert_eq!(levels(&word("htree_dump /d")), 1, "{words}: it has no index");
+        let root = word("bmap /d 0").trim().parse::<usize>().expect("a block") * BLOCK;
+        // The root's count of entries, the hash of its second entry, and the version of its hash.
+        let damages = [(0x22, &[0xff, 0x7f][..]), (0x28, &[1, 2, 3, 0xff]), (0x1c, &[9])];
+        for (at, wrong) in damages {
+            let mut damaged = volume.bytes.clone();
+            damaged[root + at..root + at + wrong.len()].copy_from_slice(wrong);
+            let repaired = mended(&damaged, Scope::Safe).expect("it is mended");
+            let what = format!("{words} {at:#x}: {:?}", repaired.changes);
+            assert!(repaired.is_clean(), "{what}: left {:?}", repaired.left.counts);
+            assert!(repaired.changes.iter().all(|change| change.loss.is_none()), "{what}");
+            let after = image(&repaired);
+            std::fs::write(&copy, &after).expect("scratch has room");
+            assert_eq!(judged(&copy), None, "{what}");
+            let tree = word("htree_dump /d");
+            assert_eq!(levels(&tree), 1, "{what}: it has no index");
+            if can_mount() {
+                // The kernel finds each by the index.
+                let mounted = mount_loop(&copy, Access::ReadOnly, "").expect("it mounts");
+                for name in &names {
+                    let path = mounted.path().join("d").join(name);
+                    assert_eq!(std::fs::read_to_string(&path).ok().as_ref(), Some(name), "{what}");
+                }
+                let listed = std::fs::read_dir(mounted.path().join("d")).expect("it is listed");
+                assert_eq!(listed.count(), names.len(), "{what}");
+                mounted.unmount().expect("unmounted");
+            }
+        }
+    }
 }

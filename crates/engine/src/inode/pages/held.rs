@@ -6,6 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Pieces that would be smaller than this are halved.
+const SMALL_PIECE_BYTES: usize = 64 << 10;
+
 /// The memory that blocks of files take on one volume, and how much they may take, in bytes.
 pub(crate) struct Held {
     bytes: AtomicUsize,
@@ -24,9 +27,13 @@ impl Held {
     }
 
     /// The most that one call brings at once, in bytes: what several threads bring at a time is
-    /// still a small part of what may be held.
+    /// still a small part of what may be held. Of little memory that is less, since there a request
+    /// is much.
     pub(crate) fn piece_bytes(&self) -> usize {
-        self.bytes_max / 32
+        match self.bytes_max / 16 {
+            little if little < SMALL_PIECE_BYTES => little / 2,
+            piece => piece,
+        }
     }
 
     /// Takes `bytes` of it; `None` if they would be too many. Of several threads that ask at a time
