@@ -8,7 +8,7 @@ use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
 use extant_engine::{free_orphans, recover};
 use extant_inspect::{Code, Problem};
-use extant_repair::RepairOptions;
+use extant_repair::{LostFound, RepairOptions};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -191,6 +191,7 @@ impl Options {
         Ok(RepairOptions {
             scope,
             superblock: None,
+            lost_found: LostFound::WhereNeeded,
             threads: threads.unwrap_or(NonZeroU32::MIN),
             spool: Some(tempfile::tempfile()?),
             now_seconds: self.clock().wall().seconds.try_into().unwrap_or(0),

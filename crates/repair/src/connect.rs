@@ -62,8 +62,12 @@ fn named(draft: &mut Draft, home: Ino, ino: Ino, kind: FileType) -> Result<bool>
     directories::add(draft, home, (&name, ino, kind))
 }
 
-/// The directory for what was lost, which is made where there is none.
-fn lost_found(draft: &mut Draft) -> Result<Option<Ino>> {
+/// The directory for what was lost, which is made where there is none; `None` where there is no
+/// room for it.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn lost_found(draft: &mut Draft) -> Result<Option<Ino>> {
     if let Some(found) = directories::find(draft, Ino::ROOT, LOST_FOUND)? {
         let inode = draft.inode(found)?;
         let is_directory = inode.is_some_and(|it| it.file_type() == Some(FileType::Directory));

@@ -46,6 +46,6 @@ mod superblock;
 
 pub use error::Error;
 pub use heal::{CheckWhen, Healed, Reason, heal, is_clean};
-pub use options::{RepairOptions, Scope};
+pub use options::{LostFound, RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
 pub use rounds::repair;

@@ -14,6 +14,15 @@ pub enum Scope {
     All,
 }
 
+/// When a directory `lost+found` is made that is not there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LostFound {
+    /// When something gets a name in it.
+    WhereNeeded,
+    /// Always, as e2fsck does.
+    Always,
+}
+
 /// How a volume is mended.
 pub struct RepairOptions {
     /// What may be mended.
@@ -21,6 +30,8 @@ pub struct RepairOptions {
     /// The superblock by which it is mended, written to the first place; without one, the first one
     /// or the copy that fits best.
     pub superblock: Option<SuperblockPlace>,
+    /// When `lost+found` is made.
+    pub lost_found: LostFound,
     /// Threads of each check.
     pub threads: NonZeroU32,
     /// An empty file for the changes that do not fit into memory.

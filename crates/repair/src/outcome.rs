@@ -44,6 +44,8 @@ pub struct Repaired {
     pub changes: Vec<Change>,
     /// Problems that were mended but are not kept in `changes`.
     pub omitted: u64,
+    /// Whether a directory `lost+found` was made although nothing needed it.
+    pub made_lost_found: bool,
 }
 
 impl Repaired {

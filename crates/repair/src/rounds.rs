@@ -2,7 +2,7 @@
 use crate::bitmaps::Marked;
 use crate::draft::Draft;
 use crate::error::Error;
-use crate::options::{RepairOptions, Scope};
+use crate::options::{LostFound, RepairOptions, Scope};
 use crate::outcome::{Change, Recovery, Repaired, is_clean};
 use crate::scope::{frees, price};
 use crate::{
@@ -35,7 +35,8 @@ const BLOCK_BYTES: u32 = 1024;
 /// or one whose features are not known, or none at the place that was named; another machine holds it; its journal is on another
 /// device; memory for the changes does not suffice and there is no spool.
 pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Repaired, Error> {
-    let RepairOptions { scope, superblock, threads, spool, now_seconds, progress } = options;
+    let RepairOptions { scope, superblock, lost_found, threads, spool, now_seconds, progress } =
+        options;
     let named = superblock.map(|place| primary::at(&device, place)).transpose()?;
     let superblock = named.clone().or_else(|| extant_engine::read_superblock(&*device).ok());
     let block_size = superblock.as_ref().map_or(BLOCK_BYTES, Superblock::block_size);
@@ -61,13 +62,26 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         omitted: 0,
         doubtful: BTreeSet::new(),
         unindexed: BTreeSet::new(),
+        lost_found,
+        made_lost_found: false,
+        was_clean: false,
     };
     let (found, left) = mender.run()?;
     if is_clean(&left) {
         signed(&overlay, mender.now)?;
     }
-    let Mender { round, changes, omitted, .. } = mender;
-    Ok(Repaired { overlay, block_size, recovery, found, left, rounds: round, changes, omitted })
+    let Mender { round: rounds, changes, omitted, made_lost_found, .. } = mender;
+    Ok(Repaired {
+        overlay,
+        block_size,
+        recovery,
+        found,
+        left,
+        rounds,
+        changes,
+        omitted,
+        made_lost_found,
+    })
 }
 
 /// Notes in the superblock that the volume was checked and is clean, if anything was changed or it
@@ -154,6 +168,11 @@ struct Mender {
     doubtful: BTreeSet<Ino>,
     /// Directories that lost their index in this repair, and get another one at its end.
     unindexed: BTreeSet<Ino>,
+    /// What is still to be made.
+    lost_found: LostFound,
+    made_lost_found: bool,
+    /// Nothing was wrong when the last round made something.
+    was_clean: bool,
 }
 
 /// Inodes of which a checksum is wrong and that fit the rest of the volume no better: another
@@ -206,11 +225,32 @@ impl Mender {
                 self.index(&report, usage)?;
                 continue;
             }
+            if is_clean(&report) && self.lost_found == LostFound::Always {
+                self.lost_found = LostFound::WhereNeeded;
+                self.lost_found(usage)?;
+                continue;
+            }
+            let noted = self.changes.len();
             last = self.mend(&report, usage)?;
+            if std::mem::take(&mut self.was_clean) {
+                // Counters and links of what was made here: nothing of it was wrong before.
+                self.changes.truncate(noted);
+            }
             if last == Progress::None && self.unindexed.is_empty() {
                 return Ok((first.clone(), report));
             }
         }
+    }
+
+    /// Makes `lost+found` in a volume that is clean.
+    fn lost_found(&mut self, usage: Usage) -> Result<(), Error> {
+        let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
+        connect::lost_found(&mut draft)?;
+        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
+        self.made_lost_found = !stale.is_empty();
+        self.was_clean = true;
+        self.unindexed.append(&mut draft.unindexed);
+        stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, Marked::Freed))
     }
 
     /// Makes the indexes anew that were taken away, each once.
@@ -219,6 +259,7 @@ impl Mender {
         for ino in std::mem::take(&mut self.unindexed) {
             index::build(&mut draft, ino)?;
         }
+        self.was_clean = is_clean(report);
         let marked = match is_clean(report) || self.scope == Scope::All {
             true => Marked::Freed,
             false => Marked::Kept,

@@ -14,7 +14,7 @@ use extant_host::cleanup::undisturbed;
 use extant_host::error::Error;
 use extant_host::{image, journal};
 use extant_inspect::{Code, Problem};
-use extant_repair::{RepairOptions, Repaired, Scope, repair};
+use extant_repair::{LostFound, RepairOptions, Repaired, Scope, repair};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error>
     let how = RepairOptions {
         scope,
         superblock: subject.copy,
+        lost_found: LostFound::Always,
         threads: options().threads,
         spool: Some(spool),
         now_seconds: now,

@@ -38,8 +38,8 @@ use extant_host::image::{self, ImageArguments};
 use extant_host::journal;
 use extant_host::recovery::{self, Judged};
 use extant_host::target;
-use extant_inspect::{CheckOptions, CheckReport, ReadOrder, Summary, SuperblockPlace, Trust};
-use extant_repair::Scope;
+use extant_inspect::{CheckOptions, CheckReport, Code, ReadOrder, Summary, SuperblockPlace, Trust};
+use extant_repair::{Change, Recovery, Repaired, Scope};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -406,8 +406,10 @@ fn checked(
         }
     };
     let options = CheckOptions { progress: completion.listener(), ..options() };
-    let report = extant_inspect::check(device, &options)
+    let report = extant_inspect::check(Arc::clone(&device), &options)
         .map_err(|error| Error::new(format!("{}: {error}", subject.shown)))?;
+    let is_whole = request.mode == Mode::Read || !report.is_clean() || has_lost_found(&device);
+    drop(device);
     completion.end();
     if request.mode != Mode::Preen {
         say(PASSES);
@@ -419,6 +421,9 @@ fn checked(
         say(&format!("{}: The Hurd does not support the filetype feature.\n", subject.shown));
     }
     let is_left = request.mode != Mode::Read && (!first.problems.is_empty() || is_foreign);
+    if !is_whole && !is_left {
+        return mended(subject, request, Some(&report));
+    }
     if !report.is_clean() || is_left {
         // An image that is open for reading is not opened for writing.
         return match request.mode {
@@ -433,7 +438,8 @@ fn checked(
         if request.discard {
             discard(subject)?;
         }
-        if before == Before::NotClean || orphans.is_some() || counters == Counters::Mended {
+        let has_freed = orphans.is_some_and(|orphans| orphans.freed > 0);
+        if before == Before::NotClean || has_freed || counters == Counters::Mended {
             code = CORRECTED;
         }
     }
@@ -458,7 +464,8 @@ fn mended(
     let repaired = match mend::mend(subject, scope)? {
         Mended::Refused(why) => {
             complain(&format!("{}: {shown}: {why}", subject.name));
-            return Ok(report.map_or(LEFT, |report| left(subject, request, report)));
+            // Without a report it could not even be judged.
+            return Ok(report.map_or(LEFT | FAILED, |report| left(subject, request, report)));
         }
         Mended::Doubtful => {
             say(&format!(
@@ -469,6 +476,9 @@ fn mended(
         }
         Mended::Written(repaired) => repaired,
     };
+    if repaired.made_lost_found {
+        say(&format!("{shown}: /lost+found not found.  Created.\n"));
+    }
     for change in &repaired.changes {
         let (problem, code) = (&change.problem, change.problem.rule().name);
         match &change.loss {
@@ -477,6 +487,7 @@ fn mended(
         }
     }
     say(&format!("\n{shown}: ***** FILE SYSTEM WAS MODIFIED *****\n"));
+    let code = code(subject, &repaired);
     if !repaired.is_clean() {
         say(&list(subject, &repaired.left));
         say(&format!("\n{shown}: ********** WARNING: Filesystem still has errors **********\n\n"));
@@ -489,7 +500,38 @@ fn mended(
         discard(subject)?;
     }
     say(&held(subject, &summary));
-    Ok(CORRECTED)
+    Ok(code)
+}
+
+/// A replay is no correction, nor that orphans are freed or what the journal recorded of an error
+/// is forgotten.
+fn code(subject: &Subject<'_>, repaired: &Repaired) -> u8 {
+    let recorded = Code::JournalError.rule().name;
+    let is_recovery = |change: &Change| change.problem.code == Code::JournalError;
+    let has_recovered =
+        repaired.recovery != Recovery::default() || repaired.found.counts.contains_key(recorded);
+    let is_recovered = subject.superblock.state & state::CLEAN != 0
+        && subject.copy.is_none()
+        && has_recovered
+        && repaired.omitted == 0
+        && repaired.changes.iter().all(is_recovery)
+        && !repaired.has_lost_log()
+        && !repaired.made_lost_found;
+    if is_recovered { CLEAN } else { CORRECTED }
+}
+
+/// Whether there is a directory for what is lost; also where that cannot be told.
+fn has_lost_found(device: &Arc<dyn BlockDevice>) -> bool {
+    let Ok(policies) = image::default_policies() else { return true };
+    let options = Options {
+        access: Access::ReadOnly,
+        policies,
+        cache_bytes: cache_for_blocks(CACHE_BYTES),
+        data: DataKeeping::Bytes,
+    };
+    let Ok(volume) = Filesystem::open(Arc::clone(device), &options) else { return true };
+    let found = volume.symlink_metadata("/lost+found");
+    !found.is_err_and(|error| matches!(error.kind, ErrorKind::NotFound))
 }
 
 /// A problem a line.
