@@ -19,7 +19,7 @@
 //! the next program that ends the change gives the new undo file its name. So the one that is found
 //! is right, or does not fit the image, and is refused.
 use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
-use crate::differing::{Differing, read_block, take_room};
+use crate::differing::{Differing, block_bytes, read_block, take_room};
 use crate::error::{Error, Result};
 pub use crate::pending::path_of;
 use crate::pending::{MAGIC, forget_pending, keep_pending, pending_of};
@@ -78,10 +78,14 @@ pub fn apply(
     keep: Keep,
 ) -> Result<Applied> {
     let device = overlay.device();
-    let blocks = Differing::of(device, overlay, written(overlay, block_size), block_size)?;
+    // Who ends a change that was interrupted has the image alone.
+    let end = device.own_bytes().div_ceil(block_size.into());
+    let (own, annexed): (Vec<u64>, Vec<u64>) =
+        written(overlay, block_size).into_iter().partition(|number| *number < end);
+    let blocks = Differing::of(device, overlay, own, block_size)?;
     let mut applied = Applied { blocks: blocks.len() as u64, undo: None };
     if blocks.is_empty() {
-        return Ok(applied);
+        return write_annex(overlay, &annexed, block_size).map(|()| applied);
     }
     blocks.take_room()?;
     let plan = Plan { device, path: log, identity, block_size, passed: &[], blocks: &blocks };
@@ -114,7 +118,23 @@ pub fn apply(
         Keep::Nothing => drop(std::fs::remove_file(&path)),
     }
     plan.bring()?;
-    Ok(applied)
+    write_annex(overlay, &annexed, block_size).map(|()| applied)
+}
+
+/// Writes what an overlay changed of a journal on another device, where nothing waits: what it says
+/// of itself. It is written when the volume is durable, and not undone.
+fn write_annex(overlay: &Overlay, blocks: &[u64], block_size: u32) -> Result<()> {
+    let device = overlay.device();
+    let write = |number: u64| {
+        let mut bytes = vec![0; block_bytes(&**device, number, block_size)];
+        let at = number.saturating_mul(block_size.into());
+        overlay.read(at, &mut bytes)?;
+        // tidy: writers because it is no part of the volume
+        device.write(at, &bytes)
+    };
+    let written = blocks.iter().try_for_each(|number| write(*number));
+    let written = written.and_then(|()| if blocks.is_empty() { Ok(()) } else { device.flush() });
+    written.map_err(|error| extant_engine::Error::from(error).into())
 }
 
 /// The blocks of a volume that an overlay changed, in blocks of any size.

@@ -49,12 +49,13 @@ pub(crate) fn build(draft: &mut Draft, ino: Ino) -> Result<bool> {
     keyed.sort_by_key(|(hash, _)| *hash);
     let style = directory.style;
     let filled = full_leaves(&keyed, style);
-    let mut blocks = directory.blocks().len();
-    if blocks < 2 {
+    let blocks = directory.blocks();
+    if blocks.len() < 2 || blocks.iter().zip(0..).any(|((at, _), expected)| *at != expected) {
         return Ok(false);
     }
+    let mut count = blocks.len();
     let shape = loop {
-        let Some(shape) = shape(blocks, style) else { return Ok(false) };
+        let Some(shape) = shape(count, style) else { return Ok(false) };
         if shape.leaves > keyed.len() {
             // Blocks without names: an index has no key for them.
             return Ok(false);
@@ -65,7 +66,7 @@ pub(crate) fn build(draft: &mut Draft, ino: Ino) -> Result<bool> {
         if !directory.lengthen(draft)? {
             return Ok(false);
         }
-        blocks += 1;
+        count += 1;
     };
     let leaves = shared_out(filled, shape.leaves, &keyed, style);
     if leaves.len() != shape.leaves {
@@ -73,36 +74,66 @@ pub(crate) fn build(draft: &mut Draft, ino: Ino) -> Result<bool> {
     }
     directory.inode.flags |= flags::INDEX;
     draft.write_inode(ino, &directory.inode)?;
-    let keys = keys(&leaves, &keyed);
-    let parent = parent.unwrap_or(Ino::ROOT);
+    let plan = Plan { style, shape, keys: keys(&leaves, &keyed), leaves, keyed };
     for (at, block) in directory.blocks() {
         let mut bytes = vec![0; draft.block_size()];
-        let number = usize::try_from(at).unwrap_or(usize::MAX);
-        match number.checked_sub(shape.nodes + 1).and_then(|leaf| leaves.get(leaf)) {
-            Some(names) => {
-                let names = keyed.get(names.clone()).unwrap_or_default().iter();
-                let names = names.map(|(_, entry)| (&entry.name[..], entry.ino, entry.kind));
-                style.pack(&mut bytes, names);
-            }
-            None if number == 0 => {
-                style.initialize_root(&mut bytes, ino, parent, hasher.version, FileBlock(1));
-                style.set_index(&mut bytes, IndexPlace::Root, &in_root(&keys, shape, style));
+        match usize::try_from(at).unwrap_or(usize::MAX) {
+            0 => {
+                style.initialize_root(
+                    &mut bytes,
+                    ino,
+                    parent.unwrap_or(Ino::ROOT),
+                    hasher.version,
+                    FileBlock(1),
+                );
+                style.set_index(&mut bytes, IndexPlace::Root, &plan.in_root());
                 style.set_levels(&mut bytes, u8::from(shape.nodes > 0));
             }
-            None => {
-                let most = style.index_capacity(IndexPlace::Node);
-                let below = keys.chunks(most).nth(number - 1).unwrap_or_default();
-                style.initialize_node(&mut bytes);
-                style.set_index(
-                    &mut bytes,
-                    IndexPlace::Node,
-                    &numbered(below, number, shape, most),
-                );
-            }
+            number => plan.fill(number, &mut bytes),
         }
         directory.seal_and_write(draft, at, block, &mut bytes)?;
     }
     Ok(true)
+}
+
+/// All blocks of a directory as they are to be.
+struct Plan {
+    style: Style,
+    shape: Shape,
+    /// All names, by their hashes.
+    keyed: Vec<(NameHash, Kept)>,
+    /// The names of each leaf, and its key.
+    leaves: Vec<Range<usize>>,
+    keys: Vec<u32>,
+}
+
+impl Plan {
+    /// What the root leads to: nodes, or leaves.
+    fn in_root(&self) -> Vec<(u32, FileBlock)> {
+        let step = match self.shape.nodes {
+            0 => 1,
+            _ => self.style.index_capacity(IndexPlace::Node),
+        };
+        let keys = self.keys.iter().step_by(step);
+        keys.zip(1..).map(|(key, block)| (*key, FileBlock(block))).collect()
+    }
+
+    /// Fills a block after the root: a node, or a leaf.
+    fn fill(&self, number: usize, bytes: &mut [u8]) {
+        let first = self.shape.nodes + 1;
+        if let Some(leaf) = number.checked_sub(first).and_then(|leaf| self.leaves.get(leaf)) {
+            let names = self.keyed.get(leaf.clone()).unwrap_or_default().iter();
+            let names = names.map(|(_, entry)| (&entry.name[..], entry.ino, entry.kind));
+            self.style.pack(bytes, names);
+            return;
+        }
+        let most = self.style.index_capacity(IndexPlace::Node);
+        let below = self.keys.chunks(most).nth(number.saturating_sub(1)).unwrap_or_default();
+        let block = u32::try_from(first + number.saturating_sub(1) * most).unwrap_or(u32::MAX);
+        let entries = below.iter().zip(block..).map(|(key, block)| (*key, FileBlock(block)));
+        self.style.initialize_node(bytes);
+        self.style.set_index(bytes, IndexPlace::Node, &entries.collect::<Vec<_>>());
+    }
 }
 
 /// What so many blocks are for; `None` where two levels have no room for them.
@@ -169,20 +200,4 @@ fn keys(leaves: &[Range<usize>], keyed: &[(NameHash, Kept)]) -> Vec<u32> {
         if last == Some(first) { first | CONTINUED } else { first }
     };
     leaves.iter().map(key).collect()
-}
-
-/// What the root leads to: nodes, or leaves.
-fn in_root(keys: &[u32], shape: Shape, style: Style) -> Vec<(u32, FileBlock)> {
-    let step = match shape.nodes {
-        0 => 1,
-        _ => style.index_capacity(IndexPlace::Node),
-    };
-    keys.iter().step_by(step).zip(1..).map(|(key, block)| (*key, FileBlock(block))).collect()
-}
-
-/// What a node leads to: the leaves with these keys.
-fn numbered(keys: &[u32], node: usize, shape: Shape, most: usize) -> Vec<(u32, FileBlock)> {
-    let first = 1 + shape.nodes + (node - 1) * most;
-    let first = u32::try_from(first).unwrap_or(u32::MAX);
-    keys.iter().zip(first..).map(|(key, block)| (*key, FileBlock(block))).collect()
 }

@@ -32,8 +32,9 @@ const BLOCK_BYTES: u32 = 1024;
 ///
 /// # Errors
 /// The device fails; the device holds no ext2, ext3 or ext4 volume, nor a copy of its superblock,
-/// or one whose features are not known, or none at the place that was named; another machine holds it; its journal is on another
-/// device; memory for the changes does not suffice and there is no spool.
+/// or one whose features are not known, or none at the place that was named; another machine holds
+/// it; its journal is on another device; memory for the changes does not suffice and there is no
+/// spool.
 pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Repaired, Error> {
     let RepairOptions { scope, superblock, lost_found, threads, spool, now_seconds, progress } =
         options;
@@ -256,7 +257,13 @@ impl Mender {
     /// Makes the indexes anew that were taken away, each once.
     fn index(&mut self, report: &CheckReport, usage: Usage) -> Result<(), Error> {
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
-        for ino in std::mem::take(&mut self.unindexed) {
+        // What cannot be read in a directory stays as it is.
+        let is_torn = |ino: &Ino| {
+            let of_it = |it: &Problem| it.ino == Some(*ino) && it.rule().pass != Pass::Links;
+            report.omitted > 0 || report.problems.iter().any(of_it)
+        };
+        let unindexed = std::mem::take(&mut self.unindexed).into_iter();
+        for ino in unindexed.filter(|ino| !is_torn(ino)) {
             index::build(&mut draft, ino)?;
         }
         self.was_clean = is_clean(report);

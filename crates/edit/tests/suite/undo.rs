@@ -6,6 +6,7 @@ use crate::{media, quick_folder};
 use extant_block::{BlockDevice, MemoryDevice, Overlay};
 use extant_edit::redo;
 use extant_edit::undo::{self, Applied, Keep, Undone};
+use extant_journal::Joined;
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
@@ -137,6 +138,40 @@ fn a_change_in_the_same_second_is_seen() {
         let refused = take_back(device.clone(), &log).expect_err("it was changed").to_string();
         assert!(refused.contains("changed after the repair"), "{refused}");
     }
+}
+
+/// What a repair changes of a journal on another device is written there, and in no file beside the
+/// image: who ends the change or undoes it has the image alone.
+#[test]
+fn what_is_on_another_device_is_in_no_file() {
+    if !oracle::require("mke2fs") {
+        return;
+    }
+    let folder = quick_folder("undo-annex");
+    let log = folder.join(".disk.extant-redo");
+    let own = Arc::new(Kind::EXT2_1K.make());
+    let other = Arc::new(MemoryDevice::new(volumes::clock(), 1 << 20));
+    let before = bytes_of(&*own);
+    let joined: Arc<dyn BlockDevice> = Arc::new(Joined::new(own.clone(), other.clone()));
+    let start = joined.info().bytes - (1 << 20);
+    let identity = volumes::identity(&*own);
+    for is_both in [true, false] {
+        let overlay = match is_both {
+            true => mended(joined.clone(), 7),
+            false => Overlay::new(joined.clone(), BLOCK_SIZE, 1 << 20),
+        };
+        let mark = [u8::from(is_both) + 1; 100];
+        overlay.write(start + 5000, &mark).expect("it is kept");
+        let applied = undo::apply(&overlay, BLOCK_SIZE, (&log, &identity), Keep::Undo);
+        let blocks = if is_both { MENDED.len() as u64 + 1 } else { 0 };
+        assert_eq!(applied.expect("it is applied").blocks, blocks);
+        assert_eq!(bytes_of(&*other)[5000..5100], mark);
+    }
+    assert!(bytes_of(&*own) != before);
+    // By the image alone.
+    assert_eq!(take_back(own.clone(), &log).expect("undone"), Undone::Blocks(7));
+    assert!(bytes_of(&*own) == before, "it is not as it was");
+    assert_eq!(bytes_of(&*other)[5000..5100], [1; 100]);
 }
 
 /// A file that somebody names for the log, and that is something else: the image of a disk begins

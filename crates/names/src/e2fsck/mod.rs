@@ -6,36 +6,35 @@
 //! completion   -C: how far the check is, for the program that started it
 //! lost         a volume whose superblock is lost, and has a copy
 //! mend         what the check found is mended
+//! apply        what recovery and a check change where nothing is wrong
 //! ```
 //!
 //! `-n` writes nothing. `-p` and `-y` replay the journal and free orphans where all is well after
 //! that, and note in the superblock that the volume was checked, as e2fsck does. Where anything is
 //! wrong it is mended: by -y all of it, by -p what needs no decision, and nothing if that is not
-//! all. What cannot be mended is left with exit code 4 or more, and nothing is written.
+//! all. `-b` does that by a copy of the superblock, `-z` keeps what was there for e2undo. What
+//! cannot be mended is left with exit code 4 or more, and nothing is written.
 //!
 //! Without `-f` a volume that says it is clean is skipped, but not before what e2fsck looks at too:
 //! the superblock, descriptors, the journal, the list of orphans
 //! ([`extant_inspect::check_volume`]).
+mod apply;
 mod completion;
 mod lost;
 mod mend;
 mod words;
 
+use self::apply::{Counters, apply, discard, has_lost_found};
 use self::completion::Completion;
 use self::mend::Mended;
 use self::words::{Mode, Request};
-use super::in_place::InPlace;
 use super::{complain, console, in_place, one_line, say, say_version, version};
 use extant_block::{BlockDevice, Clock, Overlay, RealClock};
-use extant_engine::{
-    Access, DataKeeping, ErrorKind, Filesystem, Options, OrphanCounts, Orphans, cache_for_blocks,
-    free_orphans, recover, recovered,
-};
+use extant_engine::{OrphanCounts, Orphans, recovered};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
 use extant_host::console::{Chatter, Console};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
-use extant_host::journal;
 use extant_host::recovery::{self, Judged};
 use extant_host::target;
 use extant_inspect::{CheckOptions, CheckReport, Code, ReadOrder, Summary, SuperblockPlace, Trust};
@@ -44,9 +43,6 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Memory for the blocks of a volume whose free blocks are given back.
-const CACHE_BYTES: usize = 32 << 20;
 
 const CLEAN: u8 = 0;
 const CORRECTED: u8 = 1;
@@ -173,14 +169,21 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         }
     };
     let subject = subject(superblock);
-    let Some(recovered) = recover_in_memory(&subject, request, device)? else {
-        return match request.mode {
-            Mode::Yes => mended(&subject, request, None),
-            _ => Ok(LEFT),
-        };
-    };
-    let options = options();
-    let first = extant_inspect::check_volume(&recovered.finished, &options)
+    match recover_in_memory(&subject, request, device)? {
+        Some(recovered) => judged(&subject, request, (recovered, &mut completion)),
+        // By a copy of the journal's inode it may be.
+        None => mended(&subject, request, None),
+    }
+}
+
+/// A volume after recovery: it is skipped if it is clean, else checked.
+fn judged(
+    subject: &Subject<'_>,
+    request: &Request,
+    (recovered, completion): (Recovered, &mut Completion),
+) -> Result<u8, Error> {
+    let shown = &subject.shown;
+    let first = extant_inspect::check_volume(&recovered.finished, &options())
         .map_err(|error| Error::new(format!("{shown}: {error}")))?;
     let after = &recovered.superblock;
     let is_clean = after.state & (state::CLEAN | state::ERRORS) == state::CLEAN;
@@ -199,13 +202,13 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
     if is_doubtful || !request.journal_only && (request.force || !is_clean || is_due) {
         let was_valid = after.state & state::CLEAN != 0 && !recovered.is_cut;
         let before = if was_valid { Before::Clean } else { Before::NotClean };
-        return checked(&subject, request, recovered, (first.report, before, &mut completion));
+        return checked(subject, request, recovered, (first.report, before, completion));
     }
     let usage = usage(after);
     // An image that is open for reading is not opened for writing.
     drop((recovered.judged, recovered.finished));
     if request.mode != Mode::Read {
-        apply(&subject, recovered.orphans, None)?;
+        apply(subject, recovered.orphans, None)?;
     }
     if !request.journal_only {
         say(&format!("{shown}: clean, {usage}\n"));
@@ -294,79 +297,6 @@ fn is_due(superblock: &Superblock) -> bool {
     let interval = u64::from(superblock.check_interval_seconds);
     (most > 0 && superblock.mount_count >= most.unsigned_abs())
         || (interval > 0 && now >= superblock.checked_seconds.saturating_add(interval))
-}
-
-/// Replays the journal, frees orphans, and notes what was found in a check, on the disk.
-fn apply(
-    subject: &Subject<'_>,
-    orphans: Option<OrphanCounts>,
-    found: Option<&Summary>,
-) -> Result<Counters, Error> {
-    let (shown, failed) = (&subject.shown, |error| image::failure(subject.path, error));
-    let needs_recovery = subject.superblock.has(Feature::NEEDS_RECOVERY);
-    if !needs_recovery && orphans.is_none() && found.is_none() {
-        return Ok(Counters::Right);
-    }
-    let volume = InPlace::open(subject.path)?;
-    let device = journal::write(subject.path, subject.journal, Arc::clone(&volume.device))?;
-    let change = |device: &Arc<dyn BlockDevice>| {
-        if needs_recovery {
-            say(&format!("{shown}: recovering journal\n"));
-            recover(device).map_err(failed)?;
-        }
-        if needs_recovery || orphans.is_some() {
-            let freed = free_orphans(device).map_err(failed)?;
-            if let Some(finished) = freed.map(recovery::orphans_finished) {
-                let what = finished.as_deref().unwrap_or("none left");
-                say(&format!("{shown}: orphans: {what}\n"));
-            }
-        }
-        found.map_or(Ok(Counters::Right), |found| note(&**device, subject.path, found))
-    };
-    match &subject.undo {
-        None => change(&device),
-        Some(undo) => mend::with_undo(subject, (&volume, device), undo, change),
-    }
-}
-
-/// -E discard: the blocks that are free go back to the device or the file, which then reads as
-/// zeros there.
-///
-/// # Errors
-/// The host's. A device that can do nothing with it is no failure.
-fn discard(subject: &Subject<'_>) -> Result<(), Error> {
-    if subject.undo.is_some() {
-        complain(&format!("{}: -z: free blocks are not given back", subject.shown));
-        return Ok(());
-    }
-    let failed = |error| image::failure(subject.path, error);
-    let volume = InPlace::open(subject.path)?;
-    let options = Options {
-        access: Access::ReadWrite,
-        policies: image::default_policies()?,
-        cache_bytes: cache_for_blocks(CACHE_BYTES),
-        data: DataKeeping::Bytes,
-    };
-    let filesystem = match Filesystem::open(Arc::clone(&volume.device), &options) {
-        Ok(filesystem) => filesystem,
-        Err(extant_engine::Error {
-            kind: ErrorKind::Unsupported(_) | ErrorKind::NotWritten(_),
-            ..
-        }) => {
-            complain(&format!("{}: free blocks are not given back", subject.shown));
-            return Ok(());
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    let trimmed = filesystem.trim(0, u64::MAX, 0);
-    filesystem.close().map_err(failed)?;
-    match trimmed {
-        Err(extant_engine::Error { kind: ErrorKind::OperationUnsupported(_), .. }) => {
-            complain(&format!("{}: the device keeps free blocks", subject.shown));
-            Ok(())
-        }
-        trimmed => trimmed.map(drop).map_err(failed),
-    }
 }
 
 /// "11/2048 files, 1618/8192 blocks".
@@ -520,20 +450,6 @@ fn code(subject: &Subject<'_>, repaired: &Repaired) -> u8 {
     if is_recovered { CLEAN } else { CORRECTED }
 }
 
-/// Whether there is a directory for what is lost; also where that cannot be told.
-fn has_lost_found(device: &Arc<dyn BlockDevice>) -> bool {
-    let Ok(policies) = image::default_policies() else { return true };
-    let options = Options {
-        access: Access::ReadOnly,
-        policies,
-        cache_bytes: cache_for_blocks(CACHE_BYTES),
-        data: DataKeeping::Bytes,
-    };
-    let Ok(volume) = Filesystem::open(Arc::clone(device), &options) else { return true };
-    let found = volume.symlink_metadata("/lost+found");
-    !found.is_err_and(|error| matches!(error.kind, ErrorKind::NotFound))
-}
-
 /// A problem a line.
 fn list(subject: &Subject<'_>, report: &CheckReport) -> String {
     let shown = &subject.shown;
@@ -568,37 +484,4 @@ fn left(subject: &Subject<'_>, request: &Request, report: &CheckReport) -> u8 {
 fn is_foreign(superblock: &Superblock) -> bool {
     const HURD: u32 = 1;
     superblock.creator_os == HURD && superblock.has(Feature::FILETYPE)
-}
-
-/// What the superblock counted as free.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Counters {
-    Right,
-    Mended,
-}
-
-/// The superblock says that the volume is clean, was checked now, and has as much free as was
-/// found.
-fn note(device: &dyn BlockDevice, path: &Path, found: &Summary) -> Result<Counters, Error> {
-    let mut superblock = in_place::superblock(device, path)?;
-    let now = RealClock::new().wall().seconds.max(0).cast_unsigned();
-    superblock.state |= state::CLEAN;
-    superblock.state &= !state::ERRORS;
-    superblock.mount_count = 0;
-    superblock.checked_seconds = now;
-    superblock.written_seconds = now;
-    let (blocks, inodes) = (superblock.free_blocks, superblock.free_inodes);
-    if !superblock.has(Feature::BIGALLOC) {
-        let inodes = found.inodes.saturating_sub(found.inodes_used);
-        superblock.free_blocks = found.blocks.saturating_sub(found.blocks_used);
-        superblock.free_inodes = u32::try_from(inodes).unwrap_or(superblock.free_inodes);
-    }
-    let written = device.write(SUPERBLOCK_OFFSET, &superblock.encode());
-    written
-        .and_then(|()| device.flush())
-        .map_err(|error| Error::io(path.display(), &error).hint("the check was not noted"))?;
-    Ok(match (superblock.free_blocks, superblock.free_inodes) == (blocks, inodes) {
-        true => Counters::Right,
-        false => Counters::Mended,
-    })
 }
