@@ -132,8 +132,12 @@ fn write_annex(overlay: &Overlay, blocks: &[u64], block_size: u32) -> Result<()>
         // tidy: writers because it is no part of the volume
         device.write(at, &bytes)
     };
+    if blocks.is_empty() {
+        return Ok(());
+    }
     let written = blocks.iter().try_for_each(|number| write(*number));
-    let written = written.and_then(|()| if blocks.is_empty() { Ok(()) } else { device.flush() });
+    // tidy: writers because it is no part of the volume
+    let written = written.and_then(|()| device.flush());
     written.map_err(|error| extant_engine::Error::from(error).into())
 }
 
