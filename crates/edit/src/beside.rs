@@ -65,7 +65,7 @@ pub(crate) fn may_be_begun(path: &Path, what: &str, magic: [u8; 8]) -> io::Resul
 }
 
 /// Whether a name is one that only we give.
-fn is_our_name(path: &Path) -> bool {
+pub(crate) fn is_our_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     // The byte where a volume begins may follow, and `-new`.
     let stem = name.strip_suffix(b"-new").unwrap_or(name);

@@ -62,6 +62,10 @@ pub fn write(overlay: &Overlay, block_size: u32, path: &Path, offset: u64) -> Re
 
 /// A new file, which nobody else reads; one that is empty is taken, as e2fsprogs does.
 fn create(path: &Path) -> Result<File> {
+    if beside::is_our_name(path) {
+        return Err(Error::host_said(path, "is the name of another file of a repair")
+            .hint("name a file that is not there"));
+    }
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
     match options.create_new(true).open(path) {

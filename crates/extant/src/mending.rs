@@ -45,6 +45,7 @@ pub struct Repaired {
     /// Where the bytes before are, if they are kept.
     pub undo: Option<PathBuf>,
     is_clean: bool,
+    is_corrected: bool,
     has_lost_log: bool,
 }
 
@@ -63,17 +64,29 @@ impl Repaired {
     /// The exit code of fsck: 0 where nothing was wrong, advice aside, 1 where all was mended or a
     /// damaged log was given up, 4 where something is left.
     pub fn exit_code(&self) -> u8 {
-        match (self.is_clean, self.found.is_clean() && !self.has_lost_log) {
+        match (self.is_clean, self.is_corrected) {
             (false, _) => 4,
-            (true, true) => 0,
-            (true, false) => 1,
+            (true, false) => 0,
+            (true, true) => 1,
         }
     }
 
     fn of(repaired: extant_repair::Repaired, Applied { blocks, undo }: Applied) -> Repaired {
         let (is_clean, has_lost_log) = (repaired.is_clean(), repaired.has_lost_log());
+        let is_corrected = repaired.is_corrected();
         let extant_repair::Repaired { changes, omitted, rounds, found, left, .. } = repaired;
-        Repaired { changes, omitted, rounds, found, left, blocks, undo, is_clean, has_lost_log }
+        Repaired {
+            changes,
+            omitted,
+            rounds,
+            found,
+            left,
+            blocks,
+            undo,
+            is_clean,
+            is_corrected,
+            has_lost_log,
+        }
     }
 }
 

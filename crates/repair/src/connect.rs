@@ -64,10 +64,7 @@ fn named(draft: &mut Draft, home: Ino, ino: Ino, kind: FileType) -> Result<bool>
 
 /// The directory for what was lost, which is made where there is none; `None` where there is no
 /// room for it.
-///
-/// # Errors
-/// The device's.
-pub(crate) fn lost_found(draft: &mut Draft) -> Result<Option<Ino>> {
+fn lost_found(draft: &mut Draft) -> Result<Option<Ino>> {
     if let Some(found) = directories::find(draft, Ino::ROOT, LOST_FOUND)? {
         let inode = draft.inode(found)?;
         let is_directory = inode.is_some_and(|it| it.file_type() == Some(FileType::Directory));
@@ -79,9 +76,27 @@ pub(crate) fn lost_found(draft: &mut Draft) -> Result<Option<Ino>> {
             return Ok(None);
         }
     }
+    made(draft)
+}
+
+/// Makes the directory for what was lost, if nothing has its name. Gives whether it did.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn make_lost_found(draft: &mut Draft) -> Result<bool> {
+    match directories::find(draft, Ino::ROOT, LOST_FOUND)? {
+        Some(_) => Ok(false),
+        None => Ok(made(draft)?.is_some()),
+    }
+}
+
+fn made(draft: &mut Draft) -> Result<Option<Ino>> {
     let Some(ino) = draft.allocate_inode() else { return Ok(None) };
     let is_made = directories::create(draft, ino, Ino::ROOT, 0o700)?;
     let is_named =
         is_made && directories::add(draft, Ino::ROOT, (LOST_FOUND, ino, FileType::Directory))?;
+    if is_made && !is_named {
+        draft.clear_inode(ino)?;
+    }
     Ok(is_named.then_some(ino))
 }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Nothing is written to the device, as by [`crate::repair`].
-use crate::journal::replay;
+use crate::journal::{Replayed, replay};
 use crate::rounds::MEMORY_BYTES_MAX;
 use crate::{Error, Recovery, RepairOptions, Repaired, repair};
 use extant_block::{BlockDevice, Overlay};
@@ -144,7 +144,9 @@ fn recovered(
     let overlay = Arc::new(overlay);
     let over = Arc::clone(&overlay) as Arc<dyn BlockDevice>;
     let journal = match replay(&over) {
-        Ok(journal) => journal,
+        Ok(Replayed { report, mended: None }) => report,
+        // What lost the journal's inode may have lost more.
+        Ok(Replayed { mended: Some(_), .. }) => return Ok(Err(Reason::Journal)),
         Err(error) if is_foreign(&error) => return Err(error.into()),
         Err(_) => return Ok(Err(Reason::Journal)),
     };

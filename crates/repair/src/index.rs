@@ -55,12 +55,13 @@ pub(crate) fn build(draft: &mut Draft, ino: Ino) -> Result<bool> {
     }
     let mut count = blocks.len();
     let shape = loop {
-        let Some(shape) = shape(count, style) else { return Ok(false) };
-        if shape.leaves > keyed.len() {
+        let fitting = shape(count, style);
+        let Some(next) = fitting.or_else(|| shape(count + 1, style)) else { return Ok(false) };
+        if next.leaves > keyed.len() {
             // Blocks without names: an index has no key for them.
             return Ok(false);
         }
-        if shape.leaves >= filled.len() {
+        if let Some(shape) = fitting.filter(|shape| shape.leaves >= filled.len()) {
             break shape;
         }
         if !directory.lengthen(draft)? {
@@ -136,7 +137,8 @@ impl Plan {
     }
 }
 
-/// What so many blocks are for; `None` where two levels have no room for them.
+/// What so many blocks are for; `None` where two levels have no room for them, or where a node
+/// would lead to no leaf: then one block more is right.
 fn shape(blocks: usize, style: Style) -> Option<Shape> {
     let [root, node] = [IndexPlace::Root, IndexPlace::Node].map(|at| style.index_capacity(at));
     let below = blocks.checked_sub(1)?;
@@ -144,7 +146,9 @@ fn shape(blocks: usize, style: Style) -> Option<Shape> {
         true => 0,
         false => below.div_ceil(node + 1),
     };
-    (nodes <= root).then(|| Shape { nodes, leaves: below - nodes })
+    let leaves = below - nodes;
+    let is_filled = nodes == 0 || leaves > (nodes - 1) * node && leaves <= nodes * node;
+    (nodes <= root && is_filled).then_some(Shape { nodes, leaves })
 }
 
 /// The fewest leaves that have room for all names, in the order of their hashes.
@@ -200,4 +204,35 @@ fn keys(leaves: &[Range<usize>], keyed: &[(NameHash, Kept)]) -> Vec<u32> {
         if last == Some(first) { first | CONTINUED } else { first }
     };
     leaves.iter().map(key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_node_of_a_shape_leads_to_leaves() {
+        for (block_size, checksummed) in
+            [(1024, true), (1024, false), (2048, true), (4096, true), (4096, false)]
+        {
+            let style = Style { block_size, typed: true, checksummed };
+            let [root, node] =
+                [IndexPlace::Root, IndexPlace::Node].map(|at| style.index_capacity(at));
+            let mut before = true;
+            for blocks in 2..20_000.min(root * (node + 1)) {
+                let Some(Shape { nodes, leaves }) = shape(blocks, style) else {
+                    assert!(before, "{block_size} {checksummed}: {blocks} has no shape, too");
+                    before = false;
+                    continue;
+                };
+                before = true;
+                assert_eq!(1 + nodes + leaves, blocks);
+                match nodes {
+                    0 => assert!(leaves <= root),
+                    _ => assert_eq!(leaves.div_ceil(node), nodes, "{block_size}: {blocks}"),
+                }
+            }
+            assert_eq!(shape(root * (node + 1) + 2, style), None);
+        }
+    }
 }

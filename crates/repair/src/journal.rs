@@ -9,43 +9,78 @@ use extant_format::extent::ExtentState;
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::{FileType, Inode, Time, flags};
 use extant_format::journal::{NewJournal, default_blocks, initialize};
-use extant_format::superblock::{Feature, JOURNAL_BACKUP_BLOCKS, Superblock};
+use extant_format::superblock::{
+    Feature, JOURNAL_BACKUP_BLOCKS, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+};
 use extant_format::{BlockNo, Ino, SECTOR_BYTES};
 use extant_inspect::{Code, Problem};
 use extant_journal::Report;
 use std::sync::Arc;
 
+/// How each block of a journal that says something of itself begins.
+const JOURNAL_MAGIC: [u8; 4] = [0xc0, 0x3b, 0x39, 0x98];
 /// The smallest journal, in blocks.
 const BLOCKS_MIN: u64 = 1024;
 /// Blocks of one run of a new journal.
 const RUN_BLOCKS: u64 = 1024;
 
-/// Replays the journal, by the copy of its inode in the superblock where that is lost.
+/// What came of the journal.
+#[derive(Default)]
+pub(crate) struct Replayed {
+    pub(crate) report: Option<Report>,
+    /// What had to be mended before: its inode, or the number of that.
+    pub(crate) mended: Option<Problem>,
+}
+
+/// Replays the journal; where its inode is lost, by the copy in the superblock, and where the number
+/// of the inode is wrong, by the usual one.
 ///
 /// # Errors
 /// As [`extant_engine::recover`]: those of the first try.
-pub(crate) fn replay(over: &Arc<dyn BlockDevice>) -> extant_engine::Result<Option<Report>> {
+pub(crate) fn replay(over: &Arc<dyn BlockDevice>) -> extant_engine::Result<Replayed> {
     use extant_journal::Error::{Inode as NoJournal, Map};
     let first = extant_engine::recover(over);
     let is_lost = first.as_ref().is_err_and(|error| {
         matches!(&error.kind, ErrorKind::Journal(NoJournal { .. } | Map { .. }))
     });
     if !is_lost {
-        return first;
+        return first.map(|report| Replayed { report, mended: None });
     }
-    let Some((at, before)) = restored(over).ok().flatten() else { return first };
-    match extant_engine::recover(over) {
-        Ok(report) => Ok(report),
-        Err(_) => {
-            // tidy: writers because it is an overlay in memory
-            over.write(at, &before)?;
-            first
+    for change in [renumbered, restored] {
+        let Some((at, before)) = change(over).ok().flatten() else { continue };
+        let mut written = vec![0; before.len()];
+        over.read(at, &mut written)?;
+        if let Ok(report) = extant_engine::recover(over) {
+            let mut after = vec![0; before.len()];
+            over.read(at, &mut after)?;
+            // An inode that the log has brought was not lost.
+            let is_mended = at == SUPERBLOCK_OFFSET || after == written;
+            let mended = Problem::new(Code::JournalInode).ino(Ino::JOURNAL);
+            return Ok(Replayed { report, mended: is_mended.then_some(mended) });
         }
+        // tidy: writers because it is an overlay in memory
+        over.write(at, &before)?;
     }
+    first.map(|report| Replayed { report, mended: None })
+}
+
+/// Writes the usual number of the journal's inode into the superblock. Gives where, and what was
+/// there; `None` where it is there.
+fn renumbered(over: &Arc<dyn BlockDevice>) -> extant_engine::Result<Option<(u64, Vec<u8>)>> {
+    let mut superblock = extant_engine::read_superblock(&**over)?;
+    if superblock.journal_inode == Ino::JOURNAL.0 {
+        return Ok(None);
+    }
+    let mut before = vec![0; SUPERBLOCK_SIZE];
+    over.read(SUPERBLOCK_OFFSET, &mut before)?;
+    superblock.journal_inode = Ino::JOURNAL.0;
+    // tidy: writers because it is an overlay in memory
+    over.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    Ok(Some((SUPERBLOCK_OFFSET, before)))
 }
 
 /// Writes the inode of the journal by its copy in the superblock. Gives where, and what was there;
-/// `None` where there is no copy.
+/// `None` where there is no copy, or the inode is that of another file.
 fn restored(over: &Arc<dyn BlockDevice>) -> extant_engine::Result<Option<(u64, Vec<u8>)>> {
     let superblock = extant_engine::read_superblock(&**over)?;
     let ino = Ino(superblock.journal_inode);
@@ -62,6 +97,9 @@ fn restored(over: &Arc<dyn BlockDevice>) -> extant_engine::Result<Option<(u64, V
     let at = block.0.saturating_mul(block_size).saturating_add(offset as u64);
     let mut before = vec![0; usize::from(superblock.inode_size)];
     over.read(at, &mut before)?;
+    if ino != Ino::JOURNAL && before.iter().any(|byte| *byte != 0) {
+        return Ok(None);
+    }
     let mut inode = Inode::new(FileType::Regular.mode_bits() | 0o600, &superblock);
     copy_map(&superblock, &mut inode);
     inode.sectors = inode.size / SECTOR_BYTES;
@@ -77,6 +115,7 @@ fn restored(over: &Arc<dyn BlockDevice>) -> extant_engine::Result<Option<(u64, V
 /// # Errors
 /// The device's.
 pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
+    let is_elsewhere = draft.superblock.journal_inode != Ino::JOURNAL.0;
     match problem.code {
         Code::RecoveryWithoutJournal => {
             draft.superblock.features.clear(Feature::NEEDS_RECOVERY);
@@ -99,6 +138,11 @@ pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
         | Code::JournalError
         | Code::NeedsRecovery
         | Code::JournalChecksum => return emptied(draft),
+        // What the number leads to may be anybody's file.
+        Code::JournalInode if is_elsewhere && is_journal(draft, Ino::JOURNAL)? => {
+            draft.superblock.journal_inode = Ino::JOURNAL.0;
+        }
+        Code::JournalInode if is_elsewhere => return made(draft),
         Code::JournalInode => return Ok(filled(draft)? || made(draft)?),
         Code::JournalMissing => return made(draft),
         _ => return Ok(false),
@@ -117,10 +161,25 @@ fn emptied(draft: &mut Draft) -> Result<bool> {
     let blocks = blocks.min(inode.size / draft.block_size() as u64);
     let first = found.runs.first().filter(|run| run.file_block == 0);
     let Some(first) = first.filter(|_| blocks >= BLOCKS_MIN) else { return made(draft) };
+    if ino != Ino::JOURNAL && !is_journal(draft, ino)? {
+        return made(draft);
+    }
     empty(draft, BlockNo(first.start), blocks)?;
     draft.superblock.features.clear(Feature::NEEDS_RECOVERY);
     draft.write_superblock()?;
     Ok(true)
+}
+
+/// Whether the first block of a file begins as a journal does.
+fn is_journal(draft: &Draft, ino: Ino) -> Result<bool> {
+    let Some(inode) = draft.inode(ino)? else { return Ok(false) };
+    let found = map::read(draft, &inode)?;
+    let first = found.runs.first().filter(|run| run.file_block == 0);
+    let Some(first) = first.filter(|_| inode.file_type() == Some(FileType::Regular)) else {
+        return Ok(false);
+    };
+    let bytes = draft.read(BlockNo(first.start))?;
+    Ok(bytes.is_some_and(|bytes| bytes.starts_with(&JOURNAL_MAGIC)))
 }
 
 fn empty(draft: &Draft, block: BlockNo, blocks: u64) -> Result<()> {

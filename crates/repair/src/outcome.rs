@@ -20,7 +20,7 @@ pub struct Recovery {
 pub struct Change {
     /// What was wrong.
     pub problem: Problem,
-    /// The check that found it, counted from 1.
+    /// The check that found it, counted from 1; 0 for what recovery needed before the first one.
     pub round: u32,
     /// What was lost by it, in words: bytes of a file, a name, an attribute. `None` if nothing.
     pub loss: Option<String>,
@@ -58,6 +58,14 @@ impl Repaired {
     pub fn has_lost_log(&self) -> bool {
         let end = self.recovery.journal.as_ref().map(|report| &report.end);
         matches!(end, Some(extant_journal::End::Damaged { .. }))
+    }
+
+    /// Whether anything was wrong that recovery does not mend: what is advice alone is not.
+    pub fn is_corrected(&self) -> bool {
+        !self.found.is_clean()
+            || self.has_lost_log()
+            || self.made_lost_found
+            || self.changes.iter().any(|change| change.round == 0)
     }
 
     /// Whether nothing is wrong with it as it is to be.

@@ -2,11 +2,15 @@
 //!
 //! *Invariants*: what is tried is in the overlay; what is left there is what was chosen.
 use crate::error::Error;
+use crate::journal::{self, Replayed};
 use crate::options::Scope;
 use extant_block::BlockDevice;
+use extant_engine::ErrorKind;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, GroupNo};
-use extant_inspect::{CheckOptions, CheckReport, Code, SuperblockPlace, Usage, Volume, examine};
+use extant_inspect::{
+    CheckOptions, CheckReport, Code, Problem, SuperblockPlace, Usage, Volume, examine,
+};
 use std::sync::Arc;
 
 /// What a check finds by the superblock that was chosen.
@@ -28,6 +32,57 @@ pub(crate) fn at(
     let mut superblock = Volume::open(Arc::clone(device), place)?.superblock().clone();
     superblock.group_number = 0;
     Ok(superblock)
+}
+
+/// Writes a copy of the superblock to the first place, and replays the journal by it: that a log
+/// waits only the first one says. Gives what the log held; `None` if nothing waited, or it could not
+/// be replayed, and then it does not say that one waits.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn replayed_by(
+    over: &Arc<dyn BlockDevice>,
+    copy: &Superblock,
+) -> Result<Option<Replayed>, Error> {
+    let mut waiting = copy.clone();
+    waiting.group_number = 0;
+    if copy.has(Feature::HAS_JOURNAL) && copy.journal_inode != 0 {
+        waiting.features.set(Feature::NEEDS_RECOVERY);
+        // tidy: writers because it is an overlay in memory
+        over.write(SUPERBLOCK_OFFSET, &waiting.encode())?;
+        match journal::replay(over) {
+            Ok(replayed) => return Ok(Some(replayed)),
+            Err(error) if matches!(error.kind, ErrorKind::Device(_) | ErrorKind::Held(_)) => {
+                return Err(error.into());
+            }
+            Err(_) => waiting.features.clear(Feature::NEEDS_RECOVERY),
+        }
+    }
+    // tidy: writers because it is an overlay in memory
+    over.write(SUPERBLOCK_OFFSET, &waiting.encode())?;
+    Ok(None)
+}
+
+/// Where the first superblock cannot be used: replays a log that waits by the copy, and leaves the
+/// copy in its place. `None` where nothing waits; all is as it was then.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn replayed_without_the_first(
+    over: &Arc<dyn BlockDevice>,
+) -> Result<Option<(Replayed, Problem)>, Error> {
+    let mut before = [0; SUPERBLOCK_SIZE];
+    over.read(SUPERBLOCK_OFFSET, &mut before)?;
+    let Some(copy) = copy_of(over) else { return Ok(None) };
+    let replayed = replayed_by(over, &copy)?;
+    let holds = |it: &Replayed| it.report.as_ref().is_some_and(|report| report.transactions > 0);
+    let Some(replayed) = replayed.filter(holds) else {
+        // tidy: writers because it is an overlay in memory
+        over.write(SUPERBLOCK_OFFSET, &before)?;
+        return Ok(None);
+    };
+    let block = BlockNo(copy.blocks_per_group.into());
+    Ok(Some((replayed, Problem::new(Code::SuperblockDamaged).block(block))))
 }
 
 /// What a check finds by another superblock than the one that it used, if that is less: then it

@@ -2,6 +2,7 @@
 use crate::bitmaps::Marked;
 use crate::draft::Draft;
 use crate::error::Error;
+use crate::journal::Replayed;
 use crate::options::{LostFound, RepairOptions, Scope};
 use crate::outcome::{Change, Recovery, Repaired, is_clean};
 use crate::scope::{frees, price};
@@ -10,6 +11,7 @@ use crate::{
     quota, resize, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
+use extant_engine::ErrorKind;
 use extant_format::inode::flags;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
 use extant_format::{GroupNo, Ino};
@@ -47,11 +49,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         None => overlay,
     });
     let over = Arc::clone(&overlay) as Arc<dyn BlockDevice>;
-    if let Some(named) = named {
-        // tidy: writers because it is an overlay in memory
-        over.write(SUPERBLOCK_OFFSET, &named.encode())?;
-    }
-    let recovery = recovered(&over)?;
+    let (recovery, mended) = recovered(&over, named.as_ref())?;
     let how = CheckOptions { threads, progress, ..CheckOptions::default() };
     let mut mender = Mender {
         overlay: Arc::clone(&overlay),
@@ -59,7 +57,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         scope,
         now: u32::try_from(now_seconds).unwrap_or(u32::MAX),
         round: 0,
-        changes: Vec::new(),
+        changes: mended.into_iter().map(before_the_first_check).collect(),
         omitted: 0,
         doubtful: BTreeSet::new(),
         unindexed: BTreeSet::new(),
@@ -103,18 +101,49 @@ fn signed(overlay: &Overlay, now: u32) -> Result<(), Error> {
     Ok(overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?)
 }
 
-/// Replays the journal and frees orphans, as far as that is possible.
-fn recovered(over: &Arc<dyn BlockDevice>) -> Result<Recovery, Error> {
-    use extant_engine::ErrorKind;
-    let journal = match journal::replay(over) {
-        Ok(journal) => journal,
+/// What had to be mended for the first check to find what there is.
+fn before_the_first_check(problem: Problem) -> Change {
+    Change { problem, round: 0, loss: None }
+}
+
+/// Replays the journal and frees orphans, as far as that is possible; by a superblock that was
+/// named, which is then the first one, or by a copy where the first one cannot be used. Gives what
+/// was mended for that.
+fn recovered(
+    over: &Arc<dyn BlockDevice>,
+    named: Option<&Superblock>,
+) -> Result<(Recovery, Vec<Problem>), Error> {
+    let mut mended = Vec::new();
+    let replayed = match named {
+        Some(named) => primary::replayed_by(over, named)?,
+        None if extant_engine::read_superblock(&**over).is_ok() => replayed(over)?,
+        None => primary::replayed_without_the_first(over)?.map(|(replayed, problem)| {
+            mended.push(problem);
+            replayed
+        }),
+    };
+    let Replayed { report: journal, mended: of_journal } = replayed.unwrap_or_default();
+    mended.extend(of_journal);
+    let orphans = match extant_engine::free_orphans(over) {
         Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
             return Err(error.into());
+        }
+        orphans => orphans.ok().flatten(),
+    };
+    Ok((Recovery { journal, orphans }, mended))
+}
+
+/// Replays the journal; `None` if that is not possible, which is a problem of the check.
+fn replayed(over: &Arc<dyn BlockDevice>) -> Result<Option<Replayed>, Error> {
+    match journal::replay(over) {
+        Ok(replayed) => Ok(Some(replayed)),
+        Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
+            Err(error.into())
         }
         Err(extant_engine::Error {
             kind: ErrorKind::Journal(journal @ extant_journal::Error::External(_)),
             ..
-        }) => return Err(Error::Refused(journal.to_string())),
+        }) => Err(Error::Refused(journal.to_string())),
         // Nothing is wrong with such a log: it is not thrown away.
         Err(error)
             if matches!(error.kind, ErrorKind::NotWritten(_) | ErrorKind::Unsupported(_)) =>
@@ -125,18 +154,10 @@ fn recovered(over: &Arc<dyn BlockDevice>) -> Result<Recovery, Error> {
                     "its journal has to be replayed first: {error}"
                 )));
             }
-            None
+            Ok(None)
         }
-        // What cannot be replayed is a problem of the check.
-        Err(_) => None,
-    };
-    let orphans = match extant_engine::free_orphans(over) {
-        Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
-            return Err(error.into());
-        }
-        orphans => orphans.ok().flatten(),
-    };
-    Ok(Recovery { journal, orphans })
+        Err(_) => Ok(None),
+    }
 }
 
 /// Whether a problem means that no byte of the volume may be written: what it is cannot be known.
@@ -243,14 +264,16 @@ impl Mender {
         }
     }
 
-    /// Makes `lost+found` in a volume that is clean.
+    /// Makes `lost+found` in a volume that is clean; a file of that name is left as it is.
     fn lost_found(&mut self, usage: Usage) -> Result<(), Error> {
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
-        connect::lost_found(&mut draft)?;
-        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
-        self.made_lost_found = !stale.is_empty();
+        if !connect::make_lost_found(&mut draft)? {
+            return Ok(());
+        }
+        self.made_lost_found = true;
         self.was_clean = true;
         self.unindexed.append(&mut draft.unindexed);
+        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
         stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, Marked::Freed))
     }
 

@@ -150,6 +150,10 @@ enum Written {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let Arguments { image, place, .. } = &arguments;
     let scope = arguments.scope.scope();
+    if arguments.e2undo.is_some() && place.journal.is_some() {
+        let what = "-z: what a journal on another device changes there has no place in it";
+        return Err(Error::usage(what).hint("extant undo takes back what was changed after it"));
+    }
     let opened = match arguments.dry_run {
         true => None,
         false => Some(Volume::open(image, place, arguments.log.as_deref())?),
@@ -199,10 +203,10 @@ fn mended(
 /// As fsck: 4 something is left, 1 all was mended or a damaged log was given up, 0 nothing was
 /// wrong but what is advice: counts of free blocks after a replay, say.
 pub(super) fn exit_code(repaired: &Repaired) -> u8 {
-    match (repaired.is_clean(), repaired.found.is_clean() && !repaired.has_lost_log()) {
+    match (repaired.is_clean(), repaired.is_corrected()) {
         (false, _) => 4,
-        (true, true) => 0,
-        (true, false) => 1,
+        (true, false) => 0,
+        (true, true) => 1,
     }
 }
 

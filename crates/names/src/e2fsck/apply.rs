@@ -54,7 +54,7 @@ pub(super) fn apply(
     };
     match &subject.undo {
         None => change(&device),
-        Some(undo) => mend::with_undo(subject, (&volume, device), undo, change),
+        Some(_) => mend::with_undo(subject, (&volume, device), change),
     }
 }
 

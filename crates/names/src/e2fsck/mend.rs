@@ -1,8 +1,10 @@
 //! -p and -y: what the check found is mended, as far as e2fsck does that with these.
 //!
 //! *Invariants*: a file is written through a redo log beside it, so that a cut leaves before or
-//! after. A device has no place for one: the first superblock is written last, when all else is
-//! durable, so that a cut leaves a volume that is checked again.
+//! after. A device has no place for one: the first superblock says first that the volume is not
+//! clean, and is written last, when all else is durable, so that a cut leaves a volume that is
+//! checked again. With -z a log that waits is replayed with the rest, and a cut may leave what is
+//! mended half done behind a replay: the file of -z is not for that, as e2fsck's is not.
 // tidy: writers because the volume is closed, and locked
 use super::{Subject, options, say};
 use crate::in_place::InPlace;
@@ -10,6 +12,8 @@ use extant_block::{BlockDevice, Clock, Overlay, RealClock};
 use extant_edit::e2undo;
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Keep};
+use extant_format::journal::MAGIC as JOURNAL_MAGIC;
+use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state};
 use extant_host::cleanup::undisturbed;
 use extant_host::error::Error;
 use extant_host::{image, journal};
@@ -38,10 +42,16 @@ pub(super) enum Mended {
 pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error> {
     let volume = InPlace::open(subject.path)?;
     let device = journal::write(subject.path, subject.journal, Arc::clone(&volume.device))?;
-    if subject.journal.is_some() {
-        // Blocks of the other device are for no log beside the image.
+    let is_device = log_of(&volume).is_none();
+    if subject.journal.is_some() || is_device && subject.undo.is_none() && subject.copy.is_none() {
+        // Blocks of the other device are for no log beside the image, and a device has none: what is
+        // replayed is durable before anything is mended.
         let failed = |error| image::failure(subject.path, error);
-        extant_engine::recover(&device).map_err(failed)?;
+        match extant_engine::recover(&device) {
+            Err(error) if subject.journal.is_some() => return Err(failed(error)),
+            // By a copy it may be replayed; else the check says what is wrong.
+            _ => {}
+        }
         // If orphans cannot be freed, the check says so.
         let _ = extant_engine::free_orphans(&device);
     }
@@ -68,25 +78,23 @@ pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error>
     if scope == Scope::Preen && repaired.left.problems.iter().any(is_left) {
         return Ok(Mended::Doubtful);
     }
-    if let Some(undo) = &subject.undo {
-        keep(subject, (&repaired.overlay, repaired.block_size), undo)?;
-    }
-    bring(subject, &volume, (&repaired.overlay, repaired.block_size))?;
+    keep_and_bring(subject, &volume, (&repaired.overlay, repaired.block_size))?;
     Ok(Mended::Written(repaired))
 }
 
 /// Where -z keeps what was there: an empty name is one of the volume, in the folder that
-/// E2FSPROGS_UNDO_DIR names.
-pub(super) fn undo_path(named: &Path, volume: &Path) -> PathBuf {
+/// E2FSPROGS_UNDO_DIR names, and nothing is kept where that is not there.
+pub(super) fn undo_path(named: &Path, volume: &Path) -> Option<PathBuf> {
     if !named.as_os_str().is_empty() {
-        return named.to_owned();
+        return Some(named.to_owned());
     }
     let folder =
         std::env::var_os("E2FSPROGS_UNDO_DIR").unwrap_or_else(|| "/var/lib/e2fsprogs".into());
     let mut name = std::ffi::OsString::from("e2fsck-");
     name.push(volume.file_name().unwrap_or_default());
     name.push(".e2undo");
-    Path::new(&folder).join(name)
+    let folder = Path::new(&folder);
+    folder.is_dir().then(|| folder.join(name))
 }
 
 /// Does a change in memory, keeps what it changes for e2undo, and writes it.
@@ -96,31 +104,35 @@ pub(super) fn undo_path(named: &Path, volume: &Path) -> PathBuf {
 pub(super) fn with_undo<T>(
     subject: &Subject<'_>,
     (volume, device): (&InPlace, Arc<dyn BlockDevice>),
-    undo: &Path,
     change: impl FnOnce(&Arc<dyn BlockDevice>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
     let block_size = subject.superblock.block_size();
     let overlay = Arc::new(Overlay::new(device, block_size, MEMORY_BYTES).with_spool(spool));
     let done = change(&(Arc::clone(&overlay) as Arc<dyn BlockDevice>))?;
-    keep(subject, (&overlay, block_size), undo)?;
-    bring(subject, volume, (&overlay, block_size))?;
+    keep_and_bring(subject, volume, (&overlay, block_size))?;
     Ok(done)
 }
 
-/// Keeps what an overlay changes for e2undo, and says so.
-fn keep(
+/// Keeps what an overlay changes for e2undo, where that is asked for, says so, and writes it.
+fn keep_and_bring(
     subject: &Subject<'_>,
-    (overlay, block_size): (&Overlay, u32),
-    undo: &Path,
+    volume: &InPlace,
+    what: (&Overlay, u32),
 ) -> Result<(), Error> {
-    let kept = e2undo::write(overlay, block_size, undo, 0)
-        .map_err(|error| Error::new(error.to_string()))?;
+    let Some(undo) = &subject.undo else { return bring(subject, volume, what) };
+    let kept = e2undo::write(what.0, what.1, undo, 0);
+    let kept = kept.map_err(|error| Error::new(error.to_string()))?;
     if kept > 0 {
         let (undo, path) = (undo.display(), subject.path.display());
         say(&format!("{}: to undo what is done now: e2undo {undo} {path}\n", subject.shown));
     }
-    Ok(())
+    bring(subject, volume, what).inspect_err(|_| {
+        // Where the change is not decided there is nothing to take back.
+        if kept > 0 && log_of(volume).is_some_and(|(log, _)| !log.exists()) {
+            let _ = std::fs::remove_file(undo);
+        }
+    })
 }
 
 /// Writes what an overlay changes.
@@ -145,25 +157,53 @@ fn bring(
     Ok(())
 }
 
-/// Writes the changed blocks of an overlay to its device: the first ones last.
+/// Writes the changed blocks of an overlay to its device, which has no place for a log. A cut leaves
+/// a volume that is checked again, and whose log is replayed again: the superblock says first that
+/// it is not clean, the journal says when all else is durable that its log is empty, and at last the
+/// superblock says what it is to say.
 fn write_directly(overlay: &Overlay) -> std::io::Result<()> {
     let device = overlay.device();
     let size = overlay.block_bytes() as u64;
     let end = device.info().bytes;
-    let first = extant_format::superblock::SUPERBLOCK_OFFSET / size;
+    let read = |block: u64| {
+        let at = block.saturating_mul(size);
+        let length = usize::try_from(size.min(end.saturating_sub(at))).unwrap_or(0);
+        let mut bytes = vec![0; length];
+        overlay.read(at, &mut bytes).map(|()| (at, bytes))
+    };
+    let first = SUPERBLOCK_OFFSET / size;
     let (last, others): (Vec<u64>, Vec<u64>) =
         overlay.written().into_iter().partition(|block| *block == first);
-    for blocks in [others, last] {
-        for block in blocks {
-            let at = block.saturating_mul(size);
-            let length = usize::try_from(size.min(end.saturating_sub(at))).unwrap_or(0);
-            let mut bytes = vec![0; length];
-            overlay.read(at, &mut bytes)?;
-            device.write(at, &bytes)?;
-        }
+    if others.is_empty() && last.is_empty() {
+        return Ok(());
+    }
+    let superblock = read(first)?;
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
+    if let Ok(mut superblock) = Superblock::parse_any(&bytes)
+        && !others.is_empty()
+    {
+        superblock.state &= !state::CLEAN;
+        device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
         device.flush()?;
     }
-    Ok(())
+    let mut of_journal = Vec::new();
+    for block in others {
+        let (at, bytes) = read(block)?;
+        match bytes.starts_with(&JOURNAL_MAGIC.to_be_bytes()) {
+            true => of_journal.push(block),
+            false => device.write(at, &bytes)?,
+        }
+    }
+    device.flush()?;
+    for block in of_journal {
+        let (at, bytes) = read(block)?;
+        device.write(at, &bytes)?;
+    }
+    device.flush()?;
+    // Also where it is as it was: it says now that the volume is not clean.
+    device.write(superblock.0, &superblock.1)?;
+    device.flush()
 }
 
 /// Where a redo log of the volume may be, and the bytes of its file; `None` for a device.

@@ -144,7 +144,7 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         path,
         shown: shown.clone(),
         journal: request.journal.as_deref(),
-        undo: request.undo.as_deref().map(|named| mend::undo_path(named, path)),
+        undo: request.undo.as_deref().and_then(|named| mend::undo_path(named, path)),
         copy: None,
         superblock,
     };
@@ -169,6 +169,13 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         }
     };
     let subject = subject(superblock);
+    let is_elsewhere = subject.superblock.has(Feature::HAS_JOURNAL)
+        && subject.superblock.journal_inode == 0
+        && subject.superblock.journal_uuid() != [0; 16];
+    if is_elsewhere && request.journal.is_none() && request.mode != Mode::Read {
+        complain(&format!("{name}: {shown}: its journal is on another device: -j names it"));
+        return Ok(LEFT | FAILED);
+    }
     match recover_in_memory(&subject, request, device)? {
         Some(recovered) => judged(&subject, request, (recovered, &mut completion)),
         // By a copy of the journal's inode it may be.
@@ -416,8 +423,10 @@ fn mended(
             None => say(&format!("{shown}: FIXED: {problem} [{code}]\n")),
         }
     }
-    say(&format!("\n{shown}: ***** FILE SYSTEM WAS MODIFIED *****\n"));
     let code = code(subject, &repaired);
+    if repaired.is_changed() {
+        say(&format!("\n{shown}: ***** FILE SYSTEM WAS MODIFIED *****\n"));
+    }
     if !repaired.is_clean() {
         say(&list(subject, &repaired.left));
         say(&format!("\n{shown}: ********** WARNING: Filesystem still has errors **********\n\n"));
@@ -437,16 +446,16 @@ fn mended(
 /// is forgotten.
 fn code(subject: &Subject<'_>, repaired: &Repaired) -> u8 {
     let recorded = Code::JournalError.rule().name;
+    let has_recovered = repaired.recovery != Recovery::default()
+        || repaired.found.problems.is_empty()
+        || repaired.found.counts.contains_key(recorded);
     let is_recovery = |change: &Change| change.problem.code == Code::JournalError;
-    let has_recovered =
-        repaired.recovery != Recovery::default() || repaired.found.counts.contains_key(recorded);
     let is_recovered = subject.superblock.state & state::CLEAN != 0
         && subject.copy.is_none()
         && has_recovered
         && repaired.omitted == 0
         && repaired.changes.iter().all(is_recovery)
-        && !repaired.has_lost_log()
-        && !repaired.made_lost_found;
+        && !repaired.is_corrected();
     if is_recovered { CLEAN } else { CORRECTED }
 }
 

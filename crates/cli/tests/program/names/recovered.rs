@@ -177,3 +177,72 @@ fn a_file_for_e2undo_is_never_one_that_holds_something() {
     assert_eq!(code, Some(0), "{said}");
     assert!(std::fs::read(&image).unwrap() == before);
 }
+
+/// A volume with forty directories of which only the log knows.
+fn waiting(folder: &Scratch) -> PathBuf {
+    let (image, cut) = (folder.join("filled.img"), folder.join("waiting.img"));
+    let mut mke2fs = theirs("mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-O", "^flex_bg"]);
+    let (code, said) = run(mke2fs.arg(&image).arg("24M"));
+    assert_eq!(code, Some(0), "{said}");
+    let mounted = oracle::mount_loop(&image, oracle::Access::ReadWrite, "").expect("mounted");
+    let base = mounted.path().join("base");
+    std::fs::create_dir(&base).unwrap();
+    oracle::sync(mounted.path());
+    (0..40).for_each(|number| std::fs::create_dir(base.join(number.to_string())).unwrap());
+    let committed = File::open(&base).and_then(|folder| folder.sync_all());
+    committed.expect("what a log holds");
+    std::fs::copy(&image, &cut).unwrap();
+    mounted.unmount().expect("unmounted");
+    cut
+}
+
+/// Of a log that waits only the first superblock says: what it holds is kept where that one is
+/// lost, or leads to another file, or a copy is named.
+#[test]
+fn a_log_that_waits_is_not_lost_with_what_leads_to_it() {
+    if !require("e2fsck") || !require("debugfs") || !oracle::can_mount() {
+        return;
+    }
+    let folder = Scratch::new("names-waiting");
+    let (base, image) = (waiting(&folder), folder.join("image.img"));
+    let lost = |image: &Path| {
+        let mut bytes = std::fs::read(image).unwrap();
+        bytes[1024..2048].fill(0);
+        std::fs::write(image, bytes).unwrap();
+    };
+    let edited = |request: &'static str| {
+        move |image: &Path| {
+            run(Command::new("debugfs").args(["-w", "-R", request]).arg(image));
+        }
+    };
+    // Number 12 is a directory, 40 is no file yet.
+    let (whole, other) = (|_: &Path| {}, edited("ssv journal_inum 12"));
+    let (unused, cleared) = (edited("ssv journal_inum 40"), edited("clri <8>"));
+    let rows: [(&str, &dyn Fn(&Path), &[&str]); 5] = [
+        ("a copy", &whole, &["-fy -b 8193", "-p -b 8193", "-y -b 8193 -E journal_only"]),
+        ("lost", &lost, &["-fy", "-y"]),
+        ("another file", &other, &["-fy", "-p", "-y"]),
+        ("unused", &unused, &["-fy", "-p"]),
+        ("cleared", &cleared, &["-fy", "-p", "-fp"]),
+    ];
+    for (state, damage, runs) in rows {
+        for words in runs.iter().copied().chain(["repair"]) {
+            std::fs::copy(&base, &image).unwrap();
+            damage(&image);
+            let (code, said) = match words {
+                "repair" => run(Command::new(extant("e2fsck").get_program())
+                    .args(["repair", "--safe"])
+                    .arg(&image)),
+                words => run(extant("e2fsck").args(words.split(' ')).arg(&image)),
+            };
+            let what = format!("{state}, {words}: {said}");
+            let expected = if (state, words) == ("a copy", "repair") { 0 } else { 1 };
+            assert_eq!(code, Some(expected), "{what}");
+            e2fsck(&image).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let listed = debugfs(&image, "ls -p /base").unwrap();
+            let names = listed.lines().filter(|line| line.starts_with('/')).count();
+            assert_eq!(names, 42, "{what}");
+        }
+    }
+}
