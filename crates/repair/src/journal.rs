@@ -32,8 +32,8 @@ pub(crate) struct Replayed {
     pub(crate) mended: Option<Problem>,
 }
 
-/// Replays the journal; where its inode is lost, by the copy in the superblock, and where the number
-/// of the inode is wrong, by the usual one.
+/// Replays the journal; where its inode is lost, by the copy in the superblock, and where the
+/// number of the inode is wrong, by the usual one.
 ///
 /// # Errors
 /// As [`extant_engine::recover`]: those of the first try.

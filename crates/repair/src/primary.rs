@@ -35,8 +35,8 @@ pub(crate) fn at(
 }
 
 /// Writes a copy of the superblock to the first place, and replays the journal by it: that a log
-/// waits only the first one says. Gives what the log held; `None` if nothing waited, or it could not
-/// be replayed, and then it does not say that one waits.
+/// waits only the first one says. Gives what the log held; `None` if nothing waited, or it could
+/// not be replayed, and then it does not say that one waits.
 ///
 /// # Errors
 /// The device's.

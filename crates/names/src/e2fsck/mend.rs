@@ -44,8 +44,8 @@ pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error>
     let device = journal::write(subject.path, subject.journal, Arc::clone(&volume.device))?;
     let is_device = log_of(&volume).is_none();
     if subject.journal.is_some() || is_device && subject.undo.is_none() && subject.copy.is_none() {
-        // Blocks of the other device are for no log beside the image, and a device has none: what is
-        // replayed is durable before anything is mended.
+        // Blocks of the other device are for no log beside the image, and a device has none: what
+        // is replayed is durable before anything is mended.
         let failed = |error| image::failure(subject.path, error);
         match extant_engine::recover(&device) {
             Err(error) if subject.journal.is_some() => return Err(failed(error)),
@@ -157,10 +157,10 @@ fn bring(
     Ok(())
 }
 
-/// Writes the changed blocks of an overlay to its device, which has no place for a log. A cut leaves
-/// a volume that is checked again, and whose log is replayed again: the superblock says first that
-/// it is not clean, the journal says when all else is durable that its log is empty, and at last the
-/// superblock says what it is to say.
+/// Writes the changed blocks of an overlay to its device, which has no place for a log. A cut
+/// leaves a volume that is checked again, and whose log is replayed again: the superblock says first
+/// that it is not clean, the journal says when all else is durable that its log is empty, and at
+/// last the superblock says what it is to say.
 fn write_directly(overlay: &Overlay) -> std::io::Result<()> {
     let device = overlay.device();
     let size = overlay.block_bytes() as u64;

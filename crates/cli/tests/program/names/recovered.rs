@@ -219,7 +219,8 @@ fn a_log_that_waits_is_not_lost_with_what_leads_to_it() {
     // Number 12 is a directory, 40 is no file yet.
     let (whole, other) = (|_: &Path| {}, edited("ssv journal_inum 12"));
     let (unused, cleared) = (edited("ssv journal_inum 40"), edited("clri <8>"));
-    let rows: [(&str, &dyn Fn(&Path), &[&str]); 5] = [
+    type Row<'a> = (&'a str, &'a dyn Fn(&Path), &'a [&'a str]);
+    let rows: [Row<'_>; 5] = [
         ("a copy", &whole, &["-fy -b 8193", "-p -b 8193", "-y -b 8193 -E journal_only"]),
         ("lost", &lost, &["-fy", "-y"]),
         ("another file", &other, &["-fy", "-p", "-y"]),
