@@ -158,9 +158,9 @@ fn bring(
 }
 
 /// Writes the changed blocks of an overlay to its device, which has no place for a log. A cut
-/// leaves a volume that is checked again, and whose log is replayed again: the superblock says first
-/// that it is not clean, the journal says when all else is durable that its log is empty, and at
-/// last the superblock says what it is to say.
+/// leaves a volume that is checked again, and whose log is replayed again: the superblock says
+/// first that it is not clean, the journal says when all else is durable that its log is empty, and
+/// at last the superblock says what it is to say.
 fn write_directly(overlay: &Overlay) -> std::io::Result<()> {
     let device = overlay.device();
     let size = overlay.block_bytes() as u64;
