@@ -39,7 +39,7 @@ pub(crate) fn at(
 /// not be replayed, and then it does not say that one waits.
 ///
 /// # Errors
-/// The device's.
+/// The device's; a log that may wait is of a volume that is not written here.
 pub(crate) fn replayed_by(
     over: &Arc<dyn BlockDevice>,
     copy: &Superblock,
@@ -55,6 +55,14 @@ pub(crate) fn replayed_by(
             Err(error) if matches!(error.kind, ErrorKind::Device(_) | ErrorKind::Held(_)) => {
                 return Err(error.into());
             }
+            // Nothing is wrong with such a log, and whether it waits is not known: it is kept.
+            Err(error)
+                if matches!(error.kind, ErrorKind::NotWritten(_) | ErrorKind::Unsupported(_)) =>
+            {
+                return Err(Error::Refused(format!(
+                    "its journal may have to be replayed first: {error}"
+                )));
+            }
             Err(_) => waiting.features.clear(Feature::NEEDS_RECOVERY),
         }
     }
@@ -67,7 +75,7 @@ pub(crate) fn replayed_by(
 /// copy in its place. `None` where nothing waits; all is as it was then.
 ///
 /// # Errors
-/// The device's.
+/// As [`replayed_by`].
 pub(crate) fn replayed_without_the_first(
     over: &Arc<dyn BlockDevice>,
 ) -> Result<Option<(Replayed, Problem)>, Error> {
