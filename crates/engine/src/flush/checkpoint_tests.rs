@@ -14,13 +14,13 @@ use std::sync::Arc;
 const BYTES: u64 = 8 << 20;
 const BLOCK_BYTES: u32 = 1024;
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     let policies: Policies = "modern,commit=3600s".parse().unwrap();
     Options { access: Access::ReadWrite, policies, cache_bytes: 64 << 20, data: DataKeeping::Bytes }
 }
 
 /// A fresh ext4 volume with the smallest log.
-fn formatted(clock: Arc<dyn Clock>) -> Arc<MemoryDevice> {
+pub(super) fn formatted(clock: Arc<dyn Clock>) -> Arc<MemoryDevice> {
     let device = Arc::new(MemoryDevice::new(clock, BYTES));
     let mut wishes = default_wishes(Profile::Ext4, BYTES, Some(BLOCK_BYTES), Identity::NONE);
     wishes.blocks = BYTES / u64::from(BLOCK_BYTES);

@@ -40,7 +40,9 @@ impl Core {
             self.inodes.free_values()?;
             let is_held = groups.holds_any() || !self.inodes.replaced.lock().is_empty();
             if !is_promised && !is_held {
-                break;
+                // Another thread may have given back what it held after the last try, as the
+                // flusher does for what it has written: this try sees all of that.
+                return work();
             }
             self.submit_dirty()?;
             self.inodes.enter_maps(Wait::ForAll)?;
@@ -223,5 +225,34 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::checkpoint_tests::{formatted, options};
+    use super::ErrorKind;
+    use crate::Filesystem;
+    use extant_block::RealClock;
+    use std::cell::Cell;
+
+    /// Another thread gives back what it held after the first try and before the look at what is
+    /// promised: nothing is promised then, and there is room.
+    #[test]
+    fn room_that_is_given_back_between_try_and_look_is_found() {
+        let filesystem = Filesystem::open(formatted(RealClock::new()), &options()).unwrap();
+        let tries = Cell::new(0);
+        let found = filesystem.core.with_room(|| match tries.replace(tries.get() + 1) {
+            0 => Err(ErrorKind::NoSpace { wanted_blocks: 1, free_blocks: 0 }.into()),
+            _ => Ok(()),
+        });
+        assert!(found.is_ok(), "{found:?}");
+        let full = filesystem.core.with_room(|| {
+            tries.set(tries.get() + 1);
+            Err::<(), _>(ErrorKind::NoSpace { wanted_blocks: 1, free_blocks: 0 }.into())
+        });
+        assert!(full.is_err());
+        assert_eq!(tries.get(), 4, "a full volume is tried twice");
+        filesystem.close().unwrap();
     }
 }

@@ -196,13 +196,15 @@ fn recover_read(
     superblock: Result<Superblock>,
 ) -> Result<Option<Report>> {
     let Some(recovery) = find_read(device, superblock, MEMORY_BYTES_MAX)? else { return Ok(None) };
-    check_written(recovery.journal().volume())?;
     let mut report = recovery.report();
     let found = recovery.scan();
     if found.fast_commits.changes.is_empty() {
+        // Copies of blocks are written whatever they hold, also where the engine writes no files.
+        check_replayed(recovery.journal().volume())?;
         recovery.replay_in_place()?;
         recovery.reset()?;
     } else {
+        check_written(recovery.journal().volume())?;
         let full: Arc<dyn BlockDevice> = Arc::new(recovery.overlay(MEMORY_BYTES_MAX)?);
         let over = Arc::new(overlay(&full, &recovery));
         replay_fast_commits(
@@ -281,13 +283,24 @@ pub fn hold(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> Result<Op
     MountHold::take(device, superblock)
 }
 
+/// Fails for a volume on which not even the blocks of a log are written.
+///
+/// # Errors
+/// `NotWritten`.
+fn check_replayed(superblock: &Superblock) -> Result<()> {
+    if superblock.has(Feature::READ_ONLY) { check_written(superblock) } else { Ok(()) }
+}
+
 /// Takes a volume whose superblock was read, and gives the superblock as it is then.
 fn held(
     device: &Arc<dyn BlockDevice>,
     superblock: Result<Superblock>,
 ) -> Result<(Result<Superblock>, Option<MountHold>)> {
     // One that is damaged says nothing of other machines: it may be mended by its log.
-    let hold = superblock.as_ref().map_or(Ok(None), |superblock| hold(device, superblock))?;
+    let hold = superblock.as_ref().map_or(Ok(None), |superblock| {
+        check_replayed(superblock)?;
+        MountHold::take(device, superblock)
+    })?;
     match hold {
         // Another machine may have written until it was taken.
         Some(hold) => Ok((read_superblock(&**device), Some(hold))),
@@ -342,6 +355,7 @@ pub(crate) fn open(
         );
     }
     let superblock = read_superblock(&*device);
+    superblock.as_ref().map_or(Ok(()), check_written)?;
     let (superblock, hold) = match holding {
         Holding::Ours => held(&device, superblock)?,
         Holding::Callers => (superblock, None),

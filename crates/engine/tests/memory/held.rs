@@ -232,14 +232,16 @@ fn cases() -> Vec<String> {
         .step_by(one_in)
         .map(|row| format!("{} {} 4096 {}", row.name, of_preset(row.name), 8 * MIB))
         .collect();
+    let mut of_sizes = Vec::new();
     for block_size in [1024, 4096, 65_536] {
         for preset in ["modern ext4", "linux-2.4 ext2"] {
             let least = least_cache_bytes(block_size);
-            cases.push(format!("{preset} {block_size} {least}"));
-            cases.push(format!("{preset} {block_size} {}", least.max(4 * MIB)));
+            of_sizes.push(format!("{preset} {block_size} {least}"));
+            of_sizes.push(format!("{preset} {block_size} {}", least.max(4 * MIB)));
         }
     }
-    cases.dedup();
+    of_sizes.dedup();
+    cases.extend(of_sizes.into_iter().step_by(one_in.div_ceil(2)));
     cases
 }
 

@@ -1,7 +1,8 @@
 //! Our log, cut at any moment, with any subset of what no flush had made durable.
 use crate::journals::life::Life;
+use crate::journals::theirs::with_old_times;
 use crate::journals::{apply, faults_of, keep, options, recovered, same};
-use extant_block::{BlockDevice, MemoryDevice, RealClock};
+use extant_block::{BlockDevice, Clock, MemoryDevice, RealClock};
 use extant_engine::Filesystem;
 use extant_sim::CrashLog;
 use extant_testkit::command::{output, program};
@@ -9,6 +10,7 @@ use extant_testkit::journals;
 use extant_testkit::numbers::Numbers;
 use extant_testkit::scratch::Scratch;
 use extant_testkit::variables;
+use extant_testkit::walk::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,13 +110,19 @@ fn judge(image: &Path) -> Result<(), String> {
     let [applied, ours, kernels, e2fscks] =
         ["applied", "ours", "kernel", "e2fsck"].map(|name| journals::copy(image, name));
     let (applied, ours, kernels, e2fscks) = (applied?, ours?, kernels?, e2fscks?);
-    let expected = journals::after_kernel(&kernels).map_err(|said| format!("kernel: {said}"))?;
+    let replayed_at = RealClock::new().wall();
+    let kernels_tree =
+        journals::after_kernel(&kernels).map_err(|said| format!("kernel: {said}"))?;
     journals::clean(&kernels).map_err(|said| format!("kernel: {said}"))?;
+    // The kernel gives an orphan that it cuts the time at which it did; the others do not.
+    let same_as_kernel = |what: &str, tree: &[Entry]| {
+        same(what, tree, &with_old_times(kernels_tree.clone(), tree, replayed_at))
+    };
     journals::after_e2fsck(&e2fscks)?;
     let theirs = journals::after_preen(&e2fscks).map_err(|said| format!("e2fsck: {said}"))?;
-    same("e2fsck's against the kernel's", &theirs, &expected)?;
+    same_as_kernel("e2fsck's against the kernel's", &theirs)?;
     apply(&applied)?;
     let tree = journals::after_preen(&applied).map_err(|said| format!("our replay: {said}"))?;
-    same("our replay against the kernel's", &tree, &expected)?;
-    same("our recovery against the kernel's", &recovered(&ours)?, &expected)
+    same_as_kernel("our replay against the kernel's", &tree)?;
+    same_as_kernel("our recovery against the kernel's", &recovered(&ours)?)
 }
