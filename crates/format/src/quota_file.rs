@@ -204,6 +204,13 @@ pub fn change_entry(leaf: &mut [u8], at: usize, change: EntryChange) {
     mark_used(leaf, at);
 }
 
+/// Says what the entry at this byte of a leaf counts, whatever it said. Limits and times stay.
+pub fn set_entry(leaf: &mut [u8], at: usize, counts: &QuotaEntry) {
+    put(leaf, at.saturating_add(offset_of!(RawEntry, inodes)), &counts.inodes.to_le_bytes());
+    put(leaf, at.saturating_add(offset_of!(RawEntry, bytes)), &counts.bytes.to_le_bytes());
+    mark_used(leaf, at);
+}
+
 /// An entry of zeros would be an unused one: that of id 0, who has nothing and no limits, gets a
 /// time when a limit of inodes ends, which says nothing without the limit.
 fn mark_used(leaf: &mut [u8], at: usize) {

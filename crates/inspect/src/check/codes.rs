@@ -254,6 +254,9 @@ codes! {
     ClusterAlignment, "cluster-alignment", Inodes, Error,
         "inode {ino}: file block {file_block} and block {block} do not have the same place in \
          their clusters", ClearPointer;
+    ClusterPointers, "cluster-pointers", Inodes, Error,
+        "inode {ino}: pointers map its blocks, and on a volume with clusters only extents can",
+        RebuildMap;
     ExtentRoot, "extent-root", Inodes, Error,
         "inode {ino}: has the flag of extents, but no extent tree", ClearInode;
     ExtentNode, "extent-node", Inodes, Error,

@@ -35,6 +35,11 @@ pub struct Summary {
     pub blocks: u64,
     /// Those in use.
     pub blocks_used: u64,
+    /// Files whose extent tree could be smaller.
+    pub large_trees: u64,
+    /// Directories of three blocks and more that could have an index and have none; lost+found is
+    /// not among them.
+    pub unindexed_directories: u64,
 }
 
 impl CheckReport {

@@ -99,6 +99,17 @@ impl Usage {
             .collect()
     }
 
+    /// Files whose extent tree could be smaller, rising.
+    pub fn large_trees(&self) -> Vec<Ino> {
+        self.0.shapes.large_trees()
+    }
+
+    /// Directories of three blocks and more that could have an index and have none, rising;
+    /// lost+found is not among them.
+    pub fn unindexed_directories(&self) -> Vec<Ino> {
+        self.0.shapes.unindexed()
+    }
+
     /// The quota files of users, groups and projects; 0 for none.
     pub fn quota_inodes(&self) -> [Ino; 3] {
         self.0.volume.stored().quota_inodes()

@@ -6,6 +6,7 @@
 //!         inodes              a word an inode: pass 1 sets it, pass 2 counts links in it
 //!         directories         what pass 1 leaves for pass 2
 //!         attributes, usage   what pass 1 leaves for passes 4 and 5
+//!         shapes              what could be smaller or faster, and is not wrong
 //!         problems, meter     what comes out
 //! ```
 //!
@@ -16,12 +17,14 @@ mod attributes;
 mod directories;
 mod groups;
 mod inodes;
+mod shapes;
 mod usage;
 
 pub(crate) use attributes::{Encryption, HeldByAttributes, Sharer, Sharers};
 pub(crate) use directories::{Directories, DirectoryBlock};
 pub(crate) use groups::{GroupFacts, Metadata, MetadataRun, push_joined};
 pub(crate) use inodes::{InodeFacts, InodeFactsTable};
+pub(crate) use shapes::Shapes;
 pub(crate) use usage::{QuotaSum, QuotaSums, Usage};
 
 use super::options::{CheckOptions, ReadOrder};
@@ -57,6 +60,7 @@ pub(crate) struct Facts {
     pub(crate) directories: Directories,
     pub(crate) attributes: Sharers,
     pub(crate) usage: Usage,
+    pub(crate) shapes: Shapes,
     pub(crate) orphans: Orphans,
     /// A map block or directory block was claimed twice: which claim is first decides what follows.
     order_matters: AtomicBool,
@@ -104,6 +108,7 @@ impl Facts {
             directories: Directories::default(),
             attributes: Sharers::default(),
             usage: Usage::default(),
+            shapes: Shapes::default(),
             orphans: Orphans::default(),
             order_matters: AtomicBool::new(false),
             problems,

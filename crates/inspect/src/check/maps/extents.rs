@@ -32,6 +32,7 @@ impl<C: Claimant> NodeJudge<'_, C> {
             let problem = Problem::new(Code::ExtentDepth).ino(ino);
             self.claimant.report(problem.found(node.depth()).expected(MAX_DEPTH));
         }
+        self.walk.set_depth(node.depth());
         self.node(&NodePlace { block: None, range: 0..FILE_BLOCKS_MAX }, &node);
     }
 
@@ -62,6 +63,13 @@ impl<C: Claimant> NodeJudge<'_, C> {
     }
 
     fn node(&mut self, place: &NodePlace, node: &StoredNode<'_>) {
+        if let Some(levels) = self.walk.levels() {
+            let entries = match node.depth() {
+                0 => node.extents().count(),
+                _ => node.indexes().count(),
+            };
+            levels.add(node.depth(), entries);
+        }
         if node.depth() > 0 {
             return self.index_entries(place, node);
         }

@@ -10,6 +10,7 @@
 //! judge                what both do with what they point to
 //! claimant             what is done with the blocks: pass 1 claims, pass 1b searches for owners
 //! walk, clusters       sums over the nodes of a map
+//! levels               whether an extent tree could be smaller
 //! ```
 //!
 //! *Invariants*: what is reported of a map block depends on its bytes, its inode and its place in
@@ -20,6 +21,7 @@ mod claimant;
 mod clusters;
 mod extents;
 mod judge;
+mod levels;
 mod pointers;
 pub(crate) mod pool;
 mod walk;
@@ -28,12 +30,17 @@ pub(crate) use claimant::{Claimant, Claiming, Owner, Searching};
 pub(crate) use walk::{MapBlock, MapKind, MapWalk};
 
 use super::codes::Code;
+use super::facts::Facts;
 use super::problem::Problem;
 use extant_format::SECTOR_BYTES;
 use extant_format::inode::{Inode, flags};
+use extant_format::superblock::Feature;
 use judge::{NodeJudge, REPORTED_MAX};
 use std::sync::Arc;
 use walk::{MapSums, NodeShape, Tally};
+
+/// Blocks of a directory from which on e2fsck gives it an index.
+const DIRECTORY_BLOCKS_INDEXED: u64 = 3;
 
 /// Judges what is mapped in the inode itself, and adds the map blocks that the root leads to. When
 /// there are none the walk is over, and judged.
@@ -89,8 +96,13 @@ fn finish(claimant: &impl Claimant, walk: &MapWalk) {
     if walk.kind == MapKind::BadBlocks || sums.is_cut {
         return;
     }
+    let is_of_pointers = walk.flags & flags::EXTENTS == 0 && walk.kind != MapKind::Resize;
+    if cluster_blocks > 1 && is_of_pointers && sums.blocks > 0 {
+        claimant.report(Problem::new(Code::ClusterPointers).ino(walk.ino));
+    }
     if sums.illegal == 0 {
         judge_size(claimant, walk, &sums);
+        note_shape(facts, walk, &sums);
     }
     let sectors_per_block = u64::from(facts.volume.superblock().block_size()) / SECTOR_BYTES;
     let blocks = sums.blocks.saturating_sub(shared * cluster_blocks);
@@ -98,6 +110,22 @@ fn finish(claimant: &impl Claimant, walk: &MapWalk) {
     if expected != walk.sectors {
         let problem = Problem::new(Code::SectorCount).ino(walk.ino);
         claimant.report(problem.found(walk.sectors).expected(expected));
+    }
+}
+
+/// Notes what could be smaller or faster.
+fn note_shape(facts: &Facts, walk: &MapWalk, sums: &MapSums) {
+    let superblock = facts.volume.superblock();
+    if walk.levels().is_some_and(|levels| levels.are_large(facts.volume.block_size())) {
+        facts.shapes.add_large_tree(walk.ino);
+    }
+    let is_hashed = flags::INDEX | flags::CASEFOLDED | flags::ENCRYPTED;
+    if walk.kind == MapKind::Directory
+        && sums.end >= DIRECTORY_BLOCKS_INDEXED
+        && walk.flags & is_hashed == 0
+        && superblock.has(Feature::DIR_INDEX)
+    {
+        facts.shapes.add_unindexed(walk.ino);
     }
 }
 

@@ -1,15 +1,17 @@
 //! What is known of a map while it is walked: sums over its nodes, which any thread may add to.
 //!
-//! *Invariants*: sums only grow; they are complete when no map block is outstanding.
+//! *Invariants*: sums only grow; they are complete when no map block is outstanding. The depth of a
+//! tree is set before anything else of it is seen.
 //! *Locking*: counters are atomics; the edges of clusters have a short lock, held for a push.
 use super::clusters::Edges;
+use super::levels::Levels;
 use crate::check::facts::{DirectoryBlock, Facts};
 use extant_block::ShortLock;
 use extant_format::checksum::inode_seed;
 use extant_format::inode::{FileType, Inode};
 use extant_format::{BlockNo, Ino};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What a map belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +59,8 @@ pub(crate) struct MapWalk {
     written_end: AtomicU64,
     illegal: AtomicU64,
     pub(super) edges: ShortLock<Vec<Edges>>,
+    /// Of an extent tree that has more than a root.
+    levels: OnceLock<Levels>,
 }
 
 /// What a whole map comes to.
@@ -129,6 +133,7 @@ impl MapWalk {
             written_end: AtomicU64::new(0),
             illegal: AtomicU64::new(0),
             edges: ShortLock::default(),
+            levels: OnceLock::new(),
         }
     }
 
@@ -142,6 +147,18 @@ impl MapWalk {
         if let Some(edges) = tally.edges {
             self.edges.lock().push(edges);
         }
+    }
+
+    /// The root of an extent tree is that deep.
+    pub(super) fn set_depth(&self, depth: u16) {
+        if depth > 0 {
+            let _ = self.levels.set(Levels::of(depth));
+        }
+    }
+
+    /// The levels of an extent tree that has more than a root.
+    pub(super) fn levels(&self) -> Option<&Levels> {
+        self.levels.get()
     }
 
     /// The root was judged, and has that many children. Gives whether the walk is over.

@@ -67,6 +67,8 @@ pub(crate) fn run(facts: &Arc<Facts>) -> Result<Summary, Error> {
         directories: totals.directories.load(Ordering::Relaxed),
         blocks: superblock.blocks_count,
         blocks_used: superblock.blocks_count.saturating_sub(free_blocks),
+        large_trees: facts.shapes.large_trees().len() as u64,
+        unindexed_directories: facts.shapes.unindexed().len() as u64,
     })
 }
 

@@ -150,6 +150,17 @@ pub const CASES: &[Case] = &[
         ],
     ),
     case(
+        "the inode for growth, with data in it",
+        || numbered(Image::backed(), 7, |image, at| image.put32(at + FLAGS, 0x1000_0000)),
+        &[
+            "resize-inode: inode 7 does not map the descriptor blocks kept for growth",
+            "sector-count: inode 7: 190 sectors are counted, should be 0",
+            "free-blocks: 12148 free blocks are counted in the superblock, should be 12149",
+            "group-free-blocks: group 0: 8112 free blocks are counted, should be 8113",
+            "blocks-marked-used: group 0: 1 blocks are marked in use but free, block 73 first",
+        ],
+    ),
+    case(
         "extents without the feature",
         || flag(Image::plain(), "/d/file", EXTENTS),
         &[
@@ -300,6 +311,19 @@ pub const CASES: &[Case] = &[
         },
         &["cluster-alignment: inode 22: file block 0 and block 73 do not have the same place in \
              their clusters"],
+    ),
+    case(
+        "pointers where there are clusters",
+        || {
+            inode(Image::clustered(), "/large", |image, at| {
+                image.put32(at + FLAGS, 0);
+                let block = image.get32(at + MAP + FIRST + START);
+                image.put(at + MAP, &[0; 60]);
+                image.put32(at + MAP, block);
+            })
+        },
+        &["cluster-pointers: inode 22: pointers map its blocks, and on a volume with clusters \
+             only extents can"],
     ),
     case(
         "no extent tree",

@@ -15,6 +15,8 @@ const EXTRA: usize = 128;
 
 const INDEX: u32 = 0x1000;
 const IMAGIC: u32 = 0x2000;
+const EXTENTS: u32 = 0x8_0000;
+const INLINE_DATA: u32 = 0x1000_0000;
 const CASEFOLDED: u32 = 0x4000_0000;
 
 /// Changes the inode of a path of a volume of ext2.
@@ -115,6 +117,26 @@ pub const CASES: &[Case] = &[
         "a list of bad blocks with attributes",
         || system(1, |image, at| image.put32(at + ATTRIBUTE_BLOCK, 7)),
         &["bad-blocks-inode: inode 1: is no list of bad blocks"],
+    ),
+    case(
+        "a list of bad blocks with extents and folded names",
+        || system(1, |image, at| image.put32(at + FLAGS, EXTENTS | CASEFOLDED)),
+        &[
+            "extents-without-feature: inode 1: is mapped by extents, but the volume does not have \
+             that feature",
+            "casefold-flag: inode 1: has the flag that names know no case, but cannot have it",
+        ],
+    ),
+    case(
+        "a list of bad blocks in its inode",
+        || system(1, |image, at| image.put32(at + FLAGS, INLINE_DATA)),
+        &["bad-blocks-inode: inode 1: is no list of bad blocks"],
+    ),
+    case(
+        "a journal without the feature, with extents",
+        || system(8, |image, at| image.put32(at + FLAGS, EXTENTS)),
+        &["extents-without-feature: inode 8: is mapped by extents, but the volume does not have \
+             that feature"],
     ),
     case(
         "a bad block past the end",

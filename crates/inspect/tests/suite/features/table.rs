@@ -124,9 +124,6 @@ pub const SINGLE: &[Row] = &[
     row("-t ext4 -b 1024 -J size=2,location=9000", "32M"),
 ];
 
-/// How many of the combinations are part of a usual run.
-pub const SEVERAL_USUAL: usize = 8;
-
 /// Combinations of what meets on the disk.
 pub const SEVERAL: &[Row] = &[
     single("-t ext4 -b 2048 -I 512 -O quota,inline_data,ea_inode"),

@@ -67,6 +67,9 @@ impl<'a> Piece<'a> {
             self.report(Code::EntryToRoot, |problem| problem.name(entry.name));
         } else if known.is_directory() {
             self.tree.add_entry(ino, self.place);
+            if self.ino == Ino::ROOT && entry.name == b"lost+found" {
+                self.facts.shapes.set_lost_found(ino);
+            }
         } else if known.is_attribute_inode() {
             self.report(Code::EntryToValue, |problem| problem.name(entry.name).other(ino));
         }

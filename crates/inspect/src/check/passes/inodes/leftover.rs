@@ -163,8 +163,13 @@ pub(super) fn judge_reserved(subject: Subject<'_>) {
         subject.report(code);
     }
     judge_time(facts, ino, inode.deletion_time);
-    if subject.has_flag(flags::CASEFOLDED) && ino != Ino::BAD_BLOCKS {
+    if subject.has_flag(flags::CASEFOLDED) {
         subject.report(Code::CasefoldFlag);
+    }
+    // Of the others that are reserved e2fsck does not look at it.
+    let is_looked_at = matches!(ino, Ino::BAD_BLOCKS | Ino::JOURNAL);
+    if is_looked_at && subject.has_flag(flags::EXTENTS) && !superblock.has(Feature::EXTENTS) {
+        subject.report(Code::ExtentsWithoutFeature);
     }
     if !has_feature(facts, ino) {
         if has_blocks(inode) {
@@ -192,7 +197,8 @@ pub(super) fn judge_reserved(subject: Subject<'_>) {
     }
     let has_others =
         stored.uid_low() != 0 || stored.gid_low() != 0 || stored.attribute_block_low() != 0;
-    if ino == Ino::BAD_BLOCKS && (inode.mode != 0 || has_others) {
+    let is_list = inode.mode == 0 && !has_others && !subject.has_flag(flags::INLINE_DATA);
+    if ino == Ino::BAD_BLOCKS && !is_list {
         subject.report(Code::BadBlocksInode);
     }
 }

@@ -10,7 +10,7 @@ use crate::check::maps::pool::MapReader;
 use crate::check::maps::{self, Claiming, MapKind, MapWalk};
 use crate::check::problem::Problem;
 use crate::error::Error;
-use extant_format::inode::{FileType, Inode};
+use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino, indirect};
 
@@ -44,7 +44,19 @@ pub(crate) fn judge(facts: &Facts) -> Result<(), Error> {
         },
         None => Some("it cannot be read"),
     };
-    if let Some(inode) = &inode {
+    if let Some(inode) = inode.as_ref().filter(|inode| has_no_pointers(inode)) {
+        if inode.has_extents() {
+            let code = match superblock.has(Feature::EXTENTS) {
+                true => Code::ExtentRoot,
+                false => Code::ExtentsWithoutFeature,
+            };
+            facts.report(Problem::new(code).ino(Ino::RESIZE));
+        }
+        if inode.sectors != 0 {
+            let problem = Problem::new(Code::SectorCount).ino(Ino::RESIZE);
+            facts.report(problem.found(inode.sectors).expected(0_u64));
+        }
+    } else if let Some(inode) = &inode {
         let mut roots = Vec::new();
         let claiming = Claiming(facts);
         let walk = MapWalk::new(facts, Ino::RESIZE, MapKind::Resize, inode, 0);
@@ -57,8 +69,16 @@ pub(crate) fn judge(facts: &Facts) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether it says that what is in it is no map, or extents, which it never has.
+fn has_no_pointers(inode: &Inode) -> bool {
+    inode.flags & (flags::EXTENTS | flags::INLINE_DATA) != 0
+}
+
 /// What is wrong with it.
 fn valid(facts: &Facts, inode: &Inode) -> Result<Option<&'static str>, Error> {
+    if has_no_pointers(inode) {
+        return Ok(Some("it has no pointers"));
+    }
     let root = BlockNo(indirect::pointer(&inode.block, DOUBLE).into());
     if root.0 == 0 || !facts.volume.holds(root) || facts.metadata.holds(root) {
         return Ok(Some("its double indirect block is not on the volume"));

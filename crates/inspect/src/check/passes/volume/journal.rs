@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::map::{Claimed, Visit, block_at, walk};
 use crate::volume::Volume;
 use extant_format::extent;
-use extant_format::inode::{FileType, Inode};
+use extant_format::inode::{FileType, Inode, flags};
 use extant_format::journal::{self, BLOCKS_MIN, StoredJournal};
 use extant_format::superblock::{Feature, JOURNAL_BACKUP_BLOCKS};
 use extant_format::{FileBlock, Ino, indirect};
@@ -61,6 +61,11 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
         problems.add(Problem::new(Code::JournalInode).ino(ino));
         return Ok(());
     };
+    if inode.flags & flags::ENCRYPTED != 0 {
+        // It is read without a key.
+        problems.add(Problem::new(Code::JournalInode).ino(ino));
+        return Ok(());
+    }
     if own == Own::NeverUsed {
         problems.add(Problem::new(Code::ReservedMode).ino(ino).found(0_u64));
     }
