@@ -1,5 +1,5 @@
 //! Blocks that differ between a view of a volume and its device, and room for them there.
-use extant_block::BlockDevice;
+use extant_block::{BlockDevice, Overlay};
 use extant_engine::Error;
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_journal::transaction::Blocks;
@@ -28,6 +28,17 @@ pub(crate) fn read_block(
         true => Ok(()),
         false => device.read(number * size as u64, has),
     }
+}
+
+/// The blocks of a volume that an overlay changed, in blocks of any size.
+pub(crate) fn written(overlay: &Overlay, block_size: u32) -> Vec<u64> {
+    let (kept, size) = (overlay.block_bytes() as u64, u64::from(block_size));
+    let end = |number: u64| (number + 1).saturating_mul(kept).div_ceil(size);
+    let blocks = overlay.written().into_iter();
+    let mut blocks: Vec<u64> =
+        blocks.flat_map(|number| number.saturating_mul(kept) / size..end(number)).collect();
+    blocks.dedup();
+    blocks
 }
 
 /// The blocks of a view that differ from those of the device below it.

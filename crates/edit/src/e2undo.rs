@@ -15,9 +15,8 @@
 //! nobody takes the file for a volume. What this says was seen in files that `debugfs -z`,
 //! `tune2fs -z` and `e2fsck -z` wrote; `e2undo` judges it in the tests.
 use crate::beside;
-use crate::differing::{Differing, block_bytes, read_block};
+use crate::differing::{Differing, block_bytes, read_block, written};
 use crate::error::{Error, Result};
-use crate::undo::written;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::checksum::crc32c;
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};

@@ -3,8 +3,9 @@
 //! ```text
 //! change      a volume that is open for a change, and how that becomes durable; differing: the
 //!             blocks that it is of; redo: the log beside an image that has no journal, or too
-//!             small a one; undo: a repair by such a log, and back; e2undo: the undo file of
-//!             e2fsprogs; beside: files beside an image
+//!             small a one; order: which of its blocks are written first and last; undo: a repair
+//!             by such a log, and back; e2undo: the undo file of e2fsprogs; beside: files beside an
+//!             image
 //! copy        cp: between host and image, within an image, from image to image. source, sink:
 //!             what is read and written; inside, host: an image and the host as both
 //! create      mkdir, ln, write, truncate       removal     rm, rmdir       renaming   mv
@@ -65,6 +66,7 @@ pub mod find;
 pub mod glob;
 pub mod metadata;
 pub mod mode;
+pub mod order;
 pub mod owner;
 mod pending;
 pub mod redo;

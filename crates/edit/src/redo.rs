@@ -3,38 +3,45 @@
 //!
 //! ```text
 //! log       | header | piece | .. | record | .. | trailer |    numbers are little-endian
-//! header    | "EXTREDO3" | block size: 4 | pieces: 4 | UUID of the volume as it will be: 16
-//!           | its first byte in the image: 8 | bytes of the image: 8 | records: 8 |
+//! header    | "EXTREDO4" | block size: 4 | pieces: 4 | UUID of the volume as it will be: 16
+//!           | its first byte in the image: 8 | bytes of the image: 8 | records: 8
+//!           | crc32 of both sectors of the superblock that says "not clean": 4, 4 |
 //! piece     | first block: 8 | blocks: 4 | crc32 of what is there: 4 |
 //! record    | block: 8 | crc32 of each 512 bytes before: 4 .. | bytes of the block |
 //! trailer   | sha256 of all before |
 //! change    what was free is durable | log | its fsync | fsync of its folder    from here on: done
-//!             | blocks in place | flush | the log is removed | fsync of its folder
+//!             | blocks in place, in the order that `order` says | flush | the log is removed
+//!             | fsync of its folder
 //! ```
+//!
+//! While blocks are brought the superblock in the image says that the volume is not clean, for
+//! programs that do not know of the log.
 //!
 //! A log that is not whole, or whose digest does not fit, was not finished: the image is as before.
 //! A whole one is applied by the next program that writes the image, and read through by those that
 //! only read it. It belongs to an image if UUID, size and place fit, if each sector of each of its
-//! blocks is as it was before, or as it is to be, and if what the change wrote to free blocks is
-//! there: any other means that something else changed the image since (a copy from before the
-//! change was put in its place, say), and is refused.
+//! blocks is as it was before, as it is to be, or says "not clean", and if what the change wrote to
+//! free blocks is there: any other means that something else changed the image since (a copy from
+//! before the change was put in its place, say), and is refused.
 use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
-use crate::differing::{block_bytes, read_block};
+use crate::differing::read_block;
 use crate::error::{Error, Result};
+use crate::order::{self, superblock_block};
 use crate::pending;
 use extant_block::{BlockDevice, FileDevice, Overlay};
-use extant_format::superblock::SUPERBLOCK_OFFSET;
+use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
 use extant_journal::transaction::Blocks;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const MAGIC: [u8; 8] = *b"EXTREDO3";
-const HEADER_BYTES: usize = 56;
+const MAGIC: [u8; 8] = *b"EXTREDO4";
+const HEADER_BYTES: usize = 64;
 const PIECE_BYTES: usize = 16;
 /// What a piece covers at most, in bytes: one is read in one go.
 const PIECE_COVERS_MAX: u64 = 1 << 20;
@@ -115,15 +122,7 @@ impl Plan<'_> {
         let begun = |error: io::Error| {
             failed(error).hint("the next command that opens the image ends the change")
         };
-        let size = u64::from(self.block_size);
-        for at in 0..self.blocks.len() {
-            let (number, bytes) = (self.blocks.number(at), self.blocks.bytes(at).map_err(begun)?);
-            let length = block_bytes(&**self.device, number, self.block_size);
-            // tidy: writers because the volume is closed, and its log is durable
-            self.device.write(number * size, &bytes[..length]).map_err(begun)?;
-        }
-        // tidy: writers because the volume is closed, and its log is durable
-        self.device.flush().map_err(begun)?;
+        order::bring(&**self.device, self.block_size, self.blocks).map_err(begun)?;
         beside::remove(self.path)
     }
 
@@ -139,7 +138,17 @@ impl Plan<'_> {
         log.put(&self.uuid()?)?;
         log.put(&identity.offset.to_le_bytes())?;
         log.put(&identity.image_bytes.to_le_bytes())?;
-        log.put(&(self.blocks.len() as u64).to_le_bytes())?;
+        let superblock = superblock_block(block_size);
+        let mut brought = (0..self.blocks.len()).map(|at| self.blocks.number(at));
+        let marked = order::unclean(&**device)?;
+        // Where the change leaves the superblock alone, it says what it said when all is done.
+        let restored = marked.is_some() && brought.all(|number| number != superblock);
+        log.put(&(self.blocks.len() as u64 + u64::from(restored)).to_le_bytes())?;
+        let mut stored = [0; SUPERBLOCK_SIZE];
+        device.read(SUPERBLOCK_OFFSET, &mut stored)?;
+        for sector in marked.unwrap_or(stored).chunks(SECTOR_BYTES) {
+            log.put(&crc32fast::hash(sector).to_le_bytes())?;
+        }
         let mut there = Vec::new();
         for piece in pieces {
             there.resize(((piece.end - piece.start) * u64::from(block_size)) as usize, 0);
@@ -149,14 +158,19 @@ impl Plan<'_> {
             log.put(&crc32fast::hash(&there).to_le_bytes())?;
         }
         let mut before = vec![0; block_size as usize];
-        for at in 0..self.blocks.len() {
-            let number = self.blocks.number(at);
+        let mut record = |number: u64, after: Option<&[u8]>| {
             read_block(&**device, number, &mut before)?;
             log.put(&number.to_le_bytes())?;
             for sector in before.chunks(SECTOR_BYTES) {
                 log.put(&crc32fast::hash(sector).to_le_bytes())?;
             }
-            log.put(&self.blocks.bytes(at)?)?;
+            log.put(after.unwrap_or(&before))
+        };
+        if restored {
+            record(superblock, None)?;
+        }
+        for at in 0..self.blocks.len() {
+            record(self.blocks.number(at), Some(&*self.blocks.bytes(at)?))?;
         }
         log.finish()
     }
@@ -220,6 +234,11 @@ struct Log {
     identity: Identity,
     pieces: u64,
     records: u64,
+    /// The sums of the two sectors of the superblock that says "not clean", as it does before or
+    /// while blocks are brought.
+    marked: [u32; 2],
+    /// The blocks of the records.
+    numbers: Vec<u64>,
 }
 
 /// What is wrong with a log that does not belong to its image.
@@ -249,8 +268,10 @@ impl Log {
         let mut uuid = [0; 16];
         uuid.copy_from_slice(&header[16..32]);
         let identity = Identity { offset: number(32), image_bytes: number(40) };
-        let pieces = number(8) >> 32;
-        let log = Log { file, block_size, uuid, identity, pieces, records: number(48) };
+        let (pieces, records) = (number(8) >> 32, number(48));
+        let marked = [number(56) as u32, (number(56) >> 32) as u32];
+        let numbers = Vec::new();
+        let mut log = Log { file, block_size, uuid, identity, pieces, records, marked, numbers };
         let records = (log.record_bytes() as u64).checked_mul(log.records);
         let whole = records.and_then(|bytes| bytes.checked_add(log.beside_records()));
         Ok(if whole == Some(length) && log.is_whole(&header)? { Some(log) } else { None })
@@ -269,18 +290,21 @@ impl Log {
         8 + self.sums_bytes() + self.block_size
     }
 
-    /// Whether the digest fits.
-    fn is_whole(&self, header: &[u8]) -> io::Result<bool> {
+    /// Whether the digest fits; notes the numbers of the records.
+    fn is_whole(&mut self, header: &[u8]) -> io::Result<bool> {
         let mut sha = Sha256::new();
         sha.update(header);
         self.each_piece(|piece| {
             sha.update(piece);
             Ok(())
         })?;
+        let mut numbers = Vec::new();
         self.each(|record| {
             sha.update(record);
+            numbers.push(number_at(record, 0));
             Ok(())
         })?;
+        self.numbers = numbers;
         let mut digest = [0; DIGEST_BYTES];
         (&self.file).read_exact(&mut digest)?;
         Ok(sha.finalize()[..] == digest)
@@ -321,6 +345,14 @@ impl Log {
         (number, sums, bytes)
     }
 
+    /// The sum of a sector of a block where the superblock says "not clean".
+    fn marked_at(&self, number: u64, sector: usize) -> Option<u32> {
+        let place = number.checked_mul(self.block_size as u64)?;
+        let place = place.checked_add((sector * SECTOR_BYTES) as u64)?;
+        let within = place.checked_sub(SUPERBLOCK_OFFSET)? / SECTOR_BYTES as u64;
+        self.marked.get(usize::try_from(within).ok()?).copied()
+    }
+
     /// Whether it belongs to the volume on a device of an image.
     fn belongs(&self, device: &dyn BlockDevice, image_bytes: u64) -> io::Result<bool> {
         let size = self.block_size as u64;
@@ -343,9 +375,10 @@ impl Log {
             brings_uuid |= number == uuid_block && brought == Some(&self.uuid[..]);
             let sectors = now.chunks(SECTOR_BYTES).zip(after.chunks(SECTOR_BYTES));
             let sums = sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum));
-            belongs = sectors
-                .zip(sums)
-                .all(|((now, after), sum)| now == after || crc32fast::hash(now) == sum);
+            belongs = sectors.zip(sums).enumerate().all(|(at, ((now, after), sum))| {
+                let is = crc32fast::hash(now);
+                now == after || is == sum || self.marked_at(number, at) == Some(is)
+            });
             Ok(())
         })?;
         // Where the log brings the UUID, its sector was compared above.
@@ -360,15 +393,7 @@ impl Log {
     /// The device's, and the log is left; the host's.
     fn apply(&self, path: &Path, device: &dyn BlockDevice) -> Result<()> {
         let failed = |error: io::Error| Error::host(path, error);
-        self.each(|record| {
-            let (number, _, bytes) = self.parts(record);
-            let length = block_bytes(device, number, self.block_size as u32);
-            // tidy: writers because the volume is not open, and its log is durable
-            device.write(number * self.block_size as u64, &bytes[..length])
-        })
-        .map_err(failed)?;
-        // tidy: writers because the volume is not open, and its log is durable
-        device.flush().map_err(failed)?;
+        order::bring(device, self.block_size as u32, self).map_err(failed)?;
         beside::remove(path)
     }
 
@@ -401,6 +426,22 @@ impl Log {
         let mut uuid = [0; 16];
         device.read(SUPERBLOCK_OFFSET + UUID_AT, &mut uuid)?;
         Ok(uuid == self.uuid)
+    }
+}
+
+impl Blocks for Log {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+    fn number(&self, at: usize) -> u64 {
+        self.numbers[at]
+    }
+    fn bytes(&self, at: usize) -> io::Result<Arc<Vec<u8>>> {
+        let records_at = (self.beside_records() - DIGEST_BYTES as u64) as usize;
+        let place = records_at + (at + 1) * self.record_bytes() - self.block_size;
+        let mut bytes = vec![0; self.block_size];
+        self.file.read_exact_at(&mut bytes, place as u64)?;
+        Ok(Arc::new(bytes))
     }
 }
 

@@ -19,7 +19,7 @@
 //! the next program that ends the change gives the new undo file its name. So the one that is found
 //! is right, or does not fit the image, and is refused.
 use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
-use crate::differing::{Differing, block_bytes, read_block, take_room};
+use crate::differing::{Differing, block_bytes, read_block, take_room, written};
 use crate::error::{Error, Result};
 pub use crate::pending::path_of;
 use crate::pending::{MAGIC, forget_pending, keep_pending, pending_of};
@@ -139,17 +139,6 @@ fn write_annex(overlay: &Overlay, blocks: &[u64], block_size: u32) -> Result<()>
     // tidy: writers because it is no part of the volume
     let written = written.and_then(|()| device.flush());
     written.map_err(|error| extant_engine::Error::from(error).into())
-}
-
-/// The blocks of a volume that an overlay changed, in blocks of any size.
-pub(crate) fn written(overlay: &Overlay, block_size: u32) -> Vec<u64> {
-    let (kept, size) = (overlay.block_bytes() as u64, u64::from(block_size));
-    let end = |number: u64| (number + 1).saturating_mul(kept).div_ceil(size);
-    let blocks = overlay.written().into_iter();
-    let mut blocks: Vec<u64> =
-        blocks.flat_map(|number| number.saturating_mul(kept) / size..end(number)).collect();
-    blocks.dedup();
-    blocks
 }
 
 /// What an undo file says of a superblock.

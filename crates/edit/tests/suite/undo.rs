@@ -6,6 +6,7 @@ use crate::{media, quick_folder};
 use extant_block::{BlockDevice, MemoryDevice, Overlay};
 use extant_edit::redo;
 use extant_edit::undo::{self, Applied, Keep, Undone};
+use extant_format::superblock::state;
 use extant_journal::Joined;
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle;
@@ -293,9 +294,18 @@ impl Job {
                     _ if moment == moments => &[Some(bytes), None],
                     _ => &[Some(bytes)],
                 };
+                assert!(self.is_whole_or_unclean(&medium), "{at}: torn, and says it is clean");
                 logs.iter().for_each(|log| judge(&medium, *log, &at));
             },
         );
+    }
+
+    /// Whether a medium is as before or after, or tells programs that know of no log that it is not
+    /// clean.
+    fn is_whole_or_unclean(&self, medium: &MemoryDevice) -> bool {
+        let superblock = extant_engine::read_superblock(medium);
+        let says_clean = superblock.is_ok_and(|found| found.state & state::CLEAN != 0);
+        !says_clean || self.ends.contains(&bytes_of(medium))
     }
 }
 
