@@ -81,6 +81,10 @@ class Report:
     directories: int
     blocks: int
     blocks_used: int
+    large_trees: int = 0
+    """Files whose extent tree could be smaller."""
+    unindexed_directories: int = 0
+    """Directories of three blocks and more that could have an index; `lost+found` apart."""
 
     @property
     def is_clean(self) -> bool:

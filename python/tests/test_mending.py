@@ -31,7 +31,7 @@ def counted(disk):
 @pytest.fixture
 def costly(disk):
     """One whose repair costs a name, and that has a wrong number of links too."""
-    damage(disk, "clri /dir/below/deep.txt", "sif /etc/hostname links_count 3")
+    damage(disk, "clri /dir/below/deep.txt", "sif /etc/hostname links_count 3", "unlink /etc/hostname")
     return disk
 
 

@@ -8,7 +8,7 @@ use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
 use extant_engine::{free_orphans, recover};
 use extant_inspect::{Code, Problem};
-use extant_repair::{LostFound, RepairOptions};
+use extant_repair::{LostFound, Optimize, RepairOptions};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -205,6 +205,7 @@ impl Options {
             scope,
             superblock: None,
             lost_found: LostFound::WhereNeeded,
+            optimize: Optimize::Nothing,
             threads: threads.unwrap_or(NonZeroU32::MIN),
             spool: Some(tempfile::tempfile()?),
             now_seconds: self.clock().wall().seconds.try_into().unwrap_or(0),

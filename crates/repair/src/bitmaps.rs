@@ -43,7 +43,7 @@ pub(crate) fn write(draft: &Draft, group: GroupNo, marked: Marked) -> Result<()>
         true => descriptor.unused_inodes.min(unused),
         false => 0,
     };
-    let is_there = |place| draft.usage.holds(place);
+    let is_there = |place| draft.may_be_bitmap(place);
     if is_there(descriptor.block_bitmap) {
         let bytes = bytes(&blocks, draft.block_size());
         draft.write(descriptor.block_bitmap, &bytes)?;

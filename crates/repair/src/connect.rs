@@ -3,7 +3,7 @@ use crate::directories;
 use crate::draft::{Draft, Result};
 use crate::options::Scope;
 use extant_format::Ino;
-use extant_format::inode::FileType;
+use extant_format::inode::{FileType, Inode};
 use extant_inspect::{Code, Problem};
 
 const LOST_FOUND: &[u8] = b"lost+found";
@@ -32,19 +32,34 @@ pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
     }
 }
 
+/// Whether an inode without a name is a file that holds nothing: e2fsck frees it without asking.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn is_nothing(draft: &Draft, problem: &Problem) -> Result<bool> {
+    let ino = problem.ino.filter(|_| problem.code == Code::InodeUnattached);
+    let Some(ino) = ino else { return Ok(false) };
+    Ok(draft.inode(ino)?.is_some_and(|inode| is_empty(draft, &inode)))
+}
+
+/// Whether a file without a name is freed: e2fsck frees one that is nothing but a hole, too.
+fn is_empty(draft: &Draft, inode: &Inode) -> bool {
+    inode.sectors == 0
+        && (inode.size == 0 || draft.scope == Scope::Preen)
+        && inode.attribute_block.0 == 0
+        && inode.tail.iter().all(|byte| *byte == 0)
+        && inode.file_type() == Some(FileType::Regular)
+}
+
 /// An inode without a name: freed if it holds nothing, else named.
 fn unattached(draft: &mut Draft, ino: Ino) -> Result<bool> {
     let Some(inode) = draft.inode(ino)? else { return Ok(false) };
-    let is_empty = inode.sectors == 0
-        && inode.size == 0
-        && inode.attribute_block.0 == 0
-        && inode.tail.iter().all(|byte| *byte == 0);
     let is_value = inode.flags & extant_format::inode::flags::EA_INODE != 0;
     if is_value && draft.scope != Scope::All {
         // Whose value it is may be among what is not mended.
         return Ok(false);
     }
-    if is_value || is_empty && inode.file_type() == Some(FileType::Regular) {
+    if is_value || is_empty(draft, &inode) {
         draft.clear_inode(ino)?;
         return Ok(true);
     }

@@ -12,7 +12,10 @@ use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, FileBlock, Ino, attribute};
 use extant_inspect::{Code, Pass, Problem};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Blocks that are put into a directory where they are missing, even if it has fewer.
+const HOLES_FILLED: u64 = 16;
 
 /// An entry that is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,7 +70,7 @@ impl Directory {
     }
 
     /// Writes a leaf with these entries; gives back those that do not fit.
-    fn pack(
+    pub(crate) fn pack(
         &self,
         draft: &Draft,
         (at, block): (u64, BlockNo),
@@ -107,7 +110,7 @@ impl Directory {
         while !entries.is_empty() {
             let Some(added) = self.add_block(draft) else { return Ok(false) };
             entries = self.pack(draft, added, entries)?;
-            self.is_longer(draft)?;
+            self.has_changed(draft)?;
         }
         Ok(true)
     }
@@ -116,8 +119,33 @@ impl Directory {
     pub(crate) fn lengthen(&mut self, draft: &mut Draft) -> Result<bool> {
         let Some(added) = self.add_block(draft) else { return Ok(false) };
         self.pack(draft, added, Vec::new())?;
-        self.is_longer(draft)?;
+        self.has_changed(draft)?;
         Ok(true)
+    }
+
+    /// Takes the blocks away that are not among the first so many.
+    pub(crate) fn shorten(&mut self, draft: &mut Draft, count: u64) -> Result<()> {
+        let held = |directory: &Directory| {
+            let runs = directory.map.runs.iter().map(|run| run.length).sum::<u64>();
+            (runs, directory.map.nodes.len() as u64)
+        };
+        let before = held(self);
+        if before.0 <= count {
+            return Ok(());
+        }
+        for run in &mut self.map.runs {
+            run.length = run.length.min(count.saturating_sub(run.file_block));
+        }
+        self.map.runs.retain(|run| run.length > 0);
+        self.has_changed(draft)?;
+        let after = held(self);
+        // Where a cluster is shared by blocks that stay and that go, the next check counts.
+        if draft.usage.cluster_blocks() == 1 {
+            let freed = (before.0 - after.0).saturating_add(before.1.saturating_sub(after.1));
+            self.inode.sectors = self.inode.sectors.saturating_sub(draft.sectors(freed));
+            draft.write_inode(self.ino, &self.inode)?;
+        }
+        Ok(())
     }
 
     /// Adds a block to the map.
@@ -135,8 +163,33 @@ impl Directory {
         Some((end, block))
     }
 
+    /// Adds a block to the map where one is missing: of the cluster around it, or of a new one.
+    fn fill(&mut self, draft: &mut Draft, at: u64) -> Option<BlockNo> {
+        let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+        let base = at / cluster * cluster;
+        let is_near = |run: &&MapRun| {
+            run.file_block < base + cluster && run.file_block.saturating_add(run.length) > base
+        };
+        let start = match self.map.runs.iter().find(is_near) {
+            Some(run) => {
+                let held = run.file_block.max(base);
+                (run.start + (held - run.file_block)).checked_sub(held - base)?
+            }
+            None => {
+                let before = self.map.runs.iter().rev().find(|run| run.file_block < at);
+                let goal = before.map_or(0, |run| run.start.saturating_add(run.length));
+                draft.allocate(BlockNo(goal))?.0
+            }
+        };
+        let start = start.saturating_add(at - base);
+        let place = self.map.runs.partition_point(|run| run.file_block < at);
+        let state = ExtentState::Written;
+        self.map.runs.insert(place, MapRun { file_block: at, start, length: 1, state });
+        Some(BlockNo(start))
+    }
+
     /// The map was changed: it and the size are stored.
-    fn is_longer(&mut self, draft: &mut Draft) -> Result<()> {
+    fn has_changed(&mut self, draft: &mut Draft) -> Result<()> {
         map::write(draft, self.ino, &mut self.inode, &self.map)?;
         // A map that was written may have blocks of its own that another write would not know.
         self.map.nodes = map::read(draft, &self.inode)?.nodes;
@@ -230,7 +283,7 @@ fn plausible(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Whether a problem is one of the index alone.
-fn is_of_index(code: Code) -> bool {
+pub(crate) fn is_of_index(code: Code) -> bool {
     use Code as C;
     matches!(
         code,
@@ -292,13 +345,10 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, problems: &[&Problem]) -> Result
         directory.without_index(draft)?;
     }
     if problems.iter().any(|problem| problem.code == Code::DirectoryHole) {
-        if draft.usage.cluster_blocks() > 1 {
-            // Blocks have a place in their cluster.
-            return Ok(false);
-        }
-        close_holes(draft, &mut directory)?;
-        // What else is wrong is found again, under other numbers.
-        return Ok(true);
+        // What else is wrong is found again, perhaps under other numbers.
+        let may_move = directory.inode.has_extents() && draft.usage.cluster_blocks() == 1;
+        let is_filled = !may_move && fill_holes(draft, &mut directory)?;
+        return Ok(is_filled || close_holes(draft, &mut directory)?);
     }
     let mut by_block: BTreeMap<u64, Vec<&Problem>> = BTreeMap::new();
     for problem in problems {
@@ -370,23 +420,51 @@ fn dots(ino: Ino, entries: &[Kept]) -> Vec<Kept> {
 }
 
 /// Gives names that are there twice another one, of the same length where that is possible.
-fn apart(entries: &mut [Kept]) {
-    let mut met = std::collections::BTreeSet::new();
+pub(crate) fn apart(entries: &mut [Kept]) {
+    let mut met = BTreeSet::new();
+    // The next mark of a name that was there before: many that are the same cost no more.
+    let mut marks: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
     for entry in entries {
-        let mut number = 0_u32;
+        if met.insert(entry.name.clone()) {
+            continue;
+        }
+        let number = marks.entry(entry.name.clone()).or_default();
         while met.contains(&entry.name) {
             let mark = format!("~{number}").into_bytes();
             let most = NAME_MAX.min(entry.name.len().max(mark.len().saturating_add(1)));
             entry.name.truncate(most.saturating_sub(mark.len()));
             entry.name.extend(mark);
-            number = number.saturating_add(1);
+            *number = number.saturating_add(1);
         }
         met.insert(entry.name.clone());
     }
 }
 
-/// Moves blocks down over what is missing; a first block that is missing is made.
-fn close_holes(draft: &mut Draft, directory: &mut Directory) -> Result<()> {
+/// Puts a block without names where one is missing, as e2fsck does in maps of pointers and where
+/// blocks have a place in their cluster. Gives whether it did: not where more is missing than is
+/// there, or there is no room.
+fn fill_holes(draft: &mut Draft, directory: &mut Directory) -> Result<bool> {
+    let present: BTreeSet<u64> = directory.blocks().into_iter().map(|(at, _)| at).collect();
+    let end = present.last().map_or(1, |last| last.saturating_add(1));
+    let missing = end.saturating_sub(present.len() as u64);
+    if missing > (present.len() as u64).max(HOLES_FILLED) {
+        return Ok(false);
+    }
+    for at in (0..end).filter(|at| !present.contains(at)) {
+        let Some(block) = directory.fill(draft, at) else { return Ok(false) };
+        let entries = if at == 0 { dots(directory.ino, &[]) } else { Vec::new() };
+        directory.pack(draft, (at, block), entries)?;
+    }
+    directory.has_changed(draft)?;
+    Ok(true)
+}
+
+/// Moves blocks down over what is missing; a first block that is missing is made. Gives whether it
+/// did: with clusters each block has its place.
+fn close_holes(draft: &mut Draft, directory: &mut Directory) -> Result<bool> {
+    if draft.usage.cluster_blocks() > 1 {
+        return Ok(false);
+    }
     let has_first = directory.map.runs.first().is_some_and(|run| run.file_block == 0);
     let mut next = u64::from(!has_first);
     for run in &mut directory.map.runs {
@@ -395,13 +473,14 @@ fn close_holes(draft: &mut Draft, directory: &mut Directory) -> Result<()> {
     }
     if !has_first {
         let goal = directory.map.runs.first().map_or(0, |run| run.start);
-        let Some(block) = draft.allocate(BlockNo(goal)) else { return Ok(()) };
+        let Some(block) = draft.allocate(BlockNo(goal)) else { return Ok(true) };
         let state = ExtentState::Written;
         directory.map.runs.insert(0, MapRun { file_block: 0, start: block.0, length: 1, state });
         let dots = dots(directory.ino, &[]);
         directory.pack(draft, (0, block), dots)?;
     }
-    directory.is_longer(draft)
+    directory.has_changed(draft)?;
+    Ok(true)
 }
 
 /// Adds an entry to a directory, which loses its index. Gives whether there was room.

@@ -11,7 +11,7 @@ use extant_format::group::BLOCK_UNINIT;
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
-use extant_format::{BlockNo, GroupNo, Ino, bitmap};
+use extant_format::{BlockNo, GroupNo, Ino, SECTOR_BYTES, bitmap};
 use extant_inspect::Usage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub(crate) struct Draft {
     pub(crate) cleared: BTreeSet<Ino>,
     /// Blocks of maps that several files have: none of them writes to one.
     pub(crate) shared: BTreeSet<BlockNo>,
+    /// The first blocks of all tables of inodes, rising.
+    tables: Vec<u64>,
     /// Groups whose bitmaps are written anew.
     pub(crate) stale: BTreeSet<GroupNo>,
     /// Directories that had an index and have none now.
@@ -59,7 +61,12 @@ pub(crate) struct Draft {
 impl Draft {
     /// Of the overlay as the check found it.
     pub(crate) fn new(overlay: &Arc<Overlay>, usage: Usage, now: u32, scope: Scope) -> Draft {
+        let groups = (0..usage.superblock().group_count()).map(GroupNo);
+        let mut tables: Vec<u64> =
+            groups.filter_map(|group| Some(usage.descriptor(group)?.inode_table.0)).collect();
+        tables.sort_unstable();
         Draft {
+            tables,
             overlay: Arc::clone(overlay),
             superblock: usage.superblock().clone(),
             usage,
@@ -121,6 +128,14 @@ impl Draft {
         Ok(bytes.map(|bytes| GroupDescriptor::decode(bytes, &self.superblock)))
     }
 
+    /// Whether a bitmap can be at a block: on the volume, and in no table of inodes.
+    pub(crate) fn may_be_bitmap(&self, block: BlockNo) -> bool {
+        let after = self.tables.partition_point(|start| *start <= block.0);
+        let table = after.checked_sub(1).and_then(|at| self.tables.get(at));
+        let length = u64::from(self.superblock.inode_table_blocks());
+        self.usage.holds(block) && table.is_none_or(|start| block.0 >= start.saturating_add(length))
+    }
+
     /// Writes a descriptor, with its checksum.
     pub(crate) fn write_descriptor(&self, group: GroupNo, of: &GroupDescriptor) -> Result<()> {
         let (block, offset) = self.superblock.descriptor_place(group);
@@ -174,6 +189,12 @@ impl Draft {
     /// What checksums of blocks of a file begin with.
     pub(crate) fn seed(&self, ino: Ino, inode: &Inode) -> u32 {
         inode_seed(self.superblock.checksum_seed, ino, inode.generation)
+    }
+
+    /// The sectors of so many map blocks: with clusters each has one to itself.
+    pub(crate) fn sectors(&self, blocks: u64) -> u64 {
+        let each = u64::from(self.usage.cluster_blocks()) * self.block_size() as u64 / SECTOR_BYTES;
+        blocks.saturating_mul(each)
     }
 
     /// Whether metadata has checksums.

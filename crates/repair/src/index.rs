@@ -4,20 +4,23 @@
 //! | root | nodes, if the root has no room for all leaves | leaves, by hash |
 //! ```
 //!
-//! *Invariants*: the directory has the same names after it, in the blocks that it had; more blocks
-//! are taken where these do not suffice, and none is given back: leaves share what there is.
-use crate::directories::{Directory, Kept};
+//! *Invariants*: the directory has the same names after it, in the blocks that it had, with more
+//! where these do not suffice; those that are not needed are given back.
+use crate::directories::{self, Directory, Kept};
 use crate::draft::{Draft, Result};
 use extant_format::directory::{IndexPlace, Style, stored::is_dots};
 use extant_format::hash::{Hasher, NameHash};
 use extant_format::inode::flags;
 use extant_format::superblock::Feature;
 use extant_format::{FileBlock, Ino};
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Set in a key: the leaf begins with a name that has the hash of the last one in the leaf before.
 const CONTINUED: u32 = 1;
+
+/// The part of a leaf that is left for names to come: one in so many bytes of its block.
+const SLACK: usize = 5;
 
 /// How many blocks each level has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,8 +29,9 @@ struct Shape {
     leaves: usize,
 }
 
-/// Gives a directory that has lost its index another one. Gives whether it has one now; one that
-/// needs none stays as it is, and one that is too large for two levels.
+/// Writes a directory without an index anew: without one if its names are less than a block, else
+/// with one, its leaves filled as far as e2fsck fills them. Gives whether it did; one whose names
+/// cannot be sorted stays as it is, and one that is too large for two levels.
 ///
 /// # Errors
 /// The device's.
@@ -40,39 +44,40 @@ pub(crate) fn build(draft: &mut Draft, ino: Ino) -> Result<bool> {
     if directory.inode.flags & (flags::INDEX | flags::CASEFOLDED) != 0 {
         return Ok(false);
     }
+    let blocks = directory.blocks();
+    if blocks.len() < 2 || blocks.iter().zip(0..).any(|((at, _), expected)| *at != expected) {
+        return Ok(false);
+    }
     let mut entries = directory.all_entries(draft)?;
+    let mut met = BTreeSet::new();
+    // What is there twice is there once; two files of one name get two names.
+    entries.retain(|entry| met.insert((entry.name.clone(), entry.ino)));
+    directories::apart(&mut entries);
+    let style = directory.style;
+    if size_of_all(&entries, style) < draft.block_size() {
+        // One leaf, or two where the checksum takes the place of a name.
+        let needed = if size_of_all(&entries, style) <= style.leaf_capacity() { 1 } else { 2 };
+        directory.shorten(draft, needed)?;
+        for at in directory.blocks() {
+            entries = directory.pack(draft, at, entries)?;
+        }
+        return Ok(true);
+    }
     let parent = entries.iter().find(|entry| entry.name == b"..").map(|entry| entry.ino);
     entries.retain(|entry| !is_dots(&entry.name));
     let hasher = Hasher::of(&draft.superblock);
     let mut keyed: Vec<(NameHash, Kept)> =
         entries.into_iter().map(|entry| (hasher.hash(&entry.name), entry)).collect();
     keyed.sort_by_key(|(hash, _)| *hash);
-    let style = directory.style;
-    let filled = full_leaves(&keyed, style);
-    let blocks = directory.blocks();
-    if blocks.len() < 2 || blocks.iter().zip(0..).any(|((at, _), expected)| *at != expected) {
-        return Ok(false);
-    }
-    let mut count = blocks.len();
-    let shape = loop {
-        let fitting = shape(count, style);
-        let Some(next) = fitting.or_else(|| shape(count + 1, style)) else { return Ok(false) };
-        if next.leaves > keyed.len() {
-            // Blocks without names: an index has no key for them.
-            return Ok(false);
-        }
-        if let Some(shape) = fitting.filter(|shape| shape.leaves >= filled.len()) {
-            break shape;
-        }
+    let leaves = leaves(&keyed, style);
+    let Some(shape) = shape(leaves.len(), style) else { return Ok(false) };
+    let count = 1 + shape.nodes + shape.leaves;
+    while directory.blocks().len() < count {
         if !directory.lengthen(draft)? {
             return Ok(false);
         }
-        count += 1;
-    };
-    let leaves = shared_out(filled, shape.leaves, &keyed, style);
-    if leaves.len() != shape.leaves {
-        return Ok(false);
     }
+    directory.shorten(draft, count as u64)?;
     directory.inode.flags |= flags::INDEX;
     draft.write_inode(ino, &directory.inode)?;
     let plan = Plan { style, shape, keys: keys(&leaves, &keyed), leaves, keyed };
@@ -80,13 +85,8 @@ pub(crate) fn build(draft: &mut Draft, ino: Ino) -> Result<bool> {
         let mut bytes = vec![0; draft.block_size()];
         match usize::try_from(at).unwrap_or(usize::MAX) {
             0 => {
-                style.initialize_root(
-                    &mut bytes,
-                    ino,
-                    parent.unwrap_or(Ino::ROOT),
-                    hasher.version,
-                    FileBlock(1),
-                );
+                let parent = parent.unwrap_or(Ino::ROOT);
+                style.initialize_root(&mut bytes, ino, parent, hasher.version, FileBlock(1));
                 style.set_index(&mut bytes, IndexPlace::Root, &plan.in_root());
                 style.set_levels(&mut bytes, u8::from(shape.nodes > 0));
             }
@@ -95,6 +95,11 @@ pub(crate) fn build(draft: &mut Draft, ino: Ino) -> Result<bool> {
         directory.seal_and_write(draft, at, block, &mut bytes)?;
     }
     Ok(true)
+}
+
+/// Bytes of a block that takes all entries.
+fn size_of_all(entries: &[Kept], style: Style) -> usize {
+    entries.iter().map(|entry| style.entry_size(entry.name.len())).sum()
 }
 
 /// All blocks of a directory as they are to be.
@@ -137,61 +142,27 @@ impl Plan {
     }
 }
 
-/// What so many blocks are for; `None` where two levels have no room for them, or where a node
-/// would lead to no leaf: then one block more is right.
-fn shape(blocks: usize, style: Style) -> Option<Shape> {
+/// What is above so many leaves; `None` where two levels have no room for them.
+fn shape(leaves: usize, style: Style) -> Option<Shape> {
     let [root, node] = [IndexPlace::Root, IndexPlace::Node].map(|at| style.index_capacity(at));
-    let below = blocks.checked_sub(1)?;
-    let nodes = match below <= root {
-        true => 0,
-        false => below.div_ceil(node + 1),
-    };
-    let leaves = below - nodes;
-    let is_filled = nodes == 0 || leaves > (nodes - 1) * node && leaves <= nodes * node;
-    (nodes <= root && is_filled).then_some(Shape { nodes, leaves })
+    let nodes = if leaves <= root { 0 } else { leaves.div_ceil(node) };
+    (nodes <= root).then_some(Shape { nodes, leaves })
 }
 
-/// The fewest leaves that have room for all names, in the order of their hashes.
-fn full_leaves(keyed: &[(NameHash, Kept)], style: Style) -> Vec<Range<usize>> {
+/// The names of each leaf, in the order of their hashes: almost a fifth of each leaf is left for
+/// names to come.
+fn leaves(keyed: &[(NameHash, Kept)], style: Style) -> Vec<Range<usize>> {
+    let enough = style.leaf_capacity().saturating_sub(style.block_size as usize / SLACK);
     let (mut leaves, mut start, mut used) = (Vec::new(), 0, 0);
     for (at, (_, entry)) in keyed.iter().enumerate() {
         let size = style.entry_size(entry.name.len());
-        if used + size > style.leaf_capacity() {
+        if used > 0 && (used > enough || used + size > style.leaf_capacity()) {
             leaves.push(start..at);
             (start, used) = (at, 0);
         }
         used += size;
     }
     leaves.push(start..keyed.len());
-    leaves
-}
-
-/// The names of so many leaves: the fullest are halved until there are as many.
-fn shared_out(
-    leaves: Vec<Range<usize>>,
-    count: usize,
-    keyed: &[(NameHash, Kept)],
-    style: Style,
-) -> Vec<Range<usize>> {
-    let bytes_of = |leaf: &Range<usize>| {
-        let names = keyed.get(leaf.clone()).unwrap_or_default().iter();
-        names.map(|(_, entry)| style.entry_size(entry.name.len())).sum::<usize>()
-    };
-    let row = |leaf: Range<usize>| (leaf.len() > 1, bytes_of(&leaf), leaf.start, leaf.end);
-    let mut heap: BinaryHeap<_> = leaves.into_iter().map(row).collect();
-    while heap.len() < count {
-        let Some((true, bytes, start, end)) = heap.pop() else { break };
-        let (mut middle, mut before) = (start, 0);
-        while middle + 1 < end && (middle == start || before < bytes / 2) {
-            before += keyed.get(middle).map_or(0, |(_, it)| style.entry_size(it.name.len()));
-            middle += 1;
-        }
-        heap.push(row(start..middle));
-        heap.push(row(middle..end));
-    }
-    let mut leaves: Vec<Range<usize>> =
-        heap.into_iter().map(|(.., start, end)| start..end).collect();
-    leaves.sort_by_key(|leaf| leaf.start);
     leaves
 }
 
@@ -218,21 +189,17 @@ mod tests {
             let style = Style { block_size, typed: true, checksummed };
             let [root, node] =
                 [IndexPlace::Root, IndexPlace::Node].map(|at| style.index_capacity(at));
-            let mut before = true;
-            for blocks in 2..20_000.min(root * (node + 1)) {
-                let Some(Shape { nodes, leaves }) = shape(blocks, style) else {
-                    assert!(before, "{block_size} {checksummed}: {blocks} has no shape, too");
-                    before = false;
-                    continue;
+            for leaves in 2..20_000.min(root * node + 1) {
+                let Some(shape) = shape(leaves, style) else {
+                    panic!("{block_size} {checksummed}: {leaves} have no shape");
                 };
-                before = true;
-                assert_eq!(1 + nodes + leaves, blocks);
-                match nodes {
+                assert_eq!(shape.leaves, leaves);
+                match shape.nodes {
                     0 => assert!(leaves <= root),
-                    _ => assert_eq!(leaves.div_ceil(node), nodes, "{block_size}: {blocks}"),
+                    nodes => assert!(leaves > (nodes - 1) * node && leaves <= nodes * node),
                 }
             }
-            assert_eq!(shape(root * (node + 1) + 2, style), None);
+            assert_eq!(shape(root * node + 1, style), None);
         }
     }
 }

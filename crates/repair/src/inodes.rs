@@ -24,6 +24,7 @@ pub(crate) fn is_of_map(code: Code) -> bool {
             | C::BlockOutside
             | C::ManyIllegalBlocks
             | C::ClusterAlignment
+            | C::ClusterPointers
             | C::ExtentRoot
             | C::ExtentNode
             | C::ExtentStart
@@ -165,6 +166,9 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
             let end = found.runs.last().map_or(0, |run| run.file_block.saturating_add(run.length));
             inode.size = end.saturating_mul(draft.block_size() as u64);
         }
+        Code::BadBlocksInode if inode.flags & flags::INLINE_DATA != 0 => {
+            inode.flags &= !flags::INLINE_DATA;
+        }
         Code::ReservedInUse
         | Code::EncryptionContext
         | Code::BadBlocksInode
@@ -259,10 +263,25 @@ fn reserved_mode(ino: Ino, mode: u16) -> u16 {
     }
 }
 
+/// Whether the type of an inode with a wrong checksum is one, so that its checksum is mended alone.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn has_its_type(draft: &Draft, problem: &Problem) -> Result<bool> {
+    let inode = match problem.ino.filter(|ino| *ino != Ino::BAD_BLOCKS) {
+        Some(ino) => draft.inode(ino)?,
+        None => None,
+    };
+    Ok(inode.is_some_and(|inode| is_typed(&inode)))
+}
+
+fn is_typed(inode: &Inode) -> bool {
+    inode.file_type().is_some() && inode.mode & PERMISSIONS != inode.mode
+}
+
 /// Gives an inode the type that its content shows; frees it where that shows none.
 fn typed(draft: &Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
-    if inode.file_type().is_some() && inode.mode & PERMISSIONS != inode.mode {
-        // The checksum is wrong, and nothing else.
+    if is_typed(inode) {
         return Ok(Changed::Yes);
     }
     if !map::is_mapped(inode, &draft.superblock) || inode.sectors == 0 {
@@ -288,6 +307,9 @@ fn rebuilt(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
         for run in &mut found.runs {
             run.state = extant_format::extent::ExtentState::Written;
         }
+    }
+    if draft.usage.cluster_blocks() > 1 {
+        inode.flags |= flags::EXTENTS;
     }
     map::write(draft, ino, inode, &found)?;
     Ok(Changed::Yes)

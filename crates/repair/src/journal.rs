@@ -143,11 +143,25 @@ pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
             draft.superblock.journal_inode = Ino::JOURNAL.0;
         }
         Code::JournalInode if is_elsewhere => return made(draft),
+        Code::JournalInode if unflagged(draft)? => return Ok(true),
         Code::JournalInode => return Ok(filled(draft)? || made(draft)?),
         Code::JournalMissing => return made(draft),
         _ => return Ok(false),
     }
     draft.write_superblock()?;
+    Ok(true)
+}
+
+/// Takes flags from the inode of the journal by which its blocks would be no map, or not to be read
+/// without a key. Gives whether it had any.
+fn unflagged(draft: &mut Draft) -> Result<bool> {
+    const NEVER: u32 = flags::ENCRYPTED | flags::INLINE_DATA;
+    let inode = draft.inode(Ino::JOURNAL)?;
+    let Some(mut inode) = inode.filter(|inode| inode.flags & NEVER != 0) else {
+        return Ok(false);
+    };
+    inode.flags &= !NEVER;
+    draft.write_inode(Ino::JOURNAL, &inode)?;
     Ok(true)
 }
 
@@ -161,6 +175,16 @@ fn emptied(draft: &mut Draft) -> Result<bool> {
     let blocks = blocks.min(inode.size / draft.block_size() as u64);
     let first = found.runs.first().filter(|run| run.file_block == 0);
     let Some(first) = first.filter(|_| blocks >= BLOCKS_MIN) else { return made(draft) };
+    // What another file has too is not where the journal was: the superblock may know that.
+    if draft.usage.is_double(BlockNo(first.start)) && ino == Ino::JOURNAL {
+        let mut copied = inode.clone();
+        restore(draft, &mut copied);
+        if copied.block == inode.block {
+            return made(draft);
+        }
+        draft.write_inode(ino, &copied)?;
+        return Ok(true);
+    }
     if ino != Ino::JOURNAL && !is_journal(draft, ino)? {
         return made(draft);
     }

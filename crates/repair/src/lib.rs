@@ -13,10 +13,12 @@
 //! heal          what a volume needs before it boots, and no more
 //! rounds        a check, edits for what it found, and again
 //! scope         what mending a problem takes, and who may decide it
+//! preen         where that depends on other problems
 //!   primary       which superblock is believed
 //!   places        where the parts of groups are, if no descriptor says
 //!   superblock, bitmaps, journal, orphans, quota, resize      the volume's own
 //!   inodes, duplicates, directories, index, connect  files and names
+//! shape         what is made smaller or faster when nothing is wrong any more
 //! map           maps of files, read as far as they can be, and written anew
 //! draft         the volume as it is to be
 //! options, outcome, error
@@ -37,15 +39,17 @@ mod options;
 mod orphans;
 mod outcome;
 mod places;
+mod preen;
 mod primary;
 mod quota;
 mod resize;
 mod rounds;
 mod scope;
+mod shape;
 mod superblock;
 
 pub use error::Error;
 pub use heal::{CheckWhen, Healed, Reason, heal, is_clean};
-pub use options::{LostFound, RepairOptions, Scope};
+pub use options::{LostFound, Optimize, RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
 pub use rounds::repair;

@@ -260,8 +260,9 @@ impl Reader<'_> {
                 && run.start.saturating_add(run.length) == start
         };
         let block = BlockNo(start);
-        let is_on_volume = self.may_have(block);
-        if !is_on_volume || file_block >= self.blocks_max {
+        let cluster = u64::from(self.draft.usage.cluster_blocks());
+        let is_aligned = start % cluster == file_block % cluster;
+        if !is_aligned || !self.may_have(block) || file_block >= self.blocks_max {
             return;
         }
         match self.runs.last_mut().filter(follows) {
@@ -325,7 +326,7 @@ impl Supply {
 pub(crate) fn write(draft: &mut Draft, ino: Ino, inode: &mut Inode, map: &FileMap) -> Result<()> {
     let mut supply = Supply::of(draft, map);
     match inode.has_extents() {
-        true => write_extents(draft, ino, inode, &map.runs, &mut supply),
+        true => write_extents(draft, ino, inode, map, &mut supply),
         false => write_pointers(draft, inode, &map.runs, &mut supply),
     }
 }
@@ -370,12 +371,14 @@ fn write_extents(
     draft: &mut Draft,
     ino: Ino,
     inode: &mut Inode,
-    runs: &[MapRun],
+    map: &FileMap,
     supply: &mut Supply,
 ) -> Result<()> {
-    let extents = extents(runs);
+    let extents = extents(&map.runs);
     let root = extent::capacity(inode.block.len());
-    if extents.len() <= root {
+    // A tree that has a node keeps it, as e2fsck would, where the root would be full without it.
+    let is_left = extents.len() == root && !supply.own.is_empty();
+    if extents.len() <= root && !is_left {
         extent::initialize(&mut inode.block, 0);
         for (at, extent) in extents.into_iter().enumerate() {
             extent::insert_extent(&mut inode.block, at, extent);
@@ -383,7 +386,10 @@ fn write_extents(
         return Ok(());
     }
     let seed = draft.seed(ino, inode);
-    let room = extent::capacity(draft.block_size());
+    let full = extent::capacity(draft.block_size());
+    // An entry of each node is left, as e2fsck leaves it, where the blocks that there are suffice.
+    let spare = full.saturating_sub(1).max(1);
+    let room = if extents.len().div_ceil(spare) < supply.own.len() { spare } else { full };
     let mut level = Vec::new();
     for part in extents.chunks(room) {
         let mut bytes = vec![0; draft.block_size()];

@@ -23,6 +23,18 @@ pub enum LostFound {
     Always,
 }
 
+/// What is made smaller or faster where nothing is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Optimize {
+    /// Nothing.
+    Nothing,
+    /// Directories of three blocks and more get an index, as by e2fsck with any of its options that
+    /// write.
+    Directories,
+    /// Those, and extent trees get the fewest blocks, as by `e2fsck -y`.
+    DirectoriesAndTrees,
+}
+
 /// How a volume is mended.
 pub struct RepairOptions {
     /// What may be mended.
@@ -32,6 +44,8 @@ pub struct RepairOptions {
     pub superblock: Option<SuperblockPlace>,
     /// When `lost+found` is made.
     pub lost_found: LostFound,
+    /// What is made smaller or faster when nothing is wrong any more.
+    pub optimize: Optimize,
     /// Threads of each check.
     pub threads: NonZeroU32,
     /// An empty file for the changes that do not fit into memory.

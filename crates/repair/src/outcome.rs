@@ -46,6 +46,10 @@ pub struct Repaired {
     pub omitted: u64,
     /// Whether a directory `lost+found` was made although nothing needed it.
     pub made_lost_found: bool,
+    /// Directories that were written anew with an index, though nothing was wrong with them.
+    pub indexed: u64,
+    /// Files whose extent trees were made smaller.
+    pub smaller_trees: u64,
 }
 
 impl Repaired {

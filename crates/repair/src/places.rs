@@ -10,11 +10,11 @@
 use crate::error::Error;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
-use extant_format::inode::{FileType, Inode};
+use extant_format::inode::{FileType, Inode, flags};
 use extant_format::mount_block::{NewMountBlock, StoredMountBlock, initialize};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
-use extant_format::{BlockNo, GroupNo, Ino, bitmap};
-use extant_inspect::{CheckReport, Code, Problem, SuperblockPlace, Volume};
+use extant_format::{BlockNo, GroupNo, Ino, bitmap, extent, indirect};
+use extant_inspect::{CheckReport, Code, Problem, Severity, SuperblockPlace, Usage, Volume};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -109,12 +109,15 @@ pub(crate) fn reserved_blocks(overlay: &Overlay) -> Result<(), Error> {
     Ok(overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?)
 }
 
-/// Whether a report gives a reason to look for places.
+/// Whether a report gives a reason to look for places: a table that is elsewhere may be on blocks
+/// that nothing else has, and then all that is wrong is what is read of it.
 pub(crate) fn is_called_for(report: &CheckReport) -> bool {
-    report
-        .problems
-        .iter()
-        .any(|problem| is_of_place(problem.code) || problem.code == Code::DescriptorChecksum)
+    let is_reason = |problem: &Problem| {
+        is_of_place(problem.code)
+            || problem.code == Code::DescriptorChecksum
+            || problem.rule().severity >= Severity::Error
+    };
+    report.problems.iter().any(is_reason)
 }
 
 /// Whether a problem is that a part of a group cannot be where its descriptor says.
@@ -138,7 +141,7 @@ fn is_of_place(code: Code) -> bool {
 /// The device's.
 pub(crate) fn of_groups(
     overlay: &Arc<Overlay>,
-    report: &CheckReport,
+    (report, usage): (&CheckReport, Option<&Usage>),
 ) -> Result<Vec<Problem>, Error> {
     let device = Arc::clone(overlay) as Arc<dyn BlockDevice>;
     let Ok(volume) = Volume::open(Arc::clone(&device), SuperblockPlace::Primary) else {
@@ -150,18 +153,21 @@ pub(crate) fn of_groups(
         superblock: volume.superblock().clone(),
         descriptors: descriptors.clone(),
     };
-    places.by_copies(&device);
+    let confirmed = places.by_copies(&device);
     let doubted = report.problems.iter().filter_map(|problem| match problem.code {
         Code::DescriptorChecksum => problem.group,
-        code => problem.group.filter(|_| is_of_place(code)),
+        // What was on its blocks is elsewhere by now.
+        code => problem.group.filter(|group| is_of_place(code) && !confirmed.contains(group)),
     });
     let mut sought = places.wrong(Parts::All);
     sought.extend(doubted.filter(|group| (group.0 as usize) < descriptors.len()));
+    // Once for all: there may be as many groups to look for as there are groups.
+    let mut standing = if sought.is_empty() { BTreeSet::new() } else { places.standing() };
     for group in sought {
-        places.by_search(group);
+        places.by_search(group, &mut standing);
     }
     for group in places.wrong(Parts::All) {
-        places.off_tables(group);
+        places.off_tables(group, (usage, &standing))?;
     }
     let changed: BTreeSet<GroupNo> = groups_of(&descriptors)
         .zip(descriptors.iter().zip(&places.descriptors))
@@ -350,8 +356,9 @@ impl Places<'_> {
     }
 
     /// Takes the places that a copy of the descriptors has, where they are all possible: those of
-    /// groups that are wrong, and of others whose table fits better there.
-    fn by_copies(&mut self, device: &Arc<dyn BlockDevice>) {
+    /// groups that are wrong, and of others whose table fits better there. Gives the groups that
+    /// are where that copy says.
+    fn by_copies(&mut self, device: &Arc<dyn BlockDevice>) -> BTreeSet<GroupNo> {
         let superblock = self.superblock.clone();
         for group in copy_groups(&superblock).take(COPIES_MAX) {
             let block = superblock.group_start(group);
@@ -389,12 +396,25 @@ impl Places<'_> {
                     });
                 }
             }
-            return;
+            let pairs = groups_of(&copied).zip(&copied);
+            let same = pairs.filter(|(group, copied)| same_places(&self.at(*group), copied));
+            return same.map(|(group, _)| group).collect();
         }
+        BTreeSet::new()
     }
 
-    /// Looks for the table of a group, near where it should be.
-    fn by_search(&mut self, group: GroupNo) {
+    /// Where the tables begin in which the inodes of their groups stand.
+    fn standing(&self) -> BTreeSet<u64> {
+        groups_of(&self.descriptors)
+            .map(|group| (group, self.at(group)))
+            .filter(|(group, of)| self.fits(*group, of, of.inode_table))
+            .map(|(_, of)| of.inode_table.0)
+            .collect()
+    }
+
+    /// Looks for the table of a group, near where it should be, and on none that is `standing`:
+    /// where it finds one is added to those.
+    fn by_search(&mut self, group: GroupNo, standing: &mut BTreeSet<u64>) {
         let stored = self.at(group);
         let blocks = u64::from(self.superblock.inode_table_blocks());
         let is_there = self.is_within(group, stored.inode_table, blocks)
@@ -418,36 +438,64 @@ impl Places<'_> {
         let before = beside(group.0.checked_add(1)).map(|table| table.saturating_sub(blocks));
         let near = after.into_iter().chain(before);
         let all = near.chain(start..start.saturating_add(SEARCHED_MAX)).map(BlockNo);
-        let possible = all.filter(|block| self.is_within(group, *block, blocks));
+        let is_apart = |block: BlockNo| {
+            let near =
+                block.0.saturating_sub(blocks.saturating_sub(1))..block.0.saturating_add(blocks);
+            standing.range(near).next().is_none()
+        };
+        let possible =
+            all.filter(|block| self.is_within(group, *block, blocks) && is_apart(*block));
         let fitting: BTreeMap<BlockNo, usize> = possible
             .filter_map(|block| Some((block, self.sound(group, &stored, block)?)))
             .collect();
         if let Some(block) = only(&fitting, blocks) {
+            standing.insert(block.0);
             self.take(group, |of| of.inode_table = block);
         }
     }
 
-    /// Takes the bitmaps of a group off the tables that stand where they should: they get another
-    /// place from who mends a descriptor that leads nowhere.
-    fn off_tables(&mut self, group: GroupNo) {
+    /// Takes the bitmaps of a group off the tables that stand where they should. They get a free
+    /// block of the group at once: while a descriptor leads nowhere, copies are believed, which may
+    /// say the same as it did.
+    fn off_tables(
+        &mut self,
+        group: GroupNo,
+        (usage, standing): (Option<&Usage>, &BTreeSet<u64>),
+    ) -> Result<(), Error> {
         let stored = self.at(group);
         let blocks = u64::from(self.superblock.inode_table_blocks());
-        let tables: Vec<u64> = groups_of(&self.descriptors)
-            .map(|group| (group, self.at(group)))
-            .filter(|(group, of)| self.fits(*group, of, of.inode_table))
-            .map(|(_, of)| of.inode_table.0)
-            .collect();
         let is_on_one = |block: BlockNo| {
-            let is_in = |table: &u64| block.0.checked_sub(*table).is_some_and(|at| at < blocks);
-            tables.iter().any(is_in)
+            let before = standing.range(..=block.0).next_back();
+            before.is_some_and(|table| block.0 - table < blocks)
         };
-        let (bits, inodes) = (is_on_one(stored.block_bitmap), is_on_one(stored.inode_bitmap));
-        if bits || inodes {
+        let cluster = usage.map_or(1, |usage| u64::from(usage.cluster_blocks()).max(1));
+        let start = self.superblock.group_start(group).0;
+        let end = start.saturating_add(self.superblock.group_length(group).into());
+        let free = (start.next_multiple_of(cluster)..end.saturating_sub(cluster - 1))
+            .step_by(cluster as usize)
+            .map(BlockNo)
+            .filter(|block| usage.is_some_and(|usage| usage.is_free(*block, cluster)))
+            .filter(|block| !is_on_one(*block));
+        let mut free = free.take(2);
+        let mut moved = |block: BlockNo| match is_on_one(block) {
+            true => free.next().unwrap_or_default(),
+            false => block,
+        };
+        let (block_bitmap, inode_bitmap) = (moved(stored.block_bitmap), moved(stored.inode_bitmap));
+        let zeros = vec![0; self.superblock.block_size() as usize];
+        for (to, from) in [(block_bitmap, stored.block_bitmap), (inode_bitmap, stored.inode_bitmap)]
+        {
+            if to != from && to.0 != 0 {
+                // tidy: writers because it is an overlay in memory
+                self.overlay.write(to.0 * u64::from(self.superblock.block_size()), &zeros)?;
+            }
+        }
+        if (block_bitmap, inode_bitmap) != (stored.block_bitmap, stored.inode_bitmap) {
             self.take(group, |of| {
-                of.block_bitmap = if bits { BlockNo(0) } else { of.block_bitmap };
-                of.inode_bitmap = if inodes { BlockNo(0) } else { of.inode_bitmap };
+                (of.block_bitmap, of.inode_bitmap) = (block_bitmap, inode_bitmap);
             });
         }
+        Ok(())
     }
 
     fn at(&self, group: GroupNo) -> GroupDescriptor {
@@ -504,12 +552,24 @@ impl Places<'_> {
         let size = usize::from(self.superblock.inode_size);
         let mut blocks: BTreeMap<BlockNo, Vec<u8>> = BTreeMap::new();
         let (mut sound, mut damaged) = (0, 0);
+        // Without checksums the inodes of a table stand in one that begins a little later, too: of
+        // directories it shows, whose first name is the number of the inode.
+        let (mut own, mut foreign) = (0, 0);
         for index in at {
             let ino = Ino(first.saturating_add(*index));
             let (block, offset) = self.superblock.inode_place(ino, of)?;
             let bytes = blocks.entry(block).or_insert_with(|| self.block(block));
             let bytes = bytes.get(offset..offset.saturating_add(size)).unwrap_or_default();
-            let is_free = Inode::decode(bytes, &self.superblock).links == 0;
+            let inode = Inode::decode(bytes, &self.superblock);
+            match self.itself(&inode) {
+                Some(itself) if itself == ino => own += 1,
+                Some(_) => foreign += 1,
+                None if ino == Ino::ROOT && inode.file_type() != Some(FileType::Directory) => {
+                    foreign += 1;
+                }
+                None => {}
+            }
+            let is_free = inode.links == 0;
             match () {
                 () if self.is_inode(ino, bytes) => sound += 1,
                 // Reserved ones are in use by the bitmap, whatever they are.
@@ -522,7 +582,30 @@ impl Places<'_> {
                 return None;
             }
         }
-        (sound > 0 && damaged * DAMAGED_SHARE <= sound).then_some(sound)
+        (sound > 0 && damaged * DAMAGED_SHARE <= sound && foreign <= own).then_some(sound)
+    }
+
+    /// The inode that a directory says it is, if it has such a name in a first block that the inode
+    /// itself leads to.
+    fn itself(&self, inode: &Inode) -> Option<Ino> {
+        if inode.file_type() != Some(FileType::Directory) || inode.flags & flags::INLINE_DATA != 0 {
+            return None;
+        }
+        let first = match inode.has_extents() {
+            true => {
+                let blocks = self.superblock.blocks_count;
+                let node = extent::Node::parse(&inode.block, None, blocks).ok()?;
+                if node.depth() != 0 || node.is_empty() {
+                    return None;
+                }
+                node.extent(0).start
+            }
+            false => BlockNo(indirect::pointer(&inode.block, 0).into()),
+        };
+        let bytes = self.block(first);
+        let number = bytes.first_chunk::<4>()?;
+        let is_dot = bytes.get(6) == Some(&1) && bytes.get(8) == Some(&b'.');
+        is_dot.then(|| Ino(u32::from_le_bytes(*number)))
     }
 
     /// Whether bytes can be an inode in use.

@@ -6,7 +6,7 @@ use crate::draft::{Draft, Result};
 use crate::map::{self, FileMap, MapRun};
 use extant_format::extent::ExtentState;
 use extant_format::inode::{FileType, Inode, flags};
-use extant_format::quota_file::{self, BLOCK_BYTES, EntryChange, QuotaEntry, ROOT_BLOCK, STEPS};
+use extant_format::quota_file::{self, BLOCK_BYTES, QuotaEntry, ROOT_BLOCK, STEPS};
 use extant_format::{BlockNo, Ino};
 use extant_inspect::Code;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,17 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, code: Code) -> Result<bool> {
         return Ok(false);
     };
     let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
-    if inode.file_type() != Some(FileType::Regular) || inode.flags & flags::INLINE_DATA != 0 {
+    if inode.file_type() != Some(FileType::Regular) {
         return Ok(false);
+    }
+    if inode.flags & flags::INLINE_DATA != 0 {
+        // The file of a quota is never in its inode: a map that is there all the same is its own.
+        if !map::has_root(&inode) {
+            return Ok(false);
+        }
+        inode.flags &= !flags::INLINE_DATA;
+        draft.write_inode(ino, &inode)?;
+        return Ok(true);
     }
     let wanted = draft.usage.quotas(kind);
     let mut map = map::read(draft, &inode)?;
@@ -139,12 +148,8 @@ fn changed(bytes: &[u8], wanted: &[QuotaEntry]) -> Patch {
         for entry in entries {
             let Some(at) = quota_file::entry_at(block_bytes, entry.id) else { continue };
             let wanted = wanted.remove(&entry.id);
-            let (inodes, used) = wanted.map_or((0, 0), |wanted| (wanted.inodes, wanted.bytes));
-            let change = EntryChange {
-                inodes: inodes.wrapping_sub(entry.inodes).cast_signed(),
-                bytes: used.wrapping_sub(entry.bytes).cast_signed(),
-            };
-            quota_file::change_entry(block_bytes, at, change);
+            let counts = wanted.unwrap_or(QuotaEntry { id: entry.id, inodes: 0, bytes: 0 });
+            quota_file::set_entry(block_bytes, at, &counts);
         }
     }
     match wanted.is_empty() {

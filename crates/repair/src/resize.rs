@@ -5,7 +5,7 @@
 //!                                  -> the same block of each copy
 //! ```
 use crate::draft::{Draft, Result};
-use extant_format::inode::{FileType, Inode, Time};
+use extant_format::inode::{FileType, Inode, Time, flags};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, GroupNo, Ino, SECTOR_BYTES, indirect};
 
@@ -58,7 +58,7 @@ pub(crate) fn mend(draft: &mut Draft) -> Result<bool> {
     draft.write(root, &roots)?;
     inode.block.fill(0);
     indirect::set_pointer(&mut inode.block, DOUBLE, narrow(root.0));
-    inode.flags &= !extant_format::inode::flags::EXTENTS;
+    inode.flags &= !(flags::EXTENTS | flags::INLINE_DATA);
     inode.links = 1;
     inode.deletion_time = 0;
     // All that a double indirect tree can have.

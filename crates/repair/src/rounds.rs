@@ -3,9 +3,11 @@ use crate::bitmaps::Marked;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::journal::Replayed;
-use crate::options::{LostFound, RepairOptions, Scope};
+use crate::options::{LostFound, Optimize, RepairOptions, Scope};
 use crate::outcome::{Change, Recovery, Repaired, is_clean};
+use crate::preen::Preening;
 use crate::scope::{frees, price};
+use crate::shape::{self, Shaped};
 use crate::{
     bitmaps, connect, directories, duplicates, index, inodes, journal, orphans, places, primary,
     quota, resize, superblock,
@@ -25,6 +27,8 @@ pub(crate) const MEMORY_BYTES_MAX: u64 = 64 << 20;
 const ROUNDS_MAX: u32 = 12;
 /// Rounds in which places are looked for that nothing leads to.
 const PLACES_ROUNDS: u32 = 3;
+/// Checks after which a volume is clean again that something was made smaller on.
+const IMPROVING_ROUNDS: u32 = 4;
 /// What was mended is kept up to this number.
 const CHANGES_MAX: usize = 100_000;
 /// Changed blocks are kept in pieces of this size where the volume does not say its own.
@@ -38,8 +42,7 @@ const BLOCK_BYTES: u32 = 1024;
 /// it; its journal is on another device; memory for the changes does not suffice and there is no
 /// spool.
 pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Repaired, Error> {
-    let RepairOptions { scope, superblock, lost_found, threads, spool, now_seconds, progress } =
-        options;
+    let RepairOptions { scope, superblock, spool, .. } = options;
     let named = superblock.map(|place| primary::at(&device, place)).transpose()?;
     let superblock = named.clone().or_else(|| extant_engine::read_superblock(&*device).ok());
     let block_size = superblock.as_ref().map_or(BLOCK_BYTES, Superblock::block_size);
@@ -50,26 +53,32 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
     });
     let over = Arc::clone(&overlay) as Arc<dyn BlockDevice>;
     let (recovery, mended) = recovered(&over, named.as_ref())?;
-    let how = CheckOptions { threads, progress, ..CheckOptions::default() };
+    let how = CheckOptions {
+        threads: options.threads,
+        progress: options.progress,
+        ..CheckOptions::default()
+    };
     let mut mender = Mender {
         overlay: Arc::clone(&overlay),
         how,
         scope,
-        now: u32::try_from(now_seconds).unwrap_or(u32::MAX),
+        now: u32::try_from(options.now_seconds).unwrap_or(u32::MAX),
         round: 0,
         changes: mended.into_iter().map(before_the_first_check).collect(),
         omitted: 0,
         doubtful: BTreeSet::new(),
         unindexed: BTreeSet::new(),
-        lost_found,
+        lost_found: options.lost_found,
+        optimize: options.optimize,
         made_lost_found: false,
+        shaped: Shaped::default(),
         was_clean: false,
     };
     let (found, left) = mender.run()?;
     if is_clean(&left) {
         signed(&overlay, mender.now)?;
     }
-    let Mender { round: rounds, changes, omitted, made_lost_found, .. } = mender;
+    let Mender { round: rounds, changes, omitted, made_lost_found, shaped, .. } = mender;
     Ok(Repaired {
         overlay,
         block_size,
@@ -80,6 +89,8 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         changes,
         omitted,
         made_lost_found,
+        indexed: shaped.directories,
+        smaller_trees: shaped.trees,
     })
 }
 
@@ -192,16 +203,22 @@ struct Mender {
     unindexed: BTreeSet<Ino>,
     /// What is still to be made.
     lost_found: LostFound,
+    optimize: Optimize,
     made_lost_found: bool,
-    /// Nothing was wrong when the last round made something.
+    shaped: Shaped,
+    /// Nothing was wrong when something was made, and the counts that follow from it are mended.
     was_clean: bool,
+}
+
+/// Whether a problem is the checksum of an inode or of a node of its map.
+fn is_sum(code: Code) -> bool {
+    matches!(code, Code::ExtentChecksum | Code::InodeChecksum | Code::InodeChecksumUnread)
 }
 
 /// Inodes of which a checksum is wrong and that fit the rest of the volume no better: another
 /// problem of theirs, or blocks that bitmaps have otherwise, says that their map may be that of
 /// another file.
 fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
-    let is_sum = |code: Code| matches!(code, Code::ExtentChecksum | Code::InodeChecksum);
     let is_odd = |code: Code| matches!(code, Code::BlocksMarkedFree | Code::BlocksMarkedUsed);
     let is_anywhere = report.problems.iter().any(|it| is_odd(it.code));
     let of_content = |it: &&Problem| {
@@ -211,6 +228,19 @@ fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
         report.problems.iter().filter(of_content).filter_map(|it| it.ino).collect();
     let sums = report.problems.iter().filter(|it| is_sum(it.code)).filter_map(|it| it.ino);
     sums.filter(|ino| is_anywhere || odd.contains(ino)).collect()
+}
+
+/// The problems of a report but for those of files that were `named` meanwhile; and, while
+/// something has no type, of those without a name: it may be the directory that has it.
+fn considered<'a>(report: &'a CheckReport, named: &BTreeSet<Ino>) -> Vec<&'a Problem> {
+    let is_untyped = report.problems.iter().any(|it| it.code == Code::NoFileType);
+    let is_named = |ino: Option<Ino>| ino.is_some_and(|ino| named.contains(&ino));
+    let waits = |problem: &&Problem| match problem.rule().pass {
+        Pass::Connectivity | Pass::Links if is_untyped => true,
+        _ if problem.code == Code::EntryToValue => is_named(problem.other),
+        _ => problem.code == Code::InodeUnattached && is_named(problem.ino),
+    };
+    report.problems.iter().filter(|it| !waits(it)).collect()
 }
 
 impl Mender {
@@ -227,7 +257,7 @@ impl Mender {
                 1 => self.by_the_best((report, usage))?,
                 _ => (report, usage),
             };
-            if self.places(&report)? == Progress::Made {
+            if self.places(&report, usage.as_ref())? == Progress::Made {
                 continue;
             }
             if let Some(problem) = report.problems.iter().find(|problem| forbids(problem.code)) {
@@ -243,6 +273,7 @@ impl Mender {
                     left.unwrap_or_default()
                 )));
             }
+            self.was_clean &= !report.problems.is_empty();
             if !self.unindexed.is_empty() && (is_clean(&report) || last == Progress::None) {
                 self.index(&report, usage)?;
                 continue;
@@ -252,9 +283,13 @@ impl Mender {
                 self.lost_found(usage)?;
                 continue;
             }
+            if is_clean(&report) && self.may_improve(&usage) {
+                self.improve(usage)?;
+                continue;
+            }
             let noted = self.changes.len();
             last = self.mend(&report, usage)?;
-            if std::mem::take(&mut self.was_clean) {
+            if self.was_clean {
                 // Counters and links of what was made here: nothing of it was wrong before.
                 self.changes.truncate(noted);
             }
@@ -273,6 +308,29 @@ impl Mender {
         self.made_lost_found = true;
         self.was_clean = true;
         self.unindexed.append(&mut draft.unindexed);
+        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
+        stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, Marked::Freed))
+    }
+
+    /// Whether anything could be smaller or faster, and there are checks left to see what came of
+    /// it.
+    fn may_improve(&self, usage: &Usage) -> bool {
+        let directories = || !usage.unindexed_directories().is_empty();
+        let trees = || !usage.large_trees().is_empty();
+        let is_asked_for = match self.optimize {
+            Optimize::Nothing => false,
+            Optimize::Directories => directories(),
+            Optimize::DirectoriesAndTrees => directories() || trees(),
+        };
+        is_asked_for && self.round.saturating_add(IMPROVING_ROUNDS) < ROUNDS_MAX
+    }
+
+    /// Makes smaller and faster what can be, once.
+    fn improve(&mut self, usage: Usage) -> Result<(), Error> {
+        let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
+        let optimize = std::mem::replace(&mut self.optimize, Optimize::Nothing);
+        self.shaped = shape::improve(&mut draft, optimize)?;
+        self.was_clean = true;
         let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
         stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, Marked::Freed))
     }
@@ -318,7 +376,7 @@ impl Mender {
     }
 
     /// Finds again what nothing leads to, before anything else is mended.
-    fn places(&mut self, report: &CheckReport) -> Result<Progress, Error> {
+    fn places(&mut self, report: &CheckReport, usage: Option<&Usage>) -> Result<Progress, Error> {
         if self.scope < Scope::Safe || self.round > PLACES_ROUNDS {
             return Ok(Progress::None);
         }
@@ -336,7 +394,7 @@ impl Mender {
         }
         let mut found = places::of_never_used(&self.overlay, report)?;
         if found.is_empty() && places::is_called_for(report) {
-            found = places::of_groups(&self.overlay, report)?;
+            found = places::of_groups(&self.overlay, (report, usage))?;
         }
         let count = found.len();
         for problem in found {
@@ -355,26 +413,24 @@ impl Mender {
             return Ok(Progress::None);
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
-        let lost = self.lost(report);
         let several = report.problems.iter().filter(|it| it.rule().pass == Pass::Duplicates);
         draft.shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
         let before = self.changes.len() as u64 + self.omitted;
         let named = self.keep_named(&mut draft, report)?;
-        let is_kept = |problem: &&Problem| match problem.code {
-            Code::EntryToValue => problem.other.is_some_and(|ino| named.contains(&ino)),
-            Code::InodeUnattached => problem.ino.is_some_and(|ino| named.contains(&ino)),
-            _ => false,
-        };
-        let problems: Vec<&Problem> = report.problems.iter().filter(|it| !is_kept(it)).collect();
+        let problems = considered(report, &named);
         self.doubtful = doubtful(report);
+        let preening = Preening::of(report);
+        // Where it cannot be read it is left.
+        let may_be = |problem: &Problem| preening.is_within(&draft, problem).unwrap_or(false);
+        let lost = self.lost(report, &may_be);
         let is_doubtful = |problem: &&Problem| {
             let of_content = matches!(problem.rule().pass, Pass::Inodes | Pass::Duplicates);
             of_content && problem.ino.is_some_and(|ino| self.doubtful.contains(&ino))
         };
         let within: Vec<&Problem> = problems
             .into_iter()
-            .filter(|problem| self.scope == Scope::All || !is_doubtful(problem))
-            .filter(|problem| price(problem.code).is_within(self.scope))
+            .filter(|problem| self.scope != Scope::Safe || !is_doubtful(problem))
+            .filter(|problem| may_be(problem))
             .filter(|problem| !Whole::of(problem).is_some_and(|whole| lost.contains(&whole)))
             .collect();
         let is_of = |pass: Pass| within.iter().copied().filter(move |it| it.rule().pass == pass);
@@ -435,14 +491,17 @@ impl Mender {
         Ok(kept)
     }
 
-    /// The maps and directories of which something would be lost: they are not written anew, where
-    /// that is not to be.
-    fn lost(&self, report: &CheckReport) -> BTreeSet<Whole> {
+    /// The maps and directories of which something would be lost, or by -p decided without asking:
+    /// they are not written anew, where that is not to be.
+    fn lost(&self, report: &CheckReport, within: &dyn Fn(&Problem) -> bool) -> BTreeSet<Whole> {
         if self.scope == Scope::All {
             return BTreeSet::new();
         }
-        let losses = report.problems.iter().filter(|it| price(it.code).loss().is_some());
-        losses.filter_map(Whole::of).collect()
+        let is_left = |problem: &&Problem| match self.scope {
+            Scope::Preen => problem.code != Code::EntryTwiceApart && !within(problem),
+            _ => price(problem.code).loss().is_some(),
+        };
+        report.problems.iter().filter(is_left).filter_map(Whole::of).collect()
     }
 
     fn of_orphan(&mut self, draft: &mut Draft, problem: &Problem) -> Result<bool, Error> {
@@ -500,9 +559,17 @@ impl Mender {
             }
             let is_done = match problem.code {
                 Code::ResizeInode => resize::mend(draft)?,
+                // It has pointers, whatever other files of the volume have.
+                Code::ExtentRoot if ino == Ino::RESIZE => resize::mend(draft)?,
                 _ => superblock::mend(draft, problem)? || inodes::mend(draft, ino, problem)?,
             };
-            self.note(problem, is_done);
+            match problem.code {
+                // It has the type that it had.
+                Code::InodeChecksumUnread if is_done && !draft.cleared.contains(&ino) => {
+                    self.add(problem, self.doubt(problem));
+                }
+                _ => self.note(problem, is_done),
+            }
         }
         Ok(())
     }
@@ -552,26 +619,29 @@ impl Mender {
 
     // tidy: boolean because it is the outcome of an edit that stands in each call
     fn note(&mut self, problem: &Problem, is_done: bool) {
-        if !is_done {
-            return;
+        if is_done {
+            let loss = price(problem.code).loss().map(str::to_owned);
+            self.add(problem, loss.or_else(|| self.doubt(problem)));
         }
+    }
+
+    /// What is lost where a checksum is all that says so.
+    fn doubt(&self, problem: &Problem) -> Option<String> {
+        let is_of_doubt = match problem.code {
+            code if is_sum(code) => true,
+            Code::SuperblockChecksum => !self.is_confirmed(),
+            _ => false,
+        };
+        let is_doubtful = problem.ino.is_none_or(|ino| self.doubtful.contains(&ino));
+        (is_of_doubt && is_doubtful)
+            .then(|| "its checksum says that it is not what was written, and it is kept".to_owned())
+    }
+
+    fn add(&mut self, problem: &Problem, loss: Option<String>) {
         if self.changes.len() >= CHANGES_MAX {
             self.omitted = self.omitted.saturating_add(1);
             return;
         }
-        let is_of_doubt = |code: Code| match code {
-            Code::ExtentChecksum | Code::InodeChecksum => true,
-            Code::SuperblockChecksum => !self.is_confirmed(),
-            _ => false,
-        };
-        let loss = match price(problem.code).loss() {
-            None if problem.ino.is_none_or(|ino| self.doubtful.contains(&ino))
-                && is_of_doubt(problem.code) =>
-            {
-                Some("its checksum says that it is not what was written, and it is kept".to_owned())
-            }
-            loss => loss.map(str::to_owned),
-        };
         self.changes.push(Change { problem: problem.clone(), round: self.round, loss });
     }
 }

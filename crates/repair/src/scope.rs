@@ -7,6 +7,8 @@ use extant_inspect::Code;
 pub(crate) enum Price {
     /// Nothing: e2fsck does it without asking.
     Preen,
+    /// This, in words, and e2fsck does it without asking: what it is of is lost already.
+    PreenLoss(&'static str),
     /// Nothing, but e2fsck asks.
     Safe,
     /// This, in words.
@@ -20,6 +22,7 @@ impl Price {
     pub(crate) fn is_within(self, scope: Scope) -> bool {
         match self {
             Price::Preen => true,
+            Price::PreenLoss(_) => scope != Scope::Safe,
             Price::Safe => scope >= Scope::Safe,
             Price::Loss(_) => scope == Scope::All,
             Price::Never => false,
@@ -29,7 +32,7 @@ impl Price {
     /// What is lost.
     pub(crate) fn loss(self) -> Option<&'static str> {
         match self {
-            Price::Loss(what) => Some(what),
+            Price::Loss(what) | Price::PreenLoss(what) => Some(what),
             Price::Preen | Price::Safe | Price::Never => None,
         }
     }
@@ -61,52 +64,75 @@ pub(crate) fn price(code: Code) -> Price {
         | C::MountBlockHeld
         | C::EntryTwiceApart => Price::Never,
 
-        C::TwoChecksums
-        | C::SeedWithoutChecksums
-        | C::UninitWithoutChecksums
-        | C::UnusedWithoutChecksums
-        | C::DescriptorChecksum
-        | C::UnusedInodes
-        | C::UsedNeverUsed
-        | C::JournalLeftovers
-        | C::JournalMissing
-        | C::JournalInode
-        | C::JournalSuperblock
-        | C::JournalFields
-        | C::JournalFeatures
-        | C::JournalChecksum
-        | C::JournalError
-        | C::OrphansWait
-        | C::OrphanDeleted
-        | C::LostOrphan
-        | C::ResizeInode
-        | C::LargeFile
-        | C::FileSize
-        | C::UsedButDeleted
-        | C::SectorCount
-        | C::FieldNotZero
-        | C::EntryType
-        | C::EntryTyped
-        | C::LinkCount
-        | C::BlockBitmapChecksum
-        | C::BlockBitmapPadding
-        | C::BlocksMarkedFree
-        | C::BlocksMarkedUsed
-        | C::InodeBitmapChecksum
-        | C::InodeBitmapPadding
-        | C::InodesMarkedFree
-        | C::InodesMarkedUsed
-        | C::GroupFreeBlocks
-        | C::GroupFreeInodes
-        | C::GroupDirectories
-        | C::FreeBlocks
-        | C::FreeInodes
-        | C::QuotaUsage
-        | C::DirectoryNoChecksum
-        | C::DeletedWithoutTime => Price::Preen,
+        _ if is_preened(code) => Price::Preen,
+
+        C::EntryUnused => Price::PreenLoss("the name"),
 
         _ => lost(code).unwrap_or(Price::Safe),
     }
+}
+
+/// Whether e2fsck mends a problem without asking, and loses nothing by it.
+fn is_preened(code: Code) -> bool {
+    use Code as C;
+    matches!(
+        code,
+        C::TwoChecksums
+            | C::SeedWithoutChecksums
+            | C::UninitWithoutChecksums
+            | C::UnusedWithoutChecksums
+            | C::DescriptorChecksum
+            | C::UnusedInodes
+            | C::UsedNeverUsed
+            | C::JournalLeftovers
+            | C::JournalMissing
+            | C::JournalInode
+            | C::JournalSuperblock
+            | C::JournalFields
+            | C::JournalFeatures
+            | C::JournalChecksum
+            | C::JournalError
+            | C::OrphansWait
+            | C::OrphanDeleted
+            | C::LostOrphan
+            | C::LargeFile
+            | C::InodeChecksum
+            | C::DirectoryChecksum
+            | C::IndexFlag
+            | C::FileSize
+            | C::DirectorySize
+            | C::InlineSize
+            | C::ExtraSize
+            | C::UsedButDeleted
+            | C::SectorCount
+            | C::FieldNotZero
+            | C::EntryTyped
+            | C::LinkCount
+            | C::BlockBitmapChecksum
+            | C::BlockBitmapPadding
+            | C::BlocksMarkedFree
+            | C::BlocksMarkedUsed
+            | C::InodeBitmapChecksum
+            | C::InodeBitmapPadding
+            | C::InodesMarkedFree
+            | C::InodesMarkedUsed
+            | C::GroupFreeBlocks
+            | C::GroupFreeInodes
+            | C::GroupDirectories
+            | C::FreeBlocks
+            | C::FreeInodes
+            | C::QuotaUsage
+            | C::DirectoryNoChecksum
+            | C::IndexRoot
+            | C::IndexHashVersion
+            | C::IndexFlags
+            | C::IndexLevels
+            | C::IndexLimit
+            | C::IndexCount
+            | C::IndexOrder
+            | C::IndexChecksum
+            | C::DeletedWithoutTime
+    )
 }
 
 /// What mending a problem loses, if it loses anything.
@@ -153,7 +179,6 @@ fn lost(code: Code) -> Option<Price> {
         C::EntryNameEmpty
         | C::EntryNameShort
         | C::EntryInode
-        | C::EntryUnused
         | C::EntryToSelf
         | C::EntryToRoot
         | C::EntryToValue

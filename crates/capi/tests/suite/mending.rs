@@ -30,7 +30,7 @@ fn bytes(path: &CStr) -> Vec<u8> {
 /// A volume whose repair costs a name, and that has a wrong number of links too.
 fn damaged(folder: &Scratch) -> CString {
     let path = sample_file(folder);
-    for request in ["clri /large", "sif /etc/hostname links_count 3"] {
+    for request in ["clri /large", "sif /etc/hostname links_count 3", "unlink /etc/hostname"] {
         let mut debugfs = program("debugfs");
         command::output(debugfs.args(["-w", "-R", request]).arg(of(&path))).unwrap();
     }

@@ -3,7 +3,7 @@ use super::{EditArguments, failure};
 use extant_block::{BlockDevice, Clock, FileDevice, Overlay, RealClock, WallTime};
 use extant_edit::redo::{self, Identity};
 use extant_edit::{Change, ChangeOptions, OnErrors};
-use extant_engine::{ErrorKind, Orphans, recover, recovered};
+use extant_engine::{ErrorKind, Orphans, check_written, read_superblock, recover, recovered};
 use extant_format::superblock::Superblock;
 use extant_host::console::Console;
 use extant_host::disk::{self, Place};
@@ -54,6 +54,10 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     let disk = Arc::new(disk.map_err(failed)?);
     let device = place.on(Arc::clone(&disk) as Arc<dyn BlockDevice>, image);
     let device = journal::write(image, arguments.place.journal.as_deref(), device)?;
+    // Nothing is replayed on a volume that is not written then.
+    if let Ok(superblock) = read_superblock(&*device) {
+        check_written(&superblock).map_err(|error| image::failure(image, error))?;
+    }
     let report = recover(&device).map_err(|error| match error.kind {
         ErrorKind::NotExt => image::not_ext(image, &*device, offset),
         _ => image::failure(image, error),

@@ -15,7 +15,7 @@ use extant_host::error::Error;
 use extant_host::image::{self, ImageArguments};
 use extant_host::journal;
 use extant_host::target::{self, Target};
-use extant_repair::{LostFound, RepairOptions};
+use extant_repair::{LostFound, Optimize, RepairOptions};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -157,6 +157,7 @@ pub fn options(
         scope,
         superblock: None,
         lost_found: LostFound::WhereNeeded,
+        optimize: Optimize::Nothing,
         threads,
         spool: Some(spool),
         now_seconds,

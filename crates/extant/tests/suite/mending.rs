@@ -63,13 +63,13 @@ fn damage(image: &Path, requests: &[&str]) {
 /// which costs that name.
 fn damaged(folder: &Scratch) -> PathBuf {
     let image = folder.join("disk.img");
-    let files = [("/a", "one\n"), ("/b", "two\n")];
+    let files = [("/a", "one\n"), ("/b", "two\n"), ("/c", "three\n")];
     let builder = Builder::new().free(1 << 20);
     builder.build(&image).unwrap();
     let volume = Options::new().write(true).open(&image).unwrap();
     files.iter().for_each(|(path, content)| volume.write(*path, *content).unwrap());
     volume.close().unwrap();
-    damage(&image, &["ssv free_blocks_count 7", "clri /b"]);
+    damage(&image, &["ssv free_blocks_count 7", "clri /b", "unlink /c"]);
     image
 }
 

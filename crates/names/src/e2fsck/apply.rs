@@ -1,12 +1,12 @@
 //! What recovery, a check and -E discard change of a volume where nothing is wrong.
 // tidy: writers because the volume is closed, and locked
-use super::{Subject, mend};
+use super::{Subject, lost, mend};
 use crate::in_place::{self, InPlace};
 use crate::{complain, say};
 use extant_block::{BlockDevice, Clock, RealClock};
 use extant_engine::{
     Access, DataKeeping, ErrorKind, Filesystem, Options, OrphanCounts, cache_for_blocks,
-    free_orphans, recover,
+    free_orphans, mkfs, recover,
 };
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, state};
 use extant_host::error::Error;
@@ -50,7 +50,13 @@ pub(super) fn apply(
                 say(&format!("{shown}: orphans: {what}\n"));
             }
         }
-        found.map_or(Ok(Counters::Right), |found| note(&**device, subject.path, found))
+        let Some(found) = found else { return Ok(Counters::Right) };
+        let noted = note(&**device, subject.path, found)?;
+        let superblock = in_place::superblock(&**device, subject.path)?;
+        if lost::differs(device, &superblock) {
+            mkfs::renew_copies(&**device).map_err(failed)?;
+        }
+        Ok(noted)
     };
     match &subject.undo {
         None => change(&device),
@@ -69,11 +75,9 @@ fn note(device: &dyn BlockDevice, path: &Path, found: &Summary) -> Result<Counte
     superblock.checked_seconds = now;
     superblock.written_seconds = now;
     let (blocks, inodes) = (superblock.free_blocks, superblock.free_inodes);
-    if !superblock.has(Feature::BIGALLOC) {
-        let inodes = found.inodes.saturating_sub(found.inodes_used);
-        superblock.free_blocks = found.blocks.saturating_sub(found.blocks_used);
-        superblock.free_inodes = u32::try_from(inodes).unwrap_or(superblock.free_inodes);
-    }
+    let free_inodes = found.inodes.saturating_sub(found.inodes_used);
+    superblock.free_blocks = found.blocks.saturating_sub(found.blocks_used);
+    superblock.free_inodes = u32::try_from(free_inodes).unwrap_or(superblock.free_inodes);
     let written = device.write(SUPERBLOCK_OFFSET, &superblock.encode());
     written
         .and_then(|()| device.flush())

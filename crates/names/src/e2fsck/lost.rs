@@ -1,10 +1,10 @@
-//! A volume whose superblock is lost: what a copy of it says.
+//! What a copy of the superblock says: where the first one is lost, and where it says other things.
 use super::words::Mode;
 use super::{LEFT, complain, say};
 use crate::dumpe2fs::SIZES;
 use extant_block::BlockDevice;
-use extant_format::BlockNo;
-use extant_format::superblock::Superblock;
+use extant_format::superblock::{Feature, Superblock};
+use extant_format::{BlockNo, GroupNo};
 use extant_inspect::{SuperblockPlace, Volume};
 use std::sync::Arc;
 
@@ -62,3 +62,27 @@ pub(super) fn named(
         (superblock.block_size() == block_size).then_some((place, superblock))
     })
 }
+
+/// Whether the first copy of a superblock says that the volume is of another size, has another
+/// name, or other features than those that Linux sets as it goes. A copy that is none says nothing.
+pub(super) fn differs(device: &Arc<dyn BlockDevice>, superblock: &Superblock) -> bool {
+    let groups = 1..superblock.group_count();
+    let Some(group) = groups.map(GroupNo).find(|group| superblock.has_super(*group)) else {
+        return false;
+    };
+    let block_size = superblock.block_size();
+    let place = SuperblockPlace::Copy { block: superblock.group_start(group), block_size };
+    let Ok(volume) = Volume::open(Arc::clone(device), place) else { return false };
+    let said = |superblock: &Superblock| {
+        let mut features = superblock.features;
+        for feature in SET_BY_LINUX {
+            features.clear(feature);
+        }
+        (features, superblock.blocks_count, superblock.inodes_count, superblock.uuid)
+    };
+    said(volume.superblock()) != said(superblock)
+}
+
+/// Features that come and go while a volume is used: copies are not written then.
+const SET_BY_LINUX: [Feature; 4] =
+    [Feature::LARGE_FILE, Feature::DIR_NLINK, Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT];

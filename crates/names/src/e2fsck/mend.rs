@@ -5,20 +5,18 @@
 //! clean, and is written last, when all else is durable, so that a cut leaves a volume that is
 //! checked again. With -z a log that waits is replayed with the rest, and a cut may leave what is
 //! mended half done behind a replay: the file of -z is not for that, as e2fsck's is not.
-// tidy: writers because the volume is closed, and locked
 use super::{Subject, options, say};
 use crate::in_place::InPlace;
 use extant_block::{BlockDevice, Clock, Overlay, RealClock};
 use extant_edit::e2undo;
+use extant_edit::order::write_directly;
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Keep};
-use extant_format::journal::MAGIC as JOURNAL_MAGIC;
-use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state};
 use extant_host::cleanup::undisturbed;
 use extant_host::error::Error;
 use extant_host::{image, journal};
 use extant_inspect::{Code, Problem};
-use extant_repair::{LostFound, RepairOptions, Repaired, Scope, repair};
+use extant_repair::{LostFound, Optimize, RepairOptions, Repaired, Scope, repair};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,6 +59,7 @@ pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error>
         scope,
         superblock: subject.copy,
         lost_found: LostFound::Always,
+        optimize: optimize(subject, scope),
         threads: options().threads,
         spool: Some(spool),
         now_seconds: now,
@@ -80,6 +79,14 @@ pub(super) fn mend(subject: &Subject<'_>, scope: Scope) -> Result<Mended, Error>
     }
     keep_and_bring(subject, &volume, (&repaired.overlay, repaired.block_size))?;
     Ok(Mended::Written(repaired))
+}
+
+/// What is made smaller or faster: directories with any option that writes, extent trees by -y.
+pub(super) fn optimize(subject: &Subject<'_>, scope: Scope) -> Optimize {
+    match scope {
+        Scope::All => subject.optimize,
+        _ => subject.optimize.min(Optimize::Directories),
+    }
 }
 
 /// Where -z keeps what was there: an empty name is one of the volume, in the folder that
@@ -150,60 +157,10 @@ fn bring(
         }
         None => {
             let written = undisturbed(|| write_directly(overlay));
-            written
-                .map_err(|error| image::failure(subject.path, extant_engine::Error::from(error)))?;
+            written.map_err(|error| image::failure(subject.path, error))?;
         }
     }
     Ok(())
-}
-
-/// Writes the changed blocks of an overlay to its device, which has no place for a log. A cut
-/// leaves a volume that is checked again, and whose log is replayed again: the superblock says
-/// first that it is not clean, the journal says when all else is durable that its log is empty, and
-/// at last the superblock says what it is to say.
-fn write_directly(overlay: &Overlay) -> std::io::Result<()> {
-    let device = overlay.device();
-    let size = overlay.block_bytes() as u64;
-    let end = device.info().bytes;
-    let read = |block: u64| {
-        let at = block.saturating_mul(size);
-        let length = usize::try_from(size.min(end.saturating_sub(at))).unwrap_or(0);
-        let mut bytes = vec![0; length];
-        overlay.read(at, &mut bytes).map(|()| (at, bytes))
-    };
-    let first = SUPERBLOCK_OFFSET / size;
-    let (last, others): (Vec<u64>, Vec<u64>) =
-        overlay.written().into_iter().partition(|block| *block == first);
-    if others.is_empty() && last.is_empty() {
-        return Ok(());
-    }
-    let superblock = read(first)?;
-    let mut bytes = [0; SUPERBLOCK_SIZE];
-    device.read(SUPERBLOCK_OFFSET, &mut bytes)?;
-    if let Ok(mut superblock) = Superblock::parse_any(&bytes)
-        && !others.is_empty()
-    {
-        superblock.state &= !state::CLEAN;
-        device.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
-        device.flush()?;
-    }
-    let mut of_journal = Vec::new();
-    for block in others {
-        let (at, bytes) = read(block)?;
-        match bytes.starts_with(&JOURNAL_MAGIC.to_be_bytes()) {
-            true => of_journal.push(block),
-            false => device.write(at, &bytes)?,
-        }
-    }
-    device.flush()?;
-    for block in of_journal {
-        let (at, bytes) = read(block)?;
-        device.write(at, &bytes)?;
-    }
-    device.flush()?;
-    // Also where it is as it was: it says now that the volume is not clean.
-    device.write(superblock.0, &superblock.1)?;
-    device.flush()
 }
 
 /// Where a redo log of the volume may be, and the bytes of its file; `None` for a device.

@@ -4,7 +4,7 @@
 //! ```text
 //! words        the command line
 //! completion   -C: how far the check is, for the program that started it
-//! lost         a volume whose superblock is lost, and has a copy
+//! lost         a volume whose superblock is lost, or differs from its copy
 //! mend         what the check found is mended
 //! apply        what recovery and a check change where nothing is wrong
 //! ```
@@ -29,7 +29,9 @@ use self::completion::Completion;
 use self::mend::Mended;
 use self::words::{Mode, Request};
 use super::{complain, console, in_place, one_line, say, say_version, version};
+use crate::in_place::InPlace;
 use extant_block::{BlockDevice, Clock, Overlay, RealClock};
+use extant_edit::redo;
 use extant_engine::{OrphanCounts, Orphans, recovered};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
 use extant_host::console::{Chatter, Console};
@@ -38,7 +40,7 @@ use extant_host::image::{self, ImageArguments};
 use extant_host::recovery::{self, Judged};
 use extant_host::target;
 use extant_inspect::{CheckOptions, CheckReport, Code, ReadOrder, Summary, SuperblockPlace, Trust};
-use extant_repair::{Change, Recovery, Repaired, Scope};
+use extant_repair::{Change, Optimize, Recovery, Repaired, Scope};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -112,6 +114,8 @@ struct Subject<'a> {
     undo: Option<PathBuf>,
     /// The copy of the superblock that was named.
     copy: Option<SuperblockPlace>,
+    /// What -y makes smaller or faster.
+    optimize: Optimize,
     /// As it is on the disk.
     superblock: Superblock,
 }
@@ -136,6 +140,15 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         complain(&format!("{name}: Cannot continue, aborting.\n"));
         return Ok(FAILED);
     }
+    if log_waits(path) {
+        match request.mode {
+            Mode::Read => complain(&format!(
+                "{shown}: a change of it was interrupted: it is judged as it is when that is ended"
+            )),
+            // Whoever uses it next may not know of the log.
+            _ => drop(InPlace::open(path)?),
+        }
+    }
     let journal = request.journal.clone();
     let device = image::device(path, &ImageArguments { journal, ..ImageArguments::default() })?;
     let mut completion = Completion::open(request.completion, &shown, &console(name))?;
@@ -146,6 +159,7 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
         journal: request.journal.as_deref(),
         undo: request.undo.as_deref().and_then(|named| mend::undo_path(named, path)),
         copy: None,
+        optimize: request.optimize,
         superblock,
     };
     if let Some(block) = request.superblock {
@@ -183,6 +197,12 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
     }
 }
 
+/// Whether the log of a change that was interrupted is beside a volume.
+fn log_waits(path: &Path) -> bool {
+    let log = std::fs::canonicalize(path).ok().as_deref().and_then(redo::path_of);
+    log.is_some_and(|log| log.exists())
+}
+
 /// A volume after recovery: it is skipped if it is clean, else checked.
 fn judged(
     subject: &Subject<'_>,
@@ -195,10 +215,13 @@ fn judged(
     let after = &recovered.superblock;
     let is_clean = after.state & (state::CLEAN | state::ERRORS) == state::CLEAN;
     let is_due = is_due(after);
+    let differs = request.mode != Mode::Read && lost::differs(&recovered.finished, after);
     let is_doubtful = !first.report.problems.is_empty()
         || first.trust == Trust::Lost
         || request.mode != Mode::Read && is_foreign(after);
-    if !(request.force || is_clean && !is_due) {
+    if is_clean && !request.force && differs {
+        say(&format!("{shown} primary superblock features different from backup, check forced.\n"));
+    } else if !(request.force || is_clean && !is_due) {
         let why = match (is_clean, after.state & state::ERRORS) {
             (true, _) => "is due",
             (false, 0) => "was not cleanly unmounted",
@@ -206,7 +229,8 @@ fn judged(
         };
         say(&format!("{shown} {why}, check forced.\n"));
     }
-    if is_doubtful || !request.journal_only && (request.force || !is_clean || is_due) {
+    let is_asked = request.force || !is_clean || is_due || differs;
+    if is_doubtful || !request.journal_only && is_asked {
         let was_valid = after.state & state::CLEAN != 0 && !recovered.is_cut;
         let before = if was_valid { Before::Clean } else { Before::NotClean };
         return checked(subject, request, recovered, (first.report, before, completion));
@@ -345,7 +369,9 @@ fn checked(
     let options = CheckOptions { progress: completion.listener(), ..options() };
     let report = extant_inspect::check(Arc::clone(&device), &options)
         .map_err(|error| Error::new(format!("{}: {error}", subject.shown)))?;
-    let is_whole = request.mode == Mode::Read || !report.is_clean() || has_lost_found(&device);
+    let is_whole = request.mode == Mode::Read
+        || !report.is_clean()
+        || has_lost_found(&device) && !could_improve(subject, request, &report);
     drop(device);
     completion.end();
     if request.mode != Mode::Preen {
@@ -384,6 +410,21 @@ fn checked(
     Ok(code)
 }
 
+/// Whether e2fsck makes directories or extent trees of a clean volume smaller or faster.
+fn could_improve(subject: &Subject<'_>, request: &Request, report: &CheckReport) -> bool {
+    let Summary { unindexed_directories, large_trees, .. } = report.summary;
+    match mend::optimize(subject, scope(request)) {
+        Optimize::Nothing => false,
+        Optimize::Directories => unindexed_directories > 0,
+        Optimize::DirectoriesAndTrees => unindexed_directories > 0 || large_trees > 0,
+    }
+}
+
+/// How far e2fsck goes.
+fn scope(request: &Request) -> Scope {
+    if request.mode == Mode::Yes { Scope::All } else { Scope::Preen }
+}
+
 /// The last line: how much of it is used.
 fn held(subject: &Subject<'_>, held: &Summary) -> String {
     let Summary { inodes_used, inodes, blocks_used, blocks, .. } = held;
@@ -397,8 +438,7 @@ fn mended(
     report: Option<&CheckReport>,
 ) -> Result<u8, Error> {
     let shown = &subject.shown;
-    let scope = if request.mode == Mode::Yes { Scope::All } else { Scope::Preen };
-    let repaired = match mend::mend(subject, scope)? {
+    let repaired = match mend::mend(subject, scope(request))? {
         Mended::Refused(why) => {
             complain(&format!("{}: {shown}: {why}", subject.name));
             // Without a report it could not even be judged.
@@ -416,6 +456,12 @@ fn mended(
     if repaired.made_lost_found {
         say(&format!("{shown}: /lost+found not found.  Created.\n"));
     }
+    if repaired.indexed > 0 {
+        say(&format!("{shown}: directories optimized: {}\n", repaired.indexed));
+    }
+    if repaired.smaller_trees > 0 {
+        say(&format!("{shown}: extent trees optimized: {}\n", repaired.smaller_trees));
+    }
     for change in &repaired.changes {
         let (problem, code) = (&change.problem, change.problem.rule().name);
         match &change.loss {
@@ -424,7 +470,7 @@ fn mended(
         }
     }
     let code = code(subject, &repaired);
-    if repaired.is_changed() {
+    if repaired.is_changed() && request.mode != Mode::Preen {
         say(&format!("\n{shown}: ***** FILE SYSTEM WAS MODIFIED *****\n"));
     }
     if !repaired.is_clean() {
@@ -449,12 +495,17 @@ fn code(subject: &Subject<'_>, repaired: &Repaired) -> u8 {
     let has_recovered = repaired.recovery != Recovery::default()
         || repaired.found.problems.is_empty()
         || repaired.found.counts.contains_key(recorded);
+    let used = |report: &CheckReport| report.summary.blocks_used;
+    let has_changed_quota = repaired.indexed + repaired.smaller_trees > 0
+        && subject.superblock.has(Feature::QUOTA)
+        && used(&repaired.found) != used(&repaired.left);
     let is_recovery = |change: &Change| change.problem.code == Code::JournalError;
     let is_recovered = subject.superblock.state & state::CLEAN != 0
         && subject.copy.is_none()
         && has_recovered
         && repaired.omitted == 0
         && repaired.changes.iter().all(is_recovery)
+        && !has_changed_quota
         && !repaired.is_corrected();
     if is_recovered { CLEAN } else { CORRECTED }
 }

@@ -1,6 +1,7 @@
 //! The words of e2fsck's command line.
 use crate::dumpe2fs::SIZES;
 use crate::getopt;
+use extant_repair::Optimize;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,7 +20,6 @@ pub(super) enum Mode {
 }
 
 /// What the words ask for.
-#[derive(Default)]
 pub(super) struct Request {
     pub(super) mode: Mode,
     pub(super) force: bool,
@@ -35,6 +35,8 @@ pub(super) struct Request {
     pub(super) completion: Option<i32>,
     /// -E discard: free blocks are given back where the volume is clean.
     pub(super) discard: bool,
+    /// What is made smaller or faster by -y, unless -E optimize_extents and its kin say less.
+    pub(super) optimize: Optimize,
     /// -c: bad blocks are to be searched for, which is not done.
     pub(super) bad_blocks: bool,
     /// -z: where what was there is kept, for e2undo.
@@ -44,11 +46,33 @@ pub(super) struct Request {
     pub(super) device: Option<PathBuf>,
 }
 
+impl Request {
+    fn of_no_words() -> Request {
+        Request {
+            mode: Mode::default(),
+            force: false,
+            verbose: false,
+            version: false,
+            journal_only: false,
+            superblock: None,
+            block_size: None,
+            label: None,
+            completion: None,
+            discard: false,
+            optimize: Optimize::DirectoriesAndTrees,
+            bad_blocks: false,
+            undo: None,
+            journal: None,
+            device: None,
+        }
+    }
+}
+
 /// Reads the words of a command line.
 pub(super) fn read(words: &[OsString]) -> Result<Request, String> {
     let read =
         getopt::read(words, "panyrcC:B:dE:fvtFVM:b:I:j:P:l:L:N:SsDkz:").map_err(|error| error.0)?;
-    let mut request = Request::default();
+    let mut request = Request::of_no_words();
     for (letter, value) in read.options {
         let text = getopt::text(&value);
         match letter {
@@ -120,15 +144,14 @@ fn extended(list: &str, request: &mut Request) -> Result<(), String> {
             "journal_only" => request.journal_only = true,
             "discard" => request.discard = true,
             "nodiscard" => request.discard = false,
-            "ea_ver"
-            | "no_optimize_extents"
-            | "readahead_kb"
-            | "inode_count_fullmap"
-            | "no_inode_count_fullmap" => {}
-            name @ ("optimize_extents"
-            | "fragcheck"
+            "no_optimize_extents" => {
+                request.optimize = request.optimize.min(Optimize::Directories);
+            }
+            "fixes_only" => request.optimize = Optimize::Nothing,
+            "optimize_extents" => {}
+            "ea_ver" | "readahead_kb" | "inode_count_fullmap" | "no_inode_count_fullmap" => {}
+            name @ ("fragcheck"
             | "bmap2extent"
-            | "fixes_only"
             | "unshare_blocks"
             | "check_encoding"
             | "clear_all_uninit_bits") => {

@@ -1,6 +1,6 @@
 //! Damaged and odd images: each is mended, and then clean for e2fsck and for us.
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
-use extant_repair::{LostFound, RepairOptions, Repaired, Scope, repair};
+use extant_repair::{LostFound, Optimize, RepairOptions, Repaired, Scope, repair};
 use extant_testkit::command::{output, program};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::skips::{Known, skip_known};
@@ -25,6 +25,7 @@ pub(crate) fn mended(bytes: &[u8], scope: Scope) -> Result<Repaired, String> {
         scope,
         superblock: None,
         lost_found: LostFound::WhereNeeded,
+        optimize: Optimize::Nothing,
         threads: NonZeroU32::MIN,
         spool: None,
         now_seconds: NOW_SECONDS,

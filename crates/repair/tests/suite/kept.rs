@@ -393,3 +393,152 @@ fn a_directory_whose_index_is_lost_gets_another_one() {
         }
     }
 }
+
+/// What a quota says is used, beyond all numbers: it is what is used after that.
+#[test]
+fn a_quota_of_any_number_is_set_right() {
+    let Some(volume) = Volume::new("kept-quota", "-t ext4 -O quota", "16M") else { return };
+    // What mke2fs -d fills it does not count.
+    let path = volume.written(&volume.bytes);
+    let _ = program("e2fsck").args(["-fy"]).arg(&path).output();
+    let mut damaged = std::fs::read(&path).expect("it is there");
+    // The first leaf of the users' file; in its first entry the inodes and the bytes.
+    let leaf = output(program("debugfs").args(["-R", "bmap <3> 5"]).arg(&path)).expect("it says");
+    let leaf: usize = String::from_utf8_lossy(&leaf.stdout).trim().parse().expect("a block");
+    for at in [16 + 24, 16 + 48] {
+        damaged[leaf * BLOCK + at..][..8].fill(0xff);
+    }
+    assert!(judged(&volume.written(&damaged)).is_some(), "nothing is wrong");
+    volume.keeps_all(&damaged, Scope::Safe);
+}
+
+/// Pointers in the place of extents, that do not fit clusters: they are given up, once for all.
+#[test]
+fn pointers_that_do_not_fit_clusters_do_not_come_back() {
+    let words = "-t ext4 -O bigalloc -C 4096";
+    let Some(volume) = Volume::new("kept-clusters", words, "16M") else { return };
+    let damaged = volume.edited("sif /two flags 0");
+    let repaired = mended(&damaged, Scope::All).expect("it is mended");
+    assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+    let after = image(&repaired);
+    assert_eq!(judged(&volume.written(&after)), None);
+    for name in ["one", "d/three"] {
+        assert!(volume.read(&after, name) == expected(name), "{name}");
+    }
+}
+
+/// A directory that has lost its type: what is in it is not without a name, and stays.
+#[test]
+fn what_is_in_a_directory_without_a_type_keeps_its_name() {
+    let Some(volume) = Volume::new("kept-untyped", "-t ext4", "16M") else { return };
+    let damaged = volume.edited("sif /d mode 7");
+    let repaired = mended(&damaged, Scope::All).expect("it is mended");
+    assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+    let after = image(&repaired);
+    assert_eq!(judged(&volume.written(&after)), None);
+    let listed =
+        output(program("debugfs").args(["-R", "ls /lost+found"]).arg(volume.written(&after)));
+    let listed = String::from_utf8_lossy(&listed.expect("it lists").stdout).into_owned();
+    assert!(!listed.contains('#'), "it has a second name: {listed}");
+    for (name, _) in FILES {
+        assert!(volume.read(&after, name) == expected(name), "{name}");
+    }
+    // What is safe changes none of it.
+    let repaired = mended(&damaged, Scope::Safe).expect("it is looked at");
+    assert!(repaired.changes.iter().all(|change| change.problem.ino.is_none()));
+}
+
+/// A bitmap that is said to be in a table of inodes is not written there.
+#[test]
+fn no_bitmap_is_written_over_a_table() {
+    let words = "-t ext4 -O meta_bg,^resize_inode";
+    let Some(volume) = Volume::new("kept-table", words, "16M") else { return };
+    let descriptors = &volume.bytes[DESCRIPTORS..];
+    let table = u32::from_le_bytes(*descriptors[8..].first_chunk().expect("a descriptor"));
+    let block = table as usize + 1;
+    let damaged = volume.edited(&format!("set_bg 0 block_bitmap {block}"));
+    let place = block * BLOCK..(block + 1) * BLOCK;
+    for scope in [Scope::Preen, Scope::Safe] {
+        let repaired = mended(&damaged, scope).expect("it is looked at");
+        assert!(image(&repaired)[place.clone()] == damaged[place.clone()], "{scope:?}");
+    }
+}
+
+/// A bitmap that is in a table by all that is said of it: it is the bitmap that is moved.
+#[test]
+fn a_bitmap_leaves_a_table_that_all_copies_say_it_is_in() {
+    let words = "-t ext2 -g 2048 -N 1024";
+    let Some(volume) = Volume::new("kept-moved", words, "8M") else { return };
+    let number = |at: usize| u32::from_le_bytes(*volume.bytes[at..].first_chunk().expect("four"));
+    let table = number(DESCRIPTORS + 8);
+    for (field, name) in ["block_bitmap", "inode_bitmap"].into_iter().enumerate() {
+        let mut damaged = volume.edited(&format!("set_bg 0 {name} {}", table + 1));
+        let said = damaged[DESCRIPTORS..DESCRIPTORS + BLOCK].to_vec();
+        for group in [1, 3] {
+            let copy = (1 + group * 2048 + 1) * BLOCK;
+            assert!(damaged[copy + 8..copy + 12] == said[8..12], "no copy there");
+            damaged[copy..copy + BLOCK].copy_from_slice(&said);
+        }
+        assert_ne!(number(DESCRIPTORS + 4 * field), table + 1);
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None);
+        for (file, _) in FILES {
+            assert!(volume.read(&after, file) == expected(file), "{name}: {file}");
+        }
+    }
+}
+
+/// A table that a descriptor has elsewhere, on blocks of others or on free ones, or within the
+/// table itself: the copies of the descriptor say where it is, and no file is lost.
+#[test]
+fn a_table_is_where_the_copies_say_wherever_the_descriptor_has_it() {
+    let folders: String =
+        (0..90).fold(String::new(), |lines, at| lines + &format!("mkdir m{at}\n"));
+    for words in ["-t ext2 -g 2048 -N 1024", "-t ext4 -g 2048 -N 1024 -O ^metadata_csum"] {
+        let Some(mut volume) = Volume::new("kept-tables", words, "8M") else { return };
+        let (script, path) = (volume.scratch.join("script"), volume.written(&volume.bytes));
+        std::fs::write(&script, &folders).expect("scratch has room");
+        output(program("debugfs").args(["-w", "-f"]).args([&script, &path])).expect("it does it");
+        volume.bytes = std::fs::read(path).expect("it is there");
+        assert_eq!(judged(&volume.written(&volume.bytes)), None, "{words}");
+        let at = DESCRIPTORS + 8;
+        let table = u32::from_le_bytes(*volume.bytes[at..].first_chunk().expect("four"));
+        for place in [3, table - 2, table + 1, table + 4, table + 12, 1500, 2049] {
+            let mut damaged = volume.bytes.clone();
+            damaged[at..at + 4].copy_from_slice(&place.to_le_bytes());
+            let repaired = mended(&damaged, Scope::All).expect("it is mended");
+            assert!(repaired.is_clean(), "{words}, {place}: left {:?}", repaired.left.counts);
+            let after = image(&repaired);
+            assert_eq!(judged(&volume.written(&after)), None, "{words}, {place}");
+            for (file, _) in FILES {
+                assert!(volume.read(&after, file) == expected(file), "{words}, {place}: {file}");
+            }
+        }
+    }
+}
+
+/// The map of a journal that leads to the block of the root directory: nothing is written there,
+/// and the superblock has a copy of the map.
+#[test]
+fn a_journal_whose_map_is_on_others_is_where_its_copy_says() {
+    let words = "-t ext4 -N 64 -J size=1 -O ^metadata_csum";
+    let Some(volume) = Volume::new("kept-journal-map", words, "8M") else { return };
+    let number = |at: usize| u32::from_le_bytes(*volume.bytes[at..].first_chunk().expect("four"));
+    // Where the first extent of an inode begins, on the disk.
+    let start = |ino: usize| number(DESCRIPTORS + 8) as usize * BLOCK + (ino - 1) * 256 + 60;
+    let mut damaged = volume.bytes.clone();
+    let root = number(start(2)).to_le_bytes();
+    damaged[start(8)..start(8) + 4].copy_from_slice(&root);
+    for scope in [Scope::Preen, Scope::All] {
+        let repaired = mended(&damaged, scope).expect("it is mended");
+        assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None);
+        assert!(after[start(8)..start(8) + 4] == volume.bytes[start(8)..start(8) + 4]);
+        for (file, _) in FILES {
+            assert!(volume.read(&after, file) == expected(file), "{file}");
+        }
+    }
+}

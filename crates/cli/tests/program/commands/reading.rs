@@ -2,6 +2,7 @@
 //! dumpe2fs, e2fsck, ls and the kernel.
 use crate::commands::command::{extant, printed};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use extant_testkit::{command, compare, fixtures, listing, oracle};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -215,7 +216,7 @@ fn images_of_the_kernel_are_listed_without_a_difference() {
         fixtures::all().filter(|fixture| rows.contains(&fixture.name.as_str())).collect();
     assert_eq!(rows.len(), 5);
     let folder = Scratch::new("extant-ls");
-    for fixture in rows {
+    for fixture in rows.into_iter().step_by(number("EXTANT_CASES") as usize) {
         if !fixture.is_possible() {
             return;
         }

@@ -1,5 +1,6 @@
 //! Signals, kills, and what they leave.
 use crate::edit::bench::{Bench, bytes, clean, command, done, extant, has_tools, said};
+use crate::names;
 use extant_testkit::command::{output, program, with_default_signals};
 use extant_testkit::skips::skip;
 use std::fs;
@@ -55,13 +56,15 @@ fn redo_log(before: &[u8], after: &[u8], passed: &[usize]) -> Vec<u8> {
         .filter(|at| before[at * BLOCK..][..BLOCK] != after[at * BLOCK..][..BLOCK])
         .filter(|at| !passed.contains(at))
         .collect();
-    let mut log = b"EXTREDO3".to_vec();
+    let mut log = b"EXTREDO4".to_vec();
     log.extend((BLOCK as u32).to_le_bytes());
     log.extend((passed.len() as u32).to_le_bytes());
     log.extend(&before[1024 + 0x68..][..16]);
     log.extend(0_u64.to_le_bytes());
     log.extend((before.len() as u64).to_le_bytes());
     log.extend((blocks.len() as u64).to_le_bytes());
+    // No sector of the superblock says "not clean".
+    log.extend([0; 8]);
     for at in passed {
         log.extend((*at as u64).to_le_bytes());
         log.extend(1_u32.to_le_bytes());
@@ -107,6 +110,24 @@ fn a_redo_log_that_was_left_is_seen_by_all_and_ended_by_writers() {
     assert_eq!(done(&["cat", &format!("{image}:/file")]), "after");
     assert!(bytes(&image) == before && log.exists());
     assert_eq!(extant(&["check", &image]).code, 0);
+    // What mends before others use the volume ends it, also where it finds nothing to mend: others
+    // know nothing of the log.
+    for words in [&["-p"][..], &["-fp"], &["-y"]] {
+        let told = said(names::extant("e2fsck").args(words).arg(&image));
+        assert!(told.code <= 1 && told.err.contains("was ended"), "{words:?}: {told:?}");
+        assert!(!log.exists(), "{words:?}");
+        clean(&image);
+        assert_eq!(done(&["cat", &format!("{image}:/file")]), "after");
+        fs::write(&image, &before).unwrap();
+        fs::write(&log, &whole).unwrap();
+    }
+    let told = said(names::extant("e2fsck").args(["-n", &image]));
+    assert!(told.err.contains("was interrupted") && log.exists(), "{told:?}");
+    let told = extant(&["heal", &image]);
+    assert!(told.code <= 1 && !log.exists(), "{told:?}");
+    assert_eq!(done(&["cat", &format!("{image}:/file")]), "after");
+    fs::write(&image, &before).unwrap();
+    fs::write(&log, &whole).unwrap();
     // A writer ends it first, and says so.
     let told = extant(&["mkdir", &format!("{image}:/new")]);
     assert!(told.code == 0 && told.err.contains("was ended"), "{told:?}");

@@ -10,6 +10,9 @@
 //! judged           e2fsck, dumpe2fs and e2label beside theirs
 //! fsck_options     e2fsck's options: who is told, what is given back, a lost superblock
 //! looked_at        what e2fsck looks at before it calls a volume clean
+//! copies           e2fsck where the superblock differs from its copy
+//! optimized        what e2fsck makes smaller where nothing is wrong
+//! preened          what e2fsck -p mends without asking, and what it leaves
 //! recovered        e2fsck on volumes that were not unmounted: orphans, damaged logs
 //! rescued          -S over a volume, -c and -l over bad blocks, the device of a journal
 //! sparse           volumes in the sparse form of Android
@@ -22,6 +25,7 @@
 mod around;
 mod callers;
 mod configured;
+mod copies;
 mod descriptors;
 mod features;
 mod filled;
@@ -29,7 +33,9 @@ mod fsck_options;
 mod judged;
 mod looked_at;
 mod made;
+mod optimized;
 mod option_strings;
+mod preened;
 mod recovered;
 mod rescued;
 mod sparse;
@@ -45,7 +51,7 @@ const HASH_SEED: &str = "hash_seed=10112233-4455-6677-8899-aabbccddeeff";
 const TIME: &str = "1700000000";
 
 /// This program under another's name.
-fn extant(name: &str) -> Command {
+pub(crate) fn extant(name: &str) -> Command {
     let mut command = Command::new(extant_testkit::command::tested(env!("CARGO_BIN_EXE_extant")));
     command.args(["--as", name]).env("E2FSPROGS_FAKE_TIME", TIME);
     command

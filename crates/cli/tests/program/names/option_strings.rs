@@ -4,6 +4,7 @@ use crate::names::around::noise;
 use crate::names::{HASH_SEED, UUID, extant, run, theirs};
 use extant_testkit::oracle::require;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -87,7 +88,8 @@ fn each_option_string_has_its_verdict() {
         std::fs::create_dir(path).unwrap();
     }
     let (mut wrong, mut counts) = (Vec::new(), std::collections::BTreeMap::new());
-    for row in rows() {
+    let one_in = number("EXTANT_CASES") as i32;
+    for row in rows().into_iter().step_by(one_in as usize) {
         let shown = format!("{} {} {}", row.program, row.options.join(" "), row.size);
         let [their_image, our_image] = [&theirs_folder, &ours_folder].map(|at| at.join("x.img"));
         let _ = [&their_image, &our_image].map(std::fs::remove_file);
@@ -137,8 +139,8 @@ fn each_option_string_has_its_verdict() {
     }
     println!("{counts:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(counts.values().sum::<i32>() >= 100, "{counts:?}");
-    assert!(counts.get("identical").is_some_and(|count| *count >= 100), "{counts:?}");
+    assert!(counts.values().sum::<i32>() * one_in >= 100, "{counts:?}");
+    assert!(counts.get("identical").is_some_and(|count| count * one_in >= 100), "{counts:?}");
 }
 
 /// The places in which two images differ: fields of the superblock (of its copies too), the block

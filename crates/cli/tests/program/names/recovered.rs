@@ -247,3 +247,74 @@ fn a_log_that_waits_is_not_lost_with_what_leads_to_it() {
         }
     }
 }
+
+/// The copies of blocks that a log holds are written whatever a volume's features are, as theirs
+/// does; and where no log waits, a copy of the superblock is enough.
+#[test]
+fn a_log_of_a_volume_that_is_not_written_here_is_replayed_as_theirs_does() {
+    if !require("e2fsck") || !require("debugfs") {
+        return;
+    }
+    let folder = Scratch::new("names-foreign-log");
+    let [image, waiting, script, block] =
+        ["image.img", "waiting.img", "script", "block"].map(|name| folder.join(name));
+    std::fs::write(&block, vec![0x5a; 1024]).unwrap();
+    std::fs::write(&script, format!("jo\njw -b 7000 {}\njc\n", block.display())).unwrap();
+    let lost = |image: &Path| {
+        let mut bytes = std::fs::read(image).unwrap();
+        bytes[1024..2048].fill(0);
+        std::fs::write(image, bytes).unwrap();
+    };
+    for (features, waits) in [
+        ("casefold", true),
+        ("casefold", false),
+        ("casefold,^metadata_csum", true),
+        ("shared_blocks", true),
+    ] {
+        let _ = std::fs::remove_file(&waiting);
+        let mut mke2fs = theirs("mke2fs");
+        mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024"]);
+        // mke2fs does not make the other one.
+        if features.starts_with("casefold") {
+            mke2fs.args(["-O", features]);
+        }
+        let (code, said) = run(mke2fs.arg(&waiting).arg("16M"));
+        assert_eq!(code, Some(0), "{said}");
+        if features == "shared_blocks" {
+            let request = format!("feature {features}");
+            run(Command::new("debugfs").args(["-w", "-R", &request]).arg(&waiting));
+        }
+        if waits {
+            run(Command::new("debugfs").arg("-w").arg("-f").arg(&script).arg(&waiting));
+        }
+        let copy = ["-fy -b 8193", "-p -b 8193", "lost -fy", "lost -y"];
+        let whole = ["-p", "-fp", "-y", "-fy", "-y -E journal_only", "repair"];
+        for words in whole.into_iter().chain(copy) {
+            let [ours, others] = [&image, &folder.join("theirs.img")].map(Clone::clone);
+            let _ = [&ours, &others].map(|copy| std::fs::copy(&waiting, copy).unwrap());
+            let words = match words.strip_prefix("lost ") {
+                Some(words) => {
+                    [&ours, &others].into_iter().for_each(|copy| lost(copy));
+                    words
+                }
+                None => words,
+            };
+            let (code, said) = match words {
+                "repair" => run(Command::new(extant("e2fsck").get_program())
+                    .args(["repair", "--safe"])
+                    .arg(&ours)),
+                words => run(extant("e2fsck").args(words.split(' ')).arg(&ours)),
+            };
+            let what = format!("{features}, {waits}, {words}: {said}");
+            if words != "repair" {
+                let (their_code, their_words) =
+                    run(theirs("e2fsck").args(words.split(' ')).arg(&others));
+                assert_eq!(code, their_code, "{what}\n{their_words}");
+            }
+            e2fsck(&ours).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let bytes = std::fs::read(&ours).unwrap();
+            let is_there = bytes[7000 * 1024..7001 * 1024].iter().all(|byte| *byte == 0x5a);
+            assert_eq!(is_there, waits, "{what}");
+        }
+    }
+}
