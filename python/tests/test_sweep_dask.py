@@ -445,7 +445,7 @@ pipes = {{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}}
 real = subprocess.Popen([sys.executable, "-m", "extantfs", *words], **pipes)
 print(real.stdout.readline(), end="", flush=True)
 for line in sys.stdin:
-    if '"seed":13' in line:
+    if any(f'"seed":{{seed}}' in line for seed in (5, 13, 14)):
         os.kill(os.getppid(), signal.SIGKILL)
     real.stdin.write(line)
     real.stdin.flush()
@@ -453,7 +453,8 @@ for line in sys.stdin:
 """
 
 
-def test_a_job_that_ends_its_dask_workers_fails_alone(folder):
+def test_jobs_that_end_their_dask_workers_fail_alone(folder):
+    """Not those that ran beside them, however often that was."""
     distributed = library("distributed")
     (folder / "deadly").write_text(DEADLY.format(python=sys.executable))
     (folder / "deadly").chmod(0o755)
@@ -462,5 +463,6 @@ def test_a_job_that_ends_its_dask_workers_fails_alone(folder):
             ours = extantfs.sweep(
                 lab_runs("small.toml", 30), client=client, program=folder / "deadly", retries=0
             ).wait()
-    (failed,) = ours.failed
-    assert "seed=13" in failed.label and "worker" in failed.reason and ours.done == 29
+    failed = {one.label.split("seed=")[1].split()[0]: one.reason for one in ours.failed}
+    assert sorted(failed) == ["13", "14", "5"] and ours.done == 27
+    assert all("worker" in reason for reason in failed.values())

@@ -5,13 +5,14 @@
 //! its length (`problems.count`). A file that was written has `output.OPTION`, `.bytes` and
 //! `.sha256`. A name that a parameter has already begins with `result.`
 //!
-//! Results are read twice, one at a time: for the columns, and for the rows. So a table may be
+//! Results are read twice, a few at a time: for the columns, and for the rows. So a table may be
 //! larger than memory.
-use crate::directory::{Directory, JobResult, Named};
+use crate::directory::{Directory, JobResult, Members, Named};
 use crate::error::{Error, Result};
 use crate::table::{Cell, Column, Schema, Sink, Type};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc;
 
 /// What was collected.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,49 +27,146 @@ pub struct Collected {
 
 /// The columns before those of the matrix.
 const FIRST: [&str; 3] = ["job", "kind", "exit"];
+/// Jobs whose results a thread reads at a time.
+const BATCH: usize = 32;
 /// Members of members are followed this far; deeper ones are their text.
 const DEPTH_MAX: usize = 16;
 
-type Row = BTreeMap<String, Value>;
+/// Names and values; of a name that comes twice the last counts.
+type Row = Vec<(String, Value)>;
 
 /// Writes the results of a directory into `sink`.
 ///
 /// # Errors
 /// A result or a plan cannot be read, or what the sink says; `name` is what errors call the sink.
 pub fn collect(directory: &Directory, sink: &mut dyn Sink, name: &str) -> Result<Collected> {
-    let mut collected = Collected::default();
-    let mut parameters: BTreeMap<String, Type> = BTreeMap::new();
-    let mut found: BTreeMap<String, Type> = BTreeMap::new();
-    let mut present = BTreeSet::new();
-    directory.jobs(&mut |job| {
-        collected.jobs += 1;
-        let Some(result) = directory.read_result(&job.id)? else {
-            collected.missing += 1;
-            return Ok(());
-        };
-        note(&mut parameters, job.parameters.iter());
-        rows(result).iter().for_each(|row| note(&mut found, row.iter()));
-        present.insert(job.id);
+    let mut found = Found::default();
+    by_batches(directory, &|batch| Found::of(directory, batch), &mut |of_batch: Result<Found>| {
+        found.add(of_batch?);
         Ok(())
     })?;
-    let (schema, keys) = schema(&parameters, &found);
+    let Found { mut collected, parameters, results, present } = found;
+    let (schema, keys) = schema(&parameters, &results);
+    let places = places(&keys);
+    let columns = (&keys[..], &places);
     let failed = |error: std::io::Error| Error::io(std::path::Path::new(name), &error);
     sink.begin(&schema).map_err(failed)?;
     // A run may be at work: what came meanwhile may have columns that were not seen.
-    directory.jobs(&mut |job| {
-        let Some(result) = directory.read_result(&job.id)?.filter(|_| present.contains(&job.id))
-        else {
-            return Ok(());
-        };
-        let exit = result.exit.clone();
-        for row in rows(result) {
-            sink.row(&schema, &cells(&keys, &job, &exit, row)).map_err(failed)?;
+    let read = |batch: Vec<Named>| -> Result<Vec<Vec<Cell>>> {
+        let mut all = Vec::new();
+        for job in batch.into_iter().filter(|job| present.contains(&job.id)) {
+            let Some(result) = directory.read_result(&job.id)? else { continue };
+            let exit = result.exit.clone();
+            all.extend(rows(result).into_iter().map(|row| cells(columns, &job, &exit, row)));
+        }
+        Ok(all)
+    };
+    by_batches(directory, &read, &mut |all: Result<Vec<Vec<Cell>>>| {
+        for cells in all? {
+            sink.row(&schema, &cells).map_err(failed)?;
             collected.rows += 1;
         }
         Ok(())
     })?;
     sink.end().map_err(failed)?;
     Ok(collected)
+}
+
+/// What results have, of a batch or of all.
+#[derive(Default)]
+struct Found {
+    collected: Collected,
+    parameters: BTreeMap<String, Type>,
+    results: BTreeMap<String, Type>,
+    /// Jobs with a result.
+    present: BTreeSet<String>,
+}
+
+impl Found {
+    fn of(directory: &Directory, batch: Vec<Named>) -> Result<Found> {
+        let mut found = Found::default();
+        for job in batch {
+            found.collected.jobs += 1;
+            let Some(result) = directory.read_result(&job.id)? else {
+                found.collected.missing += 1;
+                continue;
+            };
+            note(&mut found.parameters, job.parameters.iter());
+            rows(result).iter().for_each(|row| {
+                note(&mut found.results, row.iter().map(|(name, value)| (name, value)));
+            });
+            found.present.insert(job.id);
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, mut other: Found) {
+        self.collected.jobs += other.collected.jobs;
+        self.collected.missing += other.collected.missing;
+        add_types(&mut self.parameters, other.parameters);
+        add_types(&mut self.results, other.results);
+        self.present.append(&mut other.present);
+    }
+}
+
+fn add_types(types: &mut BTreeMap<String, Type>, others: BTreeMap<String, Type>) {
+    for (name, kind) in others {
+        types.entry(name).and_modify(|known| *known = known.or(kind)).or_insert(kind);
+    }
+}
+
+/// Gives the jobs of a directory to `work`, on all processors, a batch at a time, and what came of
+/// each batch to `take`, in order. A batch for each processor is in memory, no more.
+///
+/// # Errors
+/// Those of the plans, and of `take`.
+fn by_batches<T: Send>(
+    directory: &Directory,
+    work: &(dyn Fn(Vec<Named>) -> T + Sync),
+    take: &mut dyn FnMut(T) -> Result<()>,
+) -> Result<()> {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    // tidy: thread because files are read on the host's time, and no experiment does
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..count)
+            .map(|_| {
+                let (give, batches) = mpsc::channel::<Vec<Named>>();
+                let (done, outcomes) = mpsc::channel();
+                // It ends when there are no batches, or nobody wants what came of them.
+                scope.spawn(move || batches.iter().try_for_each(|batch| done.send(work(batch))));
+                (give, outcomes)
+            })
+            .collect();
+        let (mut given, mut taken) = (0_usize, 0_usize);
+        let mut receive = |taken: &mut usize| match workers[*taken % count].1.recv() {
+            Ok(outcome) => {
+                *taken += 1;
+                take(outcome)
+            }
+            Err(_) => Err(Error::new("a thread that reads results has ended")),
+        };
+        let mut batch = Vec::new();
+        let mut give = |batch: Vec<Named>| -> Result<()> {
+            if given == taken + count {
+                receive(&mut taken)?;
+            }
+            // What cannot be given is seen when its outcome is awaited.
+            let _ = workers[given % count].0.send(batch);
+            given += 1;
+            Ok(())
+        };
+        directory.jobs(&mut |job| {
+            batch.push(job);
+            if batch.len() < BATCH { Ok(()) } else { give(std::mem::take(&mut batch)) }
+        })?;
+        if !batch.is_empty() {
+            give(batch)?;
+        }
+        while taken < given {
+            receive(&mut taken)?;
+        }
+        Ok(())
+    })
 }
 
 /// Where the cells of a column come from.
@@ -120,15 +218,37 @@ fn schema(
     (Schema { columns }, keys)
 }
 
-fn cells(keys: &[Key], job: &Named, exit: &Value, mut row: Row) -> Vec<Cell> {
+/// The columns of results, by name.
+fn places(keys: &[Key]) -> BTreeMap<&str, usize> {
+    let mut places = BTreeMap::new();
+    for (at, key) in keys.iter().enumerate() {
+        if let Key::Result(name) = key {
+            places.insert(name.as_str(), at);
+        }
+    }
+    places
+}
+
+fn cells(
+    (keys, places): (&[Key], &BTreeMap<&str, usize>),
+    job: &Named,
+    exit: &Value,
+    row: Row,
+) -> Vec<Cell> {
     let cell = |key: &Key| match key {
         Key::Job => Value::from(job.id.as_str()),
         Key::Kind => Value::from(job.kind.as_str()),
         Key::Exit => exit.clone(),
         Key::Parameter(name) => job.parameters.get(name).cloned().unwrap_or_default(),
-        Key::Result(name) => row.remove(name).unwrap_or_default(),
+        Key::Result(_) => Value::Null,
     };
-    keys.iter().map(cell).collect()
+    let mut cells: Vec<Cell> = keys.iter().map(cell).collect();
+    for (name, value) in row {
+        if let Some(cell) = places.get(name.as_str()).and_then(|at| cells.get_mut(*at)) {
+            *cell = value;
+        }
+    }
+    cells
 }
 
 /// The rows of a result: its observations, or its document as one.
@@ -136,25 +256,29 @@ fn rows(result: JobResult) -> Vec<Row> {
     let mut written = Row::new();
     for output in &result.outputs {
         let name = format!("output.{}", output["option"].as_str().unwrap_or_default());
-        written.insert(format!("{name}.bytes"), output["bytes"].clone());
-        written.insert(format!("{name}.sha256"), output["sha256"].clone());
-        written.insert(name, output["path"].clone());
+        written.push((format!("{name}.bytes"), output["bytes"].clone()));
+        written.push((format!("{name}.sha256"), output["sha256"].clone()));
+        written.push((name, output["path"].clone()));
     }
-    let mut rows = result.rows;
+    let mut rows: Vec<Row> = result.rows.into_iter().map(|row| row.0).collect();
     if rows.is_empty() {
         // What is no object has no names.
-        rows.push(serde_json::from_str(result.document.get()).unwrap_or_default());
+        let document: Members = serde_json::from_str(result.document.get()).unwrap_or_default();
+        rows.push(document.0);
     }
     for row in &mut rows {
-        if row.contains_key(SCHEMA)
-            || row.values().any(|value| value.is_object() || value.is_array())
-        {
+        let is_nested = |(name, value): &(String, Value)| {
+            name == SCHEMA || value.is_object() || value.is_array()
+        };
+        if row.iter().any(is_nested) {
             let mut flat = Row::new();
             flatten("", std::mem::take(row), 0, &mut flat);
             *row = flat;
         }
         for (name, value) in &written {
-            row.entry(name.clone()).or_insert_with(|| value.clone());
+            if row.iter().all(|(known, _)| known != name) {
+                row.push((name.clone(), value.clone()));
+            }
         }
     }
     rows
@@ -178,11 +302,11 @@ fn flatten(
                 flatten(&format!("{name}."), members, depth + 1, row);
             }
             Value::Array(list) => {
-                row.insert(format!("{name}.count"), Value::from(list.len()));
+                row.push((format!("{name}.count"), Value::from(list.len())));
             }
             _ if name == SCHEMA => {}
             value => {
-                row.insert(name, value);
+                row.push((name, value));
             }
         }
     }
@@ -205,15 +329,19 @@ mod tests {
             "outputs": [{"option": "image", "path": "out/a", "bytes": 3, "sha256": "00"}],
         });
         let found = rows(read(&result));
-        let names: Vec<&str> = found[0].keys().map(String::as_str).collect();
+        let mut names: Vec<&str> = found[0].iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
         let outputs = ["output.image", "output.image.bytes", "output.image.sha256"];
         assert_eq!(names, [&["a", "b.c", "b.e.count", "f.count"][..], &outputs].concat());
-        assert_eq!(found[0]["b.e.count"], 2);
+        let value = |row: &Row, name: &str| {
+            row.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        };
+        assert_eq!(value(&found[0], "b.e.count"), Some(json!(2)));
         let rows_of = json!([{"x": 1}, {"x": 2}]);
         let many = json!({"schema": "", "id": "", "document": {"x": 3}, "rows": rows_of});
         assert_eq!(
-            rows(read(&many)).iter().map(|row| row["x"].clone()).collect::<Vec<_>>(),
-            [1, 2]
+            rows(read(&many)).iter().map(|row| value(row, "x")).collect::<Vec<_>>(),
+            [Some(json!(1)), Some(json!(2))]
         );
     }
 

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::inputs::hexadecimal;
 use crate::job::{Job, LINE_BYTES_MAX};
 use crate::whole;
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -414,9 +415,38 @@ pub struct JobResult {
     pub outputs: Vec<Value>,
     /// Its observations; none where the document is all.
     #[serde(default)]
-    pub rows: Vec<BTreeMap<String, Value>>,
+    pub rows: Vec<Members>,
     /// What the command printed, as text: most readers need the rows only.
     pub document: Box<RawValue>,
+}
+
+/// The members of an object as they stand: most are read once, in order, and never looked up.
+#[derive(Debug, Default)]
+pub struct Members(pub Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Members, D::Error> {
+        struct Collecting;
+        impl<'de> Visitor<'de> for Collecting {
+            type Value = Members;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        from.deserialize_map(Collecting)
+    }
 }
 
 /// What a job of any version has.

@@ -112,18 +112,22 @@ pub trait Sink {
 pub struct Lines<W> {
     form: Form,
     out: W,
+    /// What stands before each cell of a line of JSON.
+    names: Vec<String>,
 }
 
 impl<W: Write> Lines<W> {
     /// Of this form.
     pub fn new(form: Form, out: W) -> Lines<W> {
-        Lines { form, out }
+        Lines { form, out, names: Vec::new() }
     }
 }
 
 impl<W: Write> Sink for Lines<W> {
     fn begin(&mut self, schema: &Schema) -> io::Result<()> {
         if self.form == Form::JsonLines {
+            let name = |column: &Column| format!("{}:", Value::from(column.name.as_str()));
+            self.names = schema.columns.iter().map(name).collect();
             return Ok(());
         }
         let names: Vec<String> = schema.columns.iter().map(|column| quoted(&column.name)).collect();
@@ -134,17 +138,26 @@ impl<W: Write> Sink for Lines<W> {
         let pairs = schema.columns.iter().zip(cells);
         match self.form {
             Form::Csv => {
-                let fields: Vec<String> = pairs.map(|(column, cell)| field(column, cell)).collect();
-                writeln!(self.out, "{}", fields.join(","))
+                let mut before = "";
+                for (column, cell) in pairs {
+                    self.out.write_all(before.as_bytes())?;
+                    field(&mut self.out, column, cell)?;
+                    before = ",";
+                }
+                self.out.write_all(b"\n")
             }
             Form::JsonLines => {
-                let members: Vec<String> = pairs
-                    .map(|(column, cell)| {
-                        let name = Value::String(column.name.clone());
-                        format!("{name}:{}", typed(column, cell))
-                    })
-                    .collect();
-                writeln!(self.out, "{{{}}}", members.join(","))
+                let mut before = "{";
+                for ((column, cell), name) in pairs.zip(&self.names) {
+                    self.out.write_all(before.as_bytes())?;
+                    self.out.write_all(name.as_bytes())?;
+                    match as_text(column, cell) {
+                        Some(text) => serde_json::to_writer(&mut self.out, &text)?,
+                        None => serde_json::to_writer(&mut self.out, cell)?,
+                    }
+                    before = ",";
+                }
+                self.out.write_all(b"}\n")
             }
         }
     }
@@ -156,18 +169,24 @@ impl<W: Write> Sink for Lines<W> {
 
 /// A cell as its column has it: what is no text in a column of texts becomes one.
 pub fn typed(column: &Column, cell: &Cell) -> Cell {
+    as_text(column, cell).map_or_else(|| cell.clone(), Value::String)
+}
+
+/// What is no text in a column of texts, as text.
+fn as_text(column: &Column, cell: &Cell) -> Option<String> {
     match (column.kind, cell) {
-        (Type::Text, Value::Null | Value::String(_)) => cell.clone(),
-        (Type::Text, other) => Value::String(other.to_string()),
-        _ => cell.clone(),
+        (Type::Text, Value::Null | Value::String(_)) => None,
+        (Type::Text, other) => Some(other.to_string()),
+        _ => None,
     }
 }
 
-fn field(column: &Column, cell: &Cell) -> String {
-    match typed(column, cell) {
-        Value::Null => String::new(),
-        Value::String(words) => quoted(&words),
-        other => other.to_string(),
+fn field(out: &mut impl Write, column: &Column, cell: &Cell) -> io::Result<()> {
+    match (as_text(column, cell), cell) {
+        (Some(text), _) => out.write_all(quoted(&text).as_bytes()),
+        (None, Value::Null) => Ok(()),
+        (None, Value::String(words)) => out.write_all(quoted(words).as_bytes()),
+        (None, other) => write!(out, "{other}"),
     }
 }
 

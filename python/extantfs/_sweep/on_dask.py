@@ -6,6 +6,10 @@ workers busy.
        |            +--> failed: the worker has tried it as often as it may
        +-- alone ---+    its Dask worker was lost, with all others that tried the batch
 
+    alone --> suspect: lost again --> failed: lost when no other job of the sweep was at work
+
+A Dask worker runs several jobs, and one that ends it takes the others with it, so a job is blamed
+only for what happened while it was the only one: suspects run one by one, after all others.
 A batch is as large as it has to be for a task to take at least 100 ms (on more than 25 threads,
 4 ms for each of them), by what jobs of its kind took so far, and not much larger, so that workers
 end together. Results do not go through the scheduler: workers write them into the directory.
@@ -210,6 +214,9 @@ class _Driver:
         self._waiting: "collections.deque[SweepJob]" = collections.deque()
         # Jobs whose batch was lost with its workers.
         self._alone: "collections.deque[SweepJob]" = collections.deque()
+        # Jobs that were lost alone, but beside others of the sweep.
+        self._suspects: "collections.deque[SweepJob]" = collections.deque()
+        self._is_by_itself = False
         self._lost: "collections.Counter[str]" = collections.Counter()
         self._flying: dict[str, "tuple[Any, list[SweepJob]]"] = {}
         self._over: "queue.SimpleQueue[str]" = queue.SimpleQueue()
@@ -274,8 +281,12 @@ class _Driver:
         while len(self._flying) < _BATCHES_A_THREAD * self._threads:
             jobs = self._batch()
             if not jobs:
-                return
+                break
+            self._is_by_itself = False
             self._submit(jobs)
+        if not self._flying and self._suspects:
+            self._is_by_itself = True
+            self._submit([self._suspects.popleft()])
 
     def _batch(self) -> "list[SweepJob]":
         """The next jobs: of one kind and one limit of memory."""
@@ -372,11 +383,13 @@ class _Driver:
         for job in jobs:
             if error is not None and len(jobs) == 1:
                 self._lost[job.id] += 1
-                if self._lost[job.id] > self._sent.retries:
-                    tries = self._lost[job.id]
+                tries = self._lost[job.id]
+                if self._is_by_itself and tries > self._sent.retries:
                     self._gave_up(job, Answer(job.id, "failed", 0.0, tries, str(error)))
-                    continue
-            self._alone.append(job)
+                else:
+                    self._suspects.append(job)
+            else:
+                self._alone.append(job)
 
     def _note(self, done: Batch, jobs: "list[SweepJob]") -> None:
         by_id = {job.id: job for job in jobs}
