@@ -333,6 +333,7 @@ pub enum Access {
 #[derive(Debug)]
 pub struct Mounted {
     folder: Scratch,
+    image: PathBuf,
     is_mounted: bool,
 }
 
@@ -349,7 +350,7 @@ impl Mounted {
     pub fn unmount(mut self) -> Result<(), String> {
         unmount_when_unused(self.path())?;
         self.is_mounted = false;
-        Ok(())
+        wait_until_detached(&self.image)
     }
 }
 
@@ -386,6 +387,24 @@ fn unmount_when_unused(folder: &Path) -> Result<(), String> {
     command::run("umount", &[folder]).map(|_| ())
 }
 
+/// Waits for a while until no loop device has an image: the kernel detaches one after the unmount
+/// has returned, when nobody looks at it any more.
+fn wait_until_detached(image: &Path) -> Result<(), String> {
+    const ATTEMPTS: u32 = 100;
+    let has_image = |entry: std::fs::DirEntry| {
+        let file = std::fs::read_to_string(entry.path().join("loop/backing_file"));
+        file.is_ok_and(|file| Path::new(file.trim_end()) == image)
+    };
+    for _ in 0..ATTEMPTS {
+        let Ok(devices) = std::fs::read_dir("/sys/block") else { return Ok(()) };
+        if !devices.flatten().any(has_image) {
+            return Ok(());
+        }
+        command::run("sleep", &["0.03"])?;
+    }
+    Ok(())
+}
+
 /// Brings all of one mounted file system to its device, and of no other: what syncs everything also
 /// commits the logs of tests that run beside it.
 ///
@@ -408,7 +427,8 @@ pub fn mount_loop(image: &Path, access: Access, options: &str) -> Result<Mounted
         words = words + "," + options;
     }
     command::output(program("mount").args(["-o", &words]).arg(image).arg(folder.path()))?;
-    Ok(Mounted { folder, is_mounted: true })
+    let image = image.canonicalize().map_err(|error| error.to_string())?;
+    Ok(Mounted { folder, image, is_mounted: true })
 }
 
 /// Whether the kernel here mounts blocks of `bytes`, found out by mounting an empty image once; if

@@ -51,9 +51,10 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if std::fs::remove_dir_all(&self.path).is_err() {
-            // The library keeps a descriptor open on every level; a chain may be deeper than we may
-            // open files.
+        // The library keeps a descriptor open on every level, and a frame on the stack: a chain may
+        // be deeper than we may open files, and than the stack of a test that has failed in it,
+        // which would then end all others without a word of why.
+        if std::thread::panicking() || std::fs::remove_dir_all(&self.path).is_err() {
             let _ = crate::command::run("rm", &["-rf".as_ref(), self.path.as_os_str()]);
         }
     }

@@ -97,8 +97,8 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "EXTANT_FEATURES",
         "inspect",
-        "features of mke2fs, each alone (`single`) or in combination too (`all`)",
-        ["single", "all", "all"],
+        "combinations of features, and volumes that other tools changed, one in this many",
+        ["10", "3", "1"],
     ),
     variable(
         "EXTANT_DAMAGE",
@@ -191,7 +191,7 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_MEMORY_PRESETS",
         "engine",
         "of the presets whose memory is counted, one in this many",
-        ["3", "1", "1"],
+        ["6", "1", "1"],
     ),
     variable(
         "EXTANT_KERNEL_JOURNALS",
@@ -222,6 +222,13 @@ pub const VARIABLES: &[Variable] = &[
         "capi",
         "programs in C (`plain`), also under valgrind, one in Go, and the header made anew (`all`)",
         ["plain", "all", "all"],
+    ),
+    variable(
+        "EXTANT_CASES",
+        "cli",
+        "of kinds of damage beside e2fsck -p, of volumes that `build` and `tar` make, of images \
+         that `ls` lists and of claims that are read: one in this many",
+        ["4", "1", "1"],
     ),
     variable("EXTANT_FORCE_ROUNDS", "cli", "damaged images read with force", ["12", "40", "2000"]),
     variable("EXTANT_CLAIMS_ROUNDS", "cli", "images that claim too much", ["24", "40", "2000"]),
@@ -256,6 +263,19 @@ pub const VARIABLES: &[Variable] = &[
         ["300", "1500", "300000"],
     ),
     variable("EXTANT_SEEDS", "lab", "seeds of a post whose medians are judged", ["3", "5", "5"]),
+    variable(
+        "EXTANT_POSTS",
+        "lab",
+        "posts that are judged at the quick scale: those of a few seconds (`few`), or `all`",
+        ["few", "all", "all"],
+    ),
+    variable(
+        "EXTANT_RUNS",
+        "lab",
+        "built-in scenarios, cuts, profiles of ages and fitted values that are run: one in this \
+         many",
+        ["4", "1", "1"],
+    ),
     variable(
         "EXTANT_AGAIN",
         "lab",

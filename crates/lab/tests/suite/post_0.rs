@@ -5,6 +5,7 @@ use extant_lab::posts::{
     Class, PostTable, PostsReport, Quantity, Scale, Verdict, judge, run_posts,
 };
 use extant_testkit::lines::longer_than;
+use extant_testkit::variables::word;
 
 /// Times that are outside their tolerance and known to be, with what ours over the post's may be,
 /// in thousandths: a row that leaves its range fails here, and so does one that comes back and is
@@ -48,6 +49,9 @@ fn not_better(table: &PostTable) -> Vec<&str> {
 
 #[test]
 fn its_ratios_hold_and_modern_is_better_than_every_column() {
+    if word("EXTANT_POSTS") == "few" {
+        return;
+    }
     let report =
         run_posts(&[0], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     what_is_outside_is_known(&report);

@@ -3,6 +3,7 @@
 use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{Class, PostTable, PostsReport, Quantity, Row, Scale, run_posts};
 use extant_testkit::lines::longer_than;
+use extant_testkit::variables::word;
 
 /// Times that are outside their tolerance and known to be, with what ours over the post's may be,
 /// in thousandths: a row that leaves its range fails here, and so does one that comes back and is
@@ -54,6 +55,9 @@ fn all(table: &PostTable, what: &str) -> Vec<u64> {
 
 #[test]
 fn its_exact_rows_and_ratios_hold_and_its_questions_are_answered() {
+    if word("EXTANT_POSTS") == "few" {
+        return;
+    }
     let report =
         run_posts(&[1], Scale::Quick, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(longer_than(&report.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());

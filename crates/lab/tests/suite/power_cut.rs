@@ -2,6 +2,7 @@
 use extant_engine::{Access, DataKeeping, Filesystem, Options};
 use extant_lab::report::{Report, StepReport};
 use extant_lab::scenario::{self, Outcome, RunOptions, Scenario};
+use extant_testkit::variables::number;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -117,6 +118,7 @@ fn a_journal_leaves_nothing_to_mend() {
         ]
         .iter()
         .enumerate()
+        .step_by(number("EXTANT_RUNS") as usize)
         {
             let cutter = format!(
                 "{{ step = \"power-cut\", {moment} }}, {{ step = \"recover\" }}, {{ step = \

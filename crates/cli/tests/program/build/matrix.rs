@@ -10,6 +10,7 @@ use extant_testkit::oracle::{
     Access, can_mount, debugfs, kernel_mounts_block_size, mount_loop, require,
 };
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use extant_testkit::walk::walk;
 use rustix::fs::XattrFlags;
 use std::fs::{self, File};
@@ -129,7 +130,7 @@ fn run(cases: &[Case]) {
     let source = folder.join("source");
     // As it is after the first image was made of it: to read all of it takes as long as an image.
     let mut walked = None;
-    for case in cases {
+    for case in cases.iter().step_by(number("EXTANT_CASES") as usize) {
         if case.block_size != block_size {
             walked = None;
             block_size = case.block_size;
