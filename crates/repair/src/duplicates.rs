@@ -1,10 +1,12 @@
 //! Gives each file its own copy of blocks that several have.
 //!
 //! The first file by number keeps a block, a directory that is itself before all others, and so
-//! does the first place in a file; what metadata of the volume has is kept by nobody.
+//! does the first place in a file; what metadata of the volume has is kept by nobody. Inode 7 keeps
+//! the block that leads to its map before everybody: where that is no map it has another by then.
 use crate::draft::{Draft, Result};
 use crate::error::Error;
 use crate::map::{self, MapRun, OnMetadata};
+use crate::resize;
 use extant_format::inode::{FileType, Inode};
 use extant_format::{BlockNo, Ino, attribute};
 use std::collections::BTreeSet;
@@ -29,20 +31,21 @@ pub(crate) fn shared_nodes(
     Ok(shared)
 }
 
-/// Files in the order in which they keep what they share: directories whose first entry is
-/// themselves, which no copy of a directory has, then the others.
+/// Files in the order in which they keep what they share: inode 7, directories whose first entry
+/// is themselves, which no copy of a directory has, then the others.
 ///
 /// # Errors
 /// The device's.
 pub(crate) fn in_order(draft: &Draft, files: BTreeSet<Ino>) -> Result<Vec<Ino>> {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for ino in files {
-        match is_itself(draft, ino)? {
+        match ino == Ino::RESIZE || is_itself(draft, ino)? {
             true => first.push(ino),
             false => others.push(ino),
         }
     }
     first.append(&mut others);
+    first.sort_by_key(|ino| *ino != Ino::RESIZE);
     Ok(first)
 }
 
@@ -65,6 +68,11 @@ fn is_itself(draft: &Draft, ino: Ino) -> Result<bool> {
 /// The device's; no block is free.
 pub(crate) fn mend(draft: &mut Draft, ino: Ino, kept: &mut BTreeSet<u64>) -> Result<bool> {
     let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
+    if ino == Ino::RESIZE {
+        let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+        kept.insert(resize::root(&inode).0 / cluster * cluster);
+        return Ok(true);
+    }
     let attributes = inode.attribute_block;
     if attributes.0 != 0 && draft.usage.is_double(attributes) && !kept.insert(attributes.0) {
         inode.attribute_block = copied_attributes(draft, attributes)?;

@@ -12,6 +12,11 @@ use extant_format::{BlockNo, GroupNo, Ino, SECTOR_BYTES, indirect};
 /// Which pointer in the inode leads to the double indirect block.
 const DOUBLE: u32 = indirect::TREES[1];
 
+/// The block that leads to the map of inode 7; 0 for none.
+pub(crate) fn root(inode: &Inode) -> BlockNo {
+    BlockNo(indirect::pointer(&inode.block, DOUBLE).into())
+}
+
 /// Writes the inode and its map. Gives whether it could: where nothing is kept for growth, or no
 /// block is free, the volume loses the feature.
 ///
@@ -24,7 +29,7 @@ pub(crate) fn mend(draft: &mut Draft) -> Result<bool> {
         Some(inode) if inode.file_type() == Some(FileType::Regular) => inode,
         _ => Inode::new(FileType::Regular.mode_bits() | 0o600, &superblock),
     };
-    let root = BlockNo(indirect::pointer(&inode.block, DOUBLE).into());
+    let root = root(&inode);
     let is_own = draft.usage.holds(root)
         && !draft.usage.is_metadata(root)
         && !draft.usage.is_double(root)

@@ -542,3 +542,31 @@ fn a_journal_whose_map_is_on_others_is_where_its_copy_says() {
         }
     }
 }
+
+/// The block that leads to the map of inode 7 is the first of a file, too: the file gets a copy of
+/// it, and all else is what it was.
+#[test]
+fn the_map_for_growth_keeps_the_block_that_a_file_has_too() {
+    for words in ["-t ext2 -E resize=1G", "-t ext3 -I 256 -E resize=1G"] {
+        let Some(volume) = Volume::new("kept-growth", words, "8M") else { return };
+        let number = |at: usize| u32::from_le_bytes(*volume.bytes[at..].first_chunk().expect("4"));
+        // Pointer 13 of inode 7.
+        let size = number(1024 + 88) as usize & 0xffff;
+        let inode = number(DESCRIPTORS + 8) as usize * BLOCK + 6 * size;
+        let root = number(inode + 40 + 13 * 4);
+        let damaged = volume.edited(&format!("sif /one block[0] {root}"));
+        assert_eq!(mended(&damaged, Scope::Preen).map(|it| it.is_clean()).ok(), Some(false));
+        let repaired = mended(&damaged, Scope::Safe).expect("it is mended");
+        assert!(repaired.is_clean(), "{words}: left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None, "{words}");
+        assert!(after[inode..inode + 100] == damaged[inode..inode + 100], "{words}: inode 7");
+        for (file, _) in FILES {
+            let (mut wanted, at) = (expected(file), root as usize * BLOCK);
+            if file == "one" {
+                wanted[..BLOCK].copy_from_slice(&volume.bytes[at..at + BLOCK]);
+            }
+            assert!(volume.read(&after, file) == wanted, "{words}: {file}");
+        }
+    }
+}

@@ -173,8 +173,10 @@ impl Claimant for Searching<'_> {
         // Pass 1 has.
     }
 
-    fn map_block(&self, ino: Ino, block: BlockNo, _owner: BlockOwner) -> bool {
-        self.search(ino, block, 1);
+    fn map_block(&self, ino: Ino, block: BlockNo, owner: BlockOwner) -> bool {
+        if owner == BlockOwner::File {
+            self.search(ino, block, 1);
+        }
         let is_first =
             || !self.facts.claims.is_double(block) || self.collected.lock().followed.insert(block);
         !self.is_full() && is_first()

@@ -534,6 +534,23 @@ pub const CASES: &[Case] = &[
         ],
     ),
     case(
+        "a block of a file and of the map for growth",
+        || {
+            let image = Image::clustered_growing();
+            let root = image.get32(image.inode(7) + MAP + 13 * 4);
+            inode(image, "/d/file", |image, at| image.put32(at + MAP + FIRST + START, root))
+        },
+        &[
+            "blocks-of-other: inode 7: 1 of its blocks belong to others too, block 104 first \
+             (inode 15)",
+            "blocks-of-other: inode 15: 1 of its blocks belong to others too, block 104 first \
+             (inode 7)",
+            "free-blocks: 17218 free blocks are counted in the superblock, should be 17220",
+            "group-free-blocks: group 0: 8132 free blocks are counted, should be 8133",
+            "blocks-marked-used: group 0: 1 blocks are marked in use but free, block 112 first",
+        ],
+    ),
+    case(
         "a block twice in a file",
         || {
             inode(Image::mapped(), "/mapped", |image, at| {

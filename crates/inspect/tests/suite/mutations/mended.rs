@@ -1,5 +1,6 @@
 //! A damaged volume mended by the program and by e2fsck, each on a copy: both are to be clean after
-//! that, ours is to keep at least as many files, and its undo is to be exact.
+//! that, ours is to keep at least as many files, and its undo is to be exact. By e2fsck's name the
+//! program ends as e2fsck does; where it does not, that is counted, and is no fault.
 use crate::damage::harness::Image;
 use extant_format::superblock::Feature;
 use extant_testkit::command::program;
@@ -37,6 +38,16 @@ pub struct Mended {
     pub line: String,
     /// Whether e2fsck's own result is not clean, or has fewer files.
     pub is_better: bool,
+    /// How both ended by the name of e2fsck.
+    pub exits: [Exits; 2],
+}
+
+/// How both end with the same option.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Exits {
+    pub option: &'static str,
+    pub ours: i32,
+    pub theirs: i32,
 }
 
 /// How many files of a volume are still there: anywhere, and where they were.
@@ -44,6 +55,21 @@ pub struct Mended {
 struct Kept {
     files: usize,
     names: usize,
+}
+
+impl Exits {
+    /// What both, on copies of `image`, end with.
+    fn of(option: &'static str, image: &Image, extant: &str, scratch: &Scratch) -> Exits {
+        let (name, path) = (scratch.join("e2fsck"), scratch.join("named"));
+        let _ = fs::remove_file(&name);
+        std::os::unix::fs::symlink(extant, &name).expect("scratch has room");
+        let name = name.display().to_string();
+        let [ours, theirs] = [name.as_str(), "e2fsck"].map(|program| {
+            fs::write(&path, &image.bytes).expect("scratch has room");
+            ended(timed(&[program, option]).arg(&path)).0
+        });
+        Exits { option, ours, theirs }
+    }
 }
 
 fn timed(words: &[&str]) -> Command {
@@ -131,7 +157,8 @@ impl Mended {
             "ours {our_run:?}, then {our_verdict:?} and {our_second:?}, {our_kept:?}; \
              e2fsck {their_run:?}, then {their_verdict:?}, {their_kept:?}"
         );
-        Mended { fault, line, is_better }
+        let exits = ["-fp", "-fy"].map(|option| Exits::of(option, image, extant, scratch));
+        Mended { fault, line, is_better, exits }
     }
 }
 

@@ -25,7 +25,7 @@ use extant_testkit::numbers::Numbers;
 use extant_testkit::oracle::{Access, can_mount, mount_loop, require};
 use extant_testkit::scratch::Scratch;
 use extant_testkit::variables::{chosen, number, seed};
-use mended::{Fault, Files, Mended};
+use mended::{Exits, Fault, Files, Mended};
 use places::Places;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -100,6 +100,8 @@ struct Tally {
     mended: usize,
     better: usize,
     faults: BTreeMap<(Fault, u64), String>,
+    /// How many ended otherwise by e2fsck's name, and the words that show the first of them.
+    exits: BTreeMap<Exits, (usize, String)>,
 }
 
 /// After as many trials it is said how many there were.
@@ -225,11 +227,18 @@ impl Tally {
     fn take(&mut self, mended: Mended, trial: u64, subject: &Subject, (seed, number): (u64, u64)) {
         self.mended += 1;
         self.better += usize::from(mended.is_better);
+        let again = format!("--bases {} --seed {seed} --only {number}", subject.base.name);
+        for exits in mended.exits.into_iter().filter(|exits| exits.ours != exits.theirs) {
+            let (count, first) = self.exits.entry(exits).or_default();
+            *count += 1;
+            if first.is_empty() || again < *first {
+                first.clone_from(&again);
+            }
+        }
         if let Some(fault) = mended.fault {
             let line = format!(
-                "{fault:?}: {}, {}\n    xtask damage --bases {} --seed {seed} --only {number} \
-                 --repair PROGRAM",
-                subject.base.name, mended.line, subject.base.name,
+                "{fault:?}: {}, {}\n    xtask damage {again} --repair PROGRAM",
+                subject.base.name, mended.line,
             );
             self.faults.insert((fault, trial), line);
         }
@@ -237,6 +246,11 @@ impl Tally {
 
     fn print_mended(&self) {
         self.faults.values().for_each(|line| println!("{line}"));
+        for (Exits { option, ours, theirs }, (count, first)) in &self.exits {
+            println!(
+                "{count:>5} end with {ours} where e2fsck {option} ends with {theirs}: {first}"
+            );
+        }
         let count = |fault| self.faults.keys().filter(|(found, _)| *found == fault).count();
         println!(
             "{} mended, by e2fsck worse {}; refused {}, not clean {}, not undone {}, fewer files \

@@ -90,12 +90,13 @@ pub(crate) fn walk_again(claimant: &impl Claimant, tables: &InodeTables) -> Resu
         let raws = buffer.chunks_exact(size).take(piece.inodes as usize);
         for (ino, raw) in (piece.first.0..).map(Ino).zip(raws) {
             let is_reserved = ino.0 < superblock.first_inode && ino != Ino::ROOT;
-            if !is_reserved && !facts.inodes.get(ino).is_used() || ino == Ino::RESIZE {
+            if !is_reserved && !facts.inodes.get(ino).is_used() {
                 continue;
             }
             let inode = Inode::decode(raw, superblock);
             let kind = match ino {
                 Ino::BAD_BLOCKS => Some(MapKind::BadBlocks),
+                Ino::RESIZE => resize::has_map(superblock, &inode).then_some(MapKind::Resize),
                 _ => MapKind::of(inode.file_type()),
             };
             if let Some(kind) = kind.filter(|_| judge::has_map(facts, &inode)) {

@@ -23,6 +23,11 @@ pub(crate) fn is_used(superblock: &Superblock) -> bool {
     superblock.has(Feature::RESIZE_INODE) || superblock.reserved_gdt_blocks != 0
 }
 
+/// Whether blocks of inode 7 were claimed for it.
+pub(crate) fn has_map(superblock: &Superblock, inode: &Inode) -> bool {
+    is_used(superblock) && !superblock.has(Feature::META_BG) && !has_no_pointers(inode)
+}
+
 /// Judges inode 7 and its map, and claims its double indirect block; all else that it maps is
 /// metadata already.
 ///
