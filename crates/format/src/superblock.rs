@@ -448,7 +448,15 @@ impl Superblock {
         demand(fits, "blocks per group", per_group.into(), "more than the bits of a block")?;
         let groups = self.wide_group_count();
         demand(groups < 1 << 32, "block count", self.blocks_count, "more than 2^32 groups hold")?;
-        Ok(())
+        // Linux and e2fsprogs open no such volume.
+        let first_meta = self.first_meta_block().unwrap_or(0);
+        let blocks = self.descriptor_blocks();
+        demand(
+            first_meta <= blocks,
+            "first meta block group",
+            first_meta.into(),
+            "above the blocks of descriptors",
+        )
     }
 
     fn check_inodes(&self) -> Result<(), SuperblockError> {

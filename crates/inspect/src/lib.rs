@@ -17,6 +17,7 @@
 //!   info        facts of the whole volume; journal_device: of the journal of another one
 //!   group       facts of each group
 //! descriptors   all group descriptors, in large reads
+//! copies        the first copy of a superblock, found without the first superblock
 //! volume        superblock (or a copy), descriptors, blocks, inodes: bounded reads, no trust
 //! paths         what a few inodes are called
 //! claims        which blocks are taken, and which twice
@@ -51,6 +52,7 @@
 
 mod check;
 mod claims;
+mod copies;
 mod date;
 mod descriptors;
 mod error;
@@ -70,6 +72,7 @@ pub use check::{
     Progress, ReadOrder, Repair, Rule, Severity, Summary, Trust, Usage, check, check_volume,
     examine,
 };
+pub use copies::open_copy;
 pub use date::Date;
 pub use error::Error;
 pub use group::{BlockPlace, BlockRange, GroupInfo, Groups, StoredChecksum, SuperblockCopy};

@@ -459,17 +459,23 @@ fn fill_holes(draft: &mut Draft, directory: &mut Directory) -> Result<bool> {
     Ok(true)
 }
 
-/// Moves blocks down over what is missing; a first block that is missing is made. Gives whether it
-/// did: with clusters each block has its place.
+/// Moves blocks down over what is missing; a first block that is missing is made. With clusters a
+/// block keeps its place in its own, and what is missing between them is filled. Gives whether it
+/// did.
 fn close_holes(draft: &mut Draft, directory: &mut Directory) -> Result<bool> {
-    if draft.usage.cluster_blocks() > 1 {
-        return Ok(false);
-    }
-    let has_first = directory.map.runs.first().is_some_and(|run| run.file_block == 0);
+    let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+    let has_first = match directory.map.runs.first() {
+        Some(run) => run.file_block == 0 || is_first(draft, directory.ino, BlockNo(run.start))?,
+        None => false,
+    };
     let mut next = u64::from(!has_first);
     for run in &mut directory.map.runs {
-        run.file_block = next;
-        next = next.saturating_add(run.length);
+        let ahead = (run.start % cluster).saturating_add(cluster) - next % cluster;
+        run.file_block = next.saturating_add(ahead % cluster);
+        next = run.file_block.saturating_add(run.length);
+    }
+    if cluster > 1 {
+        return fill_holes(draft, directory);
     }
     if !has_first {
         let goal = directory.map.runs.first().map_or(0, |run| run.start);
@@ -481,6 +487,15 @@ fn close_holes(draft: &mut Draft, directory: &mut Directory) -> Result<bool> {
     }
     directory.has_changed(draft)?;
     Ok(true)
+}
+
+/// Whether a block is the first of a directory, wherever its map has it: it begins with the entry
+/// of itself.
+fn is_first(draft: &Draft, ino: Ino, block: BlockNo) -> Result<bool> {
+    let bytes = draft.read(block)?.unwrap_or_default();
+    let (number, name) = (bytes.first_chunk(), bytes.get(6..10));
+    let is_itself = number.is_some_and(|number| u32::from_le_bytes(*number) == ino.0);
+    Ok(is_itself && name.is_some_and(|name| matches!(name, [1, _, b'.', 0])))
 }
 
 /// Adds an entry to a directory, which loses its index. Gives whether there was room.

@@ -204,7 +204,7 @@ fn set_field(inode: &mut Inode, problem: &Problem, now: u32) -> Changed {
             inode.deletion_time = if inode.links == 0 { now.max(1) } else { 0 };
         }
         Code::IndexFlag => inode.flags &= !flags::INDEX,
-        Code::EncryptionMissing => inode.flags &= !flags::ENCRYPTED,
+        Code::EncryptionMissing | Code::EncryptedWithoutFeature => inode.flags &= !flags::ENCRYPTED,
         Code::MagicFlag => inode.flags &= !flags::IMAGIC,
         Code::CasefoldFlag => inode.flags &= !flags::CASEFOLDED,
         Code::SymlinkFastExtents => inode.flags &= !flags::EXTENTS,
@@ -284,6 +284,20 @@ fn typed(draft: &Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
     if is_typed(inode) {
         return Ok(Changed::Yes);
     }
+    if inode.flags & flags::INLINE_DATA != 0 && draft.superblock.has(Feature::INLINE_DATA) {
+        let kind = match is_inline_directory(draft, inode) {
+            true => FileType::Directory,
+            false => FileType::Regular,
+        };
+        inode.mode = inode.mode & PERMISSIONS | kind.mode_bits();
+        return Ok(Changed::Yes);
+    }
+    let mut link = inode.clone();
+    link.mode = inode.mode & PERMISSIONS | FileType::Symlink.mode_bits();
+    if inode.sectors == 0 && inode.size > 0 && is_target(&link) && !inode.has_extents() {
+        inode.mode = link.mode;
+        return Ok(Changed::Yes);
+    }
     if !map::is_mapped(inode, &draft.superblock) || inode.sectors == 0 {
         return Ok(Changed::Cleared);
     }
@@ -299,6 +313,34 @@ fn typed(draft: &Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
     inode.mode = inode.mode & PERMISSIONS | kind.mode_bits();
     Ok(Changed::Yes)
 }
+
+/// Whether data in an inode is that of a directory: the number of another one, then entries to the
+/// end, of inodes that are there.
+fn is_inline_directory(draft: &Draft, inode: &Inode) -> bool {
+    let Some((parent, mut rest)) = inode.block.split_first_chunk() else { return false };
+    let is_used = |number: &[u8; 4]| draft.usage.is_used(Ino(u32::from_le_bytes(*number)));
+    let parent_type = draft.usage.file_type(Ino(u32::from_le_bytes(*parent)));
+    let mut names = 0;
+    while let Some((number, [low, high, length, _kind, ..])) = rest.split_first_chunk::<4>() {
+        let record = usize::from(u16::from_le_bytes([*low, *high]));
+        let name_end = usize::from(*length) + ENTRY_HEAD;
+        if record % 4 != 0 || record < name_end || record > rest.len() {
+            return false;
+        }
+        if *number != [0; 4] {
+            if *length == 0 || !is_used(number) {
+                return false;
+            }
+            names += 1;
+        }
+        rest = rest.get(record..).unwrap_or_default();
+    }
+    // An empty file has zeros, too.
+    rest.is_empty() && parent_type == Some(FileType::Directory) && names > 0
+}
+
+/// Bytes of an entry before its name.
+const ENTRY_HEAD: usize = 8;
 
 /// Reads the map as far as it can be, and writes it anew.
 fn rebuilt(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {

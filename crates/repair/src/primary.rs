@@ -9,7 +9,7 @@ use extant_engine::ErrorKind;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, GroupNo};
 use extant_inspect::{
-    CheckOptions, CheckReport, Code, Problem, SuperblockPlace, Usage, Volume, examine,
+    CheckOptions, CheckReport, Code, Problem, SuperblockPlace, Usage, Volume, examine, open_copy,
 };
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub(crate) fn replayed_without_the_first(
 ) -> Result<Option<(Replayed, Problem)>, Error> {
     let mut before = [0; SUPERBLOCK_SIZE];
     over.read(SUPERBLOCK_OFFSET, &mut before)?;
-    let Some(copy) = copy_of(over) else { return Ok(None) };
+    let Some(copy) = copy_of(over)? else { return Ok(None) };
     let replayed = replayed_by(over, &copy)?;
     let holds = |it: &Replayed| it.report.as_ref().is_some_and(|report| report.transactions > 0);
     let Some(replayed) = replayed.filter(holds) else {
@@ -121,7 +121,7 @@ pub(crate) fn chosen(
         .any(|it| matches!(it.code, Code::SuperblockDamaged | Code::SuperblockChecksum));
     let may_seal = is_torn && (scope == Scope::All || is_confirmed(over));
     let mut others = Vec::from_iter(may_seal.then(|| first.clone()));
-    let copies = [copy_of(over), copy_of_group(over, &first)];
+    let copies = [copy_of(over)?, copy_of_group(over, &first)];
     others.extend(
         copies
             .into_iter()
@@ -179,16 +179,9 @@ pub(crate) fn is_confirmed(over: &Arc<dyn BlockDevice>) -> bool {
     })
 }
 
-/// The first copy of the superblock, at its place for any size of blocks.
-fn copy_of(over: &Arc<dyn BlockDevice>) -> Option<Superblock> {
-    (10..=16).find_map(|log2| {
-        let block_size = 1_u32 << log2;
-        let block = u64::from(block_size) * 8 + u64::from(log2 == 10);
-        let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
-        let volume = Volume::open(Arc::clone(over), place).ok()?;
-        let superblock = volume.superblock().clone();
-        (superblock.block_size() == block_size).then_some(superblock)
-    })
+/// The first copy of the superblock.
+fn copy_of(over: &Arc<dyn BlockDevice>) -> Result<Option<Superblock>, Error> {
+    Ok(open_copy(over)?.map(|volume| volume.superblock().clone()))
 }
 
 /// The copy of the superblock in the second group of a volume as its first one describes it.

@@ -4,15 +4,99 @@
 //! is left undone if limits would be lost by it.
 use crate::draft::{Draft, Result};
 use crate::map::{self, FileMap, MapRun};
+use crate::options::Scope;
 use extant_format::extent::ExtentState;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::quota_file::{self, BLOCK_BYTES, QuotaEntry, ROOT_BLOCK, STEPS};
+use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino};
-use extant_inspect::Code;
+use extant_inspect::{CheckReport, Code, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A longer file is written anew.
 const BYTES_MAX: u64 = 64 << 20;
+
+/// Sets right the numbers of quota files that lead to something else: to the inode that is reserved
+/// for the file, or to a file of that kind without a name. Where there is none, and the number leads
+/// to somebody's file or to nothing, there is no quota of that kind any more, if `draft.scope` lets
+/// that be lost. Gives the problems that are mended so.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn renumber(draft: &mut Draft, report: &CheckReport) -> Result<Vec<(Problem, Found)>> {
+    let numbers = draft.superblock.quota_inodes();
+    let is_called_for = report.problems.iter().any(|it| it.code == Code::QuotaFile)
+        || (1..numbers.len())
+            .any(|at| numbers.iter().take(at).any(|it| Some(it) == numbers.get(at)));
+    if !draft.superblock.has(Feature::QUOTA) || !is_called_for {
+        return Ok(Vec::new());
+    }
+    let unattached = report.problems.iter().filter(|it| it.code == Code::InodeUnattached);
+    let unattached: Vec<Ino> = unattached.filter_map(|it| it.ino).collect();
+    let mut after = numbers;
+    let mut mended = Vec::new();
+    for (kind, number) in after.iter_mut().enumerate().filter(|(_, number)| number.0 != 0) {
+        if is_of_kind(draft, *number, kind)? {
+            continue;
+        }
+        let reserved = RESERVED.get(kind).copied();
+        let mut found = None;
+        for ino in reserved.into_iter().chain(unattached.iter().copied()) {
+            if found.is_none() && is_of_kind(draft, ino, kind)? {
+                found = Some(ino);
+            }
+        }
+        let is_named = report
+            .problems
+            .iter()
+            .any(|it| it.code == Code::EntryInode && it.other == Some(*number));
+        let is_own = reserved == Some(*number)
+            || *number >= Ino(draft.superblock.first_inode)
+                && draft.usage.file_type(*number) == Some(FileType::Regular)
+                && !is_named;
+        let problem = Problem::new(Code::QuotaFile).ino(*number);
+        match found {
+            Some(ino) => {
+                *number = ino;
+                mended.push((problem, Found::File));
+            }
+            None if !is_own && draft.scope == Scope::All => {
+                *number = Ino(0);
+                mended.push((problem, Found::Nothing));
+            }
+            None => {}
+        }
+    }
+    if !mended.is_empty() {
+        draft.superblock.set_quota_inodes(after);
+        draft.write_superblock()?;
+    }
+    Ok(mended)
+}
+
+/// What a number of a quota file was set right by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    File,
+    Nothing,
+}
+
+/// The inodes that are kept for the files of users and groups.
+const RESERVED: [Ino; 2] = [Ino(3), Ino(4)];
+
+/// Whether a file begins as one of this kind does.
+fn is_of_kind(draft: &Draft, ino: Ino, kind: usize) -> Result<bool> {
+    let inode = draft.inode(ino)?.filter(|it| it.file_type() == Some(FileType::Regular));
+    let Some(inode) = inode.filter(|it| it.flags & flags::INLINE_DATA == 0) else {
+        return Ok(false);
+    };
+    let map = map::read(draft, &inode)?;
+    let Some((_, block)) = blocks_of(&map).next().filter(|(at, _)| *at == 0) else {
+        return Ok(false);
+    };
+    let head = draft.read(block)?.unwrap_or_default();
+    Ok(quota_file::Head::parse(kind, &head, inode.size).is_some())
+}
 
 /// Mends one quota file. Gives whether it did.
 ///

@@ -230,12 +230,20 @@ fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
     sums.filter(|ino| is_anywhere || odd.contains(ino)).collect()
 }
 
-/// The problems of a report but for those of files that were `named` meanwhile; and, while
-/// something has no type, of those without a name: it may be the directory that has it.
+/// The problems of a report but for those of files that were `named` meanwhile; while something has
+/// no type, of those without a name: it may be the directory that has it; and of names that are
+/// wrong only where a directory is encrypted, if that is what is wrong.
 fn considered<'a>(report: &'a CheckReport, named: &BTreeSet<Ino>) -> Vec<&'a Problem> {
     let is_untyped = report.problems.iter().any(|it| it.code == Code::NoFileType);
     let is_named = |ino: Option<Ino>| ino.is_some_and(|ino| named.contains(&ino));
+    let is_plain =
+        |it: &Problem| matches!(it.code, Code::EncryptedWithoutFeature | Code::EncryptionMissing);
+    let plain: BTreeSet<Option<Ino>> =
+        report.problems.iter().filter(|it| is_plain(it)).map(|it| it.ino).collect();
+    let of_encryption =
+        |code| matches!(code, Code::EntryNameShort | Code::EntryUnencrypted | Code::EntryPolicy);
     let waits = |problem: &&Problem| match problem.rule().pass {
+        _ if of_encryption(problem.code) => plain.contains(&problem.ino),
         Pass::Connectivity | Pass::Links if is_untyped => true,
         _ if problem.code == Code::EntryToValue => is_named(problem.other),
         _ => problem.code == Code::InodeUnattached && is_named(problem.ino),
@@ -413,6 +421,21 @@ impl Mender {
             return Ok(Progress::None);
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
+        if self.scope >= Scope::Safe {
+            let renumbered = quota::renumber(&mut draft, report)?;
+            let is_done = !renumbered.is_empty();
+            for (problem, found) in renumbered {
+                let loss = match found {
+                    quota::Found::File => None,
+                    quota::Found::Nothing => Some("limits of quota, where there were any".into()),
+                };
+                self.changes.push(Change { problem, round: self.round, loss });
+            }
+            if is_done {
+                // What else is wrong follows from it, or is found by the right file.
+                return Ok(Progress::Made);
+            }
+        }
         let several = report.problems.iter().filter(|it| it.rule().pass == Pass::Duplicates);
         draft.shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
         let before = self.changes.len() as u64 + self.omitted;

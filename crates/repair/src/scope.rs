@@ -94,6 +94,7 @@ fn is_preened(code: Code) -> bool {
             | C::JournalError
             | C::OrphansWait
             | C::OrphanDeleted
+            | C::OrphanList
             | C::LostOrphan
             | C::LargeFile
             | C::InodeChecksum

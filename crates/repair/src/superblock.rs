@@ -38,7 +38,12 @@ pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
         Code::OrphansWithoutFile => superblock.features.clear(Feature::ORPHAN_PRESENT),
         Code::OrphanList => superblock.last_orphan = 0,
         Code::ExtentsWithoutFeature => superblock.features.set(Feature::EXTENTS),
-        Code::EncryptedWithoutFeature => superblock.features.set(Feature::ENCRYPT),
+        // Without an attribute that says how it is the flag of the inode that is wrong.
+        Code::EncryptedWithoutFeature
+            if problem.ino.is_some_and(|ino| draft.usage.has_policy(ino)) =>
+        {
+            superblock.features.set(Feature::ENCRYPT);
+        }
         Code::LargeFile => superblock.features.set(Feature::LARGE_FILE),
         Code::FreeBlocks => superblock.free_blocks = problem.expected.unwrap_or(0),
         Code::FreeInodes => {

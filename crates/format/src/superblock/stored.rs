@@ -70,6 +70,11 @@ impl<'a> StoredSuperblock<'a> {
         self.0.log_cluster_size.get().saturating_add(LEAST_SIZE_LOG2)
     }
 
+    /// Blocks of a group.
+    pub fn blocks_per_group(self) -> u32 {
+        self.0.blocks_per_group.get()
+    }
+
     /// Clusters of a group; blocks where blocks have no clusters.
     pub fn clusters_per_group(self) -> u32 {
         self.0.clusters_per_group.get()

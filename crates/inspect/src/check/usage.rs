@@ -85,6 +85,11 @@ impl Usage {
         self.0.inodes.get(ino).is_used()
     }
 
+    /// Whether an attribute of an inode says how it is encrypted.
+    pub fn has_policy(&self, ino: Ino) -> bool {
+        self.0.attributes.policy(ino).is_some()
+    }
+
     /// The inodes that are values of attributes, each once for each attribute.
     pub fn values(&self) -> Vec<Ino> {
         self.0.attributes.values()

@@ -5,7 +5,7 @@ use crate::dumpe2fs::SIZES;
 use extant_block::BlockDevice;
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, GroupNo};
-use extant_inspect::{SuperblockPlace, Volume};
+use extant_inspect::{SuperblockPlace, Volume, open_copy};
 use std::sync::Arc;
 
 /// The exit code where a copy of the superblock is left; `None` where e2fsck gives up too: there is
@@ -35,16 +35,18 @@ pub(super) fn superblock(device: &Arc<dyn BlockDevice>, name: &str) -> Option<Su
     Some(superblock)
 }
 
-/// Block and block size of the first copy of the superblock, and what it says: that of the second
-/// group, at its place for a size of blocks.
+/// Block and block size of the first copy of the superblock, and what it says.
 fn copy(device: &Arc<dyn BlockDevice>) -> Option<(u64, u32, Superblock)> {
-    SIZES.into_iter().find_map(|block_size| {
-        let group_blocks = u64::from(block_size) * 8;
-        let block = group_blocks + u64::from(block_size == 1024);
-        let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
-        let volume = Volume::open(Arc::clone(device), place).ok()?;
-        Some((block, block_size, volume.superblock().clone()))
-    })
+    let volume = open_copy(device).ok().flatten()?;
+    let SuperblockPlace::Copy { block, block_size } = volume.place() else { return None };
+    Some((block.0, block_size, volume.superblock().clone()))
+}
+
+/// The first superblock where a count in it or its checksum is wrong, and all else says where
+/// everything is.
+pub(super) fn corrected(device: &Arc<dyn BlockDevice>) -> Option<Superblock> {
+    let volume = Volume::open(Arc::clone(device), SuperblockPlace::Primary).ok()?;
+    Some(volume.superblock().clone())
 }
 
 /// -b: the superblock at a block, as the first one is to be, and its place; of any size of blocks

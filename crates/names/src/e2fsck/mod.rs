@@ -173,6 +173,9 @@ fn check(name: &'static str, path: &Path, request: &Request) -> Result<u8, Error
     }
     let superblock = match in_place::superblock(&*device, path) {
         Ok(superblock) => superblock,
+        Err(_) if let Some(superblock) = lost::corrected(&device) => {
+            return uncounted(&subject(superblock), request, (device, &mut completion));
+        }
         Err(error) if request.mode == Mode::Yes => {
             let superblock = lost::superblock(&device, name).ok_or(error)?;
             drop(device);
@@ -262,8 +265,31 @@ fn by_copy(
     // tidy: writers because it is an overlay in memory
     let put = view.write(SUPERBLOCK_OFFSET, &subject.superblock.encode());
     put.map_err(|error| Error::io(subject.path.display(), &error))?;
+    as_it_stands(subject, request, (Arc::new(view), completion))
+}
+
+/// A volume whose superblock has a count or a checksum that is wrong: no log is replayed and
+/// nothing is skipped by it.
+fn uncounted(
+    subject: &Subject<'_>,
+    request: &Request,
+    (device, completion): (Arc<dyn BlockDevice>, &mut Completion),
+) -> Result<u8, Error> {
+    if request.mode == Mode::Read {
+        return as_it_stands(subject, request, (device, completion));
+    }
+    drop(device);
+    mended(subject, request, None)
+}
+
+/// What a check finds on a device.
+fn as_it_stands(
+    subject: &Subject<'_>,
+    request: &Request,
+    (device, completion): (Arc<dyn BlockDevice>, &mut Completion),
+) -> Result<u8, Error> {
     let options = CheckOptions { progress: completion.listener(), ..options() };
-    let report = extant_inspect::check(Arc::new(view), &options)
+    let report = extant_inspect::check(device, &options)
         .map_err(|error| Error::new(format!("{}: {error}", subject.shown)))?;
     completion.end();
     say(PASSES);

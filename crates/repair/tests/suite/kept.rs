@@ -570,3 +570,35 @@ fn the_map_for_growth_keeps_the_block_that_a_file_has_too() {
         }
     }
 }
+
+/// A field of an inode of which e2fsck keeps all, as debugfs sets it: no file is lost, and all have
+/// their names.
+#[test]
+fn one_field_of_a_directory_costs_no_name() {
+    let cases = [
+        // A type that is lost, of a directory that is in its inode.
+        ("-t ext4 -O inline_data", "/d", "mode 0377"),
+        ("-t ext4 -O inline_data", "/d/e", "mode 0"),
+        ("-t ext2", "/d", "mode 0"),
+        // Flags of encryption and of an index.
+        ("-t ext2", "/d", "flags 8191"),
+        ("-t ext4", "/d", "flags 0x80800"),
+        ("-t ext4 -O encrypt", "/d", "flags 0x80800"),
+        // An extent far from where it was.
+        ("-t ext4 -O bigalloc -C 4096", "/d", "block[3] 63300"),
+        ("-t ext4", "/d", "block[3] 63300"),
+    ];
+    for (words, path, field) in cases {
+        let Some(volume) = Volume::new("kept-field", words, "16M") else { return };
+        let damaged = volume.edited(&format!("sif {path} {field}"));
+        assert!(damaged != volume.bytes, "{words}, {field}");
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "{words}, {field}: left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None, "{words}, {field}");
+        for (file, _) in FILES {
+            assert!(volume.read(&after, file) == expected(file), "{words}, {field}: {file}");
+        }
+        assert!(volume.read(&after, "d/e/f/four") == expected("d/three"), "{words}, {field}");
+    }
+}

@@ -11,6 +11,7 @@
 //! fsck_options     e2fsck's options: who is told, what is given back, a lost superblock
 //! looked_at        what e2fsck looks at before it calls a volume clean
 //! copies           e2fsck where the superblock differs from its copy
+//! superblocks      e2fsck where one field of the superblock is damaged
 //! optimized        what e2fsck makes smaller where nothing is wrong
 //! preened          what e2fsck -p mends without asking, and what it leaves
 //! recovered        e2fsck on volumes that were not unmounted: orphans, damaged logs
@@ -39,6 +40,7 @@ mod preened;
 mod recovered;
 mod rescued;
 mod sparse;
+mod superblocks;
 mod unsaid;
 mod words;
 

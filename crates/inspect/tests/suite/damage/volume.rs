@@ -434,8 +434,10 @@ pub const CASES: &[Case] = &[
     case(
         "the first inode",
         || changed(Image::plain(), |image| image.put32(SUPER + FIRST_INODE, 10)),
-        &["superblock-field: the superblock's 'first inode' cannot be 10: nothing can be said of \
-             the volume"],
+        &[
+            "superblock-unusable: no superblock that can be used was found, neither the first nor a \
+             copy",
+        ],
     ),
     case(
         "the size of descriptors",

@@ -103,7 +103,9 @@ impl<'a> Piece<'a> {
             known.file_type(),
             Some(FileType::Regular | FileType::Directory | FileType::Symlink)
         );
-        let Some(policy) = self.facts.attributes.policy(self.ino).filter(|_| has_content) else {
+        let has_policies = self.facts.volume.superblock().has(Feature::ENCRYPT);
+        let policy = self.facts.attributes.policy(self.ino);
+        let Some(policy) = policy.filter(|_| has_content && has_policies) else {
             return;
         };
         let code = match self.facts.attributes.policy(Ino(entry.ino)) {

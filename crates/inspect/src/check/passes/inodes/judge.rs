@@ -143,13 +143,15 @@ fn judge_place(subject: Subject<'_>, mut known: InodeFacts) -> InodeFacts {
 /// What is encrypted says how, in an attribute.
 fn judge_encryption(subject: Subject<'_>, encryption: Encryption) {
     let has_feature = subject.facts.volume.superblock().has(Feature::ENCRYPT);
-    if !subject.has_flag(flags::ENCRYPTED) || !has_feature {
+    if !subject.has_flag(flags::ENCRYPTED) {
         return;
     }
     match encryption {
+        Encryption::Policy(policy) => subject.facts.attributes.add_policy(subject.ino, policy),
+        // That the feature is not there is reported.
+        _ if !has_feature => {}
         Encryption::None => subject.report(Code::EncryptionMissing),
         Encryption::Corrupt => subject.report(Code::EncryptionContext),
-        Encryption::Policy(policy) => subject.facts.attributes.add_policy(subject.ino, policy),
     }
 }
 

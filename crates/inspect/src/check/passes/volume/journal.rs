@@ -66,6 +66,10 @@ pub(crate) fn judge(volume: &Volume, problems: &Sink) -> Result<(), Error> {
         problems.add(Problem::new(Code::JournalInode).ino(ino));
         return Ok(());
     }
+    if own == Own::Other && ino != Ino::JOURNAL {
+        // The journal is there, by its copy, and its number leads to another file.
+        problems.add(Problem::new(Code::JournalInode).ino(ino));
+    }
     if own == Own::NeverUsed {
         problems.add(Problem::new(Code::ReservedMode).ino(ino).found(0_u64));
     }
@@ -106,7 +110,9 @@ fn judge_unannounced(volume: &Volume, problems: &Sink) -> Result<(), Error> {
 /// What the inode of the journal is by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Own {
-    Used,
+    Journal,
+    /// It is in use, and no journal.
+    Other,
     /// It would be given to somebody else.
     NeverUsed,
 }
@@ -122,13 +128,13 @@ fn journal_inode(volume: &Volume, ino: Ino) -> Result<(Option<Inode>, Own), Erro
     };
     let own = match &inode {
         Some(own) if own.mode == 0 && own.links == 0 => Own::NeverUsed,
-        _ => Own::Used,
+        _ => Own::Other,
     };
     if let Some(inode) = inode
         && is_journal(volume, &inode)
         && is_mapped_whole(volume, &inode)?
     {
-        return Ok((Some(inode), own));
+        return Ok((Some(inode), Own::Journal));
     }
     Ok((copied_inode(volume)?, own))
 }

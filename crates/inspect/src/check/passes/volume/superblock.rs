@@ -1,20 +1,19 @@
 //! Pass 0: a superblock that can be used, and what is wrong with it.
 //!
-//! Where the first one cannot be used the copies are tried at the places where mke2fs puts the
-//! first of them.
+//! Where the first one cannot be used the first copy is, if one is found.
 use crate::check::codes::Code;
 use crate::check::problem::Problem;
 use crate::check::sink::Sink;
+use crate::copies::open_copy;
 use crate::error::Error;
 use crate::journal_device::journal_device;
 use crate::volume::{SuperblockPlace, Volume};
 use extant_block::BlockDevice;
+use extant_format::BlockNo;
 use extant_format::inode::{BASE_SIZE, is_extra_size_possible};
 use extant_format::superblock::{
-    BLOCK_SIZE_LOG2_MAX, BLOCK_SIZE_LOG2_MIN, DESCRIPTOR_SIZE_MAX, ENCODING_UTF8, Feature,
-    Superblock, SuperblockError,
+    DESCRIPTOR_SIZE_MAX, ENCODING_UTF8, Feature, Superblock, SuperblockError,
 };
-use extant_format::{BlockNo, Fault};
 use std::sync::Arc;
 
 /// Groups of a flex group, log2, above which the number means nothing.
@@ -36,36 +35,34 @@ pub(crate) fn open(
         return Ok(None);
     }
     let first = match primary {
-        Ok(volume) if volume.checksum_fault().is_none() && clusters_agree(&volume) => {
-            let has_size = has_descriptor_size(&volume, problems);
-            return Ok(has_size.then_some(volume));
+        Ok(volume)
+            if volume.checksum_fault().is_none()
+                && clusters_agree(&volume)
+                && has_descriptor_size(&volume) =>
+        {
+            return Ok(Some(volume));
         }
         Ok(volume) => Some(volume).filter(clusters_agree),
-        Err(SuperblockError::Fault(Fault::Field { field, value, .. }))
-            if FATAL_FIELDS.contains(&field) =>
-        {
-            let problem = Problem::new(Code::SuperblockField);
-            problems.add(problem.name(field.as_bytes()).found(value));
-            return Ok(None);
-        }
         Err(_) => None,
     };
-    for log2 in BLOCK_SIZE_LOG2_MIN..=BLOCK_SIZE_LOG2_MAX {
-        let Some(copy) = open_copy(device, log2)? else { continue };
+    if let Some(copy) = open_copy(device)? {
         let block = copy.superblock_block();
         problems.add(Problem::new(Code::SuperblockDamaged).block(BlockNo(block)));
         return Ok(Some(copy));
     }
-    match first {
+    match &first {
+        Some(first) if !has_descriptor_size(first) => {
+            let problem = Problem::new(Code::SuperblockField);
+            let size = first.stored().descriptor_size();
+            problems.add(problem.name(b"descriptor size").found(size));
+            return Ok(None);
+        }
         // Only its checksum is wrong, and there is nothing better.
         Some(_) => problems.add(Problem::new(Code::SuperblockChecksum)),
         None => problems.add(Problem::new(Code::SuperblockUnusable)),
     }
     Ok(first)
 }
-
-/// Fields for which no copy is asked: damage does not explain them.
-const FATAL_FIELDS: [&str; 1] = ["first inode"];
 
 /// Whether the sizes of clusters agree with those of blocks.
 fn clusters_agree(volume: &Volume) -> bool {
@@ -84,42 +81,9 @@ fn clusters_agree(volume: &Volume) -> bool {
 
 /// Whether the size of descriptors is one that can be, also where nothing but the feature 64bit
 /// reads it.
-fn has_descriptor_size(volume: &Volume, problems: &Sink) -> bool {
+fn has_descriptor_size(volume: &Volume) -> bool {
     let size = volume.stored().descriptor_size();
-    let is_possible = size == 0 || size.is_power_of_two() && size <= DESCRIPTOR_SIZE_MAX;
-    if !is_possible {
-        let problem = Problem::new(Code::SuperblockField);
-        problems.add(problem.name(b"descriptor size").found(size));
-    }
-    is_possible
-}
-
-/// log2 of the blocks of the largest cluster that is looked for: more than mke2fs makes.
-const CLUSTER_LOG2_MAX: u32 = 12;
-
-/// The first copy on a volume with blocks of that size, if a good one is there.
-fn open_copy(device: &Arc<dyn BlockDevice>, block_size_log2: u8) -> Result<Option<Volume>, Error> {
-    let block_size = 1_u32 << block_size_log2;
-    for cluster_log2 in 0..=CLUSTER_LOG2_MAX {
-        // Groups have as many clusters as a block has bits: blocks, but for bigalloc.
-        let first_data_block =
-            u64::from(block_size_log2 == BLOCK_SIZE_LOG2_MIN && cluster_log2 == 0);
-        let block = ((u64::from(block_size) * 8) << cluster_log2) + first_data_block;
-        if cluster_log2 > 0 && block * u64::from(block_size) >= device.own_bytes() {
-            break;
-        }
-        let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
-        let copy = open_at(device, place)?.ok().filter(|volume| {
-            let superblock = volume.superblock();
-            volume.checksum_fault().is_none()
-                && superblock.block_size() == block_size
-                && superblock.cluster_log2() == cluster_log2
-        });
-        if copy.is_some() {
-            return Ok(copy);
-        }
-    }
-    Ok(None)
+    size == 0 || size.is_power_of_two() && size <= DESCRIPTOR_SIZE_MAX
 }
 
 fn open_at(
