@@ -6,10 +6,11 @@ use crate::draft::{Draft, Result};
 use crate::inodes;
 use crate::map::{self, MapRun};
 use crate::options::Scope;
+use crate::quota;
 use crate::scope::price;
 use extant_format::Ino;
 use extant_format::group::INODE_UNINIT;
-use extant_format::inode::flags;
+use extant_format::inode::{FileType, flags};
 use extant_inspect::{CheckReport, Code, Problem};
 use std::collections::BTreeSet;
 
@@ -18,6 +19,8 @@ use std::collections::BTreeSet;
 pub(crate) struct Preening {
     /// Directories whose index is given up without asking, so that nothing else is wrong with it.
     unindexed: BTreeSet<Ino>,
+    /// Files of the system that have a name.
+    named: BTreeSet<Ino>,
 }
 
 impl Preening {
@@ -26,7 +29,11 @@ impl Preening {
         let given_up =
             |it: &&Problem| is_of_index(it.code) && price(it.code).is_within(Scope::Preen);
         let problems = report.problems.iter().filter(given_up);
-        Preening { unindexed: problems.filter_map(|it| it.ino).collect() }
+        let named = report.problems.iter().filter(|it| it.code == Code::EntryInode);
+        Preening {
+            unindexed: problems.filter_map(|it| it.ino).collect(),
+            named: named.filter_map(|it| it.other).collect(),
+        }
     }
 
     /// Whether a problem may be mended.
@@ -39,6 +46,10 @@ impl Preening {
             (_, Code::InodeUnattached) => Ok(is_asked || connect::is_nothing(draft, problem)?),
             (_, Code::InodeChecksumUnread) => Ok(is_asked || inodes::has_its_type(draft, problem)?),
             (Scope::Preen, Code::UsedButDeleted) => Ok(is_a_time(draft, problem)),
+            (Scope::Preen, Code::QuotaFile | Code::OrphanFile) => {
+                let is_own = |ino: Ino| !self.named.contains(&ino) && is_of_system(draft, ino);
+                Ok(is_asked && problem.ino.is_some_and(is_own))
+            }
             (Scope::Preen, Code::EntryUnused) => names_nothing(draft, problem),
             (Scope::Preen, Code::DirectorySize) => Ok(!cuts_an_extent(draft, problem)?),
             (Scope::Preen, code) if is_of_index(code) => {
@@ -47,6 +58,13 @@ impl Preening {
             _ => Ok(is_asked),
         }
     }
+}
+
+/// Whether an inode can be the file of the system that its number in the superblock says it is.
+fn is_of_system(draft: &Draft, ino: Ino) -> bool {
+    let is_of_users = ino.0 >= draft.superblock.first_inode;
+    let can_be = is_of_users || draft.superblock.quota_inodes().starts_with(&quota::RESERVED);
+    can_be && draft.usage.file_type(ino) == Some(FileType::Regular)
 }
 
 /// Whether a time of deletion is one: as a small number it is the next of a list of orphans, which

@@ -82,7 +82,7 @@ pub(crate) enum Found {
 }
 
 /// The inodes that are kept for the files of users and groups.
-const RESERVED: [Ino; 2] = [Ino(3), Ino(4)];
+pub(crate) const RESERVED: [Ino; 2] = [Ino(3), Ino(4)];
 
 /// Whether a file begins as one of this kind does.
 fn is_of_kind(draft: &Draft, ino: Ino, kind: usize) -> Result<bool> {

@@ -95,6 +95,7 @@ fn is_preened(code: Code) -> bool {
             | C::OrphansWait
             | C::OrphanDeleted
             | C::OrphanList
+            | C::OrphanFile
             | C::LostOrphan
             | C::LargeFile
             | C::InodeChecksum
@@ -190,7 +191,7 @@ fn lost(code: Code) -> Option<Price> {
         | C::DotNotFirst
         | C::DotDotNotSecond => NAME,
 
-        C::QuotaFile => Price::Loss("limits of quota, where the file had any"),
+        C::QuotaFile => Price::PreenLoss("limits of quota, where the file had any"),
         C::NeedsRecovery => Price::Loss("what the journal held, which cannot be replayed"),
         C::RootNotDirectory | C::InodeTablePlace | C::InodeTableConflict => FILE,
 

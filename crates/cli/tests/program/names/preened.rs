@@ -28,15 +28,17 @@ enum Damage {
     Root(u64, &'static [u8]),
     /// Bytes at a place in the block of the directory without one, where it has one.
     Small(u64, &'static [u8]),
+    /// Bytes at a place in the first block of this file, where it has one.
+    Content(&'static str, u64, &'static [u8]),
     /// Bytes at a place in the inode of this name.
     Inode(&'static str, u64, &'static [u8]),
 }
-use Damage::{Debugfs, Inode, Root, Small};
+use Damage::{Content, Debugfs, Inode, Root, Small};
 
 /// Where the low half of the checksum is in an inode.
 const CHECKSUM: u64 = 124;
 
-const DAMAGES: [(&str, Damage); 47] = [
+const DAMAGES: [(&str, Damage); 52] = [
     ("hash version", Root(28, &[9])),
     ("length of the root", Root(29, &[7])),
     ("levels", Root(30, &[5])),
@@ -84,6 +86,11 @@ const DAMAGES: [(&str, Damage); 47] = [
     ("a name's last byte", Small(24 + 8, b"z")),
     ("an index without a directory", Debugfs(&["sif f flags 0x81000"])),
     ("the next orphan of a list", Debugfs(&["sif f dtime 12"])),
+    ("an orphan past the last inode", Debugfs(&["ssv last_orphan 4294967295"])),
+    ("an orphan of the system", Debugfs(&["ssv last_orphan 3"])),
+    ("the head of a quota file", Content("<3>", 0, &[1])),
+    ("the tree of a quota file", Content("<4>", 1024, &[0xff, 0xff, 0xff, 0xff])),
+    ("the number of a quota file", Debugfs(&["ssv prj_quota_inum 2"])),
 ];
 
 /// What theirs leaves where the file is in its inode, and that loses nothing here.
@@ -137,6 +144,7 @@ fn damage(image: &Path, script: &Path, (damage, block_bytes): (&Damage, u64)) {
             run(Command::new("debugfs").arg("-w").arg("-f").arg(script).arg(image));
         }
         Root(at, bytes) => write("d", *at, bytes),
+        Content(name, at, bytes) => write(name, *at, bytes),
         Inode(name, at, bytes) => {
             let file = OpenOptions::new().write(true).open(image).unwrap();
             file.write_all_at(bytes, inode_place(image, name, block_bytes) + at).unwrap();
