@@ -449,14 +449,8 @@ impl Superblock {
         let groups = self.wide_group_count();
         demand(groups < 1 << 32, "block count", self.blocks_count, "more than 2^32 groups hold")?;
         // Linux and e2fsprogs open no such volume.
-        let first_meta = self.first_meta_block().unwrap_or(0);
-        let blocks = self.descriptor_blocks();
-        demand(
-            first_meta <= blocks,
-            "first meta block group",
-            first_meta.into(),
-            "above the blocks of descriptors",
-        )
+        let meta = self.first_meta_block().unwrap_or(0);
+        demand(meta <= self.descriptor_blocks(), "first meta group", meta.into(), "above them all")
     }
 
     fn check_inodes(&self) -> Result<(), SuperblockError> {

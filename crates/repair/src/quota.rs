@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A longer file is written anew.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Sets right the numbers of quota files that lead to something else: to the inode that is reserved
-/// for the file, or to a file of that kind without a name. Where there is none, and the number leads
-/// to somebody's file or to nothing, there is no quota of that kind any more, if `draft.scope` lets
-/// that be lost. Gives the problems that are mended so.
+/// Sets right the numbers of quota files that lead to something else: to the inode that is
+/// reserved for the file, or to a file of that kind without a name. Where there is none, and the
+/// number leads to somebody's file or to nothing, there is no quota of that kind any more, if
+/// `draft.scope` lets that be lost. Gives the problems that are mended so.
 ///
 /// # Errors
 /// The device's.

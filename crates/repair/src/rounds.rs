@@ -421,20 +421,8 @@ impl Mender {
             return Ok(Progress::None);
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
-        if self.scope >= Scope::Safe {
-            let renumbered = quota::renumber(&mut draft, report)?;
-            let is_done = !renumbered.is_empty();
-            for (problem, found) in renumbered {
-                let loss = match found {
-                    quota::Found::File => None,
-                    quota::Found::Nothing => Some("limits of quota, where there were any".into()),
-                };
-                self.changes.push(Change { problem, round: self.round, loss });
-            }
-            if is_done {
-                // What else is wrong follows from it, or is found by the right file.
-                return Ok(Progress::Made);
-            }
+        if self.numbers(&mut draft, report)? == Progress::Made {
+            return Ok(Progress::Made);
         }
         let several = report.problems.iter().filter(|it| it.rule().pass == Pass::Duplicates);
         draft.shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
@@ -490,6 +478,24 @@ impl Mender {
             true => Ok(Progress::Made),
             false => Ok(Progress::None),
         }
+    }
+
+    /// Sets right numbers of files of the system that lead to others: what else is wrong follows
+    /// from it, or is found by the right file.
+    fn numbers(&mut self, draft: &mut Draft, report: &CheckReport) -> Result<Progress, Error> {
+        if self.scope < Scope::Safe {
+            return Ok(Progress::None);
+        }
+        let renumbered = quota::renumber(draft, report)?;
+        let progress = if renumbered.is_empty() { Progress::None } else { Progress::Made };
+        for (problem, found) in renumbered {
+            let loss = match found {
+                quota::Found::File => None,
+                quota::Found::Nothing => Some("limits of quota, where there were any".into()),
+            };
+            self.changes.push(Change { problem, round: self.round, loss });
+        }
+        Ok(progress)
     }
 
     /// Files that have a name and the flag of a value, and are the value of no attribute: it is the

@@ -434,10 +434,8 @@ pub const CASES: &[Case] = &[
     case(
         "the first inode",
         || changed(Image::plain(), |image| image.put32(SUPER + FIRST_INODE, 10)),
-        &[
-            "superblock-unusable: no superblock that can be used was found, neither the first nor a \
-             copy",
-        ],
+        &["superblock-unusable: no superblock that can be used was found, neither the first nor \
+             a copy"],
     ),
     case(
         "the size of descriptors",
