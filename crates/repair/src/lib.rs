@@ -15,6 +15,7 @@
 //! scope         what mending a problem takes, and who may decide it
 //! preen         where that depends on other problems
 //!   primary       which superblock is believed
+//!   reserved      how many blocks are kept for descriptors to come
 //!   places        where the parts of groups are, if no descriptor says
 //!   superblock, bitmaps, journal, orphans, quota, resize      the volume's own
 //!   inodes, duplicates, directories, index, connect  files and names
@@ -42,6 +43,7 @@ mod places;
 mod preen;
 mod primary;
 mod quota;
+mod reserved;
 mod resize;
 mod rounds;
 mod scope;

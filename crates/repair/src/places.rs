@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Copies of the descriptors that are tried.
-const COPIES_MAX: usize = 4;
+pub(crate) const COPIES_MAX: usize = 4;
 /// Blocks that are searched for a table.
 const SEARCHED_MAX: u64 = 1 << 16;
 /// Inodes that are looked at to judge whether a table can be somewhere.
@@ -94,7 +94,7 @@ pub(crate) fn mount_block(overlay: &Overlay, now: u32) -> Result<(), Error> {
 }
 
 /// The groups that begin with a copy of the superblock.
-fn copy_groups(superblock: &Superblock) -> impl Iterator<Item = GroupNo> + '_ {
+pub(crate) fn copy_groups(superblock: &Superblock) -> impl Iterator<Item = GroupNo> + '_ {
     (1..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group))
 }
 
@@ -166,8 +166,9 @@ pub(crate) fn of_groups(
     for group in sought {
         places.by_search(group, &mut standing);
     }
+    let held = places.held(standing);
     for group in places.wrong(Parts::All) {
-        places.off_tables(group, (usage, &standing))?;
+        places.apart(group, usage, &held)?;
     }
     let changed: BTreeSet<GroupNo> = groups_of(&descriptors)
         .zip(descriptors.iter().zip(&places.descriptors))
@@ -238,7 +239,8 @@ pub(crate) fn of_never_used(
     Ok(mended)
 }
 
-fn descriptors(volume: &Volume) -> Option<Vec<GroupDescriptor>> {
+/// All descriptors; `None` where one cannot be read.
+pub(crate) fn descriptors(volume: &Volume) -> Option<Vec<GroupDescriptor>> {
     (0..volume.present_groups()).map(|group| volume.descriptor(GroupNo(group)).ok()).collect()
 }
 
@@ -285,6 +287,27 @@ enum Parts {
     Tables,
 }
 
+/// Blocks that are no bitmap's, and the bitmaps of all groups.
+struct Held {
+    /// Where the tables begin in which inodes stand, and how long one is.
+    tables: BTreeSet<u64>,
+    table_blocks: u64,
+    /// Superblocks and descriptors, as the first block and how many.
+    fixed: BTreeMap<u64, u64>,
+    /// How often a block is said to be a bitmap.
+    bitmaps: BTreeMap<BlockNo, u32>,
+}
+
+impl Held {
+    /// Whether a block is of a table that stands, of a superblock or of descriptors.
+    fn has(&self, block: BlockNo) -> bool {
+        let table = self.tables.range(..=block.0).next_back();
+        let fixed = self.fixed.range(..=block.0).next_back();
+        table.is_some_and(|start| block.0 - start < self.table_blocks)
+            || fixed.is_some_and(|(start, length)| block.0 - start < *length)
+    }
+}
+
 /// Where the parts of all groups are, as far as that is known.
 struct Places<'a> {
     overlay: &'a Overlay,
@@ -293,6 +316,41 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
+    /// The blocks of a copy of the superblock in a group, with the descriptors and what is kept for
+    /// more of them, as the first one and how many.
+    fn fixed(&self, group: GroupNo) -> Option<(u64, u64)> {
+        let superblock = &self.superblock;
+        if group.0 != 0 && !superblock.has_super(group) {
+            return None;
+        }
+        let start = superblock.group_start(group).0.max(superblock.primary_block().0);
+        let kept = match superblock.has(Feature::RESIZE_INODE) {
+            true => u64::from(superblock.reserved_gdt_blocks),
+            false => 0,
+        };
+        let table = match superblock.has(Feature::META_BG) {
+            true => 0,
+            false => u64::from(superblock.descriptor_blocks()).saturating_add(kept),
+        };
+        Some((start, 1 + table))
+    }
+
+    /// What no bitmap may be moved to, and where one cannot stay.
+    fn held(&self, tables: BTreeSet<u64>) -> Held {
+        let groups = groups_of(&self.descriptors);
+        let mut bitmaps: BTreeMap<BlockNo, u32> = BTreeMap::new();
+        for of in &self.descriptors {
+            *bitmaps.entry(of.block_bitmap).or_default() += 1;
+            *bitmaps.entry(of.inode_bitmap).or_default() += 1;
+        }
+        Held {
+            tables,
+            table_blocks: u64::from(self.superblock.inode_table_blocks()),
+            fixed: groups.filter_map(|group| self.fixed(group)).collect(),
+            bitmaps,
+        }
+    }
+
     /// The groups of which one of these parts is outside, or on a block that another one has.
     fn wrong(&self, which: Parts) -> BTreeSet<GroupNo> {
         let superblock = &self.superblock;
@@ -313,14 +371,7 @@ impl Places<'_> {
                     }
                 }
             }
-            if group.0 == 0 || superblock.has_super(group) {
-                let start = superblock.group_start(group).0.max(superblock.primary_block().0);
-                let table = match superblock.has(Feature::META_BG) {
-                    true => 0,
-                    false => u64::from(superblock.descriptor_blocks()),
-                };
-                runs.push((start, 1 + table, None));
-            }
+            runs.extend(self.fixed(group).map(|(start, length)| (start, length, None)));
         }
         runs.sort_unstable();
         let mut before: Option<(u64, Option<GroupNo>)> = None;
@@ -454,20 +505,11 @@ impl Places<'_> {
         }
     }
 
-    /// Takes the bitmaps of a group off the tables that stand where they should. They get a free
-    /// block of the group at once: while a descriptor leads nowhere, copies are believed, which may
-    /// say the same as it did.
-    fn off_tables(
-        &mut self,
-        group: GroupNo,
-        (usage, standing): (Option<&Usage>, &BTreeSet<u64>),
-    ) -> Result<(), Error> {
+    /// Moves the bitmaps of a group from where something else is. They get a free block of the group
+    /// at once: while a descriptor leads nowhere, copies are believed, which may say the same as it
+    /// did.
+    fn apart(&mut self, group: GroupNo, usage: Option<&Usage>, held: &Held) -> Result<(), Error> {
         let stored = self.at(group);
-        let blocks = u64::from(self.superblock.inode_table_blocks());
-        let is_on_one = |block: BlockNo| {
-            let before = standing.range(..=block.0).next_back();
-            before.is_some_and(|table| block.0 - table < blocks)
-        };
         let cluster = usage.map_or(1, |usage| u64::from(usage.cluster_blocks()).max(1));
         let start = self.superblock.group_start(group).0;
         let end = start.saturating_add(self.superblock.group_length(group).into());
@@ -475,11 +517,14 @@ impl Places<'_> {
             .step_by(cluster as usize)
             .map(BlockNo)
             .filter(|block| usage.is_some_and(|usage| usage.is_free(*block, cluster)))
-            .filter(|block| !is_on_one(*block));
+            .filter(|block| !held.has(*block) && !held.bitmaps.contains_key(block));
         let mut free = free.take(2);
-        let mut moved = |block: BlockNo| match is_on_one(block) {
-            true => free.next().unwrap_or_default(),
-            false => block,
+        let mut moved = |block: BlockNo| {
+            let is_shared = held.bitmaps.get(&block).is_some_and(|count| *count > 1);
+            match held.has(block) || is_shared {
+                true => free.next().unwrap_or_default(),
+                false => block,
+            }
         };
         let (block_bitmap, inode_bitmap) = (moved(stored.block_bitmap), moved(stored.inode_bitmap));
         let zeros = vec![0; self.superblock.block_size() as usize];

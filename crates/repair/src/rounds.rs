@@ -10,7 +10,7 @@ use crate::scope::{frees, price};
 use crate::shape::{self, Shaped};
 use crate::{
     bitmaps, connect, directories, duplicates, index, inodes, journal, orphans, places, primary,
-    quota, resize, superblock,
+    quota, reserved, resize, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
 use extant_engine::ErrorKind;
@@ -397,6 +397,13 @@ impl Mender {
         let reserved = report.problems.iter().find(|problem| problem.code == Code::ReservedBlocks);
         if let Some(problem) = reserved {
             places::reserved_blocks(&self.overlay)?;
+            self.note(problem, true);
+            return Ok(Progress::Made);
+        }
+        let resize = report.problems.iter().find(|problem| problem.code == Code::ResizeInode);
+        if let Some(problem) = resize.filter(|_| places::is_called_for(report))
+            && reserved::settle(&self.overlay)?
+        {
             self.note(problem, true);
             return Ok(Progress::Made);
         }

@@ -602,3 +602,58 @@ fn one_field_of_a_directory_costs_no_name() {
         assert!(volume.read(&after, "d/e/f/four") == expected("d/three"), "{words}, {field}");
     }
 }
+
+/// A number of blocks kept for descriptors that reaches into tables and bitmaps: it is the number
+/// that is wrong, and none of them is moved or written over.
+#[test]
+fn blocks_kept_for_growth_cost_no_table() {
+    let kinds = [
+        ("-t ext2 -E resize=1G", "8M"),
+        ("-t ext4 -g 4096 -E resize=1G", "12M"),
+        ("-t ext4 -E resize=1G", "12M"),
+        ("-t ext4 -O bigalloc -C 4096 -E resize=1G", "12M"),
+    ];
+    for (words, size) in kinds {
+        let Some(volume) = Volume::new("kept-reserved", words, size) else { return };
+        for number in [1, 40, 200, 256] {
+            let damaged = volume.edited(&format!("ssv reserved_gdt_blocks {number}"));
+            let repaired = mended(&damaged, Scope::All).expect("it is mended");
+            assert!(repaired.is_clean(), "{words}, {number}: left {:?}", repaired.left.counts);
+            let after = image(&repaired);
+            assert_eq!(judged(&volume.written(&after)), None, "{words}, {number}");
+            for (file, _) in FILES {
+                assert!(volume.read(&after, file) == expected(file), "{words}, {number}: {file}");
+            }
+        }
+    }
+}
+
+/// Bitmaps that a descriptor has on other bitmaps, on what is kept for growth, on tables and on
+/// files: they are moved, and nothing else is.
+#[test]
+fn bitmaps_are_moved_from_what_they_are_on() {
+    for words in ["-t ext4 -g 4096 -N 512", "-t ext2 -g 4096 -N 512", "-t ext4 -O bigalloc -N 256"]
+    {
+        let Some(volume) = Volume::new("kept-bitmaps", words, "12M") else { return };
+        let number = |at: usize| u32::from_le_bytes(*volume.bytes[at..].first_chunk().expect("4"));
+        let [bitmap, inode_bitmap, table] = [0, 4, 8].map(|at| number(DESCRIPTORS + at));
+        for field in ["block_bitmap", "inode_bitmap"] {
+            for place in [1, 2, 5, bitmap, inode_bitmap, table, table + 3, table + 200] {
+                let (script, path) = (volume.scratch.join("script"), volume.written(&volume.bytes));
+                let lines = format!("set_bg 0 {field} {place}\nset_bg 0 checksum calc\n");
+                std::fs::write(&script, lines).expect("scratch has room");
+                let mut debugfs = program("debugfs");
+                output(debugfs.args(["-w", "-f"]).args([&script, &path])).expect("it does it");
+                let damaged = std::fs::read(path).expect("it is there");
+                let what = format!("{words}, {field} {place}");
+                let repaired = mended(&damaged, Scope::All).expect("it is mended");
+                assert!(repaired.is_clean(), "{what}: left {:?}", repaired.left.counts);
+                let after = image(&repaired);
+                assert_eq!(judged(&volume.written(&after)), None, "{what}");
+                for (file, _) in FILES {
+                    assert!(volume.read(&after, file) == expected(file), "{what}: {file}");
+                }
+            }
+        }
+    }
+}
