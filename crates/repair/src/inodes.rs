@@ -129,6 +129,11 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
     match problem.code {
         Code::InodeChecksumUnread if ino == Ino::BAD_BLOCKS => {}
         Code::NoFileType | Code::InodeChecksumUnread => return typed(draft, ino, inode),
+        // A directory whose mode says that it is something without blocks.
+        Code::SpecialFileMapped if is_directory(draft, ino, inode)? => {
+            inode.mode = inode.mode & PERMISSIONS | FileType::Directory.mode_bits();
+            return Ok(Changed::Yes);
+        }
         // No program uses these, and nothing names them.
         Code::ReservedMode if matches!(ino, Ino::UNDELETE | Ino::EXCLUDE | Ino::REPLICA) => {
             return Ok(Changed::Cleared);
@@ -301,17 +306,28 @@ fn typed(draft: &Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
     if !map::is_mapped(inode, &draft.superblock) || inode.sectors == 0 {
         return Ok(Changed::Cleared);
     }
-    let found = map::read(draft, inode)?;
-    let Some(first) = found.runs.first() else { return Ok(Changed::Cleared) };
-    let bytes = draft.read(BlockNo(first.start))?.unwrap_or_default();
-    let own = ino.0.to_le_bytes();
-    let is_directory = first.file_block == 0
-        && bytes.get(..4) == Some(&own[..])
-        && bytes.get(6..7) == Some(&[1][..])
-        && bytes.get(8..9) == Some(&b"."[..]);
+    let is_directory = is_directory(draft, ino, inode)?;
+    if !is_directory && map::read(draft, inode)?.runs.is_empty() {
+        return Ok(Changed::Cleared);
+    }
     let kind = if is_directory { FileType::Directory } else { FileType::Regular };
     inode.mode = inode.mode & PERMISSIONS | kind.mode_bits();
     Ok(Changed::Yes)
+}
+
+/// Whether what an inode maps begins as a directory does: with the entry of itself.
+fn is_directory(draft: &Draft, ino: Ino, inode: &Inode) -> Result<bool> {
+    if inode.flags & flags::INLINE_DATA != 0 {
+        return Ok(draft.superblock.has(Feature::INLINE_DATA) && is_inline_directory(draft, inode));
+    }
+    let found = map::read(draft, inode)?;
+    let Some(first) = found.runs.first().filter(|run| run.file_block == 0) else {
+        return Ok(false);
+    };
+    let bytes = draft.read(BlockNo(first.start))?.unwrap_or_default();
+    Ok(bytes.get(..4) == Some(&ino.0.to_le_bytes()[..])
+        && bytes.get(6..7) == Some(&[1][..])
+        && bytes.get(8..9) == Some(&b"."[..]))
 }
 
 /// Whether data in an inode is that of a directory: the number of another one, then entries to the

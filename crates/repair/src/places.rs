@@ -505,9 +505,9 @@ impl Places<'_> {
         }
     }
 
-    /// Moves the bitmaps of a group from where something else is. They get a free block of the group
-    /// at once: while a descriptor leads nowhere, copies are believed, which may say the same as it
-    /// did.
+    /// Moves the bitmaps of a group from where something else is. They get a free block of the
+    /// group at once: while a descriptor leads nowhere, copies are believed, which may say the same
+    /// as it did.
     fn apart(&mut self, group: GroupNo, usage: Option<&Usage>, held: &Held) -> Result<(), Error> {
         let stored = self.at(group);
         let cluster = usage.map_or(1, |usage| u64::from(usage.cluster_blocks()).max(1));

@@ -28,7 +28,10 @@ pub(crate) fn renumber(draft: &mut Draft, report: &CheckReport) -> Result<Vec<(P
     let is_called_for = report.problems.iter().any(|it| it.code == Code::QuotaFile)
         || (1..numbers.len())
             .any(|at| numbers.iter().take(at).any(|it| Some(it) == numbers.get(at)));
-    if !draft.superblock.has(Feature::QUOTA) || !is_called_for {
+    if !draft.superblock.has(Feature::QUOTA) {
+        return forgotten(draft, report);
+    }
+    if !is_called_for {
         return Ok(Vec::new());
     }
     let unattached = report.problems.iter().filter(|it| it.code == Code::InodeUnattached);
@@ -72,6 +75,19 @@ pub(crate) fn renumber(draft: &mut Draft, report: &CheckReport) -> Result<Vec<(P
         draft.write_superblock()?;
     }
     Ok(mended)
+}
+
+/// Without the feature: numbers of quota files go where a name leads to one of them, and so cannot
+/// be.
+fn forgotten(draft: &mut Draft, report: &CheckReport) -> Result<Vec<(Problem, Found)>> {
+    let numbers = draft.superblock.quota_inodes();
+    let is_one = |it: &&Problem| {
+        it.code == Code::EntryInode && it.other.is_some_and(|ino| numbers.contains(&ino))
+    };
+    let Some(problem) = report.problems.iter().find(is_one) else { return Ok(Vec::new()) };
+    draft.superblock.set_quota_inodes([Ino(0); 3]);
+    draft.write_superblock()?;
+    Ok(vec![(problem.clone(), Found::File)])
 }
 
 /// What a number of a quota file was set right by.

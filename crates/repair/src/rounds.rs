@@ -233,8 +233,25 @@ fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
 /// The problems of a report but for those of files that were `named` meanwhile; while something has
 /// no type, of those without a name: it may be the directory that has it; and of names that are
 /// wrong only where a directory is encrypted, if that is what is wrong.
-fn considered<'a>(report: &'a CheckReport, named: &BTreeSet<Ino>) -> Vec<&'a Problem> {
-    let is_untyped = report.problems.iter().any(|it| it.code == Code::NoFileType);
+fn considered<'a>(
+    report: &'a CheckReport,
+    named: &BTreeSet<Ino>,
+    scope: Scope,
+) -> Vec<&'a Problem> {
+    // What is said to be no directory may be one.
+    let mapped: BTreeSet<Option<Ino>> = match scope {
+        Scope::All => report
+            .problems
+            .iter()
+            .filter(|it| it.code == Code::SpecialFileMapped)
+            .map(|it| it.ino)
+            .collect(),
+        _ => BTreeSet::new(),
+    };
+    let of_special =
+        |code| matches!(code, Code::SectorCount | Code::SpecialFileSize | Code::LinkCount);
+    let is_untyped =
+        !mapped.is_empty() || report.problems.iter().any(|it| it.code == Code::NoFileType);
     let is_named = |ino: Option<Ino>| ino.is_some_and(|ino| named.contains(&ino));
     let is_plain =
         |it: &Problem| matches!(it.code, Code::EncryptedWithoutFeature | Code::EncryptionMissing);
@@ -243,6 +260,7 @@ fn considered<'a>(report: &'a CheckReport, named: &BTreeSet<Ino>) -> Vec<&'a Pro
     let of_encryption =
         |code| matches!(code, Code::EntryNameShort | Code::EntryUnencrypted | Code::EntryPolicy);
     let waits = |problem: &&Problem| match problem.rule().pass {
+        _ if of_special(problem.code) && mapped.contains(&problem.ino) => true,
         _ if of_encryption(problem.code) => plain.contains(&problem.ino),
         Pass::Connectivity | Pass::Links if is_untyped => true,
         _ if problem.code == Code::EntryToValue => is_named(problem.other),
@@ -435,7 +453,7 @@ impl Mender {
         draft.shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
         let before = self.changes.len() as u64 + self.omitted;
         let named = self.keep_named(&mut draft, report)?;
-        let problems = considered(report, &named);
+        let problems = considered(report, &named, self.scope);
         self.doubtful = doubtful(report);
         let preening = Preening::of(report);
         // Where it cannot be read it is left.

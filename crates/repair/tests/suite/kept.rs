@@ -580,6 +580,9 @@ fn one_field_of_a_directory_costs_no_name() {
         ("-t ext4 -O inline_data", "/d", "mode 0377"),
         ("-t ext4 -O inline_data", "/d/e", "mode 0"),
         ("-t ext2", "/d", "mode 0"),
+        // That of a pipe.
+        ("-t ext4", "/d", "mode 010755"),
+        ("-t ext4 -O inline_data", "/d", "mode 010755"),
         // Flags of encryption and of an index.
         ("-t ext2", "/d", "flags 8191"),
         ("-t ext4", "/d", "flags 0x80800"),

@@ -45,7 +45,10 @@ const CASES: &[(&str, &[&str])] = &[
             "prj_quota_inum 12000",
         ],
     ),
-    ("-t ext3 -g 4096 -N 512 -J size=1", &["journal_inum 33", "journal_inum 2"]),
+    (
+        "-t ext3 -g 4096 -N 512 -J size=1",
+        &["journal_inum 33", "journal_inum 2", "usr_quota_inum 100", "grp_quota_inum 2"],
+    ),
 ];
 
 /// Files of the tree: as many as have the numbers that are set above.
