@@ -75,12 +75,6 @@ pub fn children(bytes: &[u8]) -> impl Iterator<Item = u32> {
     words.iter().map(|word| u32::from_le_bytes(*word)).filter(|child| *child > ROOT_BLOCK)
 }
 
-/// Whether an inner block leads back to the root.
-pub fn leads_to_root(bytes: &[u8]) -> bool {
-    let (words, _) = bytes.as_chunks::<4>();
-    words.iter().any(|word| u32::from_le_bytes(*word) == ROOT_BLOCK)
-}
-
 /// The entries in use of a leaf.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = QuotaEntry> {
     let entries = bytes.get(LEAF_HEAD..).unwrap_or_default().chunks_exact(size_of::<RawEntry>());

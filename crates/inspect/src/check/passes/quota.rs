@@ -104,8 +104,7 @@ fn read(volume: &Volume, ino: Ino) -> Result<Option<QuotaSums>, Error> {
             continue;
         };
         if steps > 0 {
-            let is_loop = quota_file::leads_to_root(&bytes);
-            if is_loop || quota_file::children(&bytes).any(|child| child >= blocks) {
+            if quota_file::children(&bytes).any(|child| child >= blocks) {
                 return Ok(None);
             }
             pending.extend(quota_file::children(&bytes).map(|child| (child, steps - 1)));

@@ -23,6 +23,14 @@ fn changed(mut image: Image, change: impl FnOnce(&mut Image)) -> Image {
 
 pub const CASES: &[Case] = &[
     case(
+        "a bitmap on another one, with clusters",
+        || changed(Image::clustered(), |image| image.put32(2048, image.get32(2052))),
+        &[
+            "inode-bitmap-conflict: group 0: the inode bitmap at block 19 overlaps other metadata",
+            "blocks-marked-used: group 0: 451 blocks are marked in use but free, block 76 first",
+        ],
+    ),
+    case(
         "a copy of the descriptors of a meta group",
         || {
             changed(Image::meta(), |image| {

@@ -14,6 +14,7 @@ use extant_block::BlockDevice;
 use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Fault, GroupNo, Ino, bitmap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -168,25 +169,60 @@ pub(crate) fn judge(
     claims: &Claims,
     problems: &Sink,
 ) -> Result<Metadata, Error> {
-    let mut metadata = Vec::new();
-    claim_copies(volume, groups.len(), claims, &mut metadata);
+    let clusters = (volume.cluster_blocks() > 1).then(BTreeMap::new);
+    let mut ledger = Ledger { claims, metadata: Vec::new(), clusters };
+    claim_copies(volume, groups.len(), &mut ledger);
     for (group, of) in (0..).map(GroupNo).zip(groups) {
         judge_group(volume, group, of, problems)?;
-        claim_parts(volume, group, of, claims, &mut metadata, problems);
+        claim_parts(volume, group, of, &mut ledger, problems);
     }
-    Ok(Metadata::new(metadata))
+    Ok(Metadata::new(ledger.metadata))
+}
+
+/// What metadata has so far.
+struct Ledger<'a> {
+    claims: &'a Claims,
+    metadata: Vec<MetadataRun>,
+    /// With clusters the same by blocks, as the first one and the end, apart from each other:
+    /// metadata of several groups may share a cluster.
+    clusters: Option<BTreeMap<u64, u64>>,
+}
+
+impl Ledger<'_> {
+    /// Takes a run. Gives whether nothing else had a block of it.
+    fn take(&mut self, run: MetadataRun) -> bool {
+        let is_free = match &mut self.clusters {
+            None => self.claims.is_free(run.start, run.length),
+            Some(runs) => {
+                let (mut start, mut end) = (run.start.0, run.start.0.saturating_add(run.length));
+                let before = |runs: &BTreeMap<u64, u64>, end: u64| {
+                    runs.range(..end).next_back().map(|(start, end)| (*start, *end))
+                };
+                let mut is_free = true;
+                while let Some((first, after)) = before(runs, end).filter(|run| run.1 > start) {
+                    is_free = false;
+                    runs.remove(&first);
+                    (start, end) = (start.min(first), end.max(after));
+                }
+                runs.insert(start, end);
+                is_free
+            }
+        };
+        self.claims.take_run(run.start, run.length);
+        push_joined(&mut self.metadata, run);
+        is_free
+    }
 }
 
 /// Superblocks and descriptors of the groups, with those kept for growth, and the block that
 /// records mounts.
-fn claim_copies(volume: &Volume, groups: usize, claims: &Claims, metadata: &mut Vec<MetadataRun>) {
+fn claim_copies(volume: &Volume, groups: usize, ledger: &mut Ledger<'_>) {
     let end = volume.superblock().blocks_count;
     let mut claim = |range: BlockRange| {
         if range.first < end {
             let start = BlockNo(range.first);
             let length = range.last.min(end - 1) - range.first + 1;
-            claims.take_run(start, length);
-            push_joined(metadata, MetadataRun { start, length });
+            ledger.take(MetadataRun { start, length });
         }
     };
     let one = |block| BlockRange::new(block, 1);
@@ -327,8 +363,7 @@ fn claim_parts(
     volume: &Volume,
     group: GroupNo,
     of: &GroupFacts,
-    claims: &Claims,
-    metadata: &mut Vec<MetadataRun>,
+    ledger: &mut Ledger<'_>,
     problems: &Sink,
 ) {
     let descriptor = &of.descriptor;
@@ -368,12 +403,8 @@ fn claim_parts(
             problems.add(Problem::new(misplaced).group(group).block(block));
             continue;
         }
-        let run = MetadataRun { start: block, length };
-        // Metadata of several groups may share a cluster.
-        if volume.cluster_blocks() == 1 && !claims.is_free(block, length) {
+        if !ledger.take(MetadataRun { start: block, length }) {
             problems.add(Problem::new(conflict).group(group).block(block));
         }
-        claims.take_run(block, length);
-        push_joined(metadata, run);
     }
 }
