@@ -75,6 +75,13 @@ pub fn children(bytes: &[u8]) -> impl Iterator<Item = u32> {
     words.iter().map(|word| u32::from_le_bytes(*word)).filter(|child| *child > ROOT_BLOCK)
 }
 
+/// Takes the ways out of an inner block that lead back to the root, where no entry is.
+pub fn cut_loops(bytes: &mut [u8]) {
+    let (words, _) = bytes.as_chunks_mut::<4>();
+    let is_loop = |word: &&mut [u8; 4]| u32::from_le_bytes(**word) == ROOT_BLOCK;
+    words.iter_mut().filter(is_loop).for_each(|word| *word = [0; 4]);
+}
+
 /// The entries in use of a leaf.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = QuotaEntry> {
     let entries = bytes.get(LEAF_HEAD..).unwrap_or_default().chunks_exact(size_of::<RawEntry>());

@@ -238,6 +238,7 @@ fn changed(bytes: &[u8], wanted: &[QuotaEntry]) -> Patch {
         }
         if steps > 0 {
             let below = steps.saturating_sub(1);
+            quota_file::cut_loops(block_bytes);
             pending.extend(quota_file::children(block_bytes).map(|child| (child, below)));
             continue;
         }
