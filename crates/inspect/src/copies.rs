@@ -17,7 +17,8 @@ use std::sync::Arc;
 const CLUSTER_LOG2_MAX: u32 = 12;
 
 /// The volume by the first copy of its superblock that can be used: its checksum is right, and it
-/// says the size of blocks by which it was found. `None` when there is none.
+/// says the size of blocks by which it was found and that a copy belongs there. `None` when there
+/// is none.
 ///
 /// # Errors
 /// When the device fails.
@@ -80,9 +81,14 @@ fn open_at(
     let place = SuperblockPlace::Copy { block: BlockNo(block), block_size };
     match Volume::open(Arc::clone(device), place) {
         Ok(volume) => {
+            let superblock = volume.superblock();
             let is_good =
-                volume.checksum_fault().is_none() && volume.superblock().block_size() == block_size;
-            Ok(is_good.then_some(volume))
+                volume.checksum_fault().is_none() && superblock.block_size() == block_size;
+            // What lies in a file here is a superblock too: a copy begins a group that has one.
+            let group = superblock.group_of_block(BlockNo(block)).filter(|group| {
+                superblock.group_start(*group) == BlockNo(block) && volume.has_super(*group)
+            });
+            Ok((is_good && group.is_some_and(|group| group.0 > 0)).then_some(volume))
         }
         Err(Error::Superblock { .. }) => Ok(None),
         Err(error) => Err(error),

@@ -298,6 +298,36 @@ fn an_image_in_a_file_is_not_the_volume() {
     }
 }
 
+/// A superblock in a file that holds an image is no copy of the volume's, though the damaged one
+/// says that the second group begins there.
+#[test]
+fn a_superblock_in_a_file_is_no_copy() {
+    const BLOCKS_PER_GROUP: usize = 1024 + 0x20;
+    let Some(inner) = Volume::new("kept-inner-copy", "-t ext2", "7000k") else { return };
+    std::fs::write(inner.scratch.join("tree/backup"), &inner.bytes).expect("scratch has room");
+    let path = inner.scratch.join("outer");
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-b", "1024", "-t", "ext2", "-g", "2048", "-d"]);
+    mke2fs.arg(inner.scratch.join("tree")).arg(&path).arg("16M");
+    output(&mut mke2fs).expect("mke2fs makes it");
+    let outer = std::fs::read(&path).expect("it is there");
+    let superblock = &inner.bytes[1024..2048];
+    let within = outer.chunks(BLOCK).position(|block| block == superblock).expect("it is in it");
+    for damaged_magic in [false, true] {
+        let mut damaged = outer.clone();
+        let blocks = u32::try_from(within - 1).expect("few blocks");
+        damaged[BLOCKS_PER_GROUP..BLOCKS_PER_GROUP + 4].copy_from_slice(&blocks.to_le_bytes());
+        if damaged_magic {
+            damaged[1024 + 0x38] ^= 0xff;
+        }
+        for scope in [Scope::Safe, Scope::All] {
+            let Ok(repaired) = mended(&damaged, scope) else { continue };
+            let after = image(&repaired);
+            assert_eq!(after[UUID..UUID + 16], outer[UUID..UUID + 16], "{scope:?}");
+        }
+    }
+}
+
 /// The file of orphans, and the block that records mounts: both are written anew.
 #[test]
 fn blocks_of_the_system_are_written_anew() {
