@@ -80,13 +80,13 @@ pub fn run(words: &[String]) -> Result<(), String> {
     }
 }
 
-/// Twice as many tests side by side as there are processors, unless the environment says how many:
-/// many wait for mounts and for other programs.
+/// Three times as many tests side by side as there are processors, unless the environment says how
+/// many: many wait for mounts and for other programs.
 pub fn run_side_by_side(cargo: &mut Command) {
     const THREADS: &str = "RUST_TEST_THREADS";
     if std::env::var_os(THREADS).is_none() {
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        cargo.env(THREADS, (2 * processors).to_string());
+        cargo.env(THREADS, (3 * processors).to_string());
     }
 }
 

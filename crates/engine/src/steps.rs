@@ -9,6 +9,7 @@ use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_testkit::command;
 use extant_testkit::oracle::{self, require};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
@@ -17,9 +18,14 @@ use std::sync::Arc;
 
 const BLOCK: u64 = 1024;
 /// Runs that the file is made of, each of one block.
-const RUNS: u64 = 40_000;
-/// Steps between two that are judged.
-const JUDGED: usize = 15_001;
+fn runs() -> u64 {
+    number("EXTANT_FRAGMENTS")
+}
+
+/// Steps between two that are judged: twice or so in all.
+fn judged() -> usize {
+    runs() as usize * 3 / 8 + 1
+}
 
 /// Policies without a journal and with one.
 const POLICIES: [&str; 2] = ["modern,journal=none", "modern,journal=ordered"];
@@ -49,7 +55,7 @@ fn fragmented(profile: Profile, policies: &str) -> (Arc<MemoryDevice>, Filesyste
         Filesystem::open(Arc::clone(&device) as Arc<dyn BlockDevice>, &options(policies)).unwrap();
     let file = volume.create_file("/file", 0o644).unwrap();
     for odd in [0, 1] {
-        for block in (odd..RUNS).step_by(2) {
+        for block in (odd..runs()).step_by(2) {
             file.write_all_at(block * BLOCK, &content(block)).unwrap();
         }
         volume.sync().unwrap();
@@ -145,6 +151,7 @@ fn in_steps(
     what: &str,
     work: impl FnOnce(&Filesystem),
 ) -> (Steps, usize) {
+    let judge_each = judged();
     let (device, volume) = fragmented(profile, policies);
     let core = Arc::clone(&volume.core);
     let steps = Rc::new(Cell::new(Steps::default()));
@@ -158,7 +165,7 @@ fn in_steps(
     watch::steps(move |changed| {
         let Steps { count, largest } = seen.get();
         seen.set(Steps { count: count + 1, largest: largest.max(changed) });
-        if (count + 1) % JUDGED == 0 || count == 2 {
+        if (count + 1).is_multiple_of(judge_each) || count == 2 {
             core.volume().space.sync().unwrap();
             let has_orphan = judge(&judged, policies, by, &format!("{named}, step {count}"));
             found.set(found.get() + usize::from(has_orphan));
@@ -208,7 +215,7 @@ fn a_file_of_many_runs_is_freed_in_small_steps() {
     for (profile, policies) in kinds() {
         let (steps, orphans) =
             in_steps((profile, policies), "unlink", |volume| volume.remove_file("/file").unwrap());
-        assert!(steps.count as u64 > RUNS / 2 && orphans > 1, "{steps:?}, {orphans}");
+        assert!(steps.count as u64 > runs() * 2 / 5 && orphans > 1, "{steps:?}, {orphans}");
     }
 }
 
@@ -222,7 +229,7 @@ fn a_file_of_many_runs_is_cut_in_small_steps() {
             volume.open_file("/file").unwrap().set_len(20 * BLOCK + 100).unwrap();
             assert_eq!(blocks(volume), (0..20).map(Some).collect::<Vec<_>>());
         });
-        assert!(steps.count as u64 > RUNS / 2 && orphans > 1, "{steps:?}, {orphans}");
+        assert!(steps.count as u64 > runs() * 2 / 5 && orphans > 1, "{steps:?}, {orphans}");
     }
 }
 
@@ -234,15 +241,16 @@ fn a_hole_of_many_runs_is_made_and_filled_in_small_steps() {
     for (profile, policies) in kinds() {
         let (steps, _) = in_steps((profile, policies), "punch", |volume| {
             let file = volume.open_file("/file").unwrap();
-            file.punch_hole(100 * BLOCK, 30_000 * BLOCK).unwrap();
+            file.punch_hole(100 * BLOCK, runs() * 3 / 4 * BLOCK).unwrap();
             if profile == Profile::Ext4 {
-                file.allocate(0, RUNS * BLOCK, Size::Keep).unwrap();
+                file.allocate(0, runs() * BLOCK, Size::Keep).unwrap();
             }
             drop(file);
-            let expected = (0..RUNS).map(|at| (!(100..30_100).contains(&at)).then_some(at));
+            let expected =
+                (0..runs()).map(|at| (!(100..100 + runs() * 3 / 4).contains(&at)).then_some(at));
             assert_eq!(blocks(volume), expected.collect::<Vec<_>>());
         });
-        assert!(steps.count > 15_000, "{steps:?}");
+        assert!(steps.count as u64 > runs() * 3 / 8, "{steps:?}");
     }
 }
 
@@ -260,14 +268,14 @@ fn many_runs_are_zeroed_moved_down_and_up_in_small_steps() {
         in_steps(ext4, "collapse", |volume| {
             let file = volume.open_file("/file").unwrap();
             file.collapse_range(1_000 * BLOCK, 500 * BLOCK).unwrap();
-            let expected = (0..RUNS).filter(|at| !(1_000..1_500).contains(at)).map(Some);
+            let expected = (0..runs()).filter(|at| !(1_000..1_500).contains(at)).map(Some);
             assert_eq!(blocks(volume), expected.collect::<Vec<_>>());
         });
         in_steps(ext4, "insert", |volume| {
             let file = volume.open_file("/file").unwrap();
             file.insert_range(1_000 * BLOCK, 500 * BLOCK).unwrap();
             let expected = (0..1_000).map(Some).chain((0..500).map(|_| None));
-            let expected = expected.chain((1_000..RUNS).map(Some));
+            let expected = expected.chain((1_000..runs()).map(Some));
             assert_eq!(blocks(volume), expected.collect::<Vec<_>>());
         });
     }

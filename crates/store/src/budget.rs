@@ -402,12 +402,23 @@ impl Seat {
         let mut state = self.budget.state.lock();
         if self.change(&mut state, Load::default(), less).is_some() {
             state.falls += 1;
-            // Who comes to wait counts itself under this lock, and then waits for a later fall.
+            // Who comes to wait counts itself under this lock, and only then looks for a fall.
             let any_waits = state.devices.iter().any(|device| device.waiting > 0);
             drop(state);
             if any_waits {
                 self.budget.fallen.wake_all();
             }
+        }
+    }
+
+    /// Has waiting writers look again if no write is under way whose end would. A caller's own
+    /// count of what is dirty falls once the writes are submitted; they may have ended by then.
+    pub fn submitted(&self) {
+        let mut state = self.budget.state.lock();
+        if state.load.writing_bytes == 0 {
+            state.falls += 1;
+            drop(state);
+            self.budget.fallen.wake_all();
         }
     }
 
@@ -493,15 +504,20 @@ impl Seat {
         device.period_written = 0;
     }
 
-    /// Waits until something was written or taken back on any volume, for at most this long.
-    /// Meanwhile the flusher's facts show that a writer waits.
-    pub fn wait(&self, nanoseconds: u64) {
+    /// How often something was written or taken back on any volume: what [`Seat::wait`] goes by.
+    pub fn falls(&self) -> u64 {
+        self.budget.state.lock().falls
+    }
+
+    /// Waits until something was written or taken back on any volume since [`Seat::falls`] was
+    /// `before`, for at most this long. Meanwhile the flusher's facts show that a writer waits.
+    ///
+    /// `before` is asked for ahead of the facts by which the caller waits: what the flusher has
+    /// done by then ends the wait, however fast it was.
+    pub fn wait(&self, before: u64, nanoseconds: u64) {
         let budget = &self.budget;
         let deadline = budget.clock.now().saturating_add(nanoseconds);
-        let mut state = budget.state.lock();
-        let before = state.falls;
-        state.devices[self.device].waiting += 1;
-        drop(state);
+        budget.state.lock().devices[self.device].waiting += 1;
         budget.fallen.wait_until_deadline(&budget.state, deadline, |state| {
             (state.falls != before).then_some(())
         });
@@ -531,5 +547,28 @@ impl Seat {
             device: state.device_facts(self.device),
             is_at_work: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use extant_block::RealClock;
+    use extant_policy::throttle::WriteBehind;
+
+    /// A flusher that is done before its writer has begun to wait ends the wait.
+    #[test]
+    fn what_fell_before_the_wait_ends_it() {
+        const LONG_NS: u64 = 20_000_000_000;
+        let clock: Arc<dyn Clock> = RealClock::new();
+        let budget = DirtyBudget::new(&clock, 1 << 20);
+        let throttle: Arc<dyn Throttle> = Arc::new(WriteBehind);
+        let seat = budget.join(0, 4096, &throttle);
+        seat.dirtied(4096);
+        let falls = seat.falls();
+        seat.fall(Load { dirty_bytes: 4096, ..Load::default() });
+        let begun = clock.now();
+        seat.wait(falls, LONG_NS);
+        assert!(clock.now() - begun < LONG_NS);
     }
 }

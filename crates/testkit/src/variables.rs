@@ -116,13 +116,13 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_FIXTURES",
         "engine",
         "of the volumes whose tree the kernel judges, one in this many",
-        ["5", "1", "1"],
+        ["8", "1", "1"],
     ),
     variable(
         "EXTANT_CUTS",
         "engine",
         "moments of a power cut for each policy",
-        ["250", "1500", "30000"],
+        ["120", "1500", "30000"],
     ),
     variable(
         "EXTANT_NAMES",
@@ -131,6 +131,18 @@ pub const VARIABLES: &[Variable] = &[
         ["12000", "100000", "100000"],
     ),
     variable("EXTANT_MODEL_SEEDS", "engine", "lives compared with a model", ["2", "3", "40"]),
+    variable(
+        "EXTANT_MOMENTS",
+        "engine",
+        "of the moments at which a recovery, a range and clusters are cut, one in this many",
+        ["4", "1", "1"],
+    ),
+    variable(
+        "EXTANT_FRAGMENTS",
+        "engine",
+        "runs of a file that is changed in small steps",
+        ["8000", "40000", "40000"],
+    ),
     variable("EXTANT_FULL_SEEDS", "engine", "lives of each volume that is full", ["2", "8", "80"]),
     variable(
         "EXTANT_MODEL_KERNEL_SEEDS",
@@ -155,13 +167,13 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_THREAD_CALLS",
         "engine",
         "calls of each thread that moves directories under others",
-        ["4000", "10000", "10000"],
+        ["2000", "10000", "10000"],
     ),
     variable(
         "EXTANT_HOSTILE_ROUNDS",
         "engine",
         "volumes with random damage",
-        ["40", "100", "5000"],
+        ["20", "100", "5000"],
     ),
     variable(
         "EXTANT_FAILING_EACH",
@@ -173,13 +185,13 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_RANGES",
         "engine",
         "lives of holes, zeros and moves of ranges, beside the kernel's",
-        ["4", "8", "400"],
+        ["2", "8", "400"],
     ),
     variable(
         "EXTANT_FAST_COMMIT_SEEDS",
         "engine",
         "lives that Linux left in fast commits",
-        ["3", "10", "300"],
+        ["2", "10", "300"],
     ),
     variable(
         "EXTANT_MEMORY_MIB",
@@ -197,13 +209,13 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_KERNEL_JOURNALS",
         "engine",
         "logs that the kernel or debugfs wrote",
-        ["16", "50", "500"],
+        ["8", "50", "500"],
     ),
     variable(
         "EXTANT_JOURNAL_LIVES",
         "engine",
         "our logs for others, four cuts each",
-        ["6", "20", "250"],
+        ["4", "20", "250"],
     ),
     variable(
         "EXTANT_EDIT_CUTS",
@@ -215,7 +227,7 @@ pub const VARIABLES: &[Variable] = &[
         "EXTANT_MOUNT_CALLS",
         "cli",
         "system calls on a mount beside the kernel's, each way",
-        ["3000", "8000", "250000"],
+        ["2000", "8000", "250000"],
     ),
     variable(
         "EXTANT_BINDINGS",
@@ -225,13 +237,14 @@ pub const VARIABLES: &[Variable] = &[
     ),
     variable(
         "EXTANT_CASES",
-        "cli",
+        "cli, engine",
         "of kinds of damage beside e2fsck -p, of volumes that `build` and `tar` make, of images \
-         that `ls` lists and of claims that are read: one in this many",
-        ["4", "1", "1"],
+         that `ls` lists, of claims that are read, of features two at a time, of sizes beside \
+         mke2fs and of kinds of fast commits: one in this many",
+        ["6", "1", "1"],
     ),
-    variable("EXTANT_FORCE_ROUNDS", "cli", "damaged images read with force", ["12", "40", "2000"]),
-    variable("EXTANT_CLAIMS_ROUNDS", "cli", "images that claim too much", ["24", "40", "2000"]),
+    variable("EXTANT_FORCE_ROUNDS", "cli", "damaged images read with force", ["8", "40", "2000"]),
+    variable("EXTANT_CLAIMS_ROUNDS", "cli", "images that claim too much", ["12", "40", "2000"]),
     variable(
         "EXTANT_BOOT",
         "cli",
@@ -274,7 +287,7 @@ pub const VARIABLES: &[Variable] = &[
         "lab",
         "built-in scenarios, cuts, profiles of ages and fitted values that are run: one in this \
          many",
-        ["4", "1", "1"],
+        ["7", "1", "1"],
     ),
     variable(
         "EXTANT_AGAIN",
@@ -285,7 +298,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "EXTANT_FIT",
         "lab",
-        "drives brought back: the quickest (`few`), of each kind (`one`), `all`, or a name",
+        "drives brought back: the quickest (`few`), one of each kind (`one`), `all`, or a name",
         ["few", "one", "all"],
     ),
 ];

@@ -57,6 +57,7 @@ impl Core {
         }
         let mut stop = Stop::default();
         loop {
+            let falls = volume.store.seat.falls();
             let advice = match volume.store.seat.ask(bytes, stop) {
                 Answer::Go(pledge) => {
                     self.call_flusher_if_much();
@@ -66,7 +67,7 @@ impl Core {
             };
             stop.since.get_or_insert(volume.store.clock.now());
             self.flusher.call();
-            self.follow(advice, &mut stop)?;
+            self.follow(advice, falls, &mut stop)?;
             volume.store.check_writable()?;
         }
     }
@@ -78,21 +79,22 @@ impl Core {
         }
     }
 
-    /// Does what the policy advises a stopped writer.
-    fn follow(&self, advice: WriterAdvice, stop: &mut Stop) -> Result<()> {
+    /// Does what the policy advises a stopped writer, by facts that are at least as young as
+    /// `falls`.
+    fn follow(&self, advice: WriterAdvice, falls: u64, stop: &mut Stop) -> Result<()> {
         let seat = &self.volume().store.seat;
         match advice {
             WriterAdvice::WriteOwn(bytes) => match self.write_own(bytes)? {
                 // Everything dirty has an older write under way.
-                0 => seat.wait(WAIT_NS),
+                0 => seat.wait(falls, WAIT_NS),
                 written => stop.written_bytes += written,
             },
             // The flusher has failed: the writer writes itself, and gets the error.
             WriterAdvice::Wait(_) if self.flusher.is_stuck() => {
                 self.write_own(u64::MAX)?;
-                seat.wait(WAIT_NS);
+                seat.wait(falls, WAIT_NS);
             }
-            WriterAdvice::Wait(nanoseconds) => seat.wait(nanoseconds),
+            WriterAdvice::Wait(nanoseconds) => seat.wait(falls, nanoseconds),
             WriterAdvice::Pause(nanoseconds) => self.pause(nanoseconds),
             WriterAdvice::WriteBack(bytes) => self.write_some(bytes)?,
             WriterAdvice::StartOldest(bytes) => {
@@ -121,6 +123,7 @@ impl Core {
         let volume = self.volume();
         let mut stop = Stop::default();
         loop {
+            let falls = volume.store.seat.falls();
             let dirtied_bytes = volume.store.seat.take_account();
             let now = volume.store.clock.now();
             let stopped_ns = stop.since.map_or(0, |since| now.saturating_sub(since).max(1));
@@ -150,7 +153,7 @@ impl Core {
                 }
                 WriterAdvice::Wait(nanoseconds) => {
                     self.flusher.call();
-                    volume.store.seat.wait(nanoseconds);
+                    volume.store.seat.wait(falls, nanoseconds);
                     volume.store.check_writable()?;
                 }
             }

@@ -10,6 +10,7 @@ use extant_sim::CrashLog;
 use extant_testkit::command::{program, run};
 use extant_testkit::oracle::{self, mount_loop};
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -487,7 +488,8 @@ fn a_power_cut_leaves_no_cluster_to_nobody_or_to_two() {
         let sector_bytes = if has_journal { 512 } else { 1024 };
         let moments = log.moments();
         assert!(moments > 20, "{moments} moments");
-        for moment in (0..=moments).step_by(moments / 40 + 1) {
+        let one_in = number("EXTANT_MOMENTS") as usize;
+        for moment in (0..=moments).step_by((moments / 40 + 1) * one_in) {
             let cut = log.cut(moment);
             let media = [cut.prefix(&base), cut.subset(&base, sector_bytes, moment as u64)];
             for (number, medium) in media.into_iter().enumerate() {

@@ -9,6 +9,7 @@ use extant_format::superblock::Feature;
 use extant_testkit::command::program;
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
@@ -181,8 +182,10 @@ fn features_two_at_a_time_are_written_and_judged() {
     }
     let folder = Scratch::new("pairs");
     fill(&folder.join("tree"));
+    let one_in = number("EXTANT_CASES") as usize;
     let pairs = (0..FEATURES.len())
-        .flat_map(|first| (0..first).map(move |second| (FEATURES[first], FEATURES[second])));
+        .flat_map(|first| (0..first).map(move |second| (FEATURES[first], FEATURES[second])))
+        .step_by(one_in);
     let (held, others): (Vec<_>, Vec<_>) =
         pairs.partition(|(first, second)| [*first, *second].contains(&"mmp"));
     // A volume that others may have is looked at for a second: all of these at once.
@@ -194,5 +197,5 @@ fn features_two_at_a_time_are_written_and_judged() {
         judged + waited.filter(|judged| *judged).count()
     });
     println!("{judged} pairs");
-    assert!(judged > 100, "{judged} pairs");
+    assert!(judged * one_in > 100, "{judged} pairs");
 }

@@ -4,7 +4,7 @@ use extant_chart::TEXT_WIDTH;
 use extant_lab::posts::{Class, PostsReport, Scale, Verdict, judge, run_posts};
 use extant_lab::scenario::{self, RunOptions};
 use extant_testkit::lines::longer_than;
-use extant_testkit::variables::number;
+use extant_testkit::variables::{number, word};
 use std::path::Path;
 
 /// Times that are outside their tolerance and known to be, with what ours over the post's may be,
@@ -28,6 +28,9 @@ fn quick() -> PostsReport {
 
 #[test]
 fn exact_rows_and_ratios_hold_modern_is_best_and_two_runs_are_the_same() {
+    if word("EXTANT_POSTS") == "few" {
+        return;
+    }
     let first = quick();
     assert_eq!(longer_than(&first.to_text(TEXT_WIDTH), TEXT_WIDTH), Vec::<&str>::new());
     what_is_outside_is_known(&first);

@@ -502,7 +502,6 @@ fn quiet_reports_say_nothing_and_leave_what_was_asked_for() {
         &["lab", "run", &file, "--quiet", "--csv", rows][..],
         &["lab", "run", &file, "--quiet", "--seeds", "2"],
         &["lab", "age", "mail", "--size", "64M", "--months", "1", "--layout-only", "-q"],
-        &["lab", "posts", "3", "--quiet"],
         &["lab", "posts", "3", "--quiet", "--detail"],
     ];
     for words in quiet {

@@ -1,6 +1,7 @@
 //! Bytes that are read in one way, after they were written in another.
 use crate::mount::fixture::{Bench, has_fuse};
 use extant_testkit::skips::skip;
+use extant_testkit::variables::number;
 use std::process::Command;
 
 /// As `coherence.c` knows them.
@@ -22,7 +23,7 @@ fn what_is_read_is_what_was_written_last_in_any_way() {
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source);
     assert!(compiler.status().expect("a C compiler").success());
-    for options in ["", "write_through"] {
+    for options in ["", "write_through"].into_iter().step_by(number("EXTANT_CASES") as usize) {
         let mounted = bench.mount(options);
         for way in WAYS {
             let mut timed = Command::new("timeout");

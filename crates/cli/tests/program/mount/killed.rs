@@ -3,6 +3,7 @@
 use crate::mount::device::LoopDevice;
 use crate::mount::fixture::{Bench, Mounted, done, errno, extant, has_fuse, when_free};
 use extant_testkit::skips::skip;
+use extant_testkit::variables::number;
 use rustix::fs::{SeekFrom, seek, statfs};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -195,7 +196,7 @@ fn a_mount_ends_when_its_server_is_killed_while_the_kernel_sends() {
     if !has_fuse() {
         return;
     }
-    for _ in 0..3 {
+    for _ in 0..3_u64.div_ceil(number("EXTANT_CASES")) {
         let bench = Bench::new("mount-killed-sending");
         let mounted = bench.mount("commit=1");
         let _connection = Connection::of(&bench);

@@ -67,7 +67,9 @@ fn compressed_images_are_the_same_image() {
     }
     let folder = Scratch::new("formats");
     source(&folder);
-    for words in DISKS {
+    for words in
+        DISKS.into_iter().step_by(extant_testkit::variables::number("EXTANT_CASES") as usize)
+    {
         build(&folder, &format!("-F {words} source disk.img"));
         let report = build(&folder, &format!("-F {words} source packed.img.zst"));
         assert_eq!(text(&report, "/disk/compression"), "zstd");

@@ -156,6 +156,7 @@ impl VolumePages {
         let before = pages.count_dirty(now, clock_now);
         self.dirty_inodes.note(ino, (before > 0, now > 0));
         self.dirty.fetch_sub(before.saturating_sub(now), Ordering::Relaxed);
+        store.seat.submitted();
         if now > 0 {
             pages.renew(clock_now);
         }

@@ -5,6 +5,7 @@ use crate::volume::{Random, Specification};
 use extant_block::BlockDevice;
 use extant_engine::mkfs::Profile;
 use extant_engine::{File, Filesystem, Options, Result, Size};
+use extant_testkit::variables::number;
 use extant_testkit::{content, oracle};
 use std::sync::Arc;
 
@@ -74,6 +75,11 @@ fn fault(found: &[u8], old: &[u8], new: &[u8], change: &Change) -> Option<String
     Some(format!("block {at} is neither the old one nor the new one"))
 }
 
+/// Of the moments of a cut, one in this many is looked at.
+fn one_in() -> usize {
+    usize::try_from(number("EXTANT_MOMENTS")).expect("a small number")
+}
+
 fn cut(specification: &Specification, change: &Change, extents: usize, seed: u64) {
     let base = soiled(specification);
     let log = log_of(&base);
@@ -100,7 +106,7 @@ fn cut(specification: &Specification, change: &Change, extents: usize, seed: u64
     volume.sync().expect("syncs");
     let options = Options { access: extant_engine::Access::ReadOnly, ..specification.options() };
     let mut random = Random::new(seed);
-    for moment in synced..=log.moments() {
+    for moment in (synced..=log.moments()).step_by(one_in()) {
         let cut = log.cut(moment);
         let mediums = [
             cut.prefix(&base),

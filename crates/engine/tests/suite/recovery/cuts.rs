@@ -7,6 +7,7 @@ use extant_block::{BlockDevice, MemoryDevice};
 use extant_engine::{Access, Filesystem, OrphanCounts, free_orphans, recover};
 use extant_journal::{Journal, MapSource};
 use extant_sim::{CrashLog, Fault, Faulty};
+use extant_testkit::variables::number;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
@@ -85,7 +86,8 @@ fn cut_during_recovery(base: &MemoryDevice) {
     recover(&(Arc::clone(&logged) as Arc<dyn BlockDevice>)).expect("it is recovered");
     let moments = logged.moments();
     assert!(moments > 20, "{moments} moments of a recovery with fast commits");
-    for moment in 0..=moments {
+    let one_in = number("EXTANT_MOMENTS") as usize;
+    for moment in (0..=moments).step_by(one_in) {
         let cut = logged.cut(moment);
         let mut images = vec![cut.prefix(base), cut.durable(base)];
         for seed in 0..2 {
@@ -167,7 +169,8 @@ fn orphans_are_freed_again_after_a_cut_at_any_moment() {
         assert_eq!(counts, Some(OrphanCounts { freed: 12, truncated: 0 }), "{features}");
         let moments = logged.moments();
         assert!(moments > 10, "{features}: {moments} moments");
-        for moment in (0..=moments).step_by(moments.div_ceil(40)) {
+        let one_in = number("EXTANT_MOMENTS") as usize;
+        for moment in (0..=moments).step_by(moments.div_ceil(40) * one_in) {
             let cut = logged.cut(moment);
             for image in [cut.durable(&base), cut.subset(&base, 512, moment as u64)] {
                 let device: Arc<dyn BlockDevice> = Arc::new(image.expect("the cut is made"));

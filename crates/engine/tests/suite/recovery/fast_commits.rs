@@ -6,6 +6,7 @@ use crate::volume::Random;
 use extant_engine::Orphans;
 use extant_testkit::command::{self, program};
 use extant_testkit::oracle::{Access, mount_loop};
+use extant_testkit::variables::number;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::{PermissionsExt, lchown};
@@ -149,7 +150,7 @@ fn each_operation_is_there_after_recovery_as_it_was_before() {
     if !is_possible() {
         return;
     }
-    for (what, agrees, load) in ROWS {
+    for (what, agrees, load) in ROWS.iter().step_by(number("EXTANT_CASES") as usize) {
         let made = (0..10).map(|_| {
             leave(PLAIN, Shutdown::AtOnce, |root| {
                 prepare(root);

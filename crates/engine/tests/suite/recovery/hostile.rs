@@ -7,6 +7,7 @@ use extant_engine::{Orphans, recover, recovered};
 use extant_format::checksum::crc32c;
 use extant_journal::{Journal, MapSource};
 use extant_testkit::oracle::{Access, debugfs, mount_loop};
+use extant_testkit::variables::number;
 use extant_testkit::walk::Entry;
 use std::fs::{self, File};
 use std::path::Path;
@@ -261,7 +262,7 @@ fn random_tags_do_no_harm() {
     let left = made.expect("there are fast commits");
     let mut random = crate::volume::Random::new(7);
     let inodes = [2, 8, 11, DIRECTORY, FILE, OTHER, 16, FREE, u32::MAX];
-    for round in 0..60 {
+    for round in 0..number("EXTANT_HOSTILE_ROUNDS") {
         let mut tags = Vec::new();
         for _ in 0..random.below(6) + 1 {
             let ino = *random.pick(&inodes);
