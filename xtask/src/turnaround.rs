@@ -26,7 +26,8 @@ pub fn changed_to_be_measured(bytes: &[u8]) -> u64 {
 /// `loop [--write] [CRATE..]`: changes the code of each crate in turn, by a function at the end of
 /// its root, and says how many seconds `cargo test -p` then takes to build it with its tests, and
 /// how many to run them. All crates without words; what they build on is built before. `--write`
-/// puts the table into CONTRIBUTING.md. The roots are as before afterwards.
+/// puts the rows into the table of CONTRIBUTING.md, whose other rows stay. The roots are as before
+/// afterwards.
 ///
 /// # Errors
 /// There is no such crate, something does not build, or a test fails.
@@ -40,11 +41,27 @@ pub fn run(words: &[String]) -> Result<(), String> {
     let mut sheet = Sheet::new(Print::Lines);
     sheet.say("| a change of | build, s | its tests, s | both, s |");
     sheet.say("| --- | ---: | ---: | ---: |");
-    for name in crates.iter().filter(|name| wanted.is_empty() || wanted.contains(name)) {
-        let (build, tests) = turn(name)?;
-        sheet.say(&format!("| {name} | {build:.0} | {tests:.0} | {:.0} |", build + tests));
+    let guide = repository().join(GUIDE);
+    let text = std::fs::read_to_string(&guide).map_err(|error| format!("{GUIDE}: {error}"))?;
+    for name in &crates {
+        let is_wanted = wanted.is_empty() || wanted.contains(&name);
+        match row_of(name, &text).filter(|_| !is_wanted) {
+            Some(row) if write => sheet.say(row),
+            None if is_wanted => {
+                let (build, tests) = turn(name)?;
+                sheet.say(&format!("| {name} | {build:.0} | {tests:.0} | {:.0} |", build + tests));
+            }
+            _ => {}
+        }
     }
-    if write { sheet.write(&repository().join(GUIDE), "loop") } else { Ok(()) }
+    if write { sheet.write(&guide, "loop") } else { Ok(()) }
+}
+
+/// The row of a crate in the table, as it was measured before.
+fn row_of<'a>(name: &str, text: &'a str) -> Option<&'a str> {
+    let (_, table) = text.split_once("<!-- bench-loop:begin -->")?;
+    let (table, _) = table.split_once("<!-- bench-loop:end -->")?;
+    table.lines().find(|line| line.starts_with(&format!("| {name} | ")))
 }
 
 /// The crates, by the names of their folders.
@@ -130,7 +147,7 @@ mod tests {
 
     use crate::command::{output, program};
 
-    use super::{crates, package, root};
+    use super::{crates, package, root, row_of};
 
     /// Every library that the tests of `scope` are built of, with its features.
     fn libraries(scope: &[&str]) -> BTreeSet<String> {
@@ -168,6 +185,14 @@ mod tests {
                 all.intersection(&by_any).filter(|library| !here.contains(*library)).collect();
             assert!(apart.is_empty(), "{package}: {apart:?}: see crates/testkit/Cargo.toml");
         }
+    }
+
+    #[test]
+    fn rows_that_are_not_measured_stay() {
+        let text = "| cli | 1 | 1 | 2 |\n<!-- bench-loop:begin -->\n| cli | 6 | 131 | 138 |\n\
+                    | image | 4 | 8 | 12 |\n<!-- bench-loop:end -->\n| mount | 1 | 1 | 2 |\n";
+        assert_eq!(row_of("cli", text), Some("| cli | 6 | 131 | 138 |"));
+        assert_eq!(row_of("mount", text), None);
     }
 
     #[test]

@@ -54,6 +54,15 @@ impl BlockPlace {
     }
 }
 
+/// What is read after the end of the device below, where an overlay is longer and nothing was
+/// written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PastEnd {
+    /// The device below is asked, and refuses.
+    Unreadable,
+    Zeros,
+}
+
 /// The changed blocks, by number.
 #[derive(Default)]
 struct Changed {
@@ -82,6 +91,7 @@ pub struct Overlay {
     info: DeviceInfo,
     block_bytes: usize,
     blocks_max: u64,
+    past_end: PastEnd,
     /// What takes the blocks that the limit leaves out.
     spool: Option<Arc<File>>,
     changed: Arc<ShortLock<Changed>>,
@@ -98,7 +108,16 @@ impl Overlay {
         let info = DeviceInfo { read_only: false, ..device.info() };
         let blocks_max = limit_bytes / u64::from(block_bytes);
         let block_bytes = block_bytes as usize;
-        Overlay { device, info, block_bytes, blocks_max, spool: None, changed: Arc::default() }
+        let past_end = PastEnd::Unreadable;
+        Overlay {
+            device,
+            info,
+            block_bytes,
+            blocks_max,
+            past_end,
+            spool: None,
+            changed: Arc::default(),
+        }
     }
 
     /// The same, with a file of the host, empty and its alone, for the blocks that the limit leaves
@@ -114,6 +133,21 @@ impl Overlay {
     pub fn lengthened(mut self, bytes: u64) -> Overlay {
         self.info.bytes = self.info.bytes.max(bytes);
         self
+    }
+
+    /// As [`Overlay::lengthened`], but what the device below does not have is zeros until it is
+    /// written: a device as it will be once it has grown.
+    #[must_use]
+    pub fn grown(self, bytes: u64) -> Overlay {
+        Overlay { past_end: PastEnd::Zeros, ..self.lengthened(bytes) }
+    }
+
+    /// The same changes over another device, which has at least the bytes of this one: one that was
+    /// grown meanwhile. Both share what is changed later.
+    #[must_use]
+    pub fn over(&self, device: Arc<dyn BlockDevice>) -> Overlay {
+        let info = DeviceInfo { read_only: false, ..device.info() };
+        Overlay { device, info, ..self.handle() }
     }
 
     /// The device below.
@@ -278,7 +312,19 @@ impl Overlay {
                 _ => stretches.push(Stretch { at: start, from, length }),
             }
         }
+        if self.past_end == PastEnd::Zeros {
+            let end = self.device.info().bytes;
+            stretches.retain_mut(|stretch| {
+                stretch.length = stretch.length.min(end.saturating_sub(stretch.from));
+                stretch.length > 0
+            });
+        }
         stretches
+    }
+
+    /// Whether a range has bytes that the device below does not have, and that are zeros.
+    fn has_zeros(&self, offset: u64, bytes: u64) -> bool {
+        self.past_end == PastEnd::Zeros && offset + bytes > self.device.info().bytes
     }
 
     /// Whether a write has to know what a block held: one that no piece covers whole and that is
@@ -379,6 +425,9 @@ impl Overlay {
     /// Reads from the device below, and puts what is in memory over it.
     fn read_through(&self, mut request: Request, changed: Vec<(u64, BlockPlace)>) {
         let offset = request.offset;
+        if self.has_zeros(offset, request.bytes()) {
+            request.segments.iter_mut().filter_map(Segment::target).for_each(|it| it.fill(0));
+        }
         let stretches = self.stretches(offset, request.bytes(), &changed);
         if stretches.is_empty() {
             let result = patch(&mut request.segments, offset, self.size(), &changed)
@@ -408,6 +457,7 @@ impl Overlay {
             info: self.info.clone(),
             block_bytes: self.block_bytes,
             blocks_max: self.blocks_max,
+            past_end: self.past_end,
             spool: self.spool.clone(),
             changed: Arc::clone(&self.changed),
         }
@@ -523,7 +573,9 @@ impl BlockDevice for Overlay {
         match request.operation {
             Operation::Flush => request.complete(Ok(())),
             Operation::Read => match self.changed_in(offset, bytes) {
-                Ok(changed) if changed.is_empty() => self.device.submit(request),
+                Ok(changed) if changed.is_empty() && !self.has_zeros(offset, bytes) => {
+                    self.device.submit(request);
+                }
                 Ok(changed) => self.read_through(request, changed),
                 Err(error) => request.complete(Err(error)),
             },
@@ -554,6 +606,9 @@ impl BlockDevice for Overlay {
         let length = bytes.len() as u64;
         self.check(Operation::Read, offset, length)?;
         let changed = self.changed_in(offset, length)?;
+        if self.has_zeros(offset, length) {
+            bytes.fill(0);
+        }
         for Stretch { at, from, length } in self.stretches(offset, length, &changed) {
             self.device.read(from, &mut bytes[(at - offset) as usize..][..length as usize])?;
         }
@@ -577,7 +632,10 @@ impl KnowsHoles for Overlay {
             return Ok(None);
         }
         let size = self.size();
-        let below = self.device.next_data(offset)?;
+        let below = match offset < self.device.info().bytes {
+            true => self.device.next_data(offset)?,
+            false => None,
+        };
         let changed = self.changed.lock();
         let first = changed.blocks.range(offset / size..).next();
         let Some(start) = first.map(|(block, _)| block * size) else { return Ok(below) };
@@ -653,6 +711,36 @@ mod tests {
         }
         assert_eq!(overlay.written(), [0, 1, 2, 3, 4, 5, 9]);
         assert_eq!(overlay.changed().len(), 2, "the limit");
+    }
+
+    #[test]
+    fn what_a_grown_one_has_past_the_device_is_zeros_until_it_is_written() {
+        let device = Arc::new(MemoryDevice::new(RealClock::new(), 2500));
+        device.write(0, &[1; 2500]).expect("it is inside");
+        let overlay = Overlay::new(device, 1024, 1 << 20).grown(10_000);
+        overlay.write(5000, &[2; 10]).expect("it is inside");
+        let mut expected = vec![0; 10_000];
+        expected[..2500].fill(1);
+        expected[5000..5010].fill(2);
+        let read = |overlay: &Overlay, from: usize, length: usize| {
+            let mut bytes = vec![9; length];
+            overlay.read(from as u64, &mut bytes).expect("it is inside");
+            assert!(bytes == expected[from..from + length], "{length} bytes from {from}");
+            let segments = vec![Segment::Owned(vec![9; length])];
+            let read = overlay.transfer(Operation::Read, from as u64, segments);
+            assert!(read.segments[0].content() == Some(&expected[from..from + length]), "{from}");
+        };
+        for (from, length) in
+            [(0, 10_000), (2400, 50), (2400, 200), (2600, 300), (4999, 12), (6000, 4000)]
+        {
+            read(&overlay, from, length);
+        }
+        assert!(overlay.read(9_999, &mut [0; 2]).is_err());
+        assert_eq!(overlay.next_data(2600).expect("known"), Some(4096..5120));
+        assert_eq!(overlay.next_data(6000).expect("known"), None);
+        let longer = Arc::new(MemoryDevice::new(RealClock::new(), 10_000));
+        longer.write(0, &[1; 2500]).expect("it is inside");
+        read(&overlay.over(longer), 0, 10_000);
     }
 
     #[test]

@@ -2,12 +2,14 @@
 //! bitmaps, as mke2fs lays them out, without any I/O.
 //!
 //! `sizing` decides how many groups, inodes and descriptor blocks there are; `placing` where
-//! bitmaps and tables go. Both take time in the number of groups, not of blocks.
+//! bitmaps and tables go; `growth` what becomes of a volume of another size. All take time in the
+//! number of groups, not of blocks.
 use crate::checksum::crc32c;
 use crate::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT, INODE_ZEROED};
 use crate::superblock::{ENCODING_UTF8, Feature, Features, HashVersion, Superblock, state};
 use crate::{BlockNo, GroupNo, Run, bitmap};
 
+mod growth;
 mod placing;
 mod sizing;
 

@@ -5,7 +5,7 @@
 //! those that the last check found free. *Locking*: none, one thread has it.
 use crate::error::Error;
 use crate::options::Scope;
-use extant_block::{BlockDevice, Overlay};
+use extant_block::{BlockDevice, KnowsHoles, Overlay};
 use extant_format::checksum::inode_seed;
 use extant_format::group::BLOCK_UNINIT;
 use extant_format::group::GroupDescriptor;
@@ -110,6 +110,21 @@ impl Draft {
         }
         // tidy: writers because it is an overlay in memory
         Ok(self.overlay.write(block.0.saturating_mul(bytes.len() as u64), bytes)?)
+    }
+
+    /// Writes a block that the volume gets, which the check did not know.
+    pub(crate) fn write_new(&self, block: BlockNo, bytes: &[u8]) -> Result<()> {
+        assert_eq!(bytes.len(), self.block_size(), "a whole block is written");
+        assert!(block.0 < self.superblock.blocks_count, "block {block} is not on the volume");
+        // tidy: writers because it is an overlay in memory
+        Ok(self.overlay.write(block.0.saturating_mul(bytes.len() as u64), bytes)?)
+    }
+
+    /// Whether a range of blocks was never written: all of it is a hole of the device.
+    pub(crate) fn is_hole(&self, blocks: std::ops::Range<u64>) -> Result<bool> {
+        let size = self.block_size() as u64;
+        let data = self.overlay.next_data(blocks.start.saturating_mul(size))?;
+        Ok(data.is_none_or(|data| data.start >= blocks.end.saturating_mul(size)))
     }
 
     /// Writes the superblock in its first place.

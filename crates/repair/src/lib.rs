@@ -1,5 +1,5 @@
-//! Mends volumes: the problems that a check finds are edits of an overlay, which is checked again
-//! until nothing is left.
+//! Mends volumes, and gives them another size: the problems that a check finds are edits of an
+//! overlay, which is checked again until nothing is left.
 //!
 //! ```text
 //! device | overlay | recovery | check -> edits | check -> edits | .. | check: clean
@@ -20,6 +20,7 @@
 //!   superblock, bitmaps, journal, orphans, quota, resize      the volume's own
 //!   inodes, duplicates, directories, index, connect  files and names
 //! shape         what is made smaller or faster when nothing is wrong any more
+//! reshape       another size
 //! map           maps of files, read as far as they can be, and written anew
 //! draft         the volume as it is to be
 //! options, outcome, error
@@ -44,6 +45,7 @@ mod preen;
 mod primary;
 mod quota;
 mod reserved;
+mod reshape;
 mod resize;
 mod rounds;
 mod scope;
@@ -54,4 +56,5 @@ pub use error::Error;
 pub use heal::{CheckWhen, Healed, Reason, heal, is_clean};
 pub use options::{LostFound, Optimize, RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
+pub use reshape::{ResizeOptions, Resized, resize};
 pub use rounds::repair;

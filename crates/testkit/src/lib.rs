@@ -16,6 +16,7 @@
 //! scratch    folders that go when a test ends
 //! skips      tests that do nothing here, and say so; variables: how much the suites do
 //! command    programs of the host; tools: which ones the tests call, and their packages
+//! damaged    small volumes, and random damage to them
 //! lines      how wide text is
 //! journals   volumes whose log holds transactions: left by a kernel that was shut down under load,
 //!            or written by debugfs; and what e2fsck and the kernel make of them
@@ -28,6 +29,7 @@ pub mod archive;
 pub mod command;
 pub mod compare;
 pub mod content;
+pub mod damaged;
 pub mod fixtures;
 pub mod journals;
 pub mod lines;

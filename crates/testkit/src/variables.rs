@@ -224,6 +224,12 @@ pub const VARIABLES: &[Variable] = &[
         ["31", "7", "1"],
     ),
     variable(
+        "EXTANT_CUT_REPAIRS",
+        "edit",
+        "repairs of volumes with random damage that are cut at every write",
+        ["2", "6", "200"],
+    ),
+    variable(
         "EXTANT_MOUNT_CALLS",
         "cli",
         "system calls on a mount beside the kernel's, each way",
@@ -238,9 +244,9 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "EXTANT_CASES",
         "cli, engine",
-        "of kinds of damage beside e2fsck -p, of volumes that `build` and `tar` make, of images \
-         that `ls` lists, of claims that are read, of features two at a time, of sizes beside \
-         mke2fs and of kinds of fast commits: one in this many",
+        "of what the command's tests go through, one in this many: kinds of damage, of orphans and \
+         of fast commits, volumes, features two at a time, sizes, archives of other programs, \
+         compressed images, trees, endings of a mount",
         ["6", "1", "1"],
     ),
     variable("EXTANT_FORCE_ROUNDS", "cli", "damaged images read with force", ["8", "40", "2000"]),

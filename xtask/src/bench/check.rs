@@ -1,9 +1,10 @@
 //! Checking a volume: `extant check` against `e2fsck -fn`, warm: the Linux tree, a hundred thousand
-//! small files, and 400 GiB of large files with indirect blocks in a sparse image.
+//! small files, and 400 GiB of large files with indirect blocks in a sparse image. Mending the
+//! first two, damaged: `extant repair --all` against `e2fsck -fy`.
 
 use std::path::{Path, PathBuf};
 
-use super::{Bench, extant, fresh, is_here, settle, words};
+use super::{Bench, extant, flush, fresh, is_here, quoted, settle, words};
 use crate::command::{self, program};
 use crate::measure::{Contender, measure, race};
 use crate::repository;
@@ -26,6 +27,9 @@ pub fn tables(bench: &Bench, sheet: &mut Sheet) -> Result<(), String> {
             program(&extant()?).args(["build", "-q", "-t", "ext4", &archive, &output]),
         )?;
         table(bench, &input.name, &image, sheet)?;
+        if is_here("debugfs") {
+            mends(bench, &input.name, &image, sheet)?;
+        }
         fresh(&image)?;
     }
     if bench.input.is_none() && is_here("debugfs") {
@@ -71,4 +75,51 @@ fn table(bench: &Bench, name: &str, image: &Path, sheet: &mut Sheet) -> Result<(
         (contender.run)()?;
     }
     race(sheet, &format!("check, warm: {name}"), &contenders, bench.rounds)
+}
+
+/// What is damaged: counts, links, bitmaps of five groups, inodes of files and a directory.
+const DAMAGE: &str = "\
+sif / links_count 99
+ssv free_blocks_count 12345
+freeb 40000 200
+freeb 70000 5000
+setb 120000 3000
+clri <40>
+clri <5000>
+clri <20000>
+sif <3000> links_count 3
+sif <9000> block[2] 0
+";
+
+/// Each run mends a new copy of the damaged image; what is written is durable when it ends.
+fn mends(bench: &Bench, name: &str, image: &Path, sheet: &mut Sheet) -> Result<(), String> {
+    let (extant, copy) = (extant()?, bench.folder.join("mend.img"));
+    let script = bench.folder.join("damage");
+    std::fs::write(&script, DAMAGE).map_err(|error| error.to_string())?;
+    command::output(program("debugfs").args(["-w", "-f"]).arg(&script).arg(image))?;
+    let mender = |name: &str, line: String| {
+        let copy = &copy;
+        Contender {
+            name: name.into(),
+            prepare: Box::new(move || {
+                fresh(copy)?;
+                std::fs::copy(image, copy).map_err(|error| error.to_string())?;
+                flush(copy)
+            }),
+            run: Box::new(move || measure(&words(&["sh", "-c", &line]), || flush(copy))),
+        }
+    };
+    let path = quoted(&copy);
+    let contenders = [
+        mender("e2fsck -fy", format!("e2fsck -fy {path}; test $? = 1")),
+        mender("extant repair --all", format!("{extant} repair -q --all {path}; test $? = 1")),
+        mender(
+            "extant repair --all -j 1",
+            format!("{extant} repair -q --all -j 1 {path}; test $? = 1"),
+        ),
+    ];
+    race(sheet, &format!("mended, warm: {name}"), &contenders, bench.rounds)?;
+    let undo = bench.folder.join(".mend.img.extant-undo");
+    fresh(&undo)?;
+    fresh(&copy)
 }

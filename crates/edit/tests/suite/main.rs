@@ -8,12 +8,14 @@
 //! host      power cuts of the host: its disk has the log before the image, and the image after it
 //! undo      repairs by a redo log, and back
 //! order     changes in place, without a log
+//! repairs   whole repairs of volumes with random damage
 //! theirs    the undo file of e2fsprogs
 //! ```
 mod devices;
 mod held;
 mod host;
 mod order;
+mod repairs;
 mod theirs;
 mod undo;
 mod volumes;

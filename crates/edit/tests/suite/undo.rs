@@ -259,17 +259,17 @@ fn a_last_block_that_is_cut_is_written_as_far_as_it_goes() {
 }
 
 /// What was done, as a cut finds it.
-struct Job {
+pub struct Job {
     recorded: Arc<Recorded>,
     base: MemoryDevice,
     /// The redo log, and after how many events it was whole.
     log: (usize, Vec<u8>),
     /// The bytes before and after.
-    ends: [Vec<u8>; 2],
+    pub ends: [Vec<u8>; 2],
 }
 
 impl Job {
-    fn new(base: MemoryDevice, log: &Path, work: impl FnOnce(Arc<Recorded>)) -> Job {
+    pub fn new(base: MemoryDevice, log: &Path, work: impl FnOnce(Arc<Recorded>)) -> Job {
         let recorded =
             Arc::new(Recorded::new(base.snapshot(), Skipped::None, Some(log.to_owned())));
         work(recorded.clone());
@@ -279,7 +279,7 @@ impl Job {
     }
 
     /// Calls `judge` with each medium, each log that may be beside it, and words for the moment.
-    fn each(&self, mut judge: impl FnMut(&MemoryDevice, Option<&[u8]>, &str)) {
+    pub fn each(&self, mut judge: impl FnMut(&MemoryDevice, Option<&[u8]>, &str)) {
         let (begun, bytes) = &self.log;
         let moments = self.recorded.log.moments();
         media(
@@ -310,10 +310,10 @@ impl Job {
 }
 
 /// A file beside an image: its path, and its bytes.
-type Beside<'a> = (&'a Path, &'a [u8]);
+pub type Beside<'a> = (&'a Path, &'a [u8]);
 
 /// An image with files beside it, as the host has them after a cut; ended by the next program.
-fn ended(
+pub fn ended(
     medium: &MemoryDevice,
     (log, files): (Option<&[u8]>, &[Beside<'_>]),
     folder: &Scratch,

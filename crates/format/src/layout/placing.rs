@@ -85,6 +85,18 @@ pub(super) fn place_groups(
     packing: Packing,
     bad_blocks: &[BlockNo],
 ) -> Result<Places, LayoutError> {
+    place_groups_from(superblock, GroupNo(0), tables_from, packing, bad_blocks)
+}
+
+/// The groups from `from` on, whose flex group may have earlier ones: all parts are in those that
+/// are placed.
+pub(super) fn place_groups_from(
+    superblock: &Superblock,
+    from: GroupNo,
+    tables_from: Option<BlockNo>,
+    packing: Packing,
+    bad_blocks: &[BlockNo],
+) -> Result<Places, LayoutError> {
     let tables_from = tables_from.filter(|_| superblock.has(Feature::FLEX_BG));
     let groups = superblock.group_count();
     let flex = match packing {
@@ -92,9 +104,10 @@ pub(super) fn place_groups(
         _ => 1u32.checked_shl(superblock.log_groups_per_flex.into()).unwrap_or(1),
     };
     let mut places = Places { descriptors: Vec::with_capacity(groups as usize), used: Vec::new() };
-    let mut first = 0u32;
+    let mut first = from.0;
     while first < groups {
-        let end = first.saturating_add(flex).min(groups);
+        let flex_end = first.checked_div(flex).unwrap_or(0).saturating_add(1).saturating_mul(flex);
+        let end = flex_end.min(groups);
         let space = with_copies(superblock, first, end, bad_blocks)?;
         place_flex(superblock, space, first..end, flex, tables_from, &mut places)?;
         first = end;

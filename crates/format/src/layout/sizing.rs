@@ -9,7 +9,7 @@ const BLOCKS_PER_GROUP_MAX: u32 = (1 << 16) - 8;
 const CLUSTER_SIZE_MAX: u32 = 1 << 29;
 const BLOCKS_PER_GROUP_MIN: u32 = 256;
 /// Blocks that a last group must offer beyond its own metadata.
-const LAST_GROUP_MIN_FREE: u64 = 50;
+pub(super) const LAST_GROUP_MIN_FREE: u64 = 50;
 const FIRST_INODE: u64 = 11;
 const NUMBERS_32: u64 = u32::MAX as u64;
 /// How many times its size a volume may grow, when nothing else is asked.

@@ -1,4 +1,5 @@
-//! All that mending is tested for.
+//! All that mending and resizing are tested for.
 mod corpus;
 mod kept;
 mod random;
+mod resized;

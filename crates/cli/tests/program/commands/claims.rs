@@ -401,7 +401,7 @@ fn what_mke2fs_makes_of_16_tib_is_clean() {
             ],
         ),
     ];
-    for (size, options) in rows {
+    for (size, options) in rows.into_iter().step_by(number("EXTANT_CASES") as usize) {
         let _ = std::fs::remove_file(&path);
         let made = output(program("mke2fs").args(["-q", "-F"]).args(options).args([word, size]));
         made.expect("mke2fs makes it");

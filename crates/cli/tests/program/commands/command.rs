@@ -2,6 +2,7 @@
 use std::ffi::OsStr;
 use std::fmt::Debug;
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 /// The command with these words; nothing of the caller's environment changes its bytes.
 pub fn command<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Command {
@@ -30,4 +31,10 @@ pub fn printed(words: &[impl Debug], output: Output) -> Vec<u8> {
 /// [`printed`] as text.
 pub fn printed_text(words: &[impl Debug], output: Output) -> String {
     String::from_utf8(printed(words, output)).expect("text")
+}
+
+/// What `lab posts 3` prints and ends with, run once for all who look at it.
+pub fn post_3() -> &'static Output {
+    static RUN: LazyLock<Output> = LazyLock::new(|| extant(&["lab", "posts", "3"]));
+    &RUN
 }

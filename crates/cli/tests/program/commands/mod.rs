@@ -15,6 +15,7 @@
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! repair       repair, undo and heal beside e2fsck
+//! full         repairs on a host disk that becomes full
 //! schemas      what --json prints names its schema
 //! stumbles     what newcomers stumbled over: hints that help, names as they were typed
 //! words        words and files that mean something to other tools; how wide text is
@@ -27,6 +28,7 @@ mod age;
 mod check;
 mod claims;
 pub mod command;
+mod full;
 mod journals;
 mod lab;
 mod layout;

@@ -1,0 +1,106 @@
+//! Another size for a volume: what it says of itself is changed in an overlay, what follows from
+//! that is written as a check counts it, and the last check has to be clean.
+//!
+//! ```text
+//! device | overlay | check: clean | grow or shrink | check -> bitmaps, counts | check: clean | copies
+//! ```
+//!
+//! Nothing is on the disk then: who calls [`resize`] writes the overlay by a log.
+//!
+//! ```text
+//! grow       more groups, a longer last one
+//! settle     bitmaps and counts as the check finds them, and nothing else
+//! copies     superblocks and descriptors in other groups
+//! ```
+mod copies;
+mod grow;
+mod settle;
+
+use crate::draft::Draft;
+use crate::error::Error;
+use crate::options::Scope;
+use crate::outcome::is_clean;
+use crate::rounds::MEMORY_BYTES_MAX;
+use extant_block::{BlockDevice, Overlay};
+use extant_format::superblock::Superblock;
+use extant_inspect::{CheckOptions, Listener, examine};
+use std::cmp::Ordering;
+use std::fs::File;
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How a volume gets another size.
+pub struct ResizeOptions {
+    /// Threads of each check.
+    pub threads: NonZeroU32,
+    /// An empty file for the changes that do not fit into memory.
+    pub spool: Option<File>,
+    /// The time that is written into the superblock, in seconds since 1970.
+    pub now_seconds: u64,
+    /// Called now and then with how far a check is.
+    pub progress: Option<Listener>,
+}
+
+/// A volume that has another size in memory.
+pub struct Resized {
+    /// The volume as it is to be, as long as it has to be: what was changed is in it, and nothing
+    /// on the device.
+    pub overlay: Arc<Overlay>,
+    /// Its superblock before.
+    pub before: Superblock,
+    /// Its superblock as it is to be.
+    pub after: Superblock,
+    /// Blocks that the volume gets and that have to be zeros before the changes are written: they
+    /// are not known to be holes.
+    pub zeros: Vec<Range<u64>>,
+}
+
+/// Gives a volume another size in memory: the largest of its geometry with at most `blocks` blocks.
+///
+/// # Errors
+/// The device fails; the volume is not clean, is in use elsewhere, or cannot have that size; memory
+/// for the changes does not suffice and there is no spool.
+pub fn resize(
+    device: Arc<dyn BlockDevice>,
+    blocks: u64,
+    options: ResizeOptions,
+) -> Result<Resized, Error> {
+    let before = extant_engine::read_superblock(&*device)?;
+    let refused = |error: extant_format::layout::LayoutError| Error::Refused(error.0);
+    let after = before.resized(before.blocks_within(blocks)).map_err(refused)?;
+    let block_size = before.block_size();
+    let bytes = after.blocks_count.saturating_mul(block_size.into());
+    let overlay = Overlay::new(device, block_size, MEMORY_BYTES_MAX).grown(bytes);
+    let overlay = Arc::new(match options.spool {
+        Some(spool) => overlay.with_spool(spool),
+        None => overlay,
+    });
+    let how = CheckOptions {
+        threads: options.threads,
+        progress: options.progress,
+        ..CheckOptions::default()
+    };
+    let now = u32::try_from(options.now_seconds).unwrap_or(u32::MAX);
+    let mut resized = Resized { overlay, before, after, zeros: Vec::new() };
+    let order = resized.after.blocks_count.cmp(&resized.before.blocks_count);
+    if order == Ordering::Equal {
+        return Ok(resized);
+    }
+    let over = Arc::clone(&resized.overlay) as Arc<dyn BlockDevice>;
+    let (report, usage) = examine(over, &how)?;
+    let usage = usage.filter(|_| is_clean(&report)).ok_or_else(|| {
+        let problem = report.problems.iter().map(ToString::to_string).next().unwrap_or_default();
+        Error::Refused(format!("it is not clean: {problem}"))
+    })?;
+    let mut draft = Draft::new(&resized.overlay, usage, now, Scope::Safe);
+    match order {
+        Ordering::Less => return Err(Error::Refused("smaller".into())),
+        _ => resized.zeros = grow::grow(&mut draft, &resized.after)?,
+    }
+    drop(draft);
+    settle::settle(&resized.overlay, &how, now)?;
+    resized.after = extant_engine::read_superblock(&*resized.overlay)?;
+    copies::write(&resized.overlay, &resized.after)?;
+    Ok(resized)
+}
