@@ -19,7 +19,9 @@
 mod in_inodes;
 mod stored;
 
-pub use stored::{ListFault, StoredBlock, StoredEntry, StoredValue, list_in_tail, walk};
+pub use stored::{
+    ListFault, StoredBlock, StoredEntry, StoredValue, list_in_tail, renumber_values, walk,
+};
 
 pub use in_inodes::{ValueRef, take_from_block, take_from_tail, values_in_block, values_in_tail};
 

@@ -590,7 +590,7 @@ fn mend_inline(draft: &Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
     Ok(is_done)
 }
 
-fn style(draft: &Draft) -> Style {
+pub(crate) fn style(draft: &Draft) -> Style {
     Style {
         block_size: draft.superblock.block_size(),
         typed: draft.superblock.has(Feature::FILETYPE),

@@ -44,6 +44,8 @@ pub(crate) struct Draft {
     marks: BTreeMap<GroupNo, Option<Vec<u8>>>,
     /// Where a search goes on that finds nothing near its goal: past the last block given out.
     cursor: u64,
+    /// No inode before this one is free.
+    inode_cursor: u32,
     /// Inodes that were given out since the check.
     given: BTreeSet<Ino>,
     /// Inodes that were freed since the check: nothing else of them is mended.
@@ -74,6 +76,7 @@ impl Draft {
             scope,
             marks: BTreeMap::new(),
             cursor: 0,
+            inode_cursor: 0,
             given: BTreeSet::new(),
             cleared: BTreeSet::new(),
             shared: BTreeSet::new(),
@@ -118,6 +121,15 @@ impl Draft {
         assert!(block.0 < self.superblock.blocks_count, "block {block} is not on the volume");
         // tidy: writers because it is an overlay in memory
         Ok(self.overlay.write(block.0.saturating_mul(bytes.len() as u64), bytes)?)
+    }
+
+    /// Lets blocks have what others have on the device: nothing was written to either.
+    pub(crate) fn redirect(&self, to: u64, from: u64, blocks: u64) -> Result<()> {
+        let size = self.block_size() as u64;
+        for at in 0..blocks {
+            self.overlay.redirect(to + at, (from + at).saturating_mul(size))?;
+        }
+        Ok(())
     }
 
     /// Whether a range of blocks was never written: all of it is a hole of the device.
@@ -306,7 +318,9 @@ impl Draft {
                     .group_of_inode(ino)
                     .is_some_and(|(group, _)| self.usage.has_table(group))
         };
-        let ino = Ino((first..=self.superblock.inodes_count).find(free)?);
+        let from = first.max(self.inode_cursor);
+        let ino = Ino((from..=self.superblock.inodes_count).find(free)?);
+        self.inode_cursor = ino.0;
         self.given.insert(ino);
         self.stale.extend(self.superblock.group_of_inode(ino).map(|(group, _)| group));
         Some(ino)

@@ -56,5 +56,5 @@ pub use error::Error;
 pub use heal::{CheckWhen, Healed, Reason, heal, is_clean};
 pub use options::{LostFound, Optimize, RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
-pub use reshape::{ResizeOptions, Resized, resize};
+pub use reshape::{Move, ResizeOptions, Resized, resize};
 pub use rounds::repair;

@@ -113,6 +113,12 @@ pub const VARIABLES: &[Variable] = &[
         ["20", "60", "3000"],
     ),
     variable(
+        "EXTANT_RESIZED",
+        "repair",
+        "kinds of volumes that get another size: one in this many",
+        ["4", "1", "1"],
+    ),
+    variable(
         "EXTANT_FIXTURES",
         "engine",
         "of the volumes whose tree the kernel judges, one in this many",

@@ -134,6 +134,28 @@ pub fn walk<'a>(
     Ok(())
 }
 
+/// Gives inodes that are values other numbers, in the entries from byte `start` on: those for which
+/// `to` has one. Gives whether any was changed; a list without the magic number in front has none.
+pub fn renumber_values(region: &mut [u8], start: usize, to: &dyn Fn(Ino) -> Option<Ino>) -> bool {
+    const PLACE: usize = offset_of!(RawEntry, value_inode);
+    let has_magic = region.first_chunk().is_some_and(|it| u32::from_le_bytes(*it) == MAGIC);
+    let (mut at, mut is_changed) = (start, false);
+    while has_magic && region.len().saturating_sub(at) >= ENTRY && u32_at(region, at) != 0 {
+        let place = at.saturating_add(PLACE);
+        let ino = Ino(u32_at(region, place));
+        if let Some(new) = Some(ino).filter(|ino| ino.0 != 0).and_then(to)
+            && let Some(bytes) = region.get_mut(place..place.saturating_add(4))
+        {
+            bytes.copy_from_slice(&new.0.to_le_bytes());
+            is_changed = true;
+        }
+        let rest = region.get(at..).unwrap_or_default();
+        let name_length = usize::from(byte_at(rest, offset_of!(RawEntry, name_length)));
+        at = at.saturating_add(ENTRY).saturating_add(name_length.next_multiple_of(4));
+    }
+    is_changed
+}
+
 fn value_offset(entry: &[u8]) -> usize {
     u16_at(entry, offset_of!(RawEntry, value_offset)).into()
 }

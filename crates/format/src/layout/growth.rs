@@ -62,6 +62,9 @@ impl Superblock {
                 u32::MAX
             ));
         };
+        if inodes < self.first_inode {
+            return refuse(format!("{blocks} blocks: their {inodes} inodes are too few"));
+        }
         sized.inodes_count = inodes;
         let reserved = u128::from(self.reserved_blocks).saturating_mul(blocks.into());
         let reserved = reserved.checked_div(self.blocks_count.into()).unwrap_or(0);

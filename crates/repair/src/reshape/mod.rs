@@ -9,12 +9,17 @@
 //!
 //! ```text
 //! grow       more groups, a longer last one
+//! shrink     what is past the new end moves
+//! names      numbers of inodes, where names have them      free      runs of free clusters
 //! settle     bitmaps and counts as the check finds them, and nothing else
 //! copies     superblocks and descriptors in other groups
 //! ```
 mod copies;
+mod free;
 mod grow;
+mod names;
 mod settle;
+mod shrink;
 
 use crate::draft::Draft;
 use crate::error::Error;
@@ -22,6 +27,7 @@ use crate::options::Scope;
 use crate::outcome::is_clean;
 use crate::rounds::MEMORY_BYTES_MAX;
 use extant_block::{BlockDevice, Overlay};
+use extant_format::BlockNo;
 use extant_format::superblock::Superblock;
 use extant_inspect::{CheckOptions, Listener, examine};
 use std::cmp::Ordering;
@@ -54,6 +60,20 @@ pub struct Resized {
     /// Blocks that the volume gets and that have to be zeros before the changes are written: they
     /// are not known to be holes.
     pub zeros: Vec<Range<u64>>,
+    /// Contents that have to be copied before the changes are written, to blocks that are free:
+    /// the overlay has them there already. Some of these blocks are among its changes.
+    pub moves: Vec<Move>,
+}
+
+/// Blocks that move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Move {
+    /// The first of them, before.
+    pub from: BlockNo,
+    /// The first of them, after.
+    pub to: BlockNo,
+    /// How many.
+    pub blocks: u64,
 }
 
 /// Gives a volume another size in memory: the largest of its geometry with at most `blocks` blocks.
@@ -82,7 +102,7 @@ pub fn resize(
         ..CheckOptions::default()
     };
     let now = u32::try_from(options.now_seconds).unwrap_or(u32::MAX);
-    let mut resized = Resized { overlay, before, after, zeros: Vec::new() };
+    let mut resized = Resized { overlay, before, after, zeros: Vec::new(), moves: Vec::new() };
     let order = resized.after.blocks_count.cmp(&resized.before.blocks_count);
     if order == Ordering::Equal {
         return Ok(resized);
@@ -95,7 +115,7 @@ pub fn resize(
     })?;
     let mut draft = Draft::new(&resized.overlay, usage, now, Scope::Safe);
     match order {
-        Ordering::Less => return Err(Error::Refused("smaller".into())),
+        Ordering::Less => resized.moves = shrink::shrink(&mut draft, &resized.after)?,
         _ => resized.zeros = grow::grow(&mut draft, &resized.after)?,
     }
     drop(draft);

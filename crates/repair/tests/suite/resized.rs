@@ -6,6 +6,7 @@ use extant_testkit::command::{output, program};
 use extant_testkit::damaged::{FILES, many, tree};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
+use extant_testkit::variables::number;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ fn grown_volumes_hold_what_they_held() {
     std::fs::create_dir(&source).expect("scratch has room");
     tree(&source);
     let mut complaints = Vec::new();
-    for (words, size, targets) in GROWN {
+    for (words, size, targets) in GROWN.iter().step_by(number("EXTANT_RESIZED") as usize) {
         let path = scratch.join("volume");
         let _ = std::fs::remove_file(&path);
         let mut mke2fs = program("mke2fs");
@@ -122,4 +123,136 @@ fn grown_volumes_hold_what_they_held() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Kinds of volumes that are made smaller: they are filled, most of it is removed again, so that
+/// what is left is everywhere, with high numbers too.
+const SHRUNK: &[(&[&str], &str)] = &[
+    (&["-t", "ext4", "-b", "1024", "-g", "2048", "-N", "4096"], "24M"),
+    (&["-t", "ext4", "-b", "1024", "-g", "1024", "-N", "4096", "-O", "inline_data"], "24M"),
+    (&["-t", "ext2", "-b", "1024", "-g", "2048", "-N", "4096"], "24M"),
+    (&["-t", "ext3", "-b", "1024", "-g", "4096", "-N", "4096"], "24M"),
+    (
+        &["-t", "ext4", "-b", "1024", "-g", "1024", "-O", "meta_bg,^resize_inode", "-N", "4096"],
+        "24M",
+    ),
+    (
+        &["-t", "ext4", "-b", "1024", "-C", "4096", "-O", "bigalloc", "-N", "4096", "-g", "2048"],
+        "32M",
+    ),
+    (&["-t", "ext4", "-b", "1024", "-O", "sparse_super2", "-g", "2048", "-N", "4096"], "24M"),
+    (
+        &["-t", "ext4", "-O", "^metadata_csum,uninit_bg", "-b", "1024", "-g", "2048", "-N", "4096"],
+        "24M",
+    ),
+    (
+        &["-t", "ext4", "-O", "ea_inode,orphan_file", "-b", "1024", "-g", "2048", "-N", "4096"],
+        "24M",
+    ),
+    (&["-t", "ext4", "-O", "^flex_bg,mmp", "-b", "1024", "-g", "2048", "-N", "4096"], "24M"),
+    (&["-t", "ext4", "-O", "^extent,^64bit", "-b", "1024", "-g", "2048", "-N", "4096"], "24M"),
+    (&["-t", "ext4", "-O", "quota,project", "-b", "1024", "-g", "2048", "-N", "4096"], "24M"),
+];
+
+/// Files whose content says whose they are, in directories of several sizes.
+fn fill(folder: &Path) {
+    for directory in 0..12 {
+        let inside = folder.join(format!("directory-{directory}"));
+        std::fs::create_dir(&inside).expect("scratch has room");
+        for file in 0..if directory == 3 { 200 } else { 40 } {
+            let bytes = vec![(directory * 40 + file) as u8; 300 * (file % 17) + file % 3];
+            std::fs::write(inside.join(format!("a file with number {file}")), bytes).expect("room");
+        }
+        std::fs::hard_link(
+            inside.join("a file with number 7"),
+            inside.join("another name of number 7"),
+        )
+        .expect("scratch has room");
+        std::os::unix::fs::symlink("t".repeat(directory * 30 + 1), inside.join("link"))
+            .expect("scratch has room");
+        let value = "v".repeat(directory * 70 + 3);
+        let mut setfattr = program("setfattr");
+        setfattr.args(["-n", "user.note", "-v", &value]).arg(inside.join("a file with number 9"));
+        output(&mut setfattr).expect("a value");
+    }
+}
+
+/// All that a tree has, as text: names, sizes, digests, attributes.
+fn listed(root: &Path) -> String {
+    let line = "cd \"$0\" && find . -path ./lost+found -prune -o -printf '%y %m %n %s %T@ %l %p\\n' \
+                | sed 's/^d \\([0-9]* [0-9]*\\) [0-9]*/d \\1/' | sort && \
+                find . -type f -print0 | sort -z | xargs -0 sha256sum && \
+                { getfattr -R -d -m - . 2>/dev/null; true; }";
+    let run = output(program("sh").args(["-c", line]).arg(root)).expect("it is listed");
+    String::from_utf8_lossy(&run.stdout).into_owned()
+}
+
+#[test]
+fn shrunk_volumes_hold_what_they_held() {
+    if !oracle::can_mount() || !oracle::require("mke2fs") || !oracle::require("debugfs") {
+        return;
+    }
+    let scratch = Scratch::new("resized-shrunk");
+    let source = scratch.join("tree");
+    std::fs::create_dir(&source).expect("scratch has room");
+    fill(&source);
+    let mut complaints = Vec::new();
+    for (words, size) in SHRUNK.iter().step_by(number("EXTANT_RESIZED") as usize) {
+        let path = scratch.join("volume");
+        let _ = std::fs::remove_file(&path);
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F", "-d"]).arg(&source).args(*words).arg(&path).arg(size);
+        output(&mut mke2fs).expect("mke2fs makes it");
+        // Directories that have blocks and numbers before those that stay.
+        let gone = (0..12).filter(|directory| ![3, 9, 11].contains(directory));
+        let script: String = gone
+            .flat_map(|directory| {
+                (0..40).map(move |file| {
+                    format!("rm \"/directory-{directory}/a file with number {file}\"\n")
+                })
+            })
+            .collect();
+        let requests = scratch.join("requests");
+        std::fs::write(&requests, script).expect("scratch has room");
+        let mut debugfs = program("debugfs");
+        output(debugfs.args(["-w", "-f"]).arg(&requests).arg(&path)).expect("debugfs");
+        // Twice: with -D it counts quotas before it writes directories anew.
+        for option in ["-fyD", "-fy"] {
+            let _ = program("e2fsck").arg(option).arg(&path).output().expect("it runs");
+        }
+        let bytes = std::fs::read(&path).expect("it is there");
+        let tree = |path: &Path| {
+            let mounted = oracle::mount_loop(path, oracle::Access::ReadOnly, "").expect("mounts");
+            listed(mounted.path())
+        };
+        let before = tree(&path);
+        assert!(before.lines().count() > 300, "{before}");
+        for target in [20_001, 9000, 5000, 3000, 1] {
+            let complain = match resized(&bytes, target) {
+                Err(error) if target <= 5000 && is_of_room(&error) => None,
+                Err(error) => Some(error),
+                Ok(resized) => {
+                    std::fs::write(&path, image(&resized)).expect("scratch has room");
+                    let found = oracle::e2fsck(&path).err();
+                    found.or_else(|| {
+                        let after = tree(&path);
+                        (after != before).then(|| difference(&before, &after))
+                    })
+                }
+            };
+            complaints.extend(complain.map(|it| format!("{words:?} to {target}: {it}")));
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Whether a size is refused because it is too small.
+fn is_of_room(error: &str) -> bool {
+    ["no room", "not enough inodes", "too few"].iter().any(|words| error.contains(words))
+}
+
+fn difference(before: &str, after: &str) -> String {
+    let lost = before.lines().filter(|line| !after.contains(line)).take(3);
+    let new = after.lines().filter(|line| !before.contains(line)).take(3);
+    format!("{:?}, {:?}", lost.collect::<Vec<_>>(), new.collect::<Vec<_>>())
 }

@@ -245,7 +245,7 @@ fn out_and_in_again() {
     if !extant_testkit::skips::require_root() {
         return;
     }
-    let folder = Scratch::new("build-again");
+    let folder = Scratch::on_disk("build-again");
     let source = folder.join("source");
     fs::create_dir(&source).unwrap();
     let room = Room { block_size: 2048, has_extents: true, carried: Filler::Kernel, seed: 5 };

@@ -655,7 +655,7 @@ fn the_time_of_a_fit_bounds_all_of_it() {
 
 #[test]
 fn what_cannot_be_probed_is_refused_in_one_line() {
-    let folder = Scratch::new("lab-fit");
+    let folder = Scratch::on_disk("lab-fit");
     let small = written(&folder, "small", &"x".repeat(1 << 20));
     let empty = written(&folder, "empty", "");
     let holes = folder.join("holes");
