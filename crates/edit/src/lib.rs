@@ -4,8 +4,8 @@
 //! change      a volume that is open for a change, and how that becomes durable; differing: the
 //!             blocks that it is of; redo: the log beside an image that has no journal, or too
 //!             small a one; order: which of its blocks are written first and last; undo: a repair
-//!             by such a log, and back; e2undo: the undo file of e2fsprogs; beside: files beside an
-//!             image
+//!             by such a log, and back; ahead: what is written to free blocks before a log; e2undo:
+//!             the undo file of e2fsprogs; beside: files beside an image
 //! copy        cp: between host and image, within an image, from image to image. source, sink:
 //!             what is read and written; inside, host: an image and the host as both
 //! create      mkdir, ln, write, truncate       removal     rm, rmdir       renaming   mv
@@ -54,6 +54,7 @@
 //! # Ok(())
 //! # }
 //! ```
+pub mod ahead;
 pub mod attribute;
 mod beside;
 pub mod change;

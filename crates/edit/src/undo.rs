@@ -18,6 +18,7 @@
 //! redo log is whole leaves the image and the undo file of an earlier repair as they were. After it
 //! the next program that ends the change gives the new undo file its name. So the one that is found
 //! is right, or does not fit the image, and is refused.
+use crate::ahead::Ahead;
 use crate::beside::{self, DIGEST_BYTES, Digesting, number_at};
 use crate::differing::{Differing, block_bytes, read_block, take_room, written};
 use crate::error::{Error, Result};
@@ -74,6 +75,21 @@ pub enum Undone {
 pub fn apply(
     overlay: &Overlay,
     block_size: u32,
+    place: (&Path, &Identity),
+    keep: Keep,
+) -> Result<Applied> {
+    apply_after(&Ahead::default(), overlay, block_size, place, keep)
+}
+
+/// As [`apply`], after what is written to free blocks: the change has happened once that is there
+/// too. An undo does not take it back: those blocks are free again then.
+///
+/// # Errors
+/// As [`apply`]; what is free on the device may have been written then.
+pub fn apply_after(
+    ahead: &Ahead,
+    overlay: &Overlay,
+    block_size: u32,
     (log, identity): (&Path, &Identity),
     keep: Keep,
 ) -> Result<Applied> {
@@ -82,13 +98,17 @@ pub fn apply(
     let end = device.own_bytes().div_ceil(block_size.into());
     let (own, annexed): (Vec<u64>, Vec<u64>) =
         written(overlay, block_size).into_iter().partition(|number| *number < end);
+    // Before blocks are compared: some of these are changed by the log, too.
+    ahead.write(&**device, block_size)?;
     let blocks = Differing::of(device, overlay, own, block_size)?;
     let mut applied = Applied { blocks: blocks.len() as u64, undo: None };
     if blocks.is_empty() {
         return write_annex(overlay, &annexed, block_size).map(|()| applied);
     }
     blocks.take_room()?;
-    let plan = Plan { device, path: log, identity, block_size, passed: &[], blocks: &blocks };
+    let logged: Vec<u64> = (0..blocks.len()).map(|at| blocks.number(at)).collect();
+    let passed = ahead.passed(&logged);
+    let plan = Plan { device, path: log, identity, block_size, passed: &passed, blocks: &blocks };
     let offset = identity.offset;
     let (path, pending) = (path_of(log, offset), pending_of(log, offset));
     let is_ours = beside::may_be_begun(&path, "undo file", MAGIC);

@@ -12,7 +12,8 @@
 //! # Modules
 //!
 //! ```text
-//! superblock   layout (where a new volume keeps things: placing, sizing)     feature   its bits
+//! superblock   layout (where a volume keeps things: placing, sizing; layout::growth: at another
+//!              size)                                  feature   its bits
 //! group        descriptors and their checksums        bitmap     runs of bits
 //! inode        one inode                              checksum   crc32c and its seeds
 //! extent       nodes of extent trees                  indirect   blocks of pointers

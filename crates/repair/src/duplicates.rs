@@ -5,8 +5,8 @@
 //! the block that leads to its map before everybody: where that is no map it has another by then.
 use crate::draft::{Draft, Result};
 use crate::error::Error;
+use crate::growth_map;
 use crate::map::{self, MapRun, OnMetadata};
-use crate::resize;
 use extant_format::inode::{FileType, Inode};
 use extant_format::{BlockNo, Ino, attribute};
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, kept: &mut BTreeSet<u64>) -> Res
     let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
     if ino == Ino::RESIZE {
         let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
-        kept.insert(resize::root(&inode).0 / cluster * cluster);
+        kept.insert(growth_map::root(&inode).0 / cluster * cluster);
         return Ok(true);
     }
     let attributes = inode.attribute_block;

@@ -17,7 +17,7 @@
 //!   primary       which superblock is believed
 //!   reserved      how many blocks are kept for descriptors to come
 //!   places        where the parts of groups are, if no descriptor says
-//!   superblock, bitmaps, journal, orphans, quota, resize      the volume's own
+//!   superblock, bitmaps, journal, orphans, quota, growth_map  the volume's own
 //!   inodes, duplicates, directories, index, connect  files and names
 //! shape         what is made smaller or faster when nothing is wrong any more
 //! reshape       another size
@@ -32,6 +32,7 @@ mod directories;
 mod draft;
 mod duplicates;
 mod error;
+mod growth_map;
 mod heal;
 mod index;
 mod inodes;
@@ -46,7 +47,6 @@ mod primary;
 mod quota;
 mod reserved;
 mod reshape;
-mod resize;
 mod rounds;
 mod scope;
 mod shape;

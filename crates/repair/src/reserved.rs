@@ -4,8 +4,8 @@
 //! One wrong number makes all of them look wrong, and what is kept is written anew: it has to be
 //! settled before anything is moved.
 use crate::error::Error;
+use crate::growth_map;
 use crate::places::{COPIES_MAX, copy_groups, descriptors};
-use crate::resize;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
 use extant_format::{BlockNo, Ino, indirect};
@@ -85,7 +85,7 @@ fn parts(volume: &Volume) -> Option<Vec<(u64, u64)>> {
 fn mapped(overlay: &Overlay, volume: &Volume) -> Result<Option<u16>, Error> {
     let superblock = volume.superblock();
     let Ok(inode) = volume.inode(Ino::RESIZE) else { return Ok(None) };
-    let root = resize::root(&inode);
+    let root = growth_map::root(&inode);
     let block_size = u64::from(superblock.block_size());
     let end = root.0.saturating_add(1).saturating_mul(block_size);
     if root == BlockNo(0) || root.0 >= superblock.blocks_count || end > overlay.info().bytes {

@@ -9,8 +9,8 @@ use crate::preen::Preening;
 use crate::scope::{frees, price};
 use crate::shape::{self, Shaped};
 use crate::{
-    bitmaps, connect, directories, duplicates, index, inodes, journal, orphans, places, primary,
-    quota, reserved, resize, superblock,
+    bitmaps, connect, directories, duplicates, growth_map, index, inodes, journal, orphans, places,
+    primary, quota, reserved, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
 use extant_engine::ErrorKind;
@@ -612,9 +612,9 @@ impl Mender {
                 continue;
             }
             let is_done = match problem.code {
-                Code::ResizeInode => resize::mend(draft)?,
+                Code::ResizeInode => growth_map::mend(draft)?,
                 // It has pointers, whatever other files of the volume have.
-                Code::ExtentRoot if ino == Ino::RESIZE => resize::mend(draft)?,
+                Code::ExtentRoot if ino == Ino::RESIZE => growth_map::mend(draft)?,
                 _ => superblock::mend(draft, problem)? || inodes::mend(draft, ino, problem)?,
             };
             match problem.code {

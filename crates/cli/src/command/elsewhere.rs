@@ -31,10 +31,9 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant diff A B compares images, folders and tar archives",
     ),
     (
-        &["resize", "resize2fs", "grow", "shrink", "expand", "minimize"],
-        "a new image of another size is made by extant tar IMAGE | extant build --size SIZE - \
-         NEW.img (without --size as \
-         small as can be, with --free ROOM larger); in place: resize2fs IMAGE SIZE",
+        &["resize2fs", "grow", "shrink", "expand", "minimize"],
+        "extant resize IMAGE SIZE makes a volume larger or smaller in place; a new image as small \
+         as can be: extant tar IMAGE | extant build - NEW.img (with --free ROOM larger)",
     ),
     (
         &["mke2fs", "mkfs.ext2", "mkfs.ext3", "mkfs.ext4", "format", "mkext2fs", "newfs"],

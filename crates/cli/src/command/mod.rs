@@ -17,6 +17,7 @@
 //! check              whether it is sound
 //! repair, undo       what is wrong with it is mended, and that is taken back
 //! heal               what it needs before it is used again
+//! resize             another size, in place
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -61,6 +62,7 @@ mod mv;
 mod names;
 mod repair;
 mod replay;
+mod resize;
 mod rm;
 mod rmdir;
 mod setfattr;
@@ -150,6 +152,7 @@ commands! {
     names       Names       "names",
     repair      Repair      "repair",
     replay      Replay      "replay",
+    resize      Resize      "resize",
     rm          Rm          "rm",
     rmdir       Rmdir       "rmdir",
     setfattr    Setfattr    "setfattr",

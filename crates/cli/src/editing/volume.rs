@@ -4,6 +4,7 @@
 use super::failure as editing;
 use super::opening::{clock, warn_of_hash_tree};
 use extant_block::{BlockDevice, FileDevice, Overlay};
+use extant_edit::ahead::{Ahead, Moved};
 use extant_edit::e2undo;
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
@@ -15,7 +16,7 @@ use extant_host::error::Error;
 use extant_host::image::{self, ImageArguments};
 use extant_host::journal;
 use extant_host::target::{self, Target};
-use extant_repair::{LostFound, Optimize, RepairOptions};
+use extant_repair::{LostFound, Optimize, RepairOptions, Resized};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +32,16 @@ pub struct Volume {
     /// Where a redo log may be; `None` where there is no place.
     log: Option<PathBuf>,
     identity: Identity,
-    _target: Target,
+    target: Target,
+}
+
+/// How large a volume can become where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Bytes from its first one to the end of the partition, the device or the file.
+    pub bytes: u64,
+    /// Whether what is there can be made longer: a file that ends with the volume's part.
+    pub can_grow: bool,
 }
 
 impl Volume {
@@ -71,8 +81,83 @@ impl Volume {
             identity: Identity { offset: found.start(), image_bytes: bytes },
             place: found,
             disk,
-            _target: target,
+            target,
         })
+    }
+
+    /// How large it can become.
+    pub fn room(&self) -> Room {
+        let end = self.place.range.as_ref().map_or(self.identity.image_bytes, |range| range.end);
+        Room {
+            bytes: end.saturating_sub(self.place.start()),
+            can_grow: self.target.device_bytes.is_none() && end == self.identity.image_bytes,
+        }
+    }
+
+    /// Writes a volume of another size: all, or nothing. A file that ends with the volume ends with
+    /// it afterwards.
+    ///
+    /// # Errors
+    /// As [`Volume::apply`]; the file cannot be made longer.
+    pub fn apply_resized(
+        &mut self,
+        resized: &Resized,
+        console: &Console,
+    ) -> Result<Applied, Error> {
+        let block_size = u64::from(resized.after.block_size());
+        let end_of = |blocks: u64| self.place.start().saturating_add(blocks * block_size);
+        let (before, after) =
+            (end_of(resized.before.blocks_count), end_of(resized.after.blocks_count));
+        let length = self.identity.image_bytes;
+        let failed = |error: std::io::Error| Error::io(self.image.display(), &error);
+        let can_grow = self.room().can_grow;
+        let log = self.log()?.to_owned();
+        self.hold_briefly().map_err(|error| image::failure(&self.image, error))?;
+        if after > length && can_grow {
+            self.target.file.set_len(after).map_err(failed)?;
+            self.has_length(after)?;
+        }
+        let moved =
+            |it: &extant_repair::Move| Moved { from: it.from.0, to: it.to.0, blocks: it.blocks };
+        let ahead = Ahead {
+            moves: resized.moves.iter().map(moved).collect(),
+            zeros: resized.zeros.clone(),
+        };
+        let overlay = resized.overlay.over(Arc::clone(&self.device));
+        let place = (&*log, &self.identity);
+        let size = resized.after.block_size();
+        let applied =
+            undisturbed(|| undo::apply_after(&ahead, &overlay, size, place, Keep::Nothing));
+        if applied.is_err() && !log.exists() && after > length && can_grow {
+            // Nothing has happened: it is as long as it was.
+            let _ = self.target.file.set_len(length);
+        }
+        let applied = applied.map_err(|error| editing::of(&self.image, error))?;
+        let ended_with_it = can_grow && length < before.saturating_add(block_size);
+        if after < before && ended_with_it {
+            let failed = |error: std::io::Error| Error::io(self.image.display(), &error);
+            self.target.file.set_len(after).map_err(failed)?;
+            self.target.file.sync_all().map_err(failed)?;
+        }
+        if let Ok(superblock) = read_superblock(&*self.device) {
+            warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
+        }
+        Ok(applied)
+    }
+
+    /// The file has this many bytes now.
+    fn has_length(&mut self, bytes: u64) -> Result<(), Error> {
+        let failed = |error: std::io::Error| Error::io(self.image.display(), &error);
+        let file = self.target.file.try_clone().map_err(failed)?;
+        let name = self.image.display().to_string();
+        let disk = FileDevice::from_file(clock()?, file, name, bytes, 0).map_err(failed)?;
+        self.disk = Arc::new(disk);
+        if let Some(range) = &mut self.place.range {
+            range.end = bytes;
+        }
+        self.device = self.place.on(Arc::clone(&self.disk), &self.image);
+        self.identity.image_bytes = bytes;
+        Ok(())
     }
 
     /// Writes what an overlay over the volume changed: all, or nothing. What was there before is
@@ -151,8 +236,7 @@ pub fn options(
     progress: Option<extant_inspect::Listener>,
 ) -> Result<RepairOptions, Error> {
     let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
-    let now = clock()?.wall().seconds;
-    let now_seconds = now.try_into().unwrap_or(0);
+    let now_seconds = now_seconds()?;
     Ok(RepairOptions {
         scope,
         superblock: None,
@@ -163,6 +247,14 @@ pub fn options(
         now_seconds,
         progress,
     })
+}
+
+/// The time that is written into volumes, in seconds since 1970.
+///
+/// # Errors
+/// SOURCE_DATE_EPOCH is no time.
+pub fn now_seconds() -> Result<u64, Error> {
+    Ok(clock()?.wall().seconds.try_into().unwrap_or(0))
 }
 
 /// What is said of a volume that cannot be mended.

@@ -1,7 +1,7 @@
 //! More blocks: the last group becomes whole, and others come after it.
 use crate::draft::{Draft, Result};
 use crate::error::Error;
-use crate::resize;
+use crate::growth_map;
 use extant_format::group::{BLOCK_UNINIT, INODE_UNINIT, INODE_ZEROED};
 use extant_format::layout::{Layout, Tables};
 use extant_format::superblock::{Feature, Superblock};
@@ -20,7 +20,7 @@ pub(super) fn grow(draft: &mut Draft, after: &Superblock) -> Result<Vec<Range<u6
     let zeros = groups(draft, &layout, first)?;
     if before.has(Feature::RESIZE_INODE) {
         match after.has(Feature::RESIZE_INODE) {
-            true if !resize::mend(draft)? => {
+            true if !growth_map::mend(draft)? => {
                 let why = "blocks that are kept for growth are in use";
                 return Err(Error::Refused(why.into()));
             }

@@ -2,7 +2,7 @@
 //! that is written as a check counts it, and the last check has to be clean.
 //!
 //! ```text
-//! device | overlay | check: clean | grow or shrink | check -> bitmaps, counts | check: clean | copies
+//! device | overlay | check: clean | grow, shrink | check -> bitmaps, counts | .. | clean | copies
 //! ```
 //!
 //! Nothing is on the disk then: who calls [`resize`] writes the overlay by a log.

@@ -14,8 +14,8 @@ use super::free::FreeRuns;
 use super::names;
 use crate::draft::{Draft, Result};
 use crate::error::Error;
+use crate::growth_map;
 use crate::map::{self, FileMap, MapRun, is_mapped};
-use crate::resize;
 use extant_format::extent::ExtentState;
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
 use extant_format::inode::{FileType, Inode, flags};
@@ -443,12 +443,12 @@ impl Shrinking<'_> {
             return Ok(());
         }
         if let Some(mut inode) = self.draft.inode(Ino::RESIZE)?
-            && self.must_move(resize::root(&inode).0)
+            && self.must_move(growth_map::root(&inode).0)
         {
             inode.block.fill(0);
             self.draft.write_inode(Ino::RESIZE, &inode)?;
         }
-        match resize::mend(self.draft)? {
+        match growth_map::mend(self.draft)? {
             true => Ok(()),
             false => Err(Error::Refused("blocks that are kept for growth are in use".into())),
         }

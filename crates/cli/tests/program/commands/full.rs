@@ -166,6 +166,14 @@ fn a_host_disk_that_is_full_at_any_point_of_a_repair_costs_nothing() {
         let failures = each_room(words, 8, &files, &small);
         assert!(failures > 3, "{words:?}: {failures}");
     }
+    // Larger and smaller, once it is mended.
+    small.reset(&files);
+    assert_eq!(run(&["repair", "--all", "--no-undo", "%/disk.img"], &small).status.code(), Some(1));
+    let whole = [("disk.img".to_owned(), fs::read(small.folder.join("disk.img")).expect("there"))];
+    for words in [&["resize", "%/disk.img", "60M"], &["resize", "%/disk.img", "9000"]] {
+        let failures = each_room(words, 1, &whole, &small);
+        assert!(failures > 3, "{words:?}: {failures}");
+    }
     // What is mended, and its undo file.
     small.reset(&files);
     assert_eq!(run(&["repair", "--all", "%/disk.img"], &small).status.code(), Some(1));

@@ -15,6 +15,7 @@
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! repair       repair, undo and heal beside e2fsck
+//! resize       resize beside e2fsck and the kernel
 //! full         repairs on a host disk that becomes full
 //! schemas      what --json prints names its schema
 //! stumbles     what newcomers stumbled over: hints that help, names as they were typed
@@ -39,6 +40,7 @@ mod readme;
 mod released;
 mod repair;
 mod replay;
+mod resize;
 mod schemas;
 mod stumbles;
 mod tar_export;

@@ -1,0 +1,301 @@
+//! `extant resize`: another size for a volume, in place.
+use super::check;
+use crate::editing::volume::{self, Room, Volume};
+use extant_block::BlockDevice;
+use extant_edit::undo::{Applied, Keep};
+use extant_engine::read_superblock;
+use extant_host::console::Console;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
+use extant_host::recovery::counted;
+use extant_host::size::Size;
+use extant_repair::{CheckWhen, Healed, ResizeOptions, Resized, Scope};
+use serde::Serialize;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Give a volume another size, in place and without root.
+///
+/// Growing adds groups, and takes a moment however large they are. A file becomes longer where it
+/// has to; what it gets is a hole. Growth beyond the blocks that were kept for descriptors puts
+/// later ones into the groups which they describe (meta_bg), and so needs nothing to move.
+/// Shrinking moves what is past the new end, gives inodes there other numbers, and cuts a file that
+/// ended with the volume. A partition stays as it is: the volume can fill it, and no more.
+///
+/// The volume is healed first (extant heal), checked, changed in memory, and checked again; only if
+/// that is clean anything is written, through a log beside the image (.NAME.extant-redo): a power
+/// cut leaves the volume as it was or as it is to be, and the next command that opens the image
+/// ends what was begun. A block device needs --log FILE. The volume must not be mounted, nor open
+/// for writing in another program (--wait waits for it).
+///
+/// Exit codes: 0 it has that size; 1 failed, and the volume is as it was; 2 wrong usage.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant resize disk.img 100G             300 MB to 100 GB of a sparse file: milliseconds
+  extant resize disk.img +2G              2 GiB more than it has
+  extant resize disk.img 150%             half as much again
+  extant resize disk.img 20480            so many blocks, as resize2fs counts
+  truncate -s 20G disk.img && extant resize disk.img     as large as the file is
+  extant resize disk.img@2 max            as large as its partition
+  extant resize --dry-run disk.img 1G     what would move, and nothing written
+  extant resize --log /var/tmp/log /dev/sdb1
+  extant resize --json disk.img 2G | jq .blocks_after")]
+pub struct Arguments {
+    /// The image: a file, a partition in one (IMAGE@2) or a block device
+    #[arg(value_name = "IMAGE")]
+    pub image: PathBuf,
+    /// The size: 100G, +2G, 150%, a number of blocks, or max: as large as there is room
+    #[arg(value_name = "SIZE", default_value = "max", allow_hyphen_values = true)]
+    pub size: Wanted,
+    /// Only say what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+    /// Refuse a volume whose journal or orphans wait, in place of healing it first
+    #[arg(long)]
+    pub no_heal: bool,
+    /// Where the log may be, for a device: a file on another file system
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// How many threads share a check; as many as the machine has, unless given
+    #[arg(long, short = 'j', value_name = "N")]
+    pub threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub place: ImageArguments,
+}
+
+/// The size that is asked for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Wanted {
+    /// So much; a bare number counts blocks.
+    Exactly(Size),
+    /// So much more.
+    More(Size),
+    /// So many hundredths of what it has.
+    Percent(u32),
+    /// As much as there is room.
+    Max,
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Wanted, String> {
+        let wrong = |_| {
+            "write a size (100G), how much more (+2G), a share (150%), a number of blocks, or max"
+                .to_owned()
+        };
+        if text == "max" {
+            return Ok(Wanted::Max);
+        }
+        if let Some(share) = text.strip_suffix('%') {
+            let is_number = share.bytes().all(|byte| byte.is_ascii_digit());
+            let share = share.parse::<u32>().ok().filter(|share| is_number && *share > 0);
+            return share.map(Wanted::Percent).ok_or_else(|| wrong(()));
+        }
+        match text.strip_prefix('+') {
+            Some(more) => more.parse().map(Wanted::More).map_err(|_| wrong(())),
+            None => text.parse().map(Wanted::Exactly).map_err(|_| wrong(())),
+        }
+    }
+}
+
+impl Wanted {
+    /// How many blocks that are; `None` where no number can say it.
+    fn blocks(self, now: u64, block_size: u64, room: Room) -> Option<u64> {
+        let of = |size: Size| Some(size.bytes(block_size)? / block_size);
+        match self {
+            Wanted::Exactly(size) => of(size),
+            Wanted::More(size) => now.checked_add(of(size)?),
+            Wanted::Percent(share) => u64::try_from(u128::from(now) * u128::from(share) / 100).ok(),
+            Wanted::Max => Some(room.bytes / block_size),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Document {
+    image: String,
+    dry_run: bool,
+    block_size: u32,
+    blocks_before: u64,
+    blocks_after: u64,
+    groups_before: u32,
+    groups_after: u32,
+    /// Blocks of files that are at another place.
+    blocks_moved: u64,
+    /// Blocks that were written through the log.
+    blocks_written: u64,
+    uses_meta_bg: bool,
+}
+
+/// Resizes it and says what came of it.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    let Arguments { image, place, .. } = &arguments;
+    if place.journal.is_some() {
+        return Err(Error::usage("--journal: a volume keeps its journal's device at any size")
+            .hint("leave it out; extant replay --journal DEVICE IMAGE brings what waits in it"));
+    }
+    let threads = arguments.threads.unwrap_or_else(check::machine_threads);
+    if arguments.dry_run {
+        let device = image::device_shown(image, place, console)?;
+        let found = extant_host::disk::writable(image, place.offset_bytes())?;
+        let room = Room { bytes: device.info().bytes, can_grow: can_grow(&found) };
+        let resized = planned(&arguments, (device, room), threads, console)?;
+        return told(&arguments, &resized, None, console);
+    }
+    let mut volume = Volume::open(image, place, arguments.log.as_deref())?;
+    if !arguments.no_heal {
+        heal(&arguments, &volume, threads, console)?;
+    }
+    let of = (Arc::clone(&volume.device), volume.room());
+    let resized = planned(&arguments, of, threads, console)?;
+    let applied = match resized.before.blocks_count == resized.after.blocks_count {
+        true => Applied { blocks: 0, undo: None },
+        false => volume.apply_resized(&resized, console)?,
+    };
+    told(&arguments, &resized, Some(applied), console)
+}
+
+/// Whether a file ends with its volume's part.
+fn can_grow(found: &extant_host::disk::Place) -> bool {
+    let metadata = std::fs::metadata(&found.file);
+    metadata.is_ok_and(|metadata| {
+        metadata.is_file() && found.range.as_ref().is_none_or(|range| range.end == metadata.len())
+    })
+}
+
+/// Replays the journal and frees orphans, if any wait.
+fn heal(
+    arguments: &Arguments,
+    volume: &Volume,
+    threads: NonZeroU32,
+    console: &Console,
+) -> Result<(), Error> {
+    let options = volume::options(Scope::Safe, threads, None)?;
+    let healed = extant_repair::heal(Arc::clone(&volume.device), CheckWhen::Doubted, options);
+    let healed = healed.map_err(|error| {
+        volume::failure(&arguments.image, &*volume.device, &arguments.place, error)
+    })?;
+    let (overlay, block_size) = match &healed {
+        Healed::Clean => return Ok(()),
+        Healed::Recovered { overlay, block_size, .. } => (&**overlay, *block_size),
+        Healed::Repaired { repaired, .. } => (&*repaired.overlay, repaired.block_size),
+    };
+    volume.apply((overlay, block_size), (Keep::Nothing, None), console).map(drop)
+}
+
+/// The volume as it is to be.
+fn planned(
+    arguments: &Arguments,
+    (device, room): (Arc<dyn BlockDevice>, Room),
+    threads: NonZeroU32,
+    console: &Console,
+) -> Result<Resized, Error> {
+    let (image, place) = (&arguments.image, &arguments.place);
+    let shown = image.display();
+    let failed = |error| volume::failure(image, &*device, place, error);
+    let superblock =
+        read_superblock(&*device).map_err(|error| failed(extant_repair::Error::Engine(error)))?;
+    let block_size = u64::from(superblock.block_size());
+    let blocks = arguments.size.blocks(superblock.blocks_count, block_size, room);
+    let blocks = blocks.filter(|blocks| blocks.checked_mul(block_size).is_some());
+    let blocks = blocks
+        .ok_or_else(|| Error::usage(format!("{shown}: that is larger than any volume can be")))?;
+    if blocks > room.bytes / block_size && !room.can_grow {
+        let most = room.bytes / block_size;
+        return Err(Error::new(format!(
+            "{shown}: {blocks} blocks are more than its partition or device holds, {most}"
+        ))
+        .hint("max makes the volume as large as that"));
+    }
+    let options = ResizeOptions {
+        threads,
+        spool: Some(tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?),
+        now_seconds: volume::now_seconds()?,
+        progress: Some(check::listener(console)),
+    };
+    let resized = extant_repair::resize(Arc::clone(&device), blocks, options);
+    resized.map_err(|error| {
+        let is_of_state = matches!(&error, extant_repair::Error::Refused(why) if why.starts_with("it is not clean"));
+        let error = failed(error);
+        match is_of_state {
+            true => error.hint(format!("extant repair {shown} mends it first")),
+            false => error,
+        }
+    })
+}
+
+/// Says what was done, or would be.
+fn told(
+    arguments: &Arguments,
+    resized: &Resized,
+    applied: Option<Applied>,
+    console: &Console,
+) -> Result<Exit, Error> {
+    let Resized { before, after, .. } = resized;
+    let moved: u64 = resized.moves.iter().map(|moved| moved.blocks).sum();
+    let uses_meta_bg = after.has(extant_format::superblock::Feature::META_BG);
+    let document = Document {
+        image: arguments.image.display().to_string(),
+        dry_run: applied.is_none(),
+        block_size: after.block_size(),
+        blocks_before: before.blocks_count,
+        blocks_after: after.blocks_count,
+        groups_before: before.group_count(),
+        groups_after: after.group_count(),
+        blocks_moved: moved,
+        blocks_written: applied.as_ref().map_or(0, |applied| applied.blocks),
+        uses_meta_bg,
+    };
+    if console.is_json() {
+        console.print_json("extant-resize/1", &document)?;
+        return Ok(Exit::Complete);
+    }
+    let shown = arguments.image.display();
+    let blocks = after.blocks_count;
+    if blocks == before.blocks_count {
+        console.report(&format!("{shown}: has {} already\n", counted(blocks, "block")))?;
+        return Ok(Exit::Complete);
+    }
+    let verb = if document.dry_run { "would have" } else { "has" };
+    let mut line = format!(
+        "{shown}: {verb} {} of {} bytes, before {}",
+        counted(blocks, "block"),
+        after.block_size(),
+        before.blocks_count
+    );
+    if moved > 0 {
+        line += &format!("; {} moved", counted(moved, "block"));
+    }
+    if uses_meta_bg && !before.has(extant_format::superblock::Feature::META_BG) {
+        line += "; later descriptors are in their own groups (meta_bg)";
+    }
+    console.report(&format!("{line}\n"))?;
+    Ok(Exit::Complete)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_they_are_written() {
+        let room = Room { bytes: 1_000_000, can_grow: true };
+        let blocks = |text: &str| text.parse::<Wanted>().map(|it| it.blocks(1000, 1024, room));
+        for (text, expected) in [
+            ("100M", Some(102_400)),
+            ("1500", Some(1500)),
+            ("+24K", Some(1024)),
+            ("+24", Some(1024)),
+            ("150%", Some(1500)),
+            ("max", Some(976)),
+            ("18446744073709551615", None),
+        ] {
+            assert_eq!(blocks(text), Ok(expected), "{text}");
+        }
+        for text in ["", "+", "%", "0%", "+5%", "-1", "-5%", "all", "10Q", "1e9"] {
+            assert!(blocks(text).is_err(), "{text}");
+        }
+    }
+}
