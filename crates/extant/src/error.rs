@@ -299,6 +299,8 @@ impl From<extant_repair::Error> for Error {
             extant_repair::Error::Device(cause) => cause.into(),
             extant_repair::Error::Volume(error) => error.into(),
             extant_repair::Error::Engine(error) => error.into(),
+            extant_repair::Error::Unclean(_) => Error::new(ErrorKind::Damaged, error.to_string()),
+            extant_repair::Error::NoRoom => Error::new(ErrorKind::NoSpace, error.to_string()),
             extant_repair::Error::Refused(why) => Error::new(ErrorKind::Unsupported, why),
         }
     }

@@ -4,6 +4,7 @@
 //! *Invariants*: what is written has its checksum; blocks and inodes are given out once, and only
 //! those that the last check found free. *Locking*: none, one thread has it.
 use crate::error::Error;
+use crate::free::FreeRuns;
 use crate::options::Scope;
 use extant_block::{BlockDevice, KnowsHoles, Overlay};
 use extant_format::checksum::inode_seed;
@@ -44,6 +45,8 @@ pub(crate) struct Draft {
     marks: BTreeMap<GroupNo, Option<Vec<u8>>>,
     /// Where a search goes on that finds nothing near its goal: past the last block given out.
     cursor: u64,
+    /// Clusters of groups that go: given out where nothing else is free, and written by the log.
+    pub(crate) released: FreeRuns,
     /// No inode before this one is free.
     inode_cursor: u32,
     /// Inodes that were given out since the check.
@@ -76,6 +79,7 @@ impl Draft {
             scope,
             marks: BTreeMap::new(),
             cursor: 0,
+            released: FreeRuns::default(),
             inode_cursor: 0,
             given: BTreeSet::new(),
             cleared: BTreeSet::new(),
@@ -231,7 +235,9 @@ impl Draft {
 
     /// Gives out a free block, of a cluster of its own, at or after a goal if there is one.
     pub(crate) fn allocate(&mut self, goal: BlockNo) -> Option<BlockNo> {
-        self.allocate_run(goal, 1)
+        let cluster = u64::from(self.usage.cluster_blocks()).max(1);
+        let found = self.allocate_run(goal, 1);
+        found.or_else(|| Some(BlockNo(self.released.take(u64::MAX, 1)?.start * cluster)))
     }
 
     /// Gives out a run of free blocks.

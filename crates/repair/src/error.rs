@@ -11,6 +11,10 @@ pub enum Error {
     Volume(extant_inspect::Error),
     /// The engine refuses it.
     Engine(extant_engine::Error),
+    /// It is not clean, and only one that is gets another size: the first problem.
+    Unclean(String),
+    /// There is no room before its new end for what is after that.
+    NoRoom,
     /// It is no volume, or of a kind that is not mended, for this reason.
     Refused(String),
 }
@@ -21,6 +25,10 @@ impl fmt::Display for Error {
             Error::Device(error) => error.fmt(f),
             Error::Volume(error) => error.fmt(f),
             Error::Engine(error) => error.fmt(f),
+            Error::Unclean(problem) => write!(f, "it is not clean: {problem}"),
+            Error::NoRoom => {
+                f.write_str("there is no room before the new end for what is after it")
+            }
             Error::Refused(why) => f.write_str(why),
         }
     }
@@ -32,7 +40,7 @@ impl std::error::Error for Error {
             Error::Device(error) => Some(error),
             Error::Volume(error) => Some(error),
             Error::Engine(error) => Some(error),
-            Error::Refused(_) => None,
+            Error::Unclean(_) | Error::NoRoom | Error::Refused(_) => None,
         }
     }
 }

@@ -22,7 +22,7 @@
 //! shape         what is made smaller or faster when nothing is wrong any more
 //! reshape       another size
 //! map           maps of files, read as far as they can be, and written anew
-//! draft         the volume as it is to be
+//! draft         the volume as it is to be; free: clusters that may be given out
 //! options, outcome, error
 //! ```
 
@@ -32,6 +32,7 @@ mod directories;
 mod draft;
 mod duplicates;
 mod error;
+mod free;
 mod growth_map;
 mod heal;
 mod index;
@@ -56,5 +57,5 @@ pub use error::Error;
 pub use heal::{CheckWhen, Healed, Reason, heal, is_clean};
 pub use options::{LostFound, Optimize, RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
-pub use reshape::{Move, ResizeOptions, Resized, resize};
+pub use reshape::{Move, ResizeOptions, Resized, minimize, resize};
 pub use rounds::repair;

@@ -302,6 +302,8 @@ fn has_magic(bytes: &[u8]) -> bool {
 struct Supply {
     own: Vec<BlockNo>,
     goal: BlockNo,
+    /// How many were taken.
+    given: u64,
 }
 
 impl Supply {
@@ -310,25 +312,28 @@ impl Supply {
         let is_own =
             |block: &BlockNo| !draft.usage.is_double(*block) && !draft.shared.contains(block);
         let own = own.filter(is_own).collect();
-        Supply { own, goal: BlockNo(map.runs.first().map_or(0, |run| run.start)) }
+        Supply { own, goal: BlockNo(map.runs.first().map_or(0, |run| run.start)), given: 0 }
     }
 
     fn take(&mut self, draft: &mut Draft) -> Result<BlockNo> {
+        self.given = self.given.saturating_add(1);
         let block = self.own.pop().or_else(|| draft.allocate(self.goal));
         block.ok_or_else(|| Error::Refused("no free block is left for the map of a file".into()))
     }
 }
 
-/// Writes a map with these runs into an inode, which the caller stores.
+/// Writes a map with these runs into an inode, which the caller stores. Gives how many blocks the
+/// map has.
 ///
 /// # Errors
 /// The device's; no block is free.
-pub(crate) fn write(draft: &mut Draft, ino: Ino, inode: &mut Inode, map: &FileMap) -> Result<()> {
+pub(crate) fn write(draft: &mut Draft, ino: Ino, inode: &mut Inode, map: &FileMap) -> Result<u64> {
     let mut supply = Supply::of(draft, map);
     match inode.has_extents() {
-        true => write_extents(draft, ino, inode, map, &mut supply),
-        false => write_pointers(draft, inode, &map.runs, &mut supply),
+        true => write_extents(draft, ino, inode, map, &mut supply)?,
+        false => write_pointers(draft, inode, &map.runs, &mut supply)?,
     }
+    Ok(supply.given)
 }
 
 /// Runs as extents, neighbours joined.

@@ -40,7 +40,7 @@ fn smaller(draft: &mut Draft, ino: Ino) -> Result<bool> {
     let map = map::read(draft, &inode)?;
     let before = map.nodes.len();
     match map::write(draft, ino, &mut inode, &map) {
-        Ok(()) => {}
+        Ok(_) => {}
         // It needs no more blocks than it has; one of them that others have too is not written.
         Err(Error::Refused(_)) => return Ok(false),
         Err(error) => return Err(error),

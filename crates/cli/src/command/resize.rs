@@ -37,6 +37,7 @@ use std::sync::Arc;
   extant resize disk.img +2G              2 GiB more than it has
   extant resize disk.img 150%             half as much again
   extant resize disk.img 20480            so many blocks, as resize2fs counts
+  extant resize disk.img min              as small as it can be; -n only says how small that is
   truncate -s 20G disk.img && extant resize disk.img     as large as the file is
   extant resize disk.img@2 max            as large as its partition
   extant resize --dry-run disk.img 1G     what would move, and nothing written
@@ -46,7 +47,7 @@ pub struct Arguments {
     /// The image: a file, a partition in one (IMAGE@2) or a block device
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
-    /// The size: 100G, +2G, 150%, a number of blocks, or max: as large as there is room
+    /// The size: 100G, +2G, 150%, a number of blocks, max (as large as there is room) or min
     #[arg(value_name = "SIZE", default_value = "max", allow_hyphen_values = true)]
     pub size: Wanted,
     /// Only say what would be done
@@ -76,17 +77,22 @@ pub enum Wanted {
     Percent(u32),
     /// As much as there is room.
     Max,
+    /// As small as it can be.
+    Min,
 }
 
 impl FromStr for Wanted {
     type Err = String;
     fn from_str(text: &str) -> Result<Wanted, String> {
         let wrong = |_| {
-            "write a size (100G), how much more (+2G), a share (150%), a number of blocks, or max"
+            "write a size (100G), how much more (+2G), a share (150%), a number of blocks, max \
+             or min"
                 .to_owned()
         };
-        if text == "max" {
-            return Ok(Wanted::Max);
+        match text {
+            "max" => return Ok(Wanted::Max),
+            "min" => return Ok(Wanted::Min),
+            _ => {}
         }
         if let Some(share) = text.strip_suffix('%') {
             let is_number = share.bytes().all(|byte| byte.is_ascii_digit());
@@ -109,6 +115,7 @@ impl Wanted {
             Wanted::More(size) => now.checked_add(of(size)?),
             Wanted::Percent(share) => u64::try_from(u128::from(now) * u128::from(share) / 100).ok(),
             Wanted::Max => Some(room.bytes / block_size),
+            Wanted::Min => Some(now),
         }
     }
 }
@@ -209,19 +216,28 @@ fn planned(
         ))
         .hint("max makes the volume as large as that"));
     }
-    let options = ResizeOptions {
+    let now_seconds = volume::now_seconds()?;
+    let mut options = || ResizeOptions {
         threads,
-        spool: Some(tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?),
-        now_seconds: volume::now_seconds()?,
+        // Without a place for it the changes have to fit into memory.
+        spool: tempfile::tempfile().ok(),
+        now_seconds,
         progress: Some(check::listener(console)),
     };
-    let resized = extant_repair::resize(Arc::clone(&device), blocks, options);
+    let resized = match arguments.size {
+        Wanted::Min => extant_repair::minimize(Arc::clone(&device), &mut options),
+        _ => extant_repair::resize(Arc::clone(&device), blocks, options()),
+    };
     resized.map_err(|error| {
-        let is_of_state = matches!(&error, extant_repair::Error::Refused(why) if why.starts_with("it is not clean"));
+        let is_of_state = matches!(&error, extant_repair::Error::Unclean(_));
+        let is_of_room = matches!(&error, extant_repair::Error::NoRoom);
         let error = failed(error);
-        match is_of_state {
-            true => error.hint(format!("extant repair {shown} mends it first")),
-            false => error,
+        match (is_of_state, is_of_room) {
+            (true, _) => error.hint(format!("extant repair {shown} mends it first")),
+            (_, true) => {
+                error.hint(format!("extant resize {shown} min makes it as small as it can be"))
+            }
+            _ => error,
         }
     })
 }
@@ -234,7 +250,7 @@ fn told(
     console: &Console,
 ) -> Result<Exit, Error> {
     let Resized { before, after, .. } = resized;
-    let moved: u64 = resized.moves.iter().map(|moved| moved.blocks).sum();
+    let moved = resized.moved_blocks;
     let uses_meta_bg = after.has(extant_format::superblock::Feature::META_BG);
     let document = Document {
         image: arguments.image.display().to_string(),
@@ -290,6 +306,7 @@ mod tests {
             ("+24", Some(1024)),
             ("150%", Some(1500)),
             ("max", Some(976)),
+            ("min", Some(1000)),
             ("18446744073709551615", None),
         ] {
             assert_eq!(blocks(text), Ok(expected), "{text}");

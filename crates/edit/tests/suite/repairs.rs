@@ -1,13 +1,14 @@
-//! Repairs of volumes with random damage, cut at every write: what the next program ends is the
-//! damaged volume, which is repaired to the same bytes again, or the repaired one.
+//! Repairs of volumes with random damage, and other sizes, cut at every write: what the next
+//! program ends is the volume before, which is changed to the same bytes again, or the one after.
 use crate::devices::Recorded;
 use crate::quick_folder;
 use crate::undo::{Job, ended};
 use crate::volumes::{self, bytes_of};
 use extant_block::{BlockDevice, MemoryDevice};
+use extant_edit::ahead::{Ahead, Moved};
 use extant_edit::redo;
 use extant_edit::undo::{self, Keep};
-use extant_repair::{LostFound, Optimize, RepairOptions, Repaired, Scope};
+use extant_repair::{LostFound, Optimize, RepairOptions, Repaired, ResizeOptions, Scope};
 use extant_testkit::damaged::{KINDS, damage, tree, volume};
 use extant_testkit::oracle;
 use extant_testkit::variables::number;
@@ -83,5 +84,65 @@ fn a_cut_of_any_repair_leaves_what_the_next_run_ends() {
         assert!(left.is_clean() && left.found.counts.is_empty(), "seed {}", seed - 1);
     }
     println!("{cut} repairs: {} cuts as before, {} as after", seen[0], seen[1]);
+    assert!(seen[0] > 3 && seen[1] > 20, "{seen:?}");
+}
+
+/// Gives a volume another size, by a redo log.
+fn resize(device: Arc<dyn BlockDevice>, blocks: u64, log: &Path) {
+    let options = ResizeOptions {
+        threads: NonZeroU32::MIN,
+        spool: None,
+        now_seconds: NOW_SECONDS,
+        progress: None,
+    };
+    let resized = extant_repair::resize(device.clone(), blocks, options).expect("it fits");
+    let moves =
+        resized.moves.iter().map(|it| Moved { from: it.from.0, to: it.to.0, blocks: it.blocks });
+    let ahead = Ahead { moves: moves.collect(), zeros: resized.zeros.clone() };
+    let (overlay, identity) = (resized.overlay.over(device.clone()), volumes::identity(&*device));
+    let place = (log, &identity);
+    let size = resized.after.block_size();
+    undo::apply_after(&ahead, &overlay, size, place, Keep::Nothing).expect("it is applied");
+}
+
+/// How many blocks a volume has, and all of its files; what is wrong with it otherwise.
+fn held(device: Arc<dyn BlockDevice>) -> Result<(u64, volumes::Tree), String> {
+    let superblock = extant_engine::read_superblock(&*device).map_err(|error| error.to_string())?;
+    let left = repaired(device.clone()).map_err(|error| error.to_string())?;
+    if !left.found.counts.is_empty() {
+        return Err(format!("{:?}", left.found.counts));
+    }
+    Ok((superblock.blocks_count, volumes::tree_of(device)?))
+}
+
+#[test]
+fn a_cut_of_another_size_leaves_the_one_or_the_other() {
+    if !oracle::require("mke2fs") || !oracle::require("debugfs") {
+        return;
+    }
+    let folder = quick_folder("resize-cuts");
+    let source = folder.join("tree");
+    std::fs::create_dir(&source).expect("scratch has room");
+    tree(&source);
+    let (path, made) = (redo::path_of(&folder.join("disk")).expect("a name"), folder.join("made"));
+    let mut seen = [0, 0];
+    let cases = KINDS.iter().zip([[6144, 20_000], [6144, 3000], [6144, 2800]]);
+    for (words, sizes) in cases.take(number("EXTANT_CUT_REPAIRS").div_ceil(2) as usize) {
+        let mut bytes = volume(words, &source, &made);
+        bytes.resize((sizes[0].max(sizes[1]) as usize) << 10, 0);
+        let base = MemoryDevice::from_bytes(volumes::clock(), &bytes);
+        let before = held(Arc::new(base.snapshot())).expect("it is clean");
+        let job = Job::new(base, &path, |device: Arc<Recorded>| resize(device, sizes[1], &path));
+        let after = Arc::new(MemoryDevice::from_bytes(volumes::clock(), &job.ends[1]));
+        let after = held(after).expect("it is clean");
+        assert!(before.1 == after.1 && after.0 != before.0, "{words:?}: {} blocks", after.0);
+        job.each_medium(&mut |medium, log, at| {
+            let (_, device) = ended(medium, (log, &[]), &folder);
+            let found = held(device).unwrap_or_else(|error| panic!("{words:?}, {at}: {error}"));
+            assert!(found == before || found == after, "{words:?}, {at}: {} blocks", found.0);
+            seen[usize::from(found == after)] += 1;
+        });
+    }
+    println!("{} cuts as before, {} as after", seen[0], seen[1]);
     assert!(seen[0] > 3 && seen[1] > 20, "{seen:?}");
 }

@@ -280,6 +280,14 @@ impl Job {
 
     /// Calls `judge` with each medium, each log that may be beside it, and words for the moment.
     pub fn each(&self, mut judge: impl FnMut(&MemoryDevice, Option<&[u8]>, &str)) {
+        self.each_medium(&mut |medium, log, at| {
+            assert!(self.is_whole_or_unclean(medium), "{at}: torn, and says it is clean");
+            judge(medium, log, at);
+        });
+    }
+
+    /// The same, where free blocks are written before the log, too.
+    pub fn each_medium(&self, judge: &mut dyn FnMut(&MemoryDevice, Option<&[u8]>, &str)) {
         let (begun, bytes) = &self.log;
         let moments = self.recorded.log.moments();
         media(
@@ -294,7 +302,6 @@ impl Job {
                     _ if moment == moments => &[Some(bytes), None],
                     _ => &[Some(bytes)],
                 };
-                assert!(self.is_whole_or_unclean(&medium), "{at}: torn, and says it is clean");
                 logs.iter().for_each(|log| judge(&medium, *log, &at));
             },
         );

@@ -3,14 +3,18 @@ use crate::draft::Result;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::superblock::{Superblock, state};
 use extant_format::{BlockNo, GroupNo};
+use extant_inspect::Usage;
 use std::collections::BTreeMap;
 
 /// Writes superblock and descriptors, as they are in the first place, to every group that has a
-/// copy.
+/// copy. `usage` is what the last check found.
 ///
 /// # Errors
 /// The device's.
-pub(super) fn write(overlay: &Overlay, superblock: &Superblock) -> Result<()> {
+///
+/// # Panics
+/// A copy would be where the check found something else.
+pub(super) fn write(overlay: &Overlay, superblock: &Superblock, usage: &Usage) -> Result<()> {
     let block_size = superblock.block_size() as usize;
     let size = block_size as u64;
     let first = superblock.primary_block().0 + 1;
@@ -28,8 +32,17 @@ pub(super) fn write(overlay: &Overlay, superblock: &Superblock) -> Result<()> {
         if let Some(place) = bytes.get_mut(..encoded.len()) {
             place.copy_from_slice(&encoded);
         }
+        // Where descriptors are in the groups which they describe, the superblock is alone.
+        let blocks = match superblock.meta_group(group) {
+            Some(_) => bytes.get(..block_size).unwrap_or_default(),
+            None => &bytes,
+        };
+        let start = superblock.group_start(group);
+        let length = (blocks.len() / block_size) as u64;
+        let is_own = (start.0..start.0 + length).all(|it| usage.is_metadata(BlockNo(it)));
+        assert!(is_own, "a copy in group {group} would be written over something else");
         // tidy: writers because it is an overlay in memory
-        overlay.write(superblock.group_start(group).0 * size, &bytes)?;
+        overlay.write(start.0 * size, blocks)?;
     }
     // Blocks of descriptors that are in the groups which they describe, and their other places.
     let metas = groups.filter(|group| superblock.meta_group(*group) == Some(*group));
@@ -41,6 +54,7 @@ pub(super) fn write(overlay: &Overlay, superblock: &Superblock) -> Result<()> {
     let all: BTreeMap<BlockNo, BlockNo> = first.into_iter().chain(metas.flat_map(places)).collect();
     let mut block = vec![0; block_size];
     for (copy, place) in all {
+        assert!(usage.is_metadata(copy), "block {copy} is no copy of descriptors");
         overlay.read(place.0 * size, &mut block)?;
         // tidy: writers because it is an overlay in memory
         overlay.write(copy.0 * size, &block)?;

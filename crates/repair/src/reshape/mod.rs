@@ -10,13 +10,14 @@
 //! ```text
 //! grow       more groups, a longer last one
 //! shrink     what is past the new end moves
-//! names      numbers of inodes, where names have them      free      runs of free clusters
+//! minimum    how small that can be
+//! names      numbers of inodes, where names have them
 //! settle     bitmaps and counts as the check finds them, and nothing else
 //! copies     superblocks and descriptors in other groups
 //! ```
 mod copies;
-mod free;
 mod grow;
+mod minimum;
 mod names;
 mod settle;
 mod shrink;
@@ -29,7 +30,7 @@ use crate::rounds::MEMORY_BYTES_MAX;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::BlockNo;
 use extant_format::superblock::Superblock;
-use extant_inspect::{CheckOptions, Listener, examine};
+use extant_inspect::{CheckOptions, CheckReport, Listener, Usage, examine};
 use std::cmp::Ordering;
 use std::fs::File;
 use std::num::NonZeroU32;
@@ -63,6 +64,8 @@ pub struct Resized {
     /// Contents that have to be copied before the changes are written, to blocks that are free:
     /// the overlay has them there already. Some of these blocks are among its changes.
     pub moves: Vec<Move>,
+    /// Blocks of files that are at another place, `moves` and others.
+    pub moved_blocks: u64,
 }
 
 /// Blocks that move.
@@ -74,6 +77,58 @@ pub struct Move {
     pub to: BlockNo,
     /// How many.
     pub blocks: u64,
+}
+
+/// Gives a volume the least size that it can have, in memory.
+///
+/// # Errors
+/// As [`resize`].
+pub fn minimize(
+    device: Arc<dyn BlockDevice>,
+    options: &mut dyn FnMut() -> ResizeOptions,
+) -> Result<Resized, Error> {
+    let how = CheckOptions { threads: options().threads, ..CheckOptions::default() };
+    let superblock = extant_engine::read_superblock(&*device)?;
+    let (report, usage) = examine(Arc::clone(&device), &how)?;
+    let usage = clean(&report, usage)?;
+    let cluster = u64::from(usage.cluster_blocks()).max(1);
+    let least = minimum::least(&usage)?;
+    drop(usage);
+    let mut tried = |blocks: u64| match resize(Arc::clone(&device), blocks, options()) {
+        Err(Error::NoRoom) => Ok(None),
+        done => done.map(Some),
+    };
+    // The least that could do, then more and more until it does, then as little more as it takes.
+    let (mut too_few, mut enough, mut more) = (least.saturating_sub(1), least, cluster);
+    let mut best = loop {
+        match tried(enough)? {
+            Some(done) => break done,
+            None if enough >= superblock.blocks_count => return Err(Error::NoRoom),
+            None => too_few = enough,
+        }
+        enough = enough.saturating_add(more).min(superblock.blocks_count);
+        more = more.saturating_mul(2);
+    };
+    while enough - too_few > cluster.max(enough / EXACTNESS) {
+        let middle = too_few + (enough - too_few) / 2;
+        let fits = superblock.blocks_within(middle);
+        match if fits > too_few { tried(fits)? } else { None } {
+            Some(done) => (enough, best) = (fits, done),
+            None => too_few = middle,
+        }
+    }
+    Ok(best)
+}
+
+/// The least size is found to one part in so many.
+const EXACTNESS: u64 = 4000;
+
+/// What is in use on a volume that is clean.
+fn clean(report: &CheckReport, usage: Option<Usage>) -> Result<Usage, Error> {
+    usage.filter(|_| is_clean(report)).ok_or_else(|| {
+        let problem = report.problems.iter().map(ToString::to_string).next().unwrap_or_default();
+        Error::Unclean(problem)
+    })
 }
 
 /// Gives a volume another size in memory: the largest of its geometry with at most `blocks` blocks.
@@ -102,25 +157,25 @@ pub fn resize(
         ..CheckOptions::default()
     };
     let now = u32::try_from(options.now_seconds).unwrap_or(u32::MAX);
-    let mut resized = Resized { overlay, before, after, zeros: Vec::new(), moves: Vec::new() };
+    let mut resized =
+        Resized { overlay, before, after, zeros: Vec::new(), moves: Vec::new(), moved_blocks: 0 };
     let order = resized.after.blocks_count.cmp(&resized.before.blocks_count);
     if order == Ordering::Equal {
         return Ok(resized);
     }
     let over = Arc::clone(&resized.overlay) as Arc<dyn BlockDevice>;
     let (report, usage) = examine(over, &how)?;
-    let usage = usage.filter(|_| is_clean(&report)).ok_or_else(|| {
-        let problem = report.problems.iter().map(ToString::to_string).next().unwrap_or_default();
-        Error::Refused(format!("it is not clean: {problem}"))
-    })?;
+    let usage = clean(&report, usage)?;
     let mut draft = Draft::new(&resized.overlay, usage, now, Scope::Safe);
     match order {
-        Ordering::Less => resized.moves = shrink::shrink(&mut draft, &resized.after)?,
+        Ordering::Less => {
+            (resized.moves, resized.moved_blocks) = shrink::shrink(&mut draft, &resized.after)?;
+        }
         _ => resized.zeros = grow::grow(&mut draft, &resized.after)?,
     }
     drop(draft);
-    settle::settle(&resized.overlay, &how, now)?;
+    let usage = settle::settle(&resized.overlay, &how, now)?;
     resized.after = extant_engine::read_superblock(&*resized.overlay)?;
-    copies::write(&resized.overlay, &resized.after)?;
+    copies::write(&resized.overlay, &resized.after, &usage)?;
     Ok(resized)
 }

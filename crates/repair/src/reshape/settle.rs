@@ -8,7 +8,7 @@ use crate::outcome::is_clean;
 use crate::{quota, superblock};
 use extant_block::{BlockDevice, Overlay};
 use extant_format::GroupNo;
-use extant_inspect::{CheckOptions, Code, Pass, Problem, Severity, examine};
+use extant_inspect::{CheckOptions, Code, Pass, Problem, Severity, Usage, examine};
 use std::sync::Arc;
 
 /// Checks after which it is refused.
@@ -19,11 +19,12 @@ fn is_derived(problem: &Problem) -> bool {
     problem.rule().pass == Pass::Bitmaps
 }
 
-/// Writes what follows from the rest of the volume, until a check finds nothing.
+/// Writes what follows from the rest of the volume, until a check finds nothing. Gives what is in
+/// use then.
 ///
 /// # Errors
 /// The device's; something else is wrong.
-pub(super) fn settle(overlay: &Arc<Overlay>, how: &CheckOptions, now: u32) -> Result<()> {
+pub(super) fn settle(overlay: &Arc<Overlay>, how: &CheckOptions, now: u32) -> Result<Usage> {
     for _ in 0..ROUNDS_MAX {
         let over = Arc::clone(overlay) as Arc<dyn BlockDevice>;
         let (report, usage) = examine(over, how)?;
@@ -38,7 +39,7 @@ pub(super) fn settle(overlay: &Arc<Overlay>, how: &CheckOptions, now: u32) -> Re
         };
         let derived: Vec<&Problem> = report.problems.iter().filter(|it| is_derived(it)).collect();
         if derived.is_empty() && is_clean(&report) {
-            return Ok(());
+            return Ok(usage);
         }
         let mut draft = Draft::new(overlay, usage, now, Scope::Safe);
         for problem in derived {

@@ -7,13 +7,14 @@
 //! superblock          | numbers of files of its own, the journal's copy, descriptors
 //! ```
 //!
-//! *Invariants*: a block is moved once, and to a place that was free in the volume as it is on the
-//! device: contents can be copied before anything else is written. *Locking*: none, one thread.
+//! *Invariants*: a block is moved once: to a place that was free in the volume as it is on the
+//! device, so that its content can be copied before anything else is written, or, where none is
+//! left, to one of the groups that go, by the log. *Locking*: none, one thread.
 use super::Move;
-use super::free::FreeRuns;
 use super::names;
 use crate::draft::{Draft, Result};
 use crate::error::Error;
+use crate::free::FreeRuns;
 use crate::growth_map;
 use crate::map::{self, FileMap, MapRun, is_mapped};
 use extant_format::extent::ExtentState;
@@ -21,7 +22,7 @@ use extant_format::group::{GroupDescriptor, INODE_UNINIT};
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino, attribute, indirect, orphan_file};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Blocks that one copy has at most, so that a run that is moved finds room.
@@ -41,7 +42,11 @@ struct Shrinking<'a> {
     /// Clusters of several blocks that were moved, and where they are: files may have them in
     /// pieces.
     clusters: BTreeMap<u64, u64>,
+    /// Clusters of groups that go, which have something else now.
+    by_log: BTreeSet<u64>,
     moves: Vec<Move>,
+    /// Blocks of files that move, by a copy or by the log.
+    moved_blocks: u64,
 }
 
 /// A bitmap or a table that moves.
@@ -53,11 +58,12 @@ struct Part {
     place: fn(&mut GroupDescriptor) -> &mut BlockNo,
 }
 
-/// Makes the volume what `after` says. Gives the contents that are to be copied.
+/// Makes the volume what `after` says. Gives the contents that are to be copied, and how many
+/// blocks of files are at another place.
 ///
 /// # Errors
 /// The device's; there is no room for what moves, or it cannot be moved.
-pub(super) fn shrink(draft: &mut Draft, after: &Superblock) -> Result<Vec<Move>> {
+pub(super) fn shrink(draft: &mut Draft, after: &Superblock) -> Result<(Vec<Move>, u64)> {
     let before = draft.superblock.clone();
     let orphans = past_the_end(draft, after)?;
     if let (true, Some((ino, _))) = (before.has(Feature::STABLE_INODES), orphans.first()) {
@@ -75,7 +81,9 @@ pub(super) fn shrink(draft: &mut Draft, after: &Superblock) -> Result<Vec<Move>>
         })
         .collect();
     let end = after.blocks_count;
-    let free = FreeRuns::before(draft, end, &wanted);
+    let free = free_before(draft, end, &wanted);
+    let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+    draft.released = FreeRuns::released(cluster, end, &released(draft, &before, after, &wanted));
     for range in &wanted {
         let is_free = |block: &u64| draft.usage.is_free(BlockNo(*block), 1);
         let free: Vec<u64> = range.clone().filter(is_free).collect();
@@ -89,7 +97,9 @@ pub(super) fn shrink(draft: &mut Draft, after: &Superblock) -> Result<Vec<Move>>
         renumbered: BTreeMap::new(),
         attribute_blocks: BTreeMap::new(),
         clusters: BTreeMap::new(),
+        by_log: BTreeSet::new(),
         moves: Vec::new(),
+        moved_blocks: 0,
     };
     let parts = shrinking.parts()?;
     shrinking.renumber(orphans.iter().map(|(ino, _)| *ino))?;
@@ -107,11 +117,11 @@ pub(super) fn shrink(draft: &mut Draft, after: &Superblock) -> Result<Vec<Move>>
     }
     shrinking.own_numbers()?;
     shrinking.move_parts(parts)?;
-    let Shrinking { draft, moves, .. } = shrinking;
+    let Shrinking { draft, moves, moved_blocks, .. } = shrinking;
     forget_groups(draft)?;
     draft.superblock.written_seconds = draft.now.into();
     draft.write_superblock()?;
-    Ok(moves)
+    Ok((moves, moved_blocks))
 }
 
 /// The inodes in use that the volume will not have, with their bytes.
@@ -128,6 +138,90 @@ fn past_the_end(draft: &Draft, after: &Superblock) -> Result<Vec<(Ino, Vec<u8>)>
     Ok(found)
 }
 
+/// The bitmaps and tables of groups that go, rising.
+fn released(
+    draft: &Draft,
+    before: &Superblock,
+    after: &Superblock,
+    wanted: &[Range<u64>],
+) -> Vec<Range<u64>> {
+    let table = u64::from(before.inode_table_blocks());
+    let groups = (after.group_count()..before.group_count()).map(GroupNo);
+    let parts = groups.filter_map(|group| draft.usage.descriptor(group)).flat_map(|of| {
+        let starts = [(of.block_bitmap.0, 1), (of.inode_bitmap.0, 1), (of.inode_table.0, table)];
+        starts.map(|(start, length)| start..start.saturating_add(length))
+    });
+    let is_wanted = |part: &Range<u64>| {
+        wanted.iter().any(|range| range.start < part.end && part.start < range.end)
+    };
+    let mut parts: Vec<Range<u64>> = parts.filter(|part| !is_wanted(part)).collect();
+    parts.sort_unstable_by_key(|part| part.start);
+    parts
+}
+
+/// What is free before block `end`, without the blocks of `wanted`.
+fn free_before(draft: &Draft, end: u64, wanted: &[Range<u64>]) -> FreeRuns {
+    let mut runs = FreeRuns::default();
+    let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+    let whole = end / cluster;
+    let mut open: Option<Range<u64>> = None;
+    for group in (0..draft.superblock.group_count()).map(GroupNo) {
+        let bits = draft.usage.block_bits(group);
+        let first = draft.superblock.group_start(group).0 / cluster;
+        for at in 0..u64::from(bits.count) {
+            let word = bits.words.get((at / 64) as usize).copied().unwrap_or(u64::MAX);
+            let here = first.saturating_add(at);
+            let is_free = word >> (at % 64) & 1 == 0 && here < whole;
+            match &mut open {
+                Some(run) if is_free && run.end == here => run.end = here + 1,
+                _ => {
+                    runs.close(open.take());
+                    open = is_free.then(|| here..here + 1);
+                }
+            }
+        }
+    }
+    runs.close(open);
+    for range in wanted {
+        runs.remove(range.start / cluster..range.end.div_ceil(cluster));
+    }
+    runs
+}
+
+/// Takes up to `most` clusters: all of them after `goal` if that is free, else the shortest run
+/// that has them, else as many as the longest has. `None` where nothing is free.
+fn take_free(runs: &mut FreeRuns, draft: &Draft, goal: u64, most: u64) -> Option<Range<u64>> {
+    loop {
+        let run = runs.best(goal, most)?;
+        let taken = run.start..run.end.min(run.start + most);
+        // Nodes of maps come from the same room by another way.
+        match stolen(draft, &taken) {
+            None => {
+                runs.close(Some(taken.end..run.end));
+                let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+                let blocks = (taken.end - taken.start) * cluster;
+                draft.usage.take(BlockNo(taken.start * cluster), blocks);
+                return Some(taken);
+            }
+            Some(at) => {
+                runs.close(Some(run.start..at));
+                runs.close(Some(at + 1..run.end));
+            }
+        }
+    }
+}
+
+/// The first cluster of a range that is not free any more.
+fn stolen(draft: &Draft, range: &Range<u64>) -> Option<u64> {
+    let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+    let is_free =
+        |start: u64, length: u64| draft.usage.is_free(BlockNo(start * cluster), length * cluster);
+    if is_free(range.start, range.end - range.start) {
+        return None;
+    }
+    range.clone().find(|at| !is_free(*at, 1))
+}
+
 /// Makes zeros of the descriptors that are not used any more, after the last one of their block.
 fn forget_groups(draft: &Draft) -> Result<()> {
     let last = GroupNo(draft.superblock.group_count().saturating_sub(1));
@@ -141,7 +235,7 @@ fn forget_groups(draft: &Draft) -> Result<()> {
 }
 
 fn no_room() -> Error {
-    Error::Refused("there is no room before the new end for what is after it".into())
+    Error::NoRoom
 }
 
 impl Shrinking<'_> {
@@ -171,10 +265,11 @@ impl Shrinking<'_> {
     fn room_for(&mut self, blocks: u64) -> Result<BlockNo> {
         let cluster = self.cluster();
         let clusters = blocks.div_ceil(cluster);
-        match self.free.take(self.draft, u64::MAX, clusters) {
-            Some(run) if run.end - run.start == clusters => Ok(BlockNo(run.start * cluster)),
-            _ => Err(no_room()),
-        }
+        let is_whole = |run: &Range<u64>| run.end - run.start == clusters;
+        let free = take_free(&mut self.free, self.draft, u64::MAX, clusters).filter(is_whole);
+        let room = free.or_else(|| self.draft.released.take(u64::MAX, clusters));
+        let room = room.filter(is_whole).ok_or_else(no_room)?;
+        Ok(BlockNo(room.start * cluster))
     }
 
     /// Bitmaps and tables that move, and room for them.
@@ -218,8 +313,7 @@ impl Shrinking<'_> {
     fn renumber(&mut self, inodes: impl Iterator<Item = Ino>) -> Result<()> {
         for ino in inodes {
             let Some(to) = self.draft.allocate_inode() else {
-                let why = "there are not enough inodes before the new end";
-                return Err(Error::Refused(why.into()));
+                return Err(Error::NoRoom);
             };
             self.renumbered.insert(ino, to);
             let Some((group, at)) = self.draft.superblock.group_of_inode(to) else { continue };
@@ -257,8 +351,11 @@ impl Shrinking<'_> {
             if has_moved || nodes.len() < map.nodes.len() || is_sealed_anew {
                 let count = map.nodes.len() as u64;
                 let written = FileMap { runs: runs.clone(), nodes };
-                map::write(self.draft, to, &mut inode, &written)?;
-                let left = map::read(self.draft, &inode)?.nodes.len() as u64;
+                let left = map::write(self.draft, to, &mut inode, &written);
+                let left = left.map_err(|error| match error {
+                    Error::Refused(_) => no_room(),
+                    error => error,
+                })?;
                 let freed = self.draft.sectors(count);
                 let taken = self.draft.sectors(left);
                 inode.sectors = inode.sectors.saturating_sub(freed).saturating_add(taken);
@@ -352,7 +449,13 @@ impl Shrinking<'_> {
                 Some(first) => (*first, 1),
                 None => {
                     let wanted = (within + run.length - at).div_ceil(cluster).min(RUN_BLOCKS_MAX);
-                    let found = self.free.take(self.draft, goal, wanted).ok_or_else(no_room)?;
+                    let free = take_free(&mut self.free, self.draft, goal, wanted);
+                    let found = free.or_else(|| {
+                        let found = self.draft.released.take(goal, wanted);
+                        self.by_log.extend(found.iter().flat_map(Range::clone));
+                        found
+                    });
+                    let found = found.ok_or_else(no_room)?;
                     (found.start, found.end - found.start)
                 }
             };
@@ -363,6 +466,7 @@ impl Shrinking<'_> {
             }
             let to = first * cluster + within;
             let length = (run.length - at).min(clusters * cluster - within);
+            self.moved_blocks += length;
             self.content((start, to, length), run.state)?;
             moved.push(MapRun { file_block: run.file_block + at, start: to, length, ..run });
             goal = first + clusters;
@@ -374,6 +478,15 @@ impl Shrinking<'_> {
     /// Notes that blocks move; nothing was written to an unwritten one.
     fn content(&mut self, (from, to, blocks): (u64, u64, u64), state: ExtentState) -> Result<()> {
         if state == ExtentState::Unwritten {
+            return Ok(());
+        }
+        let cluster = self.cluster();
+        if self.by_log.contains(&(to / cluster)) {
+            for at in 0..blocks {
+                if let Some(bytes) = self.draft.read(BlockNo(from + at))? {
+                    self.draft.write(BlockNo(to + at), &bytes)?;
+                }
+            }
             return Ok(());
         }
         self.draft.redirect(to, from, blocks)?;

@@ -87,6 +87,32 @@ fn a_file_grows_and_shrinks_with_its_volume() {
     oracle::e2fsck(&image).expect("it is clean");
 }
 
+/// As small as can be: not larger than resize2fs says, and nothing is lost.
+#[test]
+fn the_least_size_is_less_than_that_of_resize2fs() {
+    let folder = Scratch::new("resize-least");
+    if !oracle::require("resize2fs") {
+        return;
+    }
+    for kind in
+        [&["-t", "ext4", "-g", "2048"][..], &["-t", "ext2"], &["-t", "ext4", "-O", "^flex_bg"]]
+    {
+        let Some(image) = image(&folder, kind, "40M") else { return };
+        let shown = image.to_str().unwrap();
+        let theirs = output(program("resize2fs").args(["-P", shown])).expect("resize2fs");
+        let theirs = String::from_utf8(theirs.stdout).unwrap();
+        let theirs: u64 = theirs.trim().rsplit(' ').next().unwrap().parse().unwrap();
+        let least = resized(&[shown, "min"])["blocks_after"].as_u64().unwrap();
+        assert!(least <= theirs, "{kind:?}: {least} blocks, and resize2fs says {theirs}");
+        assert_eq!(fs::metadata(&image).unwrap().len(), least << 10);
+        oracle::e2fsck(&image).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        same_files(&image, &folder.join("source"));
+        let again = resized(&[shown, "min"])["blocks_after"].as_u64().unwrap();
+        assert!(again <= least && least - again <= 8, "{kind:?}: {least} blocks, then {again}");
+        fs::remove_file(&image).unwrap();
+    }
+}
+
 #[test]
 fn what_is_refused_leaves_the_image_as_it_was() {
     let folder = Scratch::new("resize-refused");
