@@ -97,7 +97,7 @@ mod tests {
                 Moved { from: 900, to: 100, blocks: 10 },
                 Moved { from: 1, to: 50, blocks: 2 },
             ],
-            zeros: vec![200..203],
+            zeros: vec![200..203, 300..300],
         };
         let passed = ahead.passed(&[7, 100, 104, 109, 110, 201]);
         assert_eq!(passed, [50..52, 101..104, 105..109, 200..201, 202..203]);

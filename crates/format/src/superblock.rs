@@ -416,11 +416,6 @@ impl Superblock {
         self.raw.clusters_per_group = clusters.into();
     }
 
-    /// Keeps the blocks of descriptors from this one on as meta_bg says, whose feature is set.
-    pub(crate) fn set_first_meta_block(&mut self, block: u32) {
-        self.raw.first_meta_group = block.into();
-    }
-
     /// The first block of descriptors that is kept as meta_bg says; `None` without that.
     pub(crate) fn first_meta_block(&self) -> Option<u32> {
         self.has(Feature::META_BG).then(|| self.raw.first_meta_group.get())

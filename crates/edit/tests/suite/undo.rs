@@ -258,6 +258,9 @@ fn a_last_block_that_is_cut_is_written_as_far_as_it_goes() {
     assert!(bytes_of(&*device) == cut);
 }
 
+/// Called with a medium, the log that is beside it, and words for the moment.
+pub type JudgeOfMedium<'a> = dyn FnMut(&MemoryDevice, Option<&[u8]>, &str) + 'a;
+
 /// What was done, as a cut finds it.
 pub struct Job {
     recorded: Arc<Recorded>,
@@ -287,7 +290,7 @@ impl Job {
     }
 
     /// The same, where free blocks are written before the log, too.
-    pub fn each_medium(&self, judge: &mut dyn FnMut(&MemoryDevice, Option<&[u8]>, &str)) {
+    pub fn each_medium(&self, judge: &mut JudgeOfMedium<'_>) {
         let (begun, bytes) = &self.log;
         let moments = self.recorded.log.moments();
         media(

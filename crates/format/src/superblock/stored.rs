@@ -161,6 +161,11 @@ pub const ENCODING_UTF8: u16 = 1;
 const ENCODING_STRICT: u16 = 1;
 
 impl Superblock {
+    /// Keeps the blocks of descriptors from this one on as meta_bg says, whose feature is set.
+    pub(crate) fn set_first_meta_block(&mut self, block: u32) {
+        self.raw.first_meta_group = block.into();
+    }
+
     /// Names the device of the volume's journal: its UUID, and its number on this machine.
     pub fn set_external_journal(&mut self, uuid: [u8; 16], number: u32) {
         self.raw.journal_uuid = uuid;

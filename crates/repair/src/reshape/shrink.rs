@@ -49,13 +49,16 @@ struct Shrinking<'a> {
     moved_blocks: u64,
 }
 
+/// A field of a descriptor.
+type Field = fn(&mut GroupDescriptor) -> &mut BlockNo;
+
 /// A bitmap or a table that moves.
 struct Part {
     group: GroupNo,
     from: BlockNo,
     to: BlockNo,
     blocks: u64,
-    place: fn(&mut GroupDescriptor) -> &mut BlockNo,
+    place: Field,
 }
 
 /// Makes the volume what `after` says. Gives the contents that are to be copied, and how many
@@ -278,7 +281,7 @@ impl Shrinking<'_> {
         let mut parts = Vec::new();
         for group in (0..self.draft.superblock.group_count()).map(GroupNo) {
             let Some(mut of) = self.draft.descriptor(group)? else { continue };
-            let places: [(u64, fn(&mut GroupDescriptor) -> &mut BlockNo); 3] = [
+            let places: [(u64, Field); 3] = [
                 (table, |of| &mut of.inode_table),
                 (1, |of| &mut of.block_bitmap),
                 (1, |of| &mut of.inode_bitmap),

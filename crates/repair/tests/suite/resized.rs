@@ -36,7 +36,7 @@ fn minimized(bytes: &[u8]) -> Result<Resized, String> {
         progress: None,
     };
     let done = minimize(device, &mut options).map_err(|error| error.to_string())?;
-    // Next to nothing is free then, beside the end of a last group that has to be as large as it is.
+    // Next to nothing is free then, beside the end of a last group that is as small as can be.
     let free = done.after.free_blocks;
     match free <= 64 + done.after.blocks_count / 100 {
         true => Ok(done),
@@ -205,7 +205,8 @@ fn fill(folder: &Path) {
 
 /// All that a tree has, as text: names, sizes, digests, attributes.
 fn listed(root: &Path) -> String {
-    let line = "cd \"$0\" && find . -path ./lost+found -prune -o -printf '%y %m %n %s %T@ %l %p\\n' \
+    let line = "cd \"$0\" && find . -path ./lost+found -prune \
+                -o -printf '%y %m %n %s %T@ %l %p\\n' \
                 | sed 's/^d \\([0-9]* [0-9]*\\) [0-9]*/d \\1/' | sort && \
                 find . -type f -print0 | sort -z | xargs -0 sha256sum && \
                 { getfattr -R -d -m - . 2>/dev/null; true; }";

@@ -2,7 +2,7 @@
 //! that, ours is to keep at least as many files, and its undo is to be exact. By e2fsck's name the
 //! program ends as e2fsck does; where it does not, that is counted, and is no fault.
 use crate::damage::harness::Image;
-use extant_format::superblock::Feature;
+use extant_format::superblock::{Feature, Superblock};
 use extant_testkit::command::program;
 use extant_testkit::scratch::Scratch;
 use std::collections::BTreeMap;
@@ -168,12 +168,16 @@ fn is_undone(image: &Image, code: i32, extant: &str, path: &Path) -> bool {
         let _ = ended(timed(&[extant, "undo"]).arg(path));
     }
     // The block that records mounts says who had the volume last: that was the undo.
-    let superblock = image.superblock();
-    let mounts = match superblock.has(Feature::MMP) {
-        true => superblock.mount_block().0 as usize * image.block_size(),
-        false => usize::MAX,
-    };
-    let is_of_mounts = |at: usize| at >= mounts && at - mounts < image.block_size();
+    // A damaged superblock says where that is in a copy or not at all: then no other machine could
+    // have the volume.
+    let superblock = image.bytes.get(1024..).and_then(<[u8]>::first_chunk).map(Superblock::parse);
+    let superblock = superblock.and_then(Result::ok).filter(|it| it.has(Feature::MMP));
+    let mounts = superblock.map(|it| {
+        let size = it.block_size() as usize;
+        let start = (it.mount_block().0 as usize).saturating_mul(size);
+        start..start.saturating_add(size)
+    });
+    let is_of_mounts = |at: usize| mounts.as_ref().is_some_and(|block| block.contains(&at));
     let bytes = fs::read(path).unwrap_or_default();
     let mut pairs = bytes.iter().zip(&image.bytes).enumerate();
     bytes.len() == image.bytes.len() && pairs.all(|(at, (now, was))| now == was || is_of_mounts(at))
