@@ -140,8 +140,8 @@ struct Document {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let Arguments { image, place, .. } = &arguments;
     if place.journal.is_some() {
-        return Err(Error::usage("--journal: a volume keeps its journal's device at any size")
-            .hint("leave it out; extant replay --journal DEVICE IMAGE brings what waits in it"));
+        return Err(Error::usage("--journal: a volume with that on another device is not resized")
+            .hint("resize2fs does, once extant replay --journal DEVICE IMAGE has emptied it"));
     }
     let threads = arguments.threads.unwrap_or_else(check::machine_threads);
     if arguments.dry_run {
