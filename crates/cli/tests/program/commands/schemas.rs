@@ -48,6 +48,7 @@ const LINES: &[&str] = &[
     "repair disk.img",
     "undo disk.img",
     "heal disk.img",
+    "resize disk.img +2M",
     "diff disk.img tree",
     "setfattr -n user.word -v text disk.img:/file",
     "getfattr -d disk.img:/file",
