@@ -76,7 +76,7 @@ fn logs_of_the_kernel_are_replayed_as_e2fsck_and_the_kernel_do() {
     if !tools() || !oracle::can_mount() {
         return;
     }
-    let folder = Scratch::new("journal-peers");
+    let folder = Scratch::on_disk("journal-peers");
     let (image, cut) = (folder.join("image"), folder.join("cut"));
     let cases = [
         ("^metadata_csum,^64bit,^extent,^huge_file", "data=ordered", 1024),

@@ -179,7 +179,7 @@ fn an_orphan_is_freed_by_heal_and_that_is_undone() {
 /// As a power cut leaves it: the kernel has committed to its journal.
 #[test]
 fn a_journal_is_replayed_by_heal_as_one_change() {
-    let folder = Scratch::new("heal-journal");
+    let folder = Scratch::on_disk("heal-journal");
     let Some(image) = image(&folder, "ext4") else { return };
     if !oracle::can_mount() {
         return;

@@ -62,7 +62,7 @@ fn a_volume_that_was_cut_is_read_and_judged_as_after_replay_and_nothing_is_writt
         return;
     }
     for features in ["metadata_csum,64bit", "^metadata_csum,^64bit", "fast_commit"] {
-        let folder = Scratch::new("replay-read");
+        let folder = Scratch::on_disk("replay-read");
         let image = cut(&folder, features);
         let before = std::fs::read(&image).expect("the image");
         let name = image.display().to_string();
@@ -102,7 +102,7 @@ fn a_journal_is_replayed_once_and_the_kernel_sees_the_same() {
         return;
     }
     for features in ["metadata_csum,64bit", "fast_commit"] {
-        let folder = Scratch::new("replay-write");
+        let folder = Scratch::on_disk("replay-write");
         let image = folder.join("image");
         std::fs::copy(cut(&folder, features), &image).expect("a copy");
         let before = std::fs::read(&image).expect("the image");
@@ -129,7 +129,7 @@ fn what_cannot_be_replayed_is_said_in_a_line() {
     if !oracle::require("mke2fs") || !oracle::can_mount() {
         return;
     }
-    let folder = Scratch::new("replay-refused");
+    let folder = Scratch::on_disk("replay-refused");
     let image = cut(&folder, "^metadata_csum,^64bit,^extent");
     let name = image.display().to_string();
     let place = oracle::debugfs(&image, "bmap <8> 0").expect("debugfs");
@@ -181,7 +181,7 @@ fn files_that_were_open_without_a_name_are_freed_unless_the_journal_alone_is_wan
         return;
     }
     for features in ["^orphan_file", "orphan_file", "fast_commit,orphan_file"] {
-        let folder = Scratch::new("replay-orphans");
+        let folder = Scratch::on_disk("replay-orphans");
         let cut = cut_while_open(&folder, features);
         let name = cut.display().to_string();
         let judged = |when: &str| {
@@ -223,7 +223,7 @@ fn a_damaged_list_of_orphans_frees_nothing() {
     if !oracle::require("mke2fs") || !oracle::require("debugfs") {
         return;
     }
-    let folder = Scratch::new("replay-damaged-orphans");
+    let folder = Scratch::on_disk("replay-damaged-orphans");
     let (base, image) = (folder.join("base.img"), folder.join("image"));
     let source = folder.join("source");
     std::fs::write(&source, vec![7; 50_000]).expect("a file");
@@ -285,7 +285,7 @@ fn a_log_that_damage_cuts_is_said_wherever_it_is_replayed() {
     if !oracle::require("mke2fs") || !oracle::require("debugfs") || !oracle::require("e2fsck") {
         return;
     }
-    let folder = Scratch::new("replay-damaged-log");
+    let folder = Scratch::on_disk("replay-damaged-log");
     let image = with_damaged_log(&folder);
     let before = std::fs::read(&image).expect("the image");
     let name = image.display().to_string();
@@ -348,7 +348,7 @@ fn stopped(folder: &Scratch) -> PathBuf {
 
 #[test]
 fn an_error_in_the_journal_is_blamed_on_nobody() {
-    let folder = Scratch::new("replay-stopped");
+    let folder = Scratch::on_disk("replay-stopped");
     let image = stopped(&folder);
     let name = image.display().to_string();
     for words in [&["replay", "--dry-run", &name][..], &["replay", &name]] {

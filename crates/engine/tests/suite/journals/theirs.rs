@@ -51,7 +51,7 @@ fn logs_of_others_are_replayed_as_they_replay_them() {
 
 /// Makes a volume and lets all of us replay it.
 fn judge(variant: &Variant, seed: u64) -> Result<(), String> {
-    let folder = Scratch::new("theirs");
+    let folder = Scratch::on_disk("theirs");
     let image = variant.make(seed, folder.path())?;
     judge_copies(variant, &image).inspect_err(|_| keep(&image))
 }

@@ -40,7 +40,7 @@ pub fn is_possible() -> bool {
 /// Makes a volume, runs `load` on it, and shuts it down. Files that `load` returns are closed
 /// afterwards.
 pub fn leave(wish: Wish, shutdown: Shutdown, load: impl FnOnce(&Path) -> Vec<File>) -> Left {
-    let folder = Scratch::new("recovery");
+    let folder = Scratch::on_disk("recovery");
     let image = folder.join("left.img");
     let mut mke2fs = program("mke2fs");
     mke2fs.args(["-q", "-F", "-t", "ext4", "-O", wish.features, "-J", "size=4"]);
