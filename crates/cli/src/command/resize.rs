@@ -1,7 +1,7 @@
 //! `extant resize`: another size for a volume, in place.
 use super::check;
 use crate::editing::volume::{self, Room, Volume};
-use extant_block::BlockDevice;
+use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_edit::undo::{Applied, Keep};
 use extant_engine::read_superblock;
 use extant_host::console::Console;
@@ -147,7 +147,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     if arguments.dry_run {
         let device = image::device_shown(image, place, console)?;
         let found = extant_host::disk::writable(image, place.offset_bytes())?;
-        let room = Room { bytes: device.info().bytes, can_grow: can_grow(&found) };
+        let disk = FileDevice::open(RealClock::new(), &found.file, Access::ReadOnly, 0);
+        let disk = disk.map_err(|error| extant_host::disk::unopened(&found.file, &error))?;
+        let is_file = std::fs::metadata(&found.file).is_ok_and(|metadata| metadata.is_file());
+        let room = Room::of(&found, &disk, is_file);
         let resized = planned(&arguments, (device, room), threads, console)?;
         return told(&arguments, &resized, None, console);
     }
@@ -162,14 +165,6 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         false => volume.apply_resized(&resized, console)?,
     };
     told(&arguments, &resized, Some(applied), console)
-}
-
-/// Whether a file ends with its volume's part.
-fn can_grow(found: &extant_host::disk::Place) -> bool {
-    let metadata = std::fs::metadata(&found.file);
-    metadata.is_ok_and(|metadata| {
-        metadata.is_file() && found.range.as_ref().is_none_or(|range| range.end == metadata.len())
-    })
 }
 
 /// Replays the journal and frees orphans, if any wait.

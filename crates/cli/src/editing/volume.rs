@@ -44,6 +44,25 @@ pub struct Room {
     pub can_grow: bool,
 }
 
+impl Room {
+    /// Of a volume at a place of a disk. One that is named by a byte ends with its partition too,
+    /// or before the next one, where the disk has any.
+    pub fn of(place: &Place, disk: &dyn BlockDevice, is_file: bool) -> Room {
+        let (start, length) = (place.start(), disk.info().bytes);
+        let mut end = place.range.as_ref().map_or(length, |range| range.end);
+        let table = extant_disk::partitions(disk).filter(|_| start > 0);
+        for range in table.iter().flat_map(|table| table.partitions.iter().map(|one| &one.range)) {
+            end = match range.start {
+                next if next > start => end.min(next),
+                _ if range.end > start => end.min(range.end),
+                _ => end,
+            };
+        }
+        let can_grow = is_file && end == length && table.is_none();
+        Room { bytes: end.saturating_sub(start), can_grow }
+    }
+}
+
 impl Volume {
     /// Opens it. A change that was interrupted is ended first; a journal that is on another device
     /// is replayed, and orphans are freed by it, which a log beside the image has no room for.
@@ -87,11 +106,7 @@ impl Volume {
 
     /// How large it can become.
     pub fn room(&self) -> Room {
-        let end = self.place.range.as_ref().map_or(self.identity.image_bytes, |range| range.end);
-        Room {
-            bytes: end.saturating_sub(self.place.start()),
-            can_grow: self.target.device_bytes.is_none() && end == self.identity.image_bytes,
-        }
+        Room::of(&self.place, &*self.disk, self.target.device_bytes.is_none())
     }
 
     /// Writes a volume of another size: all, or nothing. A file that ends with the volume ends with
@@ -133,8 +148,7 @@ impl Volume {
             let _ = self.target.file.set_len(length);
         }
         let applied = applied.map_err(|error| editing::of(&self.image, error))?;
-        let ended_with_it = can_grow && length < before.saturating_add(block_size);
-        if after < before && ended_with_it {
+        if after < before && can_grow && self.has_zeros(before..length, block_size)? {
             let failed = |error: std::io::Error| Error::io(self.image.display(), &error);
             self.target.file.set_len(after).map_err(failed)?;
             self.target.file.sync_all().map_err(failed)?;
@@ -143,6 +157,16 @@ impl Volume {
             warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
         }
         Ok(applied)
+    }
+
+    /// Whether a range past the volume is less than a block, and zeros: a disk of another program
+    /// may have its own there.
+    fn has_zeros(&self, range: std::ops::Range<u64>, block_size: u64) -> Result<bool, Error> {
+        let bytes = range.end.saturating_sub(range.start);
+        let mut rest = vec![0; bytes.min(block_size) as usize];
+        let read = self.disk.read(range.start.min(range.end), &mut rest);
+        read.map_err(|error| Error::io(self.image.display(), &error))?;
+        Ok(bytes < block_size && rest.iter().all(|byte| *byte == 0))
     }
 
     /// The file has this many bytes now.

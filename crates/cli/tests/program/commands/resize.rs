@@ -82,6 +82,13 @@ fn a_file_grows_and_shrinks_with_its_volume() {
     resized(&[shown, "10000"]);
     let shorter = fs::read(&image).unwrap();
     assert!(shorter.len() == bytes.len() && shorter.ends_with(&after));
+    // A footer of less than a block, as a disk of another program has.
+    let footed = folder.join("footed.img");
+    let whole = [&fs::read(&image).unwrap()[..10_000 << 10], &[9; 512][..]].concat();
+    fs::write(&footed, &whole).unwrap();
+    resized(&[footed.to_str().unwrap(), "9000"]);
+    let now = fs::read(&footed).unwrap();
+    assert!(now.len() == whole.len() && now.ends_with(&[9; 512]), "the footer is gone");
     assert_eq!(resized(&[shown])["blocks_after"], 17_196);
     assert_eq!(fs::metadata(&image).unwrap().len(), bytes.len() as u64);
     oracle::e2fsck(&image).expect("it is clean");
@@ -197,6 +204,15 @@ fn what_is_around_a_partition_stays() {
     let (start, end) = (24576 * 512, (24576 + 32768) * 512);
     bytes[start..start + volume.len()].copy_from_slice(&volume);
     fs::write(&disk, &bytes).unwrap();
+    // By its byte, too, a volume ends with its partition.
+    let byte = format!("{}@@{start}", disk.display());
+    for words in [&["resize", &byte, "+40M"][..], &["resize", "-n", &byte, "+40M"]] {
+        let (code, _, errors) = self::words(&extant(words));
+        assert!(code == Some(1) && errors.contains("16384"), "{words:?}: {errors}");
+        assert!(fs::read(&disk).unwrap() == bytes);
+    }
+    let (code, said, _) = words(&extant(&["resize", "-n", &byte]));
+    assert!(code == Some(0) && said.contains("would have 16384 blocks"), "{said}");
     let part = format!("{}@2", disk.display());
     let (code, _, errors) = words(&extant(&["resize", &part, "17M"]));
     assert!(code == Some(1) && errors.contains("16384"), "{errors}");
