@@ -1,6 +1,6 @@
 //! `extant resize`: another size for a volume, in place.
 use super::check;
-use crate::editing::volume::{self, Room, Volume};
+use crate::editing::volume::{self, Medium, Room, Volume};
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_edit::undo::{Applied, Keep};
 use extant_engine::read_superblock;
@@ -149,8 +149,11 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         let found = extant_host::disk::writable(image, place.offset_bytes())?;
         let disk = FileDevice::open(RealClock::new(), &found.file, Access::ReadOnly, 0);
         let disk = disk.map_err(|error| extant_host::disk::unopened(&found.file, &error))?;
-        let is_file = std::fs::metadata(&found.file).is_ok_and(|metadata| metadata.is_file());
-        let room = Room::of(&found, &disk, is_file);
+        let medium = match std::fs::metadata(&found.file) {
+            Ok(metadata) if metadata.is_file() => Medium::File,
+            _ => Medium::Device,
+        };
+        let room = Room::of(&found, &disk, medium);
         let resized = planned(&arguments, (device, room), threads, console)?;
         return told(&arguments, &resized, None, console);
     }

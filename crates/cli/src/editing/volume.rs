@@ -44,10 +44,19 @@ pub struct Room {
     pub can_grow: bool,
 }
 
+/// What a disk is on the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    /// A regular file, which can be made longer.
+    File,
+    /// A block device.
+    Device,
+}
+
 impl Room {
     /// Of a volume at a place of a disk. One that is named by a byte ends with its partition too,
     /// or before the next one, where the disk has any.
-    pub fn of(place: &Place, disk: &dyn BlockDevice, is_file: bool) -> Room {
+    pub fn of(place: &Place, disk: &dyn BlockDevice, medium: Medium) -> Room {
         let (start, length) = (place.start(), disk.info().bytes);
         let mut end = place.range.as_ref().map_or(length, |range| range.end);
         let table = extant_disk::partitions(disk).filter(|_| start > 0);
@@ -58,7 +67,7 @@ impl Room {
                 _ => end,
             };
         }
-        let can_grow = is_file && end == length && table.is_none();
+        let can_grow = medium == Medium::File && end == length && table.is_none();
         Room { bytes: end.saturating_sub(start), can_grow }
     }
 }
@@ -106,7 +115,11 @@ impl Volume {
 
     /// How large it can become.
     pub fn room(&self) -> Room {
-        Room::of(&self.place, &*self.disk, self.target.device_bytes.is_none())
+        let medium = match self.target.device_bytes {
+            None => Medium::File,
+            Some(_) => Medium::Device,
+        };
+        Room::of(&self.place, &*self.disk, medium)
     }
 
     /// Writes a volume of another size: all, or nothing. A file that ends with the volume ends with
