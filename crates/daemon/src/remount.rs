@@ -3,6 +3,7 @@
 //! The server goes on as it began: an image that it has open for reading cannot become writable,
 //! and what is the server's (its cache, owners, access times) does not change. mount(8) names all
 //! that the table of mounts shows when it remounts; what is so already is taken.
+use super::locks::{self, Lock};
 use super::points;
 use super::words;
 use extant_block::Access;
@@ -10,7 +11,6 @@ use extant_block::in_use::Mount;
 use extant_host::error::{Error, Exit};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Flags of the kernel's that can be changed, with the words that set and clear them.
@@ -106,25 +106,21 @@ fn check_writable(image: &Path, mount: &Mount) -> Result<(), Error> {
     };
     let metadata = std::fs::metadata(&mount.source).or_else(|_| std::fs::metadata(image));
     let Ok(metadata) = metadata else { return refused("its image is not found") };
-    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    match held(&locks, metadata.ino()) {
+    match access(&locks::of(&metadata)) {
         Some(Access::ReadWrite) => Ok(()),
         Some(Access::ReadOnly) => refused("its image is open for reading alone"),
         None => refused("no lock of its image is seen"),
     }
 }
 
-/// How the file with this number is locked.
-fn held(locks: &str, ino: u64) -> Option<Access> {
-    let number = format!(":{ino}");
-    let of_file = |line: &&str| {
-        let place = line.split_whitespace().nth(5);
-        line.contains(" FLOCK ") && place.is_some_and(|place| place.ends_with(&number))
-    };
-    let kinds = locks.lines().filter(of_file).filter_map(|line| line.split_whitespace().nth(3));
-    kinds.fold(None, |found, kind| match (found, kind) {
-        (Some(Access::ReadWrite), _) | (_, "WRITE") => Some(Access::ReadWrite),
-        _ => Some(Access::ReadOnly),
+/// How a file with these locks is locked: those that may be another file's count if no other is
+/// seen.
+fn access(locks: &[Lock]) -> Option<Access> {
+    let is_seen = locks.iter().any(|lock| lock.is_certain);
+    let of_file = locks.iter().filter(|lock| lock.is_certain == is_seen);
+    of_file.map(|lock| lock.access).reduce(|found, other| match (found, other) {
+        (Access::ReadOnly, Access::ReadOnly) => Access::ReadOnly,
+        _ => Access::ReadWrite,
     })
 }
 
@@ -134,12 +130,13 @@ mod tests {
 
     #[test]
     fn the_lock_of_an_image_says_how_it_is_open() {
-        let locks = "1: FLOCK  ADVISORY  READ 12 08:01:77 0 EOF\n\
-            2: POSIX  ADVISORY  WRITE 12 08:01:77 0 EOF\n\
-            3: FLOCK  ADVISORY  WRITE 13 08:01:78 0 EOF\n";
-        assert_eq!(held(locks, 77), Some(Access::ReadOnly));
-        assert_eq!(held(locks, 78), Some(Access::ReadWrite));
-        assert_eq!(held(locks, 7), None);
+        let lock = |access, is_certain| Lock { holder: None, access, is_certain };
+        let (read, write) = (lock(Access::ReadOnly, true), lock(Access::ReadWrite, true));
+        let of_another = lock(Access::ReadWrite, false);
+        assert_eq!(access(&[]), None);
+        assert_eq!(access(&[read, of_another]), Some(Access::ReadOnly));
+        assert_eq!(access(&[read, write]), Some(Access::ReadWrite));
+        assert_eq!(access(&[of_another]), Some(Access::ReadWrite));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The end of a mount that another process serves, waited for until all is in the image.
 use crate::end_notice::Waiting;
-use crate::{connection, ending, points};
+use crate::{connection, ending, locks, points};
 use extant_block::in_use::{self, Mount};
 use extant_block::{Access, Clock, RealClock};
 use extant_host::console::Console;
@@ -9,7 +9,6 @@ use extant_mount::transport::{Detach, DetachError, detach};
 use rustix::io::Errno;
 use rustix::process::Pid;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// How it is unmounted.
@@ -115,22 +114,10 @@ fn ends(server: Pid) -> bool {
     })
 }
 
-/// The process that has locked a file: of the line of `/proc/locks` for its inode, the fifth word.
+/// The process that has locked a file.
 fn holder(file: &Path) -> Option<Pid> {
-    let metadata = std::fs::metadata(file).ok()?;
-    let inode = format!(
-        "{:02x}:{:02x}:{}",
-        rustix::fs::major(metadata.dev()),
-        rustix::fs::minor(metadata.dev()),
-        metadata.ino()
-    );
-    let table = std::fs::read_to_string("/proc/locks").ok()?;
-    let lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let number = |words: Vec<&str>| match words.as_slice() {
-        [_, "FLOCK", _, _, number, of, ..] if *of == inode => number.parse().ok(),
-        _ => None,
-    };
-    lines.filter_map(number).find_map(Pid::from_raw)
+    let locks = locks::of(&std::fs::metadata(file).ok()?);
+    locks.into_iter().filter(|lock| lock.is_certain).find_map(|lock| lock.holder)
 }
 
 /// Ends the connection of a mount whose server was killed and cannot end, and says so. Whether that

@@ -166,18 +166,27 @@ impl<'a> Mounted<'a> {
 
     /// The number of the server.
     pub fn server(&self) -> rustix::process::Pid {
-        // Locks are listed with the number of the process that took them.
-        let inode = std::os::unix::fs::MetadataExt::ino(
-            &std::fs::metadata(self.bench.image()).expect("an image"),
-        );
-        // The list is read in pieces, and lines are lost where locks of others end between two.
-        let number = (0..100).find_map(|_| {
-            let locks = std::fs::read_to_string("/proc/locks").expect("locks");
-            let line = locks.lines().find(|line| line.contains(&format!(":{inode} ")))?;
-            line.split_whitespace().nth(4)?.parse().ok()
-        });
-        rustix::process::Pid::from_raw(number.expect("a lock")).expect("a process")
+        holder_of(Path::new(&self.bench.image()))
     }
+}
+
+/// The process that has locked a file or a device node.
+///
+/// # Panics
+/// None is seen.
+pub fn holder_of(file: &Path) -> rustix::process::Pid {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(file).expect("it is there");
+    let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+    // With its device: files in memory have small numbers, as nodes of devices have.
+    let place = format!(" {major:02x}:{minor:02x}:{} ", metadata.ino());
+    // The list is read in pieces, and lines are lost where locks of others end between two.
+    let number = (0..100).find_map(|_| {
+        let locks = std::fs::read_to_string("/proc/locks").expect("locks");
+        let line = locks.lines().find(|line| line.contains(&place))?;
+        line.split_whitespace().nth(4)?.parse().ok()
+    });
+    rustix::process::Pid::from_raw(number.expect("a lock")).expect("a process")
 }
 
 impl Drop for Mounted<'_> {

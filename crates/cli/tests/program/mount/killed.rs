@@ -1,7 +1,7 @@
 //! Servers that are killed at the worst moment: while the kernel waits for what they have to
 //! answer, for a thread of their own or for a process that they started.
 use crate::mount::device::LoopDevice;
-use crate::mount::fixture::{Bench, Mounted, done, errno, extant, has_fuse, when_free};
+use crate::mount::fixture::{Bench, Mounted, done, errno, extant, has_fuse, holder_of, when_free};
 use extant_testkit::skips::skip;
 use extant_testkit::variables::number;
 use rustix::fs::{SeekFrom, seek, statfs};
@@ -328,7 +328,7 @@ fn an_unmount_ends_when_its_server_is_killed() {
         for number in 0..16 {
             fs::write(bench.inside(&number.to_string()), vec![7; 1 << 20]).expect("writes");
         }
-        let server = holder_of(device.path());
+        let server = holder_of(Path::new(device.path()));
         kill_process(server, Signal::TERM).expect("a signal");
         let was_killed = kill_in(server, call::UMOUNT, "", || ());
         is_unlocked(device.path());
@@ -358,12 +358,4 @@ fn is_unlocked(path: &str) {
     });
     let error = free.recv_timeout(PATIENCE).expect("it is unlocked");
     assert_eq!(error.to_string(), "free");
-}
-
-/// The process that has locked a device node.
-fn holder_of(device: &str) -> Pid {
-    let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(device).expect("a device"));
-    let locks = fs::read_to_string("/proc/locks").expect("locks");
-    let line = locks.lines().find(|line| line.contains(&format!(":{inode} ")));
-    line.and_then(|line| pid(line.split_whitespace().nth(4)?)).expect("a lock")
 }

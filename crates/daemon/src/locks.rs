@@ -1,0 +1,63 @@
+//! The host's table of locks: who has locked a file, and how.
+use extant_block::Access;
+use rustix::process::Pid;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+/// A lock of a whole file, as flock(2) takes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lock {
+    /// The process that took it; `None` for one that is not seen from here.
+    pub(crate) holder: Option<Pid>,
+    pub(crate) access: Access,
+    /// Whether the table names the file's device as stat(2) does. Two file systems have files of
+    /// the same number; btrfs and overlays show another device in the table than in stat(2).
+    pub(crate) is_certain: bool,
+}
+
+/// The locks of a file. Empty if none is seen.
+pub(crate) fn of(metadata: &Metadata) -> Vec<Lock> {
+    let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+    // The table is read in pieces: a line can be lost where locks of others end between two.
+    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    listed(&table, device, metadata.ino())
+}
+
+fn listed(table: &str, (major, minor): (u32, u32), ino: u64) -> Vec<Lock> {
+    let of_number = format!(":{ino}");
+    let of_file = format!("{major:02x}:{minor:02x}:{ino}");
+    let lock = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // One that waits for a lock has an arrow before its kind.
+        let [_, "FLOCK", _, kind, holder, file, ..] = words.as_slice() else { return None };
+        file.ends_with(&of_number).then(|| Lock {
+            holder: holder.parse().ok().filter(|number| *number > 0).and_then(Pid::from_raw),
+            access: if *kind == "WRITE" { Access::ReadWrite } else { Access::ReadOnly },
+            is_certain: *file == of_file,
+        })
+    };
+    table.lines().filter_map(lock).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_same_number_are_told_apart() {
+        let table = "1: FLOCK  ADVISORY  READ 12 08:01:77 0 EOF\n\
+            1: -> FLOCK  ADVISORY  WRITE 14 08:01:77 0 EOF\n\
+            2: POSIX  ADVISORY  WRITE 12 08:01:77 0 EOF\n\
+            3: FLOCK  ADVISORY  WRITE 13 00:1a:77 0 EOF\n\
+            4: FLOCK  ADVISORY  WRITE -1 08:01:78 0 EOF\n";
+        let lock =
+            |holder, access, is_certain| Lock { holder: Pid::from_raw(holder), access, is_certain };
+        assert_eq!(
+            listed(table, (8, 1), 77),
+            [lock(12, Access::ReadOnly, true), lock(13, Access::ReadWrite, false)]
+        );
+        let unseen = Lock { holder: None, ..lock(1, Access::ReadWrite, true) };
+        assert_eq!(listed(table, (8, 1), 78), [unseen]);
+        assert_eq!(listed(table, (8, 1), 7), []);
+    }
+}
