@@ -45,6 +45,9 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(call) = extant_names::called(&words) {
         return extant_names::run(call);
     }
+    if let Some(code) = extant_names::refused(&words) {
+        return code;
+    }
     let words = command::translated(words);
     match command::parse(&words) {
         Ok(line) => command::run(line),

@@ -1,7 +1,7 @@
 //! What a command that reads a tree could not read: told one by one, while it goes on with the
 //! rest.
-use crate::editing::failure;
 use extant_archive::printable;
+use extant_host::change_failure;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::damage_hint;
@@ -27,7 +27,7 @@ impl<'a> Troubles<'a> {
 
     /// Tells one that the walk met.
     pub fn tell(&self, error: extant_edit::Error) {
-        self.told(&failure::of(self.image, error));
+        self.told(&change_failure::of(self.image, error));
     }
 
     /// Tells one in a line; after the first it is said what lists all.

@@ -13,6 +13,8 @@ mod growth;
 mod placing;
 mod sizing;
 
+pub use growth::Width;
+
 use placing::{Places, place_groups};
 use sizing::Sizes;
 

@@ -11,6 +11,7 @@ use extant_block::{
 };
 use extant_disk::read::{Form, LOOK_BYTES, Progress, form_of};
 use extant_disk::{partitions, verity};
+use extant_format::superblock::Superblock;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -109,6 +110,23 @@ pub fn has_hash_tree(place: &Place, disk: &dyn BlockDevice, volume_bytes: u64) -
         let mut head = [0; 8];
         disk.read(at, &mut head).is_ok() && verity::begins_tree(&head)
     })
+}
+
+/// Warns of a volume that is protected by dm-verity: a change makes its hash tree useless.
+pub fn warn_of_hash_tree(
+    image: &Path,
+    (place, disk): (&Place, &dyn BlockDevice),
+    superblock: &Superblock,
+    console: &Console,
+) {
+    let volume_bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
+    if has_hash_tree(place, disk, volume_bytes) {
+        console.warn(&format!(
+            "{}: has a hash tree of dm-verity, which a change makes useless: build it anew, or \
+             make another tree (veritysetup format)",
+            image.display()
+        ));
+    }
 }
 
 /// Refuses a word with a part, for commands that write or take a whole file: `command` is their

@@ -319,9 +319,9 @@ pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Err
     }
     if let Some((block, block_size)) = superblock_copy(device) {
         return refused(": its superblock is lost").hint(format!(
-            "there is a copy in block {block}: extant check {shown} judges by it, extant extract \
-             --force-read {shown} DIR reads by it, and e2fsck -b {block} -B {block_size} mends a \
-             copy of the image"
+            "there is a copy in block {block}, of {block_size} bytes: extant check {shown} judges by \
+             it, extant extract --force-read {shown} DIR reads by it, and extant repair {shown} \
+             mends the volume by it"
         ));
     }
     let stored = head.get(1024..).and_then(|bytes| bytes.first_chunk());

@@ -16,13 +16,17 @@
 //! target           the file or device that is written: refused when in use, whole or not there
 //! leftover         temporary files of programs that were killed
 //! source_options   what an image is built from, and how it is read
+//! change_failure   what is said of a change that failed
+//! closed           a volume that nobody has open, written as a whole
 //! cleanup          what is removed when a signal comes
 //! arena            memory for programs that run long
 //! itself           how this program is started once more
 //! ```
 pub mod advice;
 pub mod arena;
+pub mod change_failure;
 pub mod cleanup;
+pub mod closed;
 pub mod console;
 pub mod disk;
 pub mod error;

@@ -1,5 +1,6 @@
 //! The words of the command line about sources, and what they mean.
 use crate::error::Error;
+use extant_block::{Clock, RealClock, WallTime};
 use extant_image::rules::{self, Language, Rules};
 use extant_image::source::{
     ArchiveEnd, ContainerForm, ContainerPlace, Containers, Exclude, IdMap, Injection, Mounts,
@@ -11,6 +12,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The options of every command that reads sources; flatten it into the command's own.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -183,6 +185,17 @@ pub fn source_date_epoch<T: FromStr>() -> Result<Option<T>, Error> {
     let seconds = text.to_str().and_then(|text| text.parse().ok());
     let wrong = || Error::usage(format!("SOURCE_DATE_EPOCH={text:?}: is not a number of seconds"));
     seconds.map(Some).ok_or_else(|| wrong().hint("as date +%s prints it"))
+}
+
+/// The host's clock; at the time of SOURCE_DATE_EPOCH, if that is set.
+///
+/// # Errors
+/// It is set to what is no time.
+pub fn clock() -> Result<Arc<dyn Clock>, Error> {
+    Ok(match source_date_epoch()? {
+        Some(seconds) => RealClock::pinned(WallTime { seconds, nanoseconds: 0 }),
+        None => RealClock::new(),
+    })
 }
 
 /// What `--owner` says.

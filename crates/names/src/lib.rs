@@ -6,6 +6,7 @@
 //! e2fsck      e2fsck, fsck.ext2, fsck.ext3, fsck.ext4
 //! dumpe2fs    what a volume is like
 //! e2label     its label
+//! resize2fs   another size for one
 //! features    what is done with each feature of the format
 //! format_options  what a new file system is to be like, in mke2fs's words: also for commands
 //! in_place    the superblock and its copies, changed where they are
@@ -21,6 +22,7 @@ pub mod format_options;
 mod getopt;
 mod in_place;
 mod mke2fs;
+mod resize2fs;
 
 use extant_host::console::{Chatter, Console, Form};
 use extant_host::error::{Error, Exit};
@@ -33,6 +35,9 @@ use std::sync::OnceLock;
 /// The release of e2fsprogs whose options and output these are.
 const TOOLS_VERSION: &str = "1.47.0";
 
+/// The exit code of a command line that is none.
+const USAGE: u8 = 2;
+
 /// A program that this one can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Program {
@@ -44,10 +49,12 @@ pub enum Program {
     Dumpe2fs,
     /// e2label.
     E2label,
+    /// resize2fs.
+    Resize2fs,
 }
 
 /// Every name, and what it stands for.
-pub const NAMES: [(&str, Program); 11] = [
+pub const NAMES: [(&str, Program); 12] = [
     ("mke2fs", Program::Mke2fs(None)),
     ("mkfs.ext2", Program::Mke2fs(Some("ext2"))),
     ("mkfs.ext3", Program::Mke2fs(Some("ext3"))),
@@ -58,6 +65,7 @@ pub const NAMES: [(&str, Program); 11] = [
     ("fsck.ext4", Program::E2fsck),
     ("dumpe2fs", Program::Dumpe2fs),
     ("e2label", Program::E2label),
+    ("resize2fs", Program::Resize2fs),
     ("mkfs.ext4dev", Program::Mke2fs(Some("ext4"))),
 ];
 
@@ -93,6 +101,24 @@ pub fn called(words: &[OsString]) -> Option<Call> {
     Some(Call { program, name, words: rest.to_vec() })
 }
 
+/// Says that `--as` has no such name, where it has none; the exit code then.
+pub fn refused(words: &[OsString]) -> Option<ExitCode> {
+    let flag = words.get(1)?.to_str()?;
+    let name = match flag.strip_prefix("--as=") {
+        Some(name) => name.to_owned(),
+        None if flag == "--as" => {
+            words.get(2).map_or("", |name| name.to_str().unwrap_or("?")).into()
+        }
+        None => return None,
+    };
+    if known(OsStr::new(&name)).is_some() {
+        return None;
+    }
+    let names = NAMES.map(|(name, _)| name).join(", ");
+    complain(&format!("extant: --as {name}: is none of the names of other programs: {names}"));
+    Some(ExitCode::from(USAGE))
+}
+
 /// Runs it.
 pub fn run(call: Call) -> ExitCode {
     let Call { program, name, words } = call;
@@ -104,6 +130,7 @@ pub fn run(call: Call) -> ExitCode {
         Program::E2fsck => e2fsck::run(name, &words),
         Program::Dumpe2fs => dumpe2fs::run(name, &words),
         Program::E2label => e2label::run(name, &words),
+        Program::Resize2fs => resize2fs::run(name, &words),
     };
     ExitCode::from(code_after_output(name, program, code))
 }

@@ -16,6 +16,7 @@ use crate::{Error, Recovery, RepairOptions, Repaired, repair};
 use extant_block::{BlockDevice, Overlay};
 use extant_engine::{free_orphans, read_superblock};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
+use extant_inspect::Severity;
 use extant_journal::End;
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub enum Reason {
     Asked,
     /// Its superblock cannot be read, or is none.
     Superblock,
+    /// The device ends before the volume does.
+    CutShort,
     /// Errors were seen in it.
     Errors,
     /// It was not unmounted, and no journal says what was being changed.
@@ -54,6 +57,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Reason::Asked => "a check was asked for",
             Reason::Superblock => "its superblock is lost",
+            Reason::CutShort => "it is longer than the file or device that it is in",
             Reason::Errors => "it is marked as having errors",
             Reason::Unjournalled => "it was not unmounted, and no journal says what was changed",
             Reason::Journal => "its journal cannot be replayed",
@@ -85,6 +89,12 @@ pub enum Healed {
     },
 }
 
+/// Whether a device ends before the volume on it.
+fn is_cut(device: &dyn BlockDevice, superblock: &Superblock) -> bool {
+    let bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
+    bytes > device.own_bytes()
+}
+
 /// Whether a volume can be used as it is, as its superblock says. One read.
 pub fn is_clean(device: &dyn BlockDevice) -> bool {
     read_superblock(device).is_ok_and(|superblock| {
@@ -92,7 +102,7 @@ pub fn is_clean(device: &dyn BlockDevice) -> bool {
         let waits = superblock.has(Feature::NEEDS_RECOVERY)
             || superblock.has(Feature::ORPHAN_PRESENT)
             || superblock.last_orphan != 0;
-        superblock.state & flags == state::CLEAN && !waits
+        superblock.state & flags == state::CLEAN && !waits && !is_cut(device, &superblock)
     })
 }
 
@@ -121,6 +131,27 @@ pub fn heal(
     }
 }
 
+/// A volume before another change: what waits in its journal and its orphans is brought to an end,
+/// in memory, where anything waits; with the bytes of its blocks.
+///
+/// # Errors
+/// As [`repair`]; something of it is damaged, and is to be mended by whoever decides that.
+pub fn settled(
+    device: Arc<dyn BlockDevice>,
+    options: RepairOptions,
+) -> Result<Option<(Arc<Overlay>, u32)>, Error> {
+    let repaired = match heal(device, CheckWhen::Doubted, options)? {
+        Healed::Clean => return Ok(None),
+        Healed::Recovered { overlay, block_size, .. } => return Ok(Some((overlay, block_size))),
+        Healed::Repaired { repaired, .. } => repaired,
+    };
+    let changed = repaired.changes.iter().map(|change| &change.problem);
+    match changed.chain(&repaired.left.problems).find(|it| it.rule().severity > Severity::Advice) {
+        Some(problem) => Err(Error::Unclean(problem.to_string())),
+        None => Ok(Some((repaired.overlay, repaired.block_size))),
+    }
+}
+
 /// The volume after recovery, or the reason to check it.
 fn recovered(
     device: &Arc<dyn BlockDevice>,
@@ -132,6 +163,9 @@ fn recovered(
         Err(error) if is_device(&error) => return Err(error.into()),
         Err(_) => return Ok(Err(Reason::Superblock)),
     };
+    if is_cut(&**device, &superblock) {
+        return Ok(Err(Reason::CutShort));
+    }
     if let Err(reason) = doubt(&superblock) {
         return Ok(Err(reason));
     }

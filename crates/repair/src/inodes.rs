@@ -5,6 +5,7 @@ use extant_format::inode::{BASE_SIZE, FileType, Inode, MAP_SIZE, flags};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino, attribute};
 use extant_inspect::{Code, Problem};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bits of a mode that are no file type.
 const PERMISSIONS: u16 = 0o7777;
@@ -39,6 +40,69 @@ pub(crate) fn is_of_map(code: Code) -> bool {
             | C::DirectoryUnwritten
             | C::BadMetadata
     )
+}
+
+/// What an inode has in a field that it cannot have.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Odd {
+    DeletionTime,
+    ExtraSize,
+    Kind,
+    Size,
+    Map,
+    Flags,
+    AttributeBlock,
+    Unused,
+}
+
+/// The field that a problem speaks against.
+fn odd(code: Code) -> Option<Odd> {
+    use Code as C;
+    Some(match code {
+        C::UsedButDeleted => Odd::DeletionTime,
+        C::ExtraSize => Odd::ExtraSize,
+        C::NoFileType | C::SpecialFileMapped | C::SpecialFileSize | C::SymlinkInvalid => Odd::Kind,
+        C::FileTooLarge | C::FileSize | C::DirectorySize | C::DirectorySizeHigh => Odd::Size,
+        C::ExtentRoot
+        | C::MapBlockOutside
+        | C::IndirectOutside
+        | C::BlockOutside
+        | C::ManyIllegalBlocks
+        | C::SectorCount => Odd::Map,
+        C::MagicFlag
+        | C::CasefoldFlag
+        | C::IndexFlag
+        | C::EncryptedWithoutFeature
+        | C::InlineWithoutFeature
+        | C::InlineWithExtents => Odd::Flags,
+        C::AttributeBlockOutside => Odd::AttributeBlock,
+        C::FieldNotZero => Odd::Unused,
+        _ => return None,
+    })
+}
+
+/// As many odd fields as no damage of one of them leads to.
+const ODD_FIELDS: usize = 4;
+/// The same, where a checksum says that the bytes are not those that were written.
+const ODD_FIELDS_BESIDE_CHECKSUM: usize = 3;
+
+/// Files whose inodes are none that anybody wrote: nothing fits. What would be made of one is no
+/// part of what was lost, but a file with the rights and owner that chance gave it.
+pub(crate) fn garbage(draft: &Draft, problems: &[&Problem]) -> BTreeSet<Ino> {
+    let mut found: BTreeMap<Ino, (BTreeSet<Odd>, bool)> = BTreeMap::new();
+    for problem in problems {
+        let Some(ino) = problem.ino.filter(|ino| ino.0 >= draft.superblock.first_inode) else {
+            continue;
+        };
+        let (fields, is_of_other_bytes) = found.entry(ino).or_default();
+        fields.extend(odd(problem.code));
+        *is_of_other_bytes |=
+            matches!(problem.code, Code::InodeChecksum | Code::InodeChecksumUnread);
+    }
+    let is_garbage = |(fields, is_of_other_bytes): &(BTreeSet<Odd>, bool)| {
+        fields.len() >= if *is_of_other_bytes { ODD_FIELDS_BESIDE_CHECKSUM } else { ODD_FIELDS }
+    };
+    found.into_iter().filter(|(_, of)| is_garbage(of)).map(|(ino, _)| ino).collect()
 }
 
 /// Mends one problem of an inode. Gives whether it did.

@@ -54,8 +54,8 @@ mod shape;
 mod superblock;
 
 pub use error::Error;
-pub use heal::{CheckWhen, Healed, Reason, heal, is_clean};
+pub use heal::{CheckWhen, Healed, Reason, heal, is_clean, settled};
 pub use options::{LostFound, Optimize, RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
-pub use reshape::{Move, ResizeOptions, Resized, minimize, resize};
+pub use reshape::{Move, ResizeOptions, Resized, minimize, resize, widen};
 pub use rounds::repair;

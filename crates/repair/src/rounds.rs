@@ -600,8 +600,20 @@ impl Mender {
         problems: impl Iterator<Item = &'a Problem>,
     ) -> Result<(), Error> {
         let (mut rebuilt, mut touched) = (BTreeSet::new(), BTreeSet::new());
+        let problems: Vec<&Problem> = problems.collect();
+        let garbage = match self.scope {
+            Scope::All => inodes::garbage(draft, &problems),
+            _ => BTreeSet::new(),
+        };
         for problem in problems {
             let Some(ino) = problem.ino else { continue };
+            if garbage.contains(&ino) {
+                if !draft.cleared.contains(&ino) {
+                    draft.clear_inode(ino)?;
+                    self.add(problem, price(Code::InodeChecksumUnread).loss().map(str::to_owned));
+                }
+                continue;
+            }
             // What is left of it once the rest is mended may be worth more.
             if touched.contains(&ino) && frees(problem.code) {
                 continue;

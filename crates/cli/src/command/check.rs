@@ -1,4 +1,5 @@
 //! `extant check`: whether a volume is what its own metadata says it is.
+use extant_host::closed;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
@@ -93,7 +94,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let device = judged.device;
     let options = CheckOptions {
         read_order: arguments.plan,
-        threads: arguments.threads.unwrap_or_else(machine_threads),
+        threads: arguments.threads.unwrap_or_else(closed::machine_threads),
         progress: Some(listener(console)),
     };
     let report = extant_inspect::check(Arc::clone(&device), &options);
@@ -124,11 +125,6 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         printed => printed?,
     }
     Ok(Exit::Checked(report.exit_code()))
-}
-
-pub(super) fn machine_threads() -> NonZeroU32 {
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
-    u32::try_from(threads).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
 /// The line that moves, one after the other for each pass.

@@ -3,13 +3,14 @@ use super::cat;
 use crate::editing::copying::{self, CopyArguments};
 use crate::editing::operands::{self, Destination};
 use crate::editing::report;
-use crate::editing::{self, Edit, EditArguments, Input, Job, failure};
+use crate::editing::{self, Edit, EditArguments, Input, Job};
 use crate::troubles::Troubles;
 use extant_edit::copy::{self, HostSink, ImageSink, Source};
 use extant_edit::tree;
 use extant_edit::walk::{self, HostTree, ImageTree};
 use extant_edit::{Change, glob};
 use extant_engine::{ErrorKind, Filesystem};
+use extant_host::change_failure;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, DamageArguments, ImagePath};
@@ -364,12 +365,12 @@ fn outwards(
             (folder.unwrap_or(Path::new(".")), Destination::As(name))
         }
     };
-    let sink = HostSink::new(root).map_err(|error| failure::of(target, error))?;
+    let sink = HostSink::new(root).map_err(|error| change_failure::of(target, error))?;
     let mut job = Job::new(console, Input::Standard);
     let mut shown = PathBuf::new();
     for (image, filesystem, paths) in &opened {
         let troubles = Troubles::new(console, image);
-        let failed = |error| failure::of(image, error);
+        let failed = |error| change_failure::of(image, error);
         let owner = words.copying.owner(filesystem).map_err(failed)?;
         let options = words.copying.options(owner);
         let tell = |error| {

@@ -1,11 +1,11 @@
 //! `extant du`: what the directories of an image take.
-use crate::editing::failure;
 use crate::listing::Names;
 use crate::troubles::Troubles;
 use extant_edit::tree::Links;
 use extant_edit::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_format::Ino;
 use extant_format::inode::FileType;
+use extant_host::change_failure;
 use extant_host::console::{Console, with_schema};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments, ImagePath};
@@ -79,7 +79,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             let bytes = counted.measure(place.path_or_root(), &mut report, &troubles);
             let bytes = match report.failed.take() {
                 Some(error) => return Err(error),
-                None => bytes.map_err(|error| failure::of(&place.image, error))?,
+                None => bytes.map_err(|error| change_failure::of(&place.image, error))?,
             };
             total = total.saturating_add(bytes);
         }

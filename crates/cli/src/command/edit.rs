@@ -3,11 +3,12 @@ use super::write;
 use super::{chattr, chgrp, chmod, chown, cp, ln, mkdir, mv, rm, rmdir, setfattr, touch, truncate};
 use crate::editing::copying::CopyArguments;
 use crate::editing::report;
-use crate::editing::{self, Edit, EditArguments, Input, Job, failure, opening, operands};
+use crate::editing::{self, Edit, EditArguments, Input, Job, opening, operands};
 use crate::troubles::Troubles;
 use clap::{Args, FromArgMatches};
 use extant_edit::walk::HostTree;
 use extant_edit::{Change, script, tree};
+use extant_host::change_failure;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use std::ffi::OsString;
@@ -190,7 +191,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         let change = opening::open_dry(image, &arguments.editing, console)?;
         let mut job = Job::new(console, Input::Taken);
         apply(&change, &mut job)
-            .map_err(|error| failure::of(image, error))
+            .map_err(|error| change_failure::of(image, error))
             .and_then(|()| report::print(image, job.done, None, console))
             .map(|()| {
                 let troubles = Troubles::new(console, image);

@@ -1,9 +1,10 @@
 //! `extant find`: which objects of an image are meant.
-use crate::editing::{failure, operands};
+use crate::editing::operands;
 use crate::listing::Record;
 use crate::troubles::Troubles;
 use extant_edit::find::{self, Ends, Query};
 use extant_edit::walk::Visited;
+use extant_host::change_failure;
 use extant_host::console::{Console, with_schema};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
@@ -45,7 +46,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (paths, tests) = arguments.words.split_at(count);
     let mut paths = paths.to_vec();
     let image = operands::resolve(paths.iter_mut().collect())?;
-    let failed = |error| failure::of(&image, error);
+    let failed = |error| change_failure::of(&image, error);
     let filesystem = image::open(&image, &arguments.place, console)?;
     let tests: Vec<Vec<u8>> = tests.iter().map(|word| word.clone().into_vec()).collect();
     let query = Query::parse(&filesystem, &tests).map_err(failed)?;

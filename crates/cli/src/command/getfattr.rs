@@ -1,10 +1,11 @@
 //! `extant getfattr`: extended attributes in an image.
-use crate::editing::{failure, operands};
+use crate::editing::operands;
 use crate::troubles::Troubles;
 use extant_edit::attribute::{self, Encoding};
 use extant_edit::tree::{Links, Reach};
 use extant_edit::walk::{self, Below, Event, ImageTree, Manner, Visited};
 use extant_engine::Filesystem;
+use extant_host::change_failure;
 use extant_host::console::{Console, with_schema};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
@@ -70,7 +71,7 @@ fn encoding(word: &str) -> Result<Encoding, String> {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let mut paths = arguments.paths.clone();
     let image = operands::resolve(paths.iter_mut().collect())?;
-    let failed = |error| failure::of(&image, error);
+    let failed = |error| change_failure::of(&image, error);
     let filesystem = image::open(&image, &arguments.place, console)?;
     let reach = if arguments.recursive { Reach::Tree } else { Reach::One };
     let links = if arguments.no_dereference { Links::Stay } else { Links::Follow };

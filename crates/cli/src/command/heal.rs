@@ -1,8 +1,8 @@
 //! `extant heal`: what volumes need before they are used again.
-use super::{check, repair};
-use crate::editing::volume::{self, Volume};
+use super::repair;
 use extant_edit::redo;
 use extant_edit::undo::{Applied, Keep};
+use extant_host::closed::{self, Volume};
 use extant_host::console::Console;
 use extant_host::disk;
 use extant_host::error::{Convention, Error, Exit};
@@ -92,7 +92,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     if several && arguments.log.is_some() {
         return Err(Error::usage("--log: is that of one image, and several are named"));
     }
-    let threads = arguments.threads.unwrap_or_else(check::machine_threads);
+    let threads = arguments.threads.unwrap_or_else(closed::machine_threads);
     let records = all(&arguments, threads, console);
     let exit_code = records.iter().map(|record| record.exit_code).max().unwrap_or(0);
     match console.is_json() {
@@ -145,6 +145,11 @@ fn failed(image: &Path, error: Error) -> Record {
     }
 }
 
+/// One of which nothing was looked at but what it says of itself.
+fn unchecked(image: &Path) -> Record {
+    Record { line: "clean; not checked".to_owned(), ..record(image, "clean") }
+}
+
 fn record(image: &Path, state: &'static str) -> Record {
     Record {
         image: image.display().to_string(),
@@ -171,17 +176,17 @@ fn one(
     let place = arguments.place.among(image);
     let when = if arguments.check { CheckWhen::Always } else { CheckWhen::Doubted };
     if when == CheckWhen::Doubted && is_clean(image, &place, arguments.log.as_deref())? {
-        return Ok(record(image, "clean"));
+        return Ok(unchecked(image));
     }
     let opened = Volume::open(image, &place, arguments.log.as_deref())?;
-    let options = volume::options(Scope::Safe, threads, None)?;
+    let options = closed::options(Scope::Safe, threads, None)?;
     let device = opened.device.clone();
     let healed = extant_repair::heal(device.clone(), when, options)
-        .map_err(|error| volume::failure(image, &*device, &place, error))?;
+        .map_err(|error| closed::failure(image, &*device, &place, error))?;
     let keep = if arguments.undo { Keep::Undo } else { Keep::Nothing };
     match healed {
         // What was begun before was ended when it was opened.
-        Healed::Clean => Ok(record(image, "clean")),
+        Healed::Clean => Ok(unchecked(image)),
         Healed::Recovered { overlay, block_size, recovery } => {
             let applied = opened.apply((&overlay, block_size), (keep, None), console)?;
             let mut parts = repair::recovered(&recovery);
@@ -226,7 +231,10 @@ fn mended(image: &Path, reason: Reason, repaired: Repaired, applied: &Applied) -
     let left: u64 = repaired.left.counts.values().sum();
     let end = match repaired.is_clean() {
         true => "clean".to_owned(),
-        false => format!("{} left: extant check lists them", counted(left, "problem")),
+        false => format!(
+            "{} left: extant check lists them, extant repair --all mends them, too",
+            counted(left, "problem")
+        ),
     };
     let mut parts = vec![format!("was checked: {reason}")];
     parts.extend(repair::recovered(&repaired.recovery));

@@ -1,8 +1,8 @@
 //! `extant repair`: what a check finds is mended.
 use super::check;
-use crate::editing::volume::{self, Volume};
 use extant_block::BlockDevice;
 use extant_edit::undo::{Applied, Keep};
+use extant_host::closed::{self, Volume};
 use extant_host::console::{Chatter, Console};
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// So what a second run would say is known before the first byte is written, and a power cut leaves
 /// the volume as it was or mended: blocks go through a log beside the image (.NAME.extant-redo),
 /// which the next command that opens it ends. What was there before stays in .NAME.extant-undo, and
-/// extant undo puts it back, to the byte. A block device needs --log FILE for both (FILE, and
+/// extant undo puts it back, to the byte; the next repair replaces that file. A block device needs --log FILE for both (FILE, and
 /// FILE.undo).
 ///
 /// A journal on another device (--journal) is replayed to both devices first: extant undo does not
@@ -42,7 +42,7 @@ use std::sync::Arc;
   extant repair --all disk.img            all of it; extant undo disk.img takes it back
   extant repair --preen disk.img          what e2fsck -p would mend; nothing if more is wrong
   extant repair --log /var/tmp/log /dev/sdb1
-  extant repair -z before.e2undo disk.img e2undo before.e2undo disk.img takes it back, too
+  extant repair -z FILE disk.img          e2undo FILE disk.img takes it back, too
   extant repair --json disk.img | jq -r '.changes[] | .problem.code'")]
 pub struct Arguments {
     /// The image: a file or a block device
@@ -165,8 +165,8 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             image::device_shown(image, place, console)?
         }
     };
-    let threads = arguments.threads.unwrap_or_else(check::machine_threads);
-    let options = volume::options(scope, threads, Some(check::listener(console)))?;
+    let threads = arguments.threads.unwrap_or_else(closed::machine_threads);
+    let options = closed::options(scope, threads, Some(check::listener(console)))?;
     let repaired = mended(image, device, place, options)?;
     let written = match opened {
         None => Written::Dry,
@@ -180,7 +180,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let exit_code = exit_code(&repaired);
     let printed = match console.is_json() {
         true => print_json(&arguments, (&repaired, &written), console),
-        false => print_text(image, (&repaired, &written), console),
+        false => print_text((image, arguments.scope.scope()), (&repaired, &written), console),
     };
     match printed {
         // A reader of the first line alone has to learn the verdict nevertheless.
@@ -197,7 +197,7 @@ fn mended(
     options: extant_repair::RepairOptions,
 ) -> Result<Repaired, Error> {
     extant_repair::repair(Arc::clone(&device), options)
-        .map_err(|error| volume::failure(image, &*device, place, error))
+        .map_err(|error| closed::failure(image, &*device, place, error))
 }
 
 /// As fsck: 4 something is left, 1 all was mended or a damaged log was given up, 0 nothing was
@@ -248,12 +248,15 @@ fn print_json(
 }
 
 fn print_text(
-    image: &Path,
+    (image, scope): (&Path, Scope),
     (repaired, written): (&Repaired, &Written),
     console: &Console,
 ) -> Result<(), Error> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let printed = print_changes(repaired, written, &mut out);
+    let printed = match console.chatter {
+        Chatter::Quiet => Ok(()),
+        Chatter::Normal => print_changes(repaired, written, &mut out),
+    };
     let printed = printed.and_then(|()| check::print_problems(&repaired.left.problems, &mut out));
     let printed = printed.and_then(|()| match repaired.left.omitted {
         0 => Ok(()),
@@ -267,8 +270,14 @@ fn print_text(
     });
     summed.and_then(|()| out.flush()).map_err(|error| Error::stdout(&error))?;
     drop(out);
-    if matches!(written, Written::Withheld) {
-        console.hint("nothing was written; --safe mends what loses nothing, --all everything");
+    match written {
+        Written::Withheld => {
+            console.hint("nothing was written; --safe mends what loses nothing, --all everything");
+        }
+        _ if !repaired.is_clean() && scope < Scope::All => console.hint(
+            "--all mends the rest too, and with --dry-run only says what would be lost by it",
+        ),
+        _ => {}
     }
     Ok(())
 }
@@ -312,6 +321,10 @@ fn sum(repaired: &Repaired, written: &Written) -> String {
             counted(mended, "problem"),
             counted(repaired.rounds.into(), "round")
         ));
+        let losses = repaired.changes.iter().filter(|change| change.loss.is_some()).count();
+        if losses > 0 {
+            parts.push(format!("{losses} of them with a loss"));
+        }
     }
     let left: u64 = repaired.left.counts.values().sum();
     parts.push(match (repaired.is_clean(), left) {
@@ -324,6 +337,9 @@ fn sum(repaired: &Repaired, written: &Written) -> String {
         }
         (false, left) => format!("{} left", counted(left, "problem")),
     });
+    if matches!(written, Written::Applied(Applied { undo: Some(_), .. })) {
+        parts.push("extant undo takes it back".to_owned());
+    }
     parts.join("; ")
 }
 

@@ -1,15 +1,15 @@
 //! `extant resize`: another size for a volume, in place.
 use super::check;
-use crate::editing::volume::{self, Medium, Room, Volume};
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
-use extant_edit::undo::{Applied, Keep};
+use extant_edit::undo::Applied;
 use extant_engine::read_superblock;
+use extant_host::closed::{self, Medium, Room, Volume};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
 use extant_host::recovery::counted;
 use extant_host::size::Size;
-use extant_repair::{CheckWhen, Healed, ResizeOptions, Resized, Scope};
+use extant_repair::{ResizeOptions, Resized, Scope};
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
     /// The size: 100G, +2G, 150%, a number of blocks, max (as large as there is room) or min
-    #[arg(value_name = "SIZE", default_value = "max", allow_hyphen_values = true)]
+    #[arg(value_name = "SIZE", default_value = "max")]
     pub size: Wanted,
     /// Only say what would be done
     #[arg(long, short = 'n')]
@@ -143,9 +143,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         return Err(Error::usage("--journal: a volume with that on another device is not resized")
             .hint("resize2fs does, once extant replay --journal DEVICE IMAGE has emptied it"));
     }
-    let threads = arguments.threads.unwrap_or_else(check::machine_threads);
+    let threads = arguments.threads.unwrap_or_else(closed::machine_threads);
     if arguments.dry_run {
         let device = image::device_shown(image, place, console)?;
+        image::warn_if_mounted(image, console);
         let found = extant_host::disk::writable(image, place.offset_bytes())?;
         let disk = FileDevice::open(RealClock::new(), &found.file, Access::ReadOnly, 0);
         let disk = disk.map_err(|error| extant_host::disk::unopened(&found.file, &error))?;
@@ -154,40 +155,48 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             _ => Medium::Device,
         };
         let room = Room::of(&found, &disk, medium);
+        let options = closed::options(Scope::Safe, threads, None)?;
+        let settled = match arguments.no_heal {
+            true => None,
+            false => extant_repair::settled(Arc::clone(&device), options)
+                .map_err(|error| refused(&arguments, &*device, error))?,
+        };
+        let device = settled.map_or(device, |(overlay, _)| overlay as Arc<dyn BlockDevice>);
         let resized = planned(&arguments, (device, room), threads, console)?;
         return told(&arguments, &resized, None, console);
     }
     let mut volume = Volume::open(image, place, arguments.log.as_deref())?;
+    let room = volume.room();
     if !arguments.no_heal {
-        heal(&arguments, &volume, threads, console)?;
+        let failed = |error| refused(&arguments, &*volume.device, error);
+        let plan = |device| planned(&arguments, (device, room), threads, console).map(drop);
+        volume.settle(failed, plan, console)?;
     }
-    let of = (Arc::clone(&volume.device), volume.room());
-    let resized = planned(&arguments, of, threads, console)?;
+    let resized = planned(&arguments, (Arc::clone(&volume.device), room), threads, console)?;
     let applied = match resized.before.blocks_count == resized.after.blocks_count {
         true => Applied { blocks: 0, undo: None },
-        false => volume.apply_resized(&resized, console)?,
+        false => volume.apply_resized(&resized, None, console)?,
     };
     told(&arguments, &resized, Some(applied), console)
 }
 
-/// Replays the journal and frees orphans, if any wait.
-fn heal(
-    arguments: &Arguments,
-    volume: &Volume,
-    threads: NonZeroU32,
-    console: &Console,
-) -> Result<(), Error> {
-    let options = volume::options(Scope::Safe, threads, None)?;
-    let healed = extant_repair::heal(Arc::clone(&volume.device), CheckWhen::Doubted, options);
-    let healed = healed.map_err(|error| {
-        volume::failure(&arguments.image, &*volume.device, &arguments.place, error)
-    })?;
-    let (overlay, block_size) = match &healed {
-        Healed::Clean => return Ok(()),
-        Healed::Recovered { overlay, block_size, .. } => (&**overlay, *block_size),
-        Healed::Repaired { repaired, .. } => (&*repaired.overlay, repaired.block_size),
+/// Why a volume does not get another size.
+fn refused(arguments: &Arguments, device: &dyn BlockDevice, error: extant_repair::Error) -> Error {
+    use extant_repair::Error as Why;
+    let shown = arguments.image.display();
+    let hint = match &error {
+        Why::Unclean(_) => format!(
+            "nothing was changed; extant repair {shown} mends it, with --all what loses something, \
+             too"
+        ),
+        Why::NoRoom => {
+            format!(
+                "extant resize -n {shown} min says how small it can be, and without -n makes it"
+            )
+        }
+        _ => return closed::failure(&arguments.image, device, &arguments.place, error),
     };
-    volume.apply((overlay, block_size), (Keep::Nothing, None), console).map(drop)
+    closed::failure(&arguments.image, device, &arguments.place, error).hint(hint)
 }
 
 /// The volume as it is to be.
@@ -197,9 +206,8 @@ fn planned(
     threads: NonZeroU32,
     console: &Console,
 ) -> Result<Resized, Error> {
-    let (image, place) = (&arguments.image, &arguments.place);
-    let shown = image.display();
-    let failed = |error| volume::failure(image, &*device, place, error);
+    let shown = arguments.image.display();
+    let failed = |error| refused(arguments, &*device, error);
     let superblock =
         read_superblock(&*device).map_err(|error| failed(extant_repair::Error::Engine(error)))?;
     let block_size = u64::from(superblock.block_size());
@@ -209,12 +217,15 @@ fn planned(
         .ok_or_else(|| Error::usage(format!("{shown}: that is larger than any volume can be")))?;
     if blocks > room.bytes / block_size && !room.can_grow {
         let most = room.bytes / block_size;
-        return Err(Error::new(format!(
+        let error = Error::new(format!(
             "{shown}: {blocks} blocks are more than its partition or device holds, {most}"
-        ))
-        .hint("max makes the volume as large as that"));
+        ));
+        return Err(match superblock.blocks_count < most {
+            true => error.hint("max makes the volume as large as that"),
+            false => error.hint("a partition is made longer by sfdisk or parted"),
+        });
     }
-    let now_seconds = volume::now_seconds()?;
+    let now_seconds = closed::now_seconds()?;
     let mut options = || ResizeOptions {
         threads,
         // Without a place for it the changes have to fit into memory.
@@ -226,18 +237,7 @@ fn planned(
         Wanted::Min => extant_repair::minimize(Arc::clone(&device), &mut options),
         _ => extant_repair::resize(Arc::clone(&device), blocks, options()),
     };
-    resized.map_err(|error| {
-        let is_of_state = matches!(&error, extant_repair::Error::Unclean(_));
-        let is_of_room = matches!(&error, extant_repair::Error::NoRoom);
-        let error = failed(error);
-        match (is_of_state, is_of_room) {
-            (true, _) => error.hint(format!("extant repair {shown} mends it first")),
-            (_, true) => {
-                error.hint(format!("extant resize {shown} min makes it as small as it can be"))
-            }
-            _ => error,
-        }
-    })
+    resized.map_err(failed)
 }
 
 /// Says what was done, or would be.

@@ -1,6 +1,6 @@
 //! `extant undo`: the last repair is taken back.
-use crate::editing::volume::Volume;
 use extant_edit::undo::Undone;
+use extant_host::closed::Volume;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::ImageArguments;

@@ -5,21 +5,18 @@
 //! opening    an image that is locked and open for a change
 //! operands   IMAGE:/path, all of one image
 //! copying    what cp and put have in common
-//! failure    what the room below says of a failure, for the user
 //! report     what was done
-//! volume     a volume that is locked and closed, for repair, undo and heal
 //! ```
 //! A command is a struct of its words ([`Edit`]): from the command line its paths are
 //! `IMAGE:/path`, in a script they are paths of the image.
 pub mod copying;
-pub mod failure;
 pub mod opening;
 pub mod operands;
 pub mod report;
-pub mod volume;
 
 use crate::troubles::Troubles;
 use extant_edit::Change;
+use extant_host::change_failure;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::ImageArguments;
@@ -141,10 +138,10 @@ pub fn change(
 ) -> Result<Exit, Error> {
     let opened = opening::open(image, arguments, console)?;
     let mut job = Job::new(console, Input::Standard);
-    work(&opened.change, &mut job).map_err(|error| failure::of(image, error))?;
+    work(&opened.change, &mut job).map_err(|error| change_failure::of(image, error))?;
     let Job { done, loops, .. } = job;
     let committed = extant_host::cleanup::undisturbed(|| opened.change.commit());
-    let committed = committed.map_err(|error| failure::of(image, error))?;
+    let committed = committed.map_err(|error| change_failure::of(image, error))?;
     opened.target.finish()?;
     let troubles = Troubles::new(console, image);
     loops.into_iter().for_each(|error| troubles.tell(error));

@@ -1,17 +1,17 @@
 //! An image that is locked and open for a change.
-use super::{EditArguments, failure};
-use extant_block::{BlockDevice, Clock, FileDevice, Overlay, RealClock, WallTime};
+use super::EditArguments;
+use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_edit::redo::{self, Identity};
 use extant_edit::{Change, ChangeOptions, OnErrors};
 use extant_engine::{ErrorKind, Orphans, check_written, read_superblock, recover, recovered};
-use extant_format::superblock::Superblock;
+use extant_host::change_failure;
 use extant_host::console::Console;
-use extant_host::disk::{self, Place};
+use extant_host::disk;
 use extant_host::error::Error;
 use extant_host::image;
 use extant_host::journal;
 use extant_host::recovery;
-use extant_host::source_options::source_date_epoch;
+use extant_host::source_options::clock;
 use extant_host::target::{self, Target};
 use extant_journal::Report;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     };
     if let Some(log) = &arguments.log {
         let finished = redo::finish(log, &target.file);
-        target::say_finished(image, finished.map_err(|error| failure::of(image, error))?);
+        target::say_finished(image, finished.map_err(|error| change_failure::of(image, error))?);
     }
     let file = target.file.try_clone().map_err(failed)?;
     let disk = FileDevice::from_file(clock()?, file, image.display().to_string(), bytes, 0);
@@ -74,27 +74,10 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
         held_bytes_max: None,
     };
     let change = Change::open(Arc::clone(&device), &options);
-    let change = change.map_err(|error| failure::of(image, error))?;
+    let change = change.map_err(|error| change_failure::of(image, error))?;
     recovery::warn_if_damaged(image, &device, console);
-    warn_of_hash_tree(image, (&place, &*disk), change.superblock(), console);
+    disk::warn_of_hash_tree(image, (&place, &*disk), change.superblock(), console);
     Ok(Opened { change, target })
-}
-
-/// Warns of a volume that is protected by dm-verity: a change makes its hash tree useless.
-pub fn warn_of_hash_tree(
-    image: &Path,
-    (place, disk): (&Place, &dyn BlockDevice),
-    superblock: &Superblock,
-    console: &Console,
-) {
-    let volume_bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
-    if disk::has_hash_tree(place, disk, volume_bytes) {
-        console.warn(&format!(
-            "{}: has a hash tree of dm-verity, which a change makes useless: build it anew, or \
-             make another tree (veritysetup format)",
-            image.display()
-        ));
-    }
 }
 
 /// Opens an image for a change that stays in memory.
@@ -122,7 +105,7 @@ pub fn open_dry(
     let spool = tempfile::tempfile().map_err(|error| Error::io("a temporary file", &error))?;
     let options = ChangeOptions { on_errors: on_errors(arguments), ..ChangeOptions::default() };
     let change = Change::open(Arc::new(over.with_spool(spool)), &options);
-    change.map_err(|error| failure::of(image, error))
+    change.map_err(|error| change_failure::of(image, error))
 }
 
 fn say_replayed(image: &Path, report: &Report, console: &Console) {
@@ -140,15 +123,4 @@ fn on_errors(arguments: &EditArguments) -> OnErrors {
         true => OnErrors::Continue,
         false => OnErrors::Refuse,
     }
-}
-
-/// The host's clock; at the time of SOURCE_DATE_EPOCH, if that is set.
-///
-/// # Errors
-/// It is set to what is no time.
-pub fn clock() -> Result<Arc<dyn Clock>, Error> {
-    Ok(match source_date_epoch()? {
-        Some(seconds) => RealClock::pinned(WallTime { seconds, nanoseconds: 0 }),
-        None => RealClock::new(),
-    })
 }

@@ -13,6 +13,15 @@ fn refuse<T>(reason: String) -> Result<T, LayoutError> {
     Err(LayoutError(reason))
 }
 
+/// How wide the numbers of blocks in descriptors are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Width {
+    /// Descriptors of 32 bytes.
+    ThirtyTwo,
+    /// Descriptors of 64 bytes, of the feature 64bit.
+    SixtyFour,
+}
+
 impl Superblock {
     /// The blocks that a volume of this geometry has where there is room for `blocks`: whole
     /// clusters, and no last group that is too small for its own metadata and 50 blocks more.
@@ -73,6 +82,46 @@ impl Superblock {
         sized.place_copies(self.group_count());
         self.place_descriptors(&mut sized);
         Ok(sized)
+    }
+
+    /// The superblock of this volume with descriptors of another width. What more they take comes
+    /// from the blocks that are kept for more of them; what they leave is kept so.
+    ///
+    /// # Errors
+    /// There is no such volume: one line says why.
+    pub fn with_width(&self, width: Width) -> Result<Superblock, LayoutError> {
+        let mut other = self.clone();
+        if self.has(Feature::SIXTY_FOUR_BIT) == (width == Width::SixtyFour) {
+            return Ok(other);
+        }
+        if self.has(Feature::META_BG) {
+            return refuse(
+                "descriptors are in their own groups (meta_bg): they stay as wide".into(),
+            );
+        }
+        match width {
+            Width::SixtyFour => {
+                other.features.set(Feature::SIXTY_FOUR_BIT);
+                other.descriptor_size = 64;
+            }
+            Width::ThirtyTwo if self.blocks_count > u64::from(u32::MAX) => {
+                return refuse(format!("{} blocks need the feature 64bit", self.blocks_count));
+            }
+            Width::ThirtyTwo => {
+                other.features.clear(Feature::SIXTY_FOUR_BIT);
+                other.descriptor_size = 32;
+            }
+        }
+        let kept = u32::from(self.reserved_gdt_blocks);
+        let (now, wanted) = (self.descriptor_blocks(), other.descriptor_blocks());
+        if wanted > now.saturating_add(kept) {
+            return refuse(format!(
+                "descriptors would take {} blocks more, and {kept} are kept for growth",
+                wanted - now
+            ));
+        }
+        self.place_descriptors(&mut other);
+        Ok(other)
     }
 
     /// Moves the copies of sparse_super2, of which the second one is in the last group. A volume of

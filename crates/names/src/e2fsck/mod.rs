@@ -82,7 +82,8 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
     }
     if request.mode == Mode::Ask {
         complain(&format!(
-            "{name}: questions are not asked here: say -n to look, -p or -y to replay the journal"
+            "{name}: questions are not asked here: -n only looks, -p mends what loses nothing, -y \
+             mends everything"
         ));
         return FAILED;
     }

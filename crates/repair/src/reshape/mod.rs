@@ -13,6 +13,7 @@
 //! minimum    how small that can be
 //! names      numbers of inodes, where names have them
 //! settle     bitmaps and counts as the check finds them, and nothing else
+//! width      descriptors of 32 or 64 bytes
 //! copies     superblocks and descriptors in other groups
 //! ```
 mod copies;
@@ -21,6 +22,7 @@ mod minimum;
 mod names;
 mod settle;
 mod shrink;
+mod width;
 
 use crate::draft::Draft;
 use crate::error::Error;
@@ -29,8 +31,9 @@ use crate::outcome::is_clean;
 use crate::rounds::MEMORY_BYTES_MAX;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::BlockNo;
+use extant_format::layout::Width;
 use extant_format::superblock::Superblock;
-use extant_inspect::{CheckOptions, CheckReport, Listener, Usage, examine};
+use extant_inspect::{CheckOptions, CheckReport, Listener, Problem, Severity, Usage, examine};
 use std::cmp::Ordering;
 use std::fs::File;
 use std::num::NonZeroU32;
@@ -126,9 +129,26 @@ const EXACTNESS: u64 = 4000;
 /// What is in use on a volume that is clean.
 fn clean(report: &CheckReport, usage: Option<Usage>) -> Result<Usage, Error> {
     usage.filter(|_| is_clean(report)).ok_or_else(|| {
-        let problem = report.problems.iter().map(ToString::to_string).next().unwrap_or_default();
-        Error::Unclean(problem)
+        let is_wrong = |it: &&Problem| it.rule().severity > Severity::Advice;
+        let problem = report.problems.iter().find(is_wrong).or(report.problems.first());
+        Error::Unclean(problem.map(ToString::to_string).unwrap_or_default())
     })
+}
+
+/// Gives the descriptors of a volume another width in memory: those of the feature 64bit, or of
+/// volumes without it.
+///
+/// # Errors
+/// The device fails; the volume is not clean, is in use elsewhere, or has no room for them.
+pub fn widen(
+    device: Arc<dyn BlockDevice>,
+    width: Width,
+    options: ResizeOptions,
+) -> Result<Resized, Error> {
+    let before = extant_engine::read_superblock(&*device)?;
+    let refused = |error: extant_format::layout::LayoutError| Error::Refused(error.0);
+    let after = before.with_width(width).map_err(refused)?;
+    change(device, (before, after), options, |draft, after| width::change(draft, after))
 }
 
 /// Gives a volume another size in memory: the largest of its geometry with at most `blocks` blocks.
@@ -144,6 +164,34 @@ pub fn resize(
     let before = extant_engine::read_superblock(&*device)?;
     let refused = |error: extant_format::layout::LayoutError| Error::Refused(error.0);
     let after = before.resized(before.blocks_within(blocks)).map_err(refused)?;
+    let order = after.blocks_count.cmp(&before.blocks_count);
+    change(device, (before, after), options, |draft, after| {
+        Ok(match order {
+            Ordering::Less => {
+                let (moves, moved_blocks) = shrink::shrink(draft, after)?;
+                Placed { moves, moved_blocks, ..Placed::default() }
+            }
+            Ordering::Equal => Placed::default(),
+            Ordering::Greater => Placed { zeros: grow::grow(draft, after)?, ..Placed::default() },
+        })
+    })
+}
+
+/// What has another place, and what has to be zeros.
+#[derive(Default)]
+struct Placed {
+    moves: Vec<Move>,
+    moved_blocks: u64,
+    zeros: Vec<Range<u64>>,
+}
+
+/// Checks a volume, changes it in memory to what `after` says, and checks it again.
+fn change(
+    device: Arc<dyn BlockDevice>,
+    (before, after): (Superblock, Superblock),
+    options: ResizeOptions,
+    work: impl FnOnce(&mut Draft, &Superblock) -> Result<Placed, Error>,
+) -> Result<Resized, Error> {
     let block_size = before.block_size();
     let bytes = after.blocks_count.saturating_mul(block_size.into());
     let overlay = Overlay::new(device, block_size, MEMORY_BYTES_MAX).grown(bytes);
@@ -159,20 +207,19 @@ pub fn resize(
     let now = u32::try_from(options.now_seconds).unwrap_or(u32::MAX);
     let mut resized =
         Resized { overlay, before, after, zeros: Vec::new(), moves: Vec::new(), moved_blocks: 0 };
-    let order = resized.after.blocks_count.cmp(&resized.before.blocks_count);
-    if order == Ordering::Equal {
+    let is_same = |one: &Superblock, other: &Superblock| {
+        (one.blocks_count, one.descriptor_size) == (other.blocks_count, other.descriptor_size)
+    };
+    if is_same(&resized.before, &resized.after) {
         return Ok(resized);
     }
     let over = Arc::clone(&resized.overlay) as Arc<dyn BlockDevice>;
     let (report, usage) = examine(over, &how)?;
     let usage = clean(&report, usage)?;
     let mut draft = Draft::new(&resized.overlay, usage, now, Scope::Safe);
-    match order {
-        Ordering::Less => {
-            (resized.moves, resized.moved_blocks) = shrink::shrink(&mut draft, &resized.after)?;
-        }
-        _ => resized.zeros = grow::grow(&mut draft, &resized.after)?,
-    }
+    let placed = work(&mut draft, &resized.after)?;
+    (resized.moves, resized.moved_blocks, resized.zeros) =
+        (placed.moves, placed.moved_blocks, placed.zeros);
     drop(draft);
     let usage = settle::settle(&resized.overlay, &how, now)?;
     resized.after = extant_engine::read_superblock(&*resized.overlay)?;

@@ -58,7 +58,7 @@ fn a_clean_volume_is_left_as_it_is() {
         assert_eq!(said, format!("{shown}: clean\n"));
         let (code, said, errors) = words(&extant(&["heal", shown]));
         assert_eq!((code, errors.as_str()), (Some(0), ""));
-        assert_eq!(said, format!("{shown}: clean\n"));
+        assert_eq!(said, format!("{shown}: clean; not checked\n"));
         assert!(std::fs::read(&image).unwrap() == before && beside(&image).is_empty());
     }
     let (code, _, errors) = words(&extant(&["undo", shown]));
@@ -198,11 +198,11 @@ fn a_journal_is_replayed_by_heal_as_one_change() {
     let (code, said, errors) = words(&extant(&["heal", "--undo", shown, image.to_str().unwrap()]));
     assert_eq!((code, errors.as_str()), (Some(0), ""), "{said}");
     assert!(said.starts_with(&format!("{shown}: replayed ")), "{said}");
-    assert!(said.ends_with(&format!("{}: clean\n", image.display())), "{said}");
+    assert!(said.ends_with(&format!("{}: clean; not checked\n", image.display())), "{said}");
     assert_eq!(e2fsck(&cut), Some(0));
     assert!(said.lines().next().unwrap().ends_with("; clean"), "{said}");
     let (_, again, _) = words(&extant(&["heal", shown]));
-    assert_eq!(again, format!("{shown}: clean\n"));
+    assert_eq!(again, format!("{shown}: clean; not checked\n"));
     assert_eq!(extant(&["undo", shown]).status.code(), Some(0));
     assert!(std::fs::read(&cut).unwrap() == dirty, "it is not as it was");
     // The same by a log elsewhere; and by repair, which has nothing to mend then.

@@ -1,9 +1,9 @@
 //! What is said of a change that failed.
+use crate::error::Error;
+use crate::image;
 use extant_archive::printable;
 use extant_edit::{Place, What};
 use extant_engine::ErrorKind;
-use extant_host::error::Error;
-use extant_host::image;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -52,8 +52,8 @@ fn engine(image: &Path, place: &Place, kind: ErrorKind) -> Error {
             image.display()
         )),
         (ErrorKind::NoSpace { .. }, _) => Some(format!(
-            "nothing was changed; build --free leaves room in an image, and truncate -s +64M \
-                 with resize2fs gives {} more",
+            "nothing was changed; build --free leaves room in an image, and extant resize {} +64M \
+                 gives it more",
             image.display()
         )),
         (ErrorKind::NotEmpty, _) => Some("extant rm -r removes it with its content".to_owned()),

@@ -1,22 +1,24 @@
-//! A volume that is locked, and that nobody has open: what repair, undo and heal write as a whole.
+//! A volume that is locked, and that nobody has open: what repair, undo, heal and resize write as a
+//! whole.
 //!
 //! *Invariants*: what is written goes through a redo log, so that a cut leaves before or after.
-use super::failure as editing;
-use super::opening::{clock, warn_of_hash_tree};
+use crate::change_failure as failed_change;
+use crate::cleanup::undisturbed;
+use crate::console::Console;
+use crate::disk::{self, Place};
+use crate::error::Error;
+use crate::image::{self, ImageArguments};
+use crate::journal;
+use crate::source_options::clock;
+use crate::target::{self, Target};
 use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_edit::ahead::{Ahead, Moved};
 use extant_edit::e2undo;
 use extant_edit::redo::{self, Identity};
 use extant_edit::undo::{self, Applied, Keep, Undone};
 use extant_engine::{ErrorKind, MountHold, free_orphans, read_superblock, recover};
-use extant_host::cleanup::undisturbed;
-use extant_host::console::Console;
-use extant_host::disk::{self, Place};
-use extant_host::error::Error;
-use extant_host::image::{self, ImageArguments};
-use extant_host::journal;
-use extant_host::target::{self, Target};
-use extant_repair::{LostFound, Optimize, RepairOptions, Resized};
+use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
+use extant_repair::{LostFound, Optimize, RepairOptions, Resized, Scope};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,7 +90,7 @@ impl Volume {
         };
         if let Some(log) = log {
             let finished = redo::finish(log, &target.file);
-            target::say_finished(image, finished.map_err(|error| editing::of(image, error))?);
+            target::say_finished(image, finished.map_err(|error| failed_change::of(image, error))?);
         }
         let file = target.file.try_clone().map_err(failed)?;
         let name = image.display().to_string();
@@ -123,13 +125,15 @@ impl Volume {
     }
 
     /// Writes a volume of another size: all, or nothing. A file that ends with the volume ends with
-    /// it afterwards.
+    /// it afterwards; but it does not become shorter where `theirs` keeps for e2undo what was
+    /// there.
     ///
     /// # Errors
     /// As [`Volume::apply`]; the file cannot be made longer.
     pub fn apply_resized(
         &mut self,
         resized: &Resized,
+        theirs: Option<&Path>,
         console: &Console,
     ) -> Result<Applied, Error> {
         let block_size = u64::from(resized.after.block_size());
@@ -154,20 +158,29 @@ impl Volume {
         let overlay = resized.overlay.over(Arc::clone(&self.device));
         let place = (&*log, &self.identity);
         let size = resized.after.block_size();
-        let applied =
-            undisturbed(|| undo::apply_after(&ahead, &overlay, size, place, Keep::Nothing));
+        let applied = undisturbed(|| {
+            let written = |path| e2undo::write(&overlay, size, path, self.identity.offset);
+            let kept = theirs.map(written).transpose()?.unwrap_or(0);
+            let applied = undo::apply_after(&ahead, &overlay, size, place, Keep::Nothing);
+            if let (Some(path), true) = (theirs, kept > 0 && applied.is_err() && !log.exists()) {
+                // Nothing was written: there is nothing to take back.
+                let _ = std::fs::remove_file(path);
+            }
+            applied
+        });
         if applied.is_err() && !log.exists() && after > length && can_grow {
             // Nothing has happened: it is as long as it was.
             let _ = self.target.file.set_len(length);
         }
-        let applied = applied.map_err(|error| editing::of(&self.image, error))?;
-        if after < before && can_grow && self.has_zeros(before..length, block_size)? {
+        let applied = applied.map_err(|error| failed_change::of(&self.image, error))?;
+        let is_cut = after < before && can_grow && theirs.is_none();
+        if is_cut && self.has_zeros(before..length, block_size)? {
             let failed = |error: std::io::Error| Error::io(self.image.display(), &error);
             self.target.file.set_len(after).map_err(failed)?;
             self.target.file.sync_all().map_err(failed)?;
         }
         if let Ok(superblock) = read_superblock(&*self.device) {
-            warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
+            disk::warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
         }
         Ok(applied)
     }
@@ -226,11 +239,30 @@ impl Volume {
             }
             applied
         });
-        let applied = applied.map_err(|error| editing::of(&self.image, error))?;
+        let applied = applied.map_err(|error| failed_change::of(&self.image, error))?;
         if let (true, Ok(superblock)) = (applied.blocks > 0, read_superblock(&*self.device)) {
-            warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
+            disk::warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
         }
         Ok(applied)
+    }
+
+    /// Brings what waits in the journal and orphans to an end, before another change: written only
+    /// if `plan` says that the change can be made after that.
+    ///
+    /// # Errors
+    /// Those of `plan` and of [`extant_repair::settled`], which `failed` puts into words, with
+    /// nothing written; as [`Volume::apply`].
+    pub fn settle<E: From<Error>>(
+        &self,
+        failed: impl FnOnce(extant_repair::Error) -> E,
+        plan: impl FnOnce(Arc<dyn BlockDevice>) -> Result<(), E>,
+        console: &Console,
+    ) -> Result<(), E> {
+        let options = options(Scope::Safe, machine_threads(), None)?;
+        let settled = extant_repair::settled(Arc::clone(&self.device), options);
+        let Some((overlay, block_size)) = settled.map_err(failed)? else { return Ok(()) };
+        plan(Arc::clone(&overlay) as Arc<dyn BlockDevice>)?;
+        Ok(self.apply((&overlay, block_size), (Keep::Nothing, None), console).map(drop)?)
     }
 
     /// Takes the last repair back.
@@ -240,7 +272,7 @@ impl Volume {
     pub fn undo(&self) -> Result<Undone, Error> {
         let log = self.log()?;
         let undone = undisturbed(|| undo::undo(&self.device, log, &self.identity));
-        undone.map_err(|error| editing::of(&self.image, error))
+        undone.map_err(|error| failed_change::of(&self.image, error))
     }
 
     fn log(&self) -> Result<&Path, Error> {
@@ -263,12 +295,18 @@ impl Volume {
     }
 }
 
+/// How many threads share a check, where nobody says it: as many as the machine has.
+pub fn machine_threads() -> NonZeroU32 {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
+    u32::try_from(threads).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
 /// How a volume is mended, with a file for what memory has no room for.
 ///
 /// # Errors
 /// The host's; SOURCE_DATE_EPOCH is no time.
 pub fn options(
-    scope: extant_repair::Scope,
+    scope: Scope,
     threads: NonZeroU32,
     progress: Option<extant_inspect::Listener>,
 ) -> Result<RepairOptions, Error> {
@@ -302,12 +340,32 @@ pub fn failure(
     error: extant_repair::Error,
 ) -> Error {
     use extant_engine::ErrorKind;
+    let is_empty = device.info().bytes < SUPERBLOCK_OFFSET + SUPERBLOCK_SIZE as u64;
     match error {
+        extant_repair::Error::Engine(_) | extant_repair::Error::Device(_) if is_empty => {
+            image::not_ext(image, device, place.offset_bytes())
+        }
         extant_repair::Error::Engine(error) if matches!(error.kind, ErrorKind::NotExt) => {
             image::not_ext(image, device, place.offset_bytes())
         }
         extant_repair::Error::Engine(error) => image::failure(image, error),
         extant_repair::Error::Device(error) => Error::io(image.display(), &error),
-        error => Error::new(format!("{}: {error}", image.display())),
+        error => {
+            let failure = Error::new(format!("{}: {error}", image.display()));
+            match cut_short(device) {
+                None => failure,
+                Some(bytes) => failure.hint(format!(
+                    "the volume is longer than what it is in: truncate -s makes a file longer, here \
+                     {bytes} bytes from where the volume begins; what was cut off is lost"
+                )),
+            }
+        }
     }
+}
+
+/// The bytes of a volume whose device ends before it does.
+fn cut_short(device: &dyn BlockDevice) -> Option<u64> {
+    let superblock = read_superblock(device).ok()?;
+    let bytes = superblock.blocks_count.checked_mul(superblock.block_size().into())?;
+    (bytes > device.own_bytes()).then_some(bytes)
 }
