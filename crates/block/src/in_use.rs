@@ -6,7 +6,8 @@
 //! (`flock(2)`: the lock belongs to the open file, so that two openings within one process exclude
 //! each other too, and copies of one handle do not). The kernel takes no such lock. A file is
 //! therefore not written while a loop device is attached to it, and a block device is opened
-//! exclusively, which fails while it is mounted. Host file systems without locks have none.
+//! exclusively, which fails while it is mounted. Nor is a file written while a virtual machine has
+//! it open, which the locks of QEMU say. Host file systems without locks have none.
 //!
 //! One image may have several names. Links and mounts of folders lead to the same inode, which is
 //! what is locked. A block device shares its bytes with others, and with the file that it is on
@@ -16,6 +17,7 @@
 //! *Locking*: one short lock around the list of what is held, under which nothing is opened.
 use crate::clock::{Clock, RealClock};
 use crate::lock::ShortLock;
+use crate::locks;
 use crate::stack::{Devices, Neighbour, Relation, device_number};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
@@ -246,6 +248,11 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
         let by_kernel = if metadata.is_file() { kernel_use(&metadata) } else { None };
         let words = by_kernel.map_or(words, |used| used.to_string());
         // A server that has it may have been killed, and be letting go just now.
+        return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
+    }
+    if access == Access::ReadWrite && locks::has_machine(&metadata) {
+        let _ = file.unlock();
+        let words = "is open in a virtual machine".to_owned();
         return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
     }
     let number = match metadata.file_type().is_block_device() {

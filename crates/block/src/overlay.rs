@@ -71,9 +71,17 @@ struct Changed {
     in_memory: u64,
     /// Bytes of the spool that are in use.
     spooled_bytes: u64,
+    /// Blocks that are zeros where they are not changed, whatever the device below has: the first
+    /// of each range, and the one after its last.
+    zeros: BTreeMap<u64, u64>,
 }
 
 impl Changed {
+    fn has_zeros(&self, blocks: Range<u64>) -> bool {
+        let before = self.zeros.range(..blocks.end).next_back();
+        before.is_some_and(|(_, end)| *end > blocks.start)
+    }
+
     fn is_written(&self, block: u64) -> bool {
         self.blocks.get(&block).is_some_and(BlockPlace::is_written)
     }
@@ -241,6 +249,15 @@ impl Overlay {
         Ok(())
     }
 
+    /// Lets blocks be read as zeros, until they are written, whatever the device below has there.
+    /// They are not among those that were written, and take nothing of the limit: who brings the
+    /// changes to the device writes zeros there before.
+    pub fn let_zeros(&self, blocks: Range<u64>) {
+        if blocks.start < blocks.end {
+            self.changed.lock().zeros.insert(blocks.start, blocks.end);
+        }
+    }
+
     fn make_room(&self, changed: &Changed, more: u64, offset: u64) -> io::Result<()> {
         let fits = changed.in_memory.saturating_add(more) <= self.blocks_max;
         if fits || self.spool.is_some() {
@@ -297,9 +314,14 @@ impl Overlay {
         if in_memory == touched.end - touched.start {
             return stretches;
         }
+        let zeros = self.zeros_in(touched.clone());
+        let is_zeros = |block: u64| zeros.iter().any(|range: &Range<u64>| range.contains(&block));
         let mut changed = changed.iter().peekable();
         for block in touched {
             let kept = changed.next_if(|(number, _)| *number == block).map(|(_, kept)| kept);
+            if kept.is_none() && is_zeros(block) {
+                continue;
+            }
             let place = block * self.size();
             let start = place.max(offset);
             let length = (place + self.size()).min(offset + bytes) - start;
@@ -308,7 +330,9 @@ impl Overlay {
                 _ => start,
             };
             match stretches.last_mut() {
-                Some(last) if last.from + last.length == from => last.length += length,
+                Some(last) if last.from + last.length == from && last.at + last.length == start => {
+                    last.length += length;
+                }
                 _ => stretches.push(Stretch { at: start, from, length }),
             }
         }
@@ -322,9 +346,20 @@ impl Overlay {
         stretches
     }
 
-    /// Whether a range has bytes that the device below does not have, and that are zeros.
+    /// The ranges of blocks that are zeros where they are not changed, as far as they are in this
+    /// one.
+    fn zeros_in(&self, blocks: Range<u64>) -> Vec<Range<u64>> {
+        let changed = self.changed.lock();
+        let before = changed.zeros.range(..blocks.end).rev();
+        let within = before.map(|(start, end)| *start..*end);
+        within.take_while(|range| range.end > blocks.start).collect()
+    }
+
+    /// Whether a range has bytes that are zeros whatever the device below has, or that it does not
+    /// have.
     fn has_zeros(&self, offset: u64, bytes: u64) -> bool {
         self.past_end == PastEnd::Zeros && offset + bytes > self.device.info().bytes
+            || self.changed.lock().has_zeros(self.blocks_of(offset, bytes))
     }
 
     /// Whether a write has to know what a block held: one that no piece covers whole and that is
@@ -656,6 +691,47 @@ mod tests {
     fn overlay(bytes: u64, limit: u64) -> (Arc<MemoryDevice>, Overlay) {
         let device = Arc::new(MemoryDevice::new(RealClock::new(), bytes));
         (Arc::clone(&device), Overlay::new(device, 1024, limit))
+    }
+
+    #[test]
+    fn zeros_are_read_until_they_are_written() {
+        let (device, overlay) = overlay(10_240, 3 * 1024);
+        device.write(0, &[1; 10_240]).expect("it is inside");
+        overlay.let_zeros(2..4);
+        overlay.let_zeros(7..8);
+        overlay.write(3100, &[2; 10]).expect("it is inside");
+        let mut expected = vec![1; 10_240];
+        expected[2048..4096].fill(0);
+        expected[7168..8192].fill(0);
+        expected[3100..3110].fill(2);
+        for (at, length) in [(0, 10_240), (1000, 2000), (2048, 1024), (4095, 4000), (8191, 2)] {
+            let mut bytes = vec![9; length];
+            overlay.read(at as u64, &mut bytes).expect("it is inside");
+            assert_eq!(bytes, expected[at..at + length], "from {at}");
+            let read = overlay.read_owned(at as u64, length);
+            assert_eq!(read, expected[at..at + length], "by a request, from {at}");
+        }
+        assert_eq!(overlay.written(), [3]);
+    }
+
+    impl Overlay {
+        fn read_owned(&self, offset: u64, length: usize) -> Vec<u8> {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            self.submit(Request {
+                operation: Operation::Read,
+                offset,
+                segments: vec![Segment::Owned(vec![9; length])],
+                urgency: crate::device::Urgency::Awaited,
+                completion: Box::new(move |done| {
+                    done.result.expect("it is read");
+                    let Some(Segment::Owned(bytes)) = done.segments.into_iter().next() else {
+                        panic!("other memory")
+                    };
+                    sender.send(bytes).expect("somebody waits");
+                }),
+            });
+            receiver.recv().expect("it is answered")
+        }
     }
 
     #[test]

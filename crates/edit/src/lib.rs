@@ -5,7 +5,8 @@
 //!             blocks that it is of; redo: the log beside an image that has no journal, or too
 //!             small a one; order: which of its blocks are written first and last; undo: a repair
 //!             by such a log, and back; ahead: what is written to free blocks before a log; e2undo:
-//!             the undo file of e2fsprogs; beside: files beside an image
+//!             the undo file of e2fsprogs; resized: a volume of another size, and the length of
+//!             its image; beside: files beside an image
 //! copy        cp: between host and image, within an image, from image to image. source, sink:
 //!             what is read and written; inside, host: an image and the host as both
 //! create      mkdir, ln, write, truncate       removal     rm, rmdir       renaming   mv
@@ -73,6 +74,7 @@ mod pending;
 pub mod redo;
 pub mod removal;
 pub mod renaming;
+pub mod resized;
 pub mod script;
 pub mod time;
 pub mod tree;

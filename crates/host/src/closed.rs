@@ -15,6 +15,7 @@ use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_edit::ahead::{Ahead, Moved};
 use extant_edit::e2undo;
 use extant_edit::redo::{self, Identity};
+use extant_edit::resized::{self, Length, Sized};
 use extant_edit::undo::{self, Applied, Keep, Undone};
 use extant_engine::{ErrorKind, MountHold, free_orphans, read_superblock, recover};
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
@@ -131,83 +132,41 @@ impl Volume {
     /// # Errors
     /// As [`Volume::apply`]; the file cannot be made longer.
     pub fn apply_resized(
-        &mut self,
+        &self,
         resized: &Resized,
         theirs: Option<&Path>,
         console: &Console,
     ) -> Result<Applied, Error> {
-        let block_size = u64::from(resized.after.block_size());
-        let end_of = |blocks: u64| self.place.start().saturating_add(blocks * block_size);
-        let (before, after) =
-            (end_of(resized.before.blocks_count), end_of(resized.after.blocks_count));
-        let length = self.identity.image_bytes;
-        let failed = |error: std::io::Error| Error::io(self.image.display(), &error);
-        let can_grow = self.room().can_grow;
-        let log = self.log()?.to_owned();
+        let block_size = resized.after.block_size();
+        let bytes_of = |blocks: u64| blocks.saturating_mul(block_size.into());
         self.hold_briefly().map_err(|error| image::failure(&self.image, error))?;
-        if after > length && can_grow {
-            self.target.file.set_len(after).map_err(failed)?;
-            self.has_length(after)?;
-        }
         let moved =
             |it: &extant_repair::Move| Moved { from: it.from.0, to: it.to.0, blocks: it.blocks };
         let ahead = Ahead {
             moves: resized.moves.iter().map(moved).collect(),
             zeros: resized.zeros.clone(),
         };
-        let overlay = resized.overlay.over(Arc::clone(&self.device));
-        let place = (&*log, &self.identity);
-        let size = resized.after.block_size();
-        let applied = undisturbed(|| {
-            let written = |path| e2undo::write(&overlay, size, path, self.identity.offset);
-            let kept = theirs.map(written).transpose()?.unwrap_or(0);
-            let applied = undo::apply_after(&ahead, &overlay, size, place, Keep::Nothing);
-            if let (Some(path), true) = (theirs, kept > 0 && applied.is_err() && !log.exists()) {
-                // Nothing was written: there is nothing to take back.
-                let _ = std::fs::remove_file(path);
-            }
-            applied
-        });
-        if applied.is_err() && !log.exists() && after > length && can_grow {
-            // Nothing has happened: it is as long as it was.
-            let _ = self.target.file.set_len(length);
-        }
+        let sized = Sized {
+            overlay: &resized.overlay,
+            ahead: &ahead,
+            block_size,
+            bytes_before: bytes_of(resized.before.blocks_count),
+            bytes_after: bytes_of(resized.after.blocks_count),
+        };
+        let target = resized::Target {
+            device: &self.device,
+            length: self.room().can_grow.then_some(self as &dyn Length),
+            log: self.log()?,
+            identity: self.identity,
+            e2undo: theirs,
+        };
+        let applied = undisturbed(|| resized::apply(&sized, &target));
         let applied = applied.map_err(|error| failed_change::of(&self.image, error))?;
-        let is_cut = after < before && can_grow && theirs.is_none();
-        if is_cut && self.has_zeros(before..length, block_size)? {
-            let failed = |error: std::io::Error| Error::io(self.image.display(), &error);
-            self.target.file.set_len(after).map_err(failed)?;
-            self.target.file.sync_all().map_err(failed)?;
-        }
         if let Ok(superblock) = read_superblock(&*self.device) {
-            disk::warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
+            let of_disk = (&self.place, &*self.disk);
+            disk::warn_of_hash_tree(&self.image, of_disk, &superblock, console);
         }
         Ok(applied)
-    }
-
-    /// Whether a range past the volume is less than a block, and zeros: a disk of another program
-    /// may have its own there.
-    fn has_zeros(&self, range: std::ops::Range<u64>, block_size: u64) -> Result<bool, Error> {
-        let bytes = range.end.saturating_sub(range.start);
-        let mut rest = vec![0; bytes.min(block_size) as usize];
-        let read = self.disk.read(range.start.min(range.end), &mut rest);
-        read.map_err(|error| Error::io(self.image.display(), &error))?;
-        Ok(bytes < block_size && rest.iter().all(|byte| *byte == 0))
-    }
-
-    /// The file has this many bytes now.
-    fn has_length(&mut self, bytes: u64) -> Result<(), Error> {
-        let failed = |error: std::io::Error| Error::io(self.image.display(), &error);
-        let file = self.target.file.try_clone().map_err(failed)?;
-        let name = self.image.display().to_string();
-        let disk = FileDevice::from_file(clock()?, file, name, bytes, 0).map_err(failed)?;
-        self.disk = Arc::new(disk);
-        if let Some(range) = &mut self.place.range {
-            range.end = bytes;
-        }
-        self.device = self.place.on(Arc::clone(&self.disk), &self.image);
-        self.identity.image_bytes = bytes;
-        Ok(())
     }
 
     /// Writes what an overlay over the volume changed: all, or nothing. What was there before is
@@ -299,6 +258,20 @@ impl Volume {
 pub fn machine_threads() -> NonZeroU32 {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(64));
     u32::try_from(threads).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+impl Length for Volume {
+    fn set(&self, image_bytes: u64) -> std::io::Result<Arc<dyn BlockDevice>> {
+        self.target.file.set_len(image_bytes)?;
+        let (clock, name) = (Arc::clone(self.disk.clock()), self.image.display().to_string());
+        let file = self.target.file.try_clone()?;
+        let disk = Arc::new(FileDevice::from_file(clock, file, name, image_bytes, 0)?);
+        let mut place = self.place.clone();
+        if let Some(range) = &mut place.range {
+            range.end = image_bytes;
+        }
+        Ok(place.on(disk, &self.image))
+    }
 }
 
 /// How a volume is mended, with a file for what memory has no room for.

@@ -32,6 +32,7 @@ pub struct Found {
 }
 
 /// Where a volume is that is to be written: a stretch of a plain file or block device.
+#[derive(Clone)]
 pub struct Place {
     /// The file of the host.
     pub file: PathBuf,

@@ -174,7 +174,7 @@ fn resize(name: &'static str, request: &Request) -> Result<()> {
         return Ok(());
     }
     let log = log_of_device(path)?;
-    let mut volume = Volume::open(path, &place, log.as_deref())?;
+    let volume = Volume::open(path, &place, log.as_deref())?;
     let superblock = superblock(path, &*volume.device)?;
     if let Some(nothing) = nothing_to_do(request, &superblock) {
         complain(&nothing);

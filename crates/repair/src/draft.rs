@@ -136,6 +136,11 @@ impl Draft {
         Ok(())
     }
 
+    /// Lets blocks be zeros, which are written before the changes are brought to the device.
+    pub(crate) fn let_zeros(&self, blocks: std::ops::Range<u64>) {
+        self.overlay.let_zeros(blocks);
+    }
+
     /// Whether a range of blocks was never written: all of it is a hole of the device.
     pub(crate) fn is_hole(&self, blocks: std::ops::Range<u64>) -> Result<bool> {
         let size = self.block_size() as u64;

@@ -1,6 +1,7 @@
 //! Mends inodes: their fields, their attributes, their maps.
 use crate::draft::{Draft, Result};
 use crate::map;
+use crate::options::Scope;
 use extant_format::inode::{BASE_SIZE, FileType, Inode, MAP_SIZE, flags};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino, attribute};
@@ -40,6 +41,38 @@ pub(crate) fn is_of_map(code: Code) -> bool {
             | C::DirectoryUnwritten
             | C::BadMetadata
     )
+}
+
+/// Gives a file the flag of extents back, if a tree of extents stands where its map is: read as
+/// pointers it leads anywhere. Gives whether it did.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn regained_extents(draft: &Draft, ino: Ino) -> Result<bool> {
+    let Some(bytes) = draft.inode_bytes(ino)? else { return Ok(false) };
+    let mut inode = Inode::decode(&bytes, &draft.superblock);
+    let is_mapped_otherwise = inode.flags & (flags::EXTENTS | flags::INLINE_DATA) != 0;
+    let is_ours = ino.0 >= draft.superblock.first_inode || ino == Ino::ROOT;
+    if is_mapped_otherwise
+        || !is_ours
+        || !draft.superblock.has(Feature::EXTENTS)
+        || !is_filed(&inode)
+        || is_target(&inode)
+        || !map::has_root(&inode)
+    {
+        return Ok(false);
+    }
+    inode.flags |= flags::EXTENTS;
+    let mut sealed = vec![0; bytes.len()];
+    inode.encode(&mut sealed, ino, &draft.superblock);
+    // A checksum that is wrong now, and right with the flag, says that nothing else was changed.
+    let is_sound = |bytes: &[u8]| Inode::verify_checksum(bytes, ino, &draft.superblock).is_ok();
+    let is_proved = sealed.iter().zip(&bytes).filter(|(new, old)| new != old).count() == 1;
+    if draft.scope != Scope::All && draft.has_checksums() && !is_sound(&bytes) && !is_proved {
+        return Ok(false);
+    }
+    draft.write_inode(ino, &inode)?;
+    Ok(true)
 }
 
 /// What an inode has in a field that it cannot have.

@@ -22,6 +22,9 @@ use std::sync::Arc;
 pub(crate) const COPIES_MAX: usize = 4;
 /// Blocks that are searched for a table.
 const SEARCHED_MAX: u64 = 1 << 16;
+/// Blocks that are looked at in the searches for the tables of all groups together: where that many
+/// are lost at once, the geometry is what is wrong.
+const LOOKED_AT_MAX: usize = 1 << 18;
 /// Inodes that are looked at to judge whether a table can be somewhere.
 const INODES_MAX: usize = 64;
 /// Of these, one in so many may be damaged.
@@ -163,8 +166,9 @@ pub(crate) fn of_groups(
     sought.extend(doubted.filter(|group| (group.0 as usize) < descriptors.len()));
     // Once for all: there may be as many groups to look for as there are groups.
     let mut standing = if sought.is_empty() { BTreeSet::new() } else { places.standing() };
+    let mut left = LOOKED_AT_MAX;
     for group in sought {
-        places.by_search(group, &mut standing);
+        places.by_search(group, &mut standing, &mut left);
     }
     let held = places.held(standing);
     for group in places.wrong(Parts::All) {
@@ -464,8 +468,8 @@ impl Places<'_> {
     }
 
     /// Looks for the table of a group, near where it should be, and on none that is `standing`:
-    /// where it finds one is added to those.
-    fn by_search(&mut self, group: GroupNo, standing: &mut BTreeSet<u64>) {
+    /// where it finds one is added to those. At most `left` blocks are looked at, and are then less.
+    fn by_search(&mut self, group: GroupNo, standing: &mut BTreeSet<u64>, left: &mut usize) {
         let stored = self.at(group);
         let blocks = u64::from(self.superblock.inode_table_blocks());
         let is_there = self.is_within(group, stored.inode_table, blocks)
@@ -496,9 +500,23 @@ impl Places<'_> {
         };
         let possible =
             all.filter(|block| self.is_within(group, *block, blocks) && is_apart(*block));
-        let fitting: BTreeMap<BlockNo, usize> = possible
-            .filter_map(|block| Some((block, self.sound(group, &stored, block)?)))
-            .collect();
+        // Where its bitmap can be read that is the same for all blocks but those before it.
+        let mut inodes = None;
+        let mut sound = |block: BlockNo| {
+            let is_near = stored.inode_bitmap.0.wrapping_sub(block.0) < blocks;
+            if is_near {
+                return self.sound(group, &stored, block);
+            }
+            let (at, known) = inodes.get_or_insert_with(|| self.looked_at(group, &stored, block));
+            let of = GroupDescriptor { inode_table: block, ..stored };
+            self.stand_in(group, at, *known, &of)
+        };
+        let (mut fitting, mut seen) = (BTreeMap::new(), 0);
+        for block in possible.take(*left) {
+            seen += 1;
+            fitting.extend(sound(block).map(|count| (block, count)));
+        }
+        *left -= seen;
         if let Some(block) = only(&fitting, blocks) {
             standing.insert(block.0);
             self.take(group, |of| of.inode_table = block);
@@ -566,6 +584,13 @@ impl Places<'_> {
 
     /// How many of the inodes that are looked at stand in a table at this block, if it fits.
     fn sound(&self, group: GroupNo, of: &GroupDescriptor, table: BlockNo) -> Option<usize> {
+        let (inodes, known) = self.looked_at(group, of, table);
+        self.stand_in(group, &inodes, known, &GroupDescriptor { inode_table: table, ..*of })
+    }
+
+    /// Which inodes of a group are looked at to judge a table, by their place in it, and what is
+    /// known of them.
+    fn looked_at(&self, group: GroupNo, of: &GroupDescriptor, table: BlockNo) -> (Vec<u32>, Known) {
         let blocks = u64::from(self.superblock.inode_table_blocks());
         let is_inside = of.inode_bitmap.0.checked_sub(table.0).is_some_and(|at| at < blocks);
         let has_bitmap = !is_inside
@@ -575,13 +600,7 @@ impl Places<'_> {
             true => (self.block(of.inode_bitmap), self.superblock.inodes_per_group),
             false => (vec![u8::MAX; INODES_MAX / 8], INODES_MAX as u32),
         };
-        let is_known = if has_bitmap { Known::Used } else { Known::Nothing };
-        self.stand_in(
-            group,
-            &used(&bits, count),
-            is_known,
-            &GroupDescriptor { inode_table: table, ..*of },
-        )
+        (used(&bits, count), if has_bitmap { Known::Used } else { Known::Nothing })
     }
 
     /// How many of these inodes, by their place in the table of a group, stand in it, if that is
@@ -663,8 +682,8 @@ impl Places<'_> {
         let kind = inode.file_type();
         let is_root = ino != Ino::ROOT || kind == Some(FileType::Directory) && inode.links > 1;
         let is_sealed =
-            !has_checksums || Inode::verify_checksum(bytes, ino, &self.superblock).is_ok();
-        kind.is_some() && inode.links > 0 && inode.deletion_time == 0 && is_root && is_sealed
+            || !has_checksums || Inode::verify_checksum(bytes, ino, &self.superblock).is_ok();
+        kind.is_some() && inode.links > 0 && inode.deletion_time == 0 && is_root && is_sealed()
     }
 
     /// A block, of zeros where it cannot be read.

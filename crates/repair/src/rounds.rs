@@ -446,7 +446,9 @@ impl Mender {
             return Ok(Progress::None);
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
-        if self.numbers(&mut draft, report)? == Progress::Made {
+        if self.numbers(&mut draft, report)? == Progress::Made
+            || self.regain_extents(&draft, report)? == Progress::Made
+        {
             return Ok(Progress::Made);
         }
         let several = report.problems.iter().filter(|it| it.rule().pass == Pass::Duplicates);
@@ -543,6 +545,32 @@ impl Mender {
             self.changes.push(Change { problem: problem.clone(), round: self.round, loss: None });
         }
         Ok(kept)
+    }
+
+    /// Gives files the flag back that their map is a tree of extents: what else is wrong with these,
+    /// and with bitmaps, follows from what their map was taken for.
+    fn regain_extents(&mut self, draft: &Draft, report: &CheckReport) -> Result<Progress, Error> {
+        let mut regained = BTreeSet::new();
+        if self.scope < Scope::Safe {
+            return Ok(Progress::None);
+        }
+        let is_of_map = |it: &&Problem| {
+            inodes::is_of_map(it.code)
+                || matches!(it.code, Code::SectorCount | Code::InodeChecksum)
+                || it.rule().pass == Pass::Duplicates
+        };
+        for problem in report.problems.iter().filter(is_of_map) {
+            let Some(ino) = problem.ino.filter(|ino| !regained.contains(ino)) else { continue };
+            if inodes::regained_extents(draft, ino)? {
+                regained.insert(ino);
+                self.changes.push(Change {
+                    problem: problem.clone(),
+                    round: self.round,
+                    loss: None,
+                });
+            }
+        }
+        Ok(if regained.is_empty() { Progress::None } else { Progress::Made })
     }
 
     /// The maps and directories of which something would be lost, or by -p decided without asking:

@@ -165,7 +165,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         let resized = planned(&arguments, (device, room), threads, console)?;
         return told(&arguments, &resized, None, console);
     }
-    let mut volume = Volume::open(image, place, arguments.log.as_deref())?;
+    let volume = Volume::open(image, place, arguments.log.as_deref())?;
     let room = volume.room();
     if !arguments.no_heal {
         let failed = |error| refused(&arguments, &*volume.device, error);

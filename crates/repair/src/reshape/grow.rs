@@ -55,7 +55,10 @@ fn groups(draft: &Draft, layout: &Layout, first: GroupNo) -> Result<Vec<Range<u6
             match has_flags {
                 // The kernel that mounts the volume fills it.
                 true => descriptor.flags &= !INODE_ZEROED,
-                false => zeros.push(table),
+                false => {
+                    draft.let_zeros(table.clone());
+                    zeros.push(table);
+                }
             }
         }
         if descriptor.flags & BLOCK_UNINIT == 0 {

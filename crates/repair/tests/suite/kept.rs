@@ -78,6 +78,18 @@ impl Volume {
         std::fs::read(path).expect("it is there")
     }
 
+    /// The byte at which an inode is.
+    fn inode_at(&self, name: &str) -> usize {
+        let path = self.written(&self.bytes);
+        let mut debugfs = program("debugfs");
+        let run = output(debugfs.args(["-R", &format!("imap {name}")]).arg(path)).expect("it is");
+        let text = String::from_utf8_lossy(&run.stdout).into_owned();
+        let rest = text.split("located at block ").nth(1).expect("a block");
+        let (block, offset) = rest.split_once(", offset 0x").expect("an offset");
+        let block: usize = block.trim().parse().expect("a number");
+        block * BLOCK + usize::from_str_radix(offset.trim(), 16).expect("a number")
+    }
+
     fn written(&self, bytes: &[u8]) -> PathBuf {
         let path = self.scratch.join("copy");
         std::fs::write(&path, bytes).expect("scratch has room");
@@ -130,6 +142,51 @@ fn files_with_one_map_get_one_each() {
         assert!(volume.read(&after, "one") == expected("one"), "{words}");
         assert!(volume.read(&after, "two") == expected("one"), "{words}");
         assert!(volume.read(&after, "d/three") == expected("d/three"), "{words}");
+    }
+}
+
+/// A tree of extents that is taken for pointers, because its flag is lost: with a checksum that
+/// fits, with one that does not, and where there are none.
+#[test]
+fn a_file_that_lost_the_flag_of_extents_keeps_its_content() {
+    for words in ["-t ext4", "-t ext4 -O ^metadata_csum", "-t ext4 -O bigalloc -C 4096"] {
+        let Some(volume) = Volume::new("kept-flag", words, "16M") else { return };
+        for scope in [Scope::Safe, Scope::All] {
+            volume.keeps_all(&volume.edited("sif /one flags 0"), scope);
+            let mut damaged = volume.bytes.clone();
+            damaged[volume.inode_at("/d/three") + 0x22] &= !0x08;
+            assert!(damaged != volume.bytes, "{words}: it had the flag");
+            volume.keeps_all(&damaged, scope);
+        }
+    }
+}
+
+/// Inodes of bytes that nobody wrote: they are freed, and no name has the rights that chance gives.
+#[test]
+fn inodes_of_chance_are_freed() {
+    for words in ["-t ext4", "-t ext4 -O ^metadata_csum", "-t ext2", "-t ext4 -O inline_data"] {
+        let Some(volume) = Volume::new("kept-chance", words, "8M") else { return };
+        let at = volume.inode_at("/one") / BLOCK * BLOCK;
+        for seed in 1..9_u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut damaged = volume.bytes.clone();
+            for byte in &mut damaged[at..at + BLOCK] {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed);
+                *byte = (state >> 56) as u8;
+            }
+            let repaired = mended(&damaged, Scope::All).expect("it is mended");
+            assert!(repaired.is_clean(), "{words}, {seed}: left {:?}", repaired.left.counts);
+            let after = image(&repaired);
+            assert_eq!(judged(&volume.written(&after)), None, "{words}, {seed}");
+            let path = volume.written(&after);
+            let listed = output(program("debugfs").args(["-R", "ls -l /lost+found"]).arg(&path));
+            let listed = listed.expect("debugfs lists").stdout;
+            let listed = String::from_utf8_lossy(&listed).into_owned();
+            let modes: Vec<&str> =
+                listed.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+            let is_plain = |mode: &&&str| !matches!(**mode, "40700" | "40755" | "100644" | "0");
+            assert_eq!(modes.iter().find(is_plain), None, "{words}, {seed}: {listed}");
+        }
     }
 }
 

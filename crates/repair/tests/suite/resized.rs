@@ -1,7 +1,9 @@
 //! Volumes of another size: clean for e2fsck and for us, with all files as they were, for the
 //! kernel too.
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
-use extant_repair::{ResizeOptions, Resized, minimize, resize};
+use extant_format::layout::Width;
+use extant_format::superblock::Feature;
+use extant_repair::{ResizeOptions, Resized, minimize, resize, widen};
 use extant_testkit::command::{output, program};
 use extant_testkit::damaged::{FILES, many, tree};
 use extant_testkit::oracle;
@@ -149,6 +151,99 @@ fn grown_volumes_hold_what_they_held() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// What a volume grows over is no hole, and no zeros: tables that stood there before, say.
+#[test]
+fn volumes_grow_over_what_is_there() {
+    if !oracle::require("mke2fs") || !oracle::require("e2fsck") {
+        return;
+    }
+    let scratch = Scratch::new("resized-over");
+    let source = scratch.join("tree");
+    std::fs::create_dir(&source).expect("scratch has room");
+    tree(&source);
+    let path = scratch.join("volume");
+    for words in [
+        &["-t", "ext2"][..],
+        &["-t", "ext3"],
+        &["-t", "ext4"],
+        &["-t", "ext4", "-O", "^metadata_csum"],
+        &["-t", "ext4", "-O", "^metadata_csum,uninit_bg"],
+    ] {
+        let _ = std::fs::remove_file(&path);
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F", "-b", "1024", "-d"]).arg(&source).args(words).arg(&path).arg("8M");
+        output(&mut mke2fs).expect("mke2fs makes it");
+        let mut bytes = std::fs::read(&path).expect("it is there");
+        bytes.resize(30 << 20, 0xa5);
+        let resized =
+            resized(&bytes, 30 << 10).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let mut grown = image(&resized);
+        // What is written before the log, as the overlay has it.
+        for zeros in &resized.zeros {
+            let at = zeros.start as usize * 1024..zeros.end as usize * 1024;
+            assert!(grown[at.clone()].iter().all(|byte| *byte == 0), "{words:?}: {at:?}");
+            grown[at].fill(0);
+        }
+        std::fs::write(&path, grown).expect("scratch has room");
+        assert_eq!(judged(words, &path, &source), None, "{words:?}");
+    }
+}
+
+/// Descriptors of 64 bytes become some of 32, and others again.
+#[test]
+fn descriptors_get_another_width() {
+    if !oracle::require("mke2fs") || !oracle::require("e2fsck") {
+        return;
+    }
+    let scratch = Scratch::new("resized-width");
+    let source = scratch.join("tree");
+    std::fs::create_dir(&source).expect("scratch has room");
+    tree(&source);
+    let path = scratch.join("volume");
+    for words in [
+        &["-t", "ext4"][..],
+        &["-t", "ext4", "-g", "512", "-N", "4096"],
+        &["-t", "ext4", "-O", "^resize_inode", "-g", "512", "-N", "4096"],
+        &["-t", "ext4", "-O", "^metadata_csum,uninit_bg", "-g", "1024"],
+        &["-t", "ext4", "-O", "^metadata_csum,^uninit_bg"],
+        &["-t", "ext4", "-O", "bigalloc", "-C", "4096"],
+        &["-t", "ext4", "-O", "sparse_super2", "-g", "1024"],
+        &["-t", "ext4", "-O", "meta_bg,^resize_inode"],
+    ] {
+        let _ = std::fs::remove_file(&path);
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F", "-b", "1024", "-d"]).arg(&source).args(words).arg(&path);
+        output(mke2fs.arg("16M")).expect("mke2fs makes it");
+        for width in [Width::ThirtyTwo, Width::SixtyFour, Width::ThirtyTwo] {
+            let bytes = std::fs::read(&path).expect("it is there");
+            let device = Arc::new(MemoryDevice::from_bytes(RealClock::new(), &bytes));
+            let options = ResizeOptions {
+                threads: NonZeroU32::MIN,
+                spool: None,
+                now_seconds: NOW_SECONDS,
+                progress: None,
+            };
+            match widen(device, width, options) {
+                Err(error) => {
+                    let error = error.to_string();
+                    let why = match words[3] {
+                        "meta_bg,^resize_inode" => "meta_bg",
+                        "^resize_inode" => "0 are kept for growth",
+                        _ => "nothing",
+                    };
+                    assert!(error.contains(why), "{words:?} {width:?}: {error}");
+                }
+                Ok(resized) => {
+                    std::fs::write(&path, image(&resized)).expect("scratch has room");
+                    assert_eq!(judged(words, &path, &source), None, "{words:?} {width:?}");
+                    let is_wide = resized.after.has(Feature::SIXTY_FOUR_BIT);
+                    assert_eq!(is_wide, width == Width::SixtyFour, "{words:?}");
+                }
+            }
+        }
+    }
 }
 
 /// Kinds of volumes that are made smaller: they are filled, most of it is removed again, so that

@@ -171,6 +171,10 @@ pub(super) fn judge_reserved(subject: Subject<'_>) {
     if is_looked_at && subject.has_flag(flags::EXTENTS) && !superblock.has(Feature::EXTENTS) {
         subject.report(Code::ExtentsWithoutFeature);
     }
+    let knows_both = superblock.has(Feature::EXTENTS) || superblock.has(Feature::INLINE_DATA);
+    if knows_both && subject.has_flag(flags::EXTENTS) && subject.has_flag(flags::INLINE_DATA) {
+        subject.report(Code::InlineWithExtents);
+    }
     if !has_feature(facts, ino) {
         if has_blocks(inode) {
             subject.report(Code::ReservedInUse);
