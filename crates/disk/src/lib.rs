@@ -8,7 +8,8 @@
 //! What is written comes from libraries where there are good ones. What is read comes from a
 //! stranger, and is read by code of ours, bounded and judged by damage: `gpt` reads neither the
 //! copy at the end by itself nor logical partitions, and `imago` neither zstd nor images whose
-//! tables lie.
+//! tables lie. A table that is there is changed in its place by code of ours, too: `gpt` writes
+//! partitions without the gaps between their numbers.
 //!
 //! ```
 //! use extant_disk::{Content, Seed, verity};
@@ -27,7 +28,8 @@
 //!
 //! # The rooms
 //! ```text
-//! partitions  where the volumes of a disk are: partitions/gpt, partitions/mbr
+//! partitions  where the volumes of a disk are: partitions/gpt, partitions/mbr; partitions/refit:
+//!             another end for one
 //! read        disks in other forms than a plain file
 //! verity      the hash tree of dm-verity, as veritysetup has it
 //! table       a GPT or an MBR around one volume and its hash tree
@@ -48,5 +50,5 @@ pub mod table;
 pub mod verity;
 
 pub use content::Content;
-pub use partitions::{Partition, PartitionTable, Scheme, partitions};
+pub use partitions::{Partition, PartitionTable, Refit, Scheme, partitions};
 pub use seed::Seed;

@@ -6,6 +6,7 @@
 //! Partitions begin at multiples of 1 MiB, as fdisk and parted have them. A GPT has room for 128
 //! partitions. An MBR has no GUIDs and no names, and reaches 2 TiB.
 use crate::Seed;
+pub use crate::partitions::ALIGNMENT;
 use gpt::disk::LogicalBlockSize;
 use gpt::mbr::{PartRecord, ProtectiveMBR};
 use gpt::partition::Partition;
@@ -18,8 +19,6 @@ use std::ops::Range;
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// Where the first partition begins, and what all begin at a multiple of, in bytes.
-pub const ALIGNMENT: u64 = 1 << 20;
 const SECTOR_BYTES: u64 = 512;
 /// UTF-16 units of a name in a GPT.
 const NAME_UNITS_MAX: usize = 36;

@@ -12,6 +12,7 @@ use crate::journal;
 use crate::source_options::clock;
 use crate::target::{self, Target};
 use extant_block::{BlockDevice, FileDevice, Overlay};
+use extant_disk::{Refit, table::ALIGNMENT};
 use extant_edit::ahead::{Ahead, Moved};
 use extant_edit::e2undo;
 use extant_edit::redo::{self, Identity};
@@ -20,7 +21,9 @@ use extant_edit::undo::{self, Applied, Keep, Undone};
 use extant_engine::{ErrorKind, MountHold, free_orphans, read_superblock, recover};
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
 use extant_repair::{LostFound, Optimize, RepairOptions, Resized, Scope};
+use std::fs::File;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,6 +48,117 @@ pub struct Room {
     pub bytes: u64,
     /// Whether what is there can be made longer: a file that ends with the volume's part.
     pub can_grow: bool,
+}
+
+/// The partition that a volume is in.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    refit: Refit,
+    number: u32,
+    range: Range<u64>,
+    /// Where the next one begins.
+    next: Option<u64>,
+    disk_bytes: u64,
+    is_file: bool,
+}
+
+/// How long a disk is to be after one of its partitions has another end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DiskLength {
+    /// As it was, or longer where it has to be.
+    Kept,
+    /// As short as it can be, where the partition is the last one.
+    Least,
+}
+
+impl Partition {
+    /// That of a volume at a place of a disk.
+    ///
+    /// # Errors
+    /// It is in none, or the table cannot be changed.
+    pub fn of(
+        image: &Path,
+        (place, disk): (&Place, &dyn BlockDevice),
+        medium: Medium,
+    ) -> Result<Partition, Error> {
+        let shown = image.display();
+        let none = || {
+            Error::new(format!("{shown}: is in no partition")).hint(
+                "a partition is named as in disk.img@2; without --partition only the volume \
+                       changes",
+            )
+        };
+        let table = extant_disk::partitions(disk).ok_or_else(none)?;
+        let start = place.start();
+        let of_it = |one: &&extant_disk::Partition| one.range.start == start;
+        let found = table.partitions.iter().find(of_it).ok_or_else(none)?;
+        let starts = table.partitions.iter().map(|one| one.range.start);
+        let refit = Refit::read(disk);
+        let refit = refit.map_err(|error| Error::new(format!("{shown}: {error}")))?;
+        Ok(Partition {
+            refit,
+            number: found.number,
+            range: found.range.clone(),
+            next: starts.filter(|other| *other > start).min(),
+            disk_bytes: disk.info().bytes,
+            is_file: medium == Medium::File,
+        })
+    }
+
+    /// How large the volume in it can become with it.
+    pub fn room(&self) -> Room {
+        let end = self.next.unwrap_or_else(|| self.refit.end_max(self.disk_bytes));
+        let can_grow = self.next.is_none() && self.is_file;
+        Room { bytes: end.max(self.range.end).saturating_sub(self.range.start), can_grow }
+    }
+
+    /// Where it ends if it has this many bytes of a volume, at a whole MiB if it can.
+    pub fn end_for(&self, bytes: u64) -> u64 {
+        let end = self.range.start.saturating_add(bytes);
+        let aligned = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(end);
+        match (self.next, self.is_file) {
+            (Some(next), _) => aligned.min(next).max(end),
+            (None, true) => aligned,
+            (None, false) => aligned.min(self.refit.end_max(self.disk_bytes)).max(end),
+        }
+    }
+
+    /// How long the disk is to be if it ends there.
+    pub fn disk_bytes_for(&self, end: u64, wanted: DiskLength) -> u64 {
+        let before = self.disk_bytes;
+        let least = if self.next.is_none() { self.refit.disk_bytes(end) } else { before };
+        match wanted {
+            _ if !self.is_file => before,
+            DiskLength::Least => least,
+            DiskLength::Kept if end > self.refit.end_max(before) => least.max(before),
+            DiskLength::Kept => before,
+        }
+    }
+
+    /// Writes its table with another end of it to a file with the bytes of the disk, and gives the
+    /// file this length.
+    ///
+    /// # Errors
+    /// The host's; it cannot end there.
+    pub fn write(&mut self, file: &File, end: u64, disk_bytes: u64) -> std::io::Result<()> {
+        self.refit.set_end(self.number, end, disk_bytes)?;
+        let length = file.metadata()?.len();
+        if self.is_file && disk_bytes > length {
+            file.set_len(disk_bytes)?;
+        }
+        self.refit.write(file, disk_bytes)?;
+        if self.is_file && disk_bytes < length {
+            file.set_len(disk_bytes)?;
+            file.sync_all()?;
+        }
+        (self.range.end, self.disk_bytes) = (end, disk_bytes);
+        Ok(())
+    }
+
+    /// Its bytes on the disk.
+    pub fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
 }
 
 /// What a disk is on the host.
@@ -116,13 +230,74 @@ impl Volume {
         })
     }
 
-    /// How large it can become.
-    pub fn room(&self) -> Room {
-        let medium = match self.target.device_bytes {
+    /// Whether nothing says where it ends but the file or device that it is in.
+    pub fn is_alone(&self) -> bool {
+        extant_disk::partitions(&*self.disk).is_none()
+    }
+
+    /// The same, as it is now.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn length(&self) -> Result<u64, Error> {
+        match self.target.device_bytes {
+            Some(bytes) => Ok(bytes),
+            None => {
+                let metadata = self.target.file.metadata();
+                Ok(metadata.map_err(|error| Error::io(self.image.display(), &error))?.len())
+            }
+        }
+    }
+
+    /// Bytes of the file or device that it is in, when it was opened.
+    pub fn image_bytes(&self) -> u64 {
+        self.identity.image_bytes
+    }
+
+    /// The partition that it is in.
+    ///
+    /// # Errors
+    /// It is in none, or the table cannot be changed.
+    pub fn partition(&self) -> Result<Partition, Error> {
+        let medium = self.medium();
+        Partition::of(&self.image, (&self.place, &*self.disk), medium)
+    }
+
+    fn medium(&self) -> Medium {
+        match self.target.device_bytes {
             None => Medium::File,
             Some(_) => Medium::Device,
-        };
-        Room::of(&self.place, &*self.disk, medium)
+        }
+    }
+
+    /// Gives the partition another end, and the disk another length where it has to be longer; or
+    /// shorter, where that is `wanted`. The volume in it is as it was.
+    ///
+    /// # Errors
+    /// The host's; it cannot end there.
+    pub fn set_partition(
+        &mut self,
+        partition: &mut Partition,
+        end: u64,
+        wanted: DiskLength,
+    ) -> Result<(), Error> {
+        let shown = self.image.display().to_string();
+        let failed = |error: std::io::Error| Error::new(format!("{shown}: {error}"));
+        let after = partition.disk_bytes_for(end, wanted);
+        undisturbed(|| partition.write(&self.target.file, end, after)).map_err(failed)?;
+        let (clock, file) = (Arc::clone(self.disk.clock()), self.target.file.try_clone());
+        let file = file.map_err(failed)?;
+        let disk = FileDevice::from_file(clock, file, shown.clone(), after, 0).map_err(failed)?;
+        self.disk = Arc::new(disk);
+        self.place.range = Some(partition.range.clone());
+        self.device = self.place.on(Arc::clone(&self.disk), &self.image);
+        self.identity.image_bytes = after;
+        Ok(())
+    }
+
+    /// How large it can become.
+    pub fn room(&self) -> Room {
+        Room::of(&self.place, &*self.disk, self.medium())
     }
 
     /// Writes a volume of another size: all, or nothing. A file that ends with the volume ends with

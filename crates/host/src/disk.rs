@@ -23,6 +23,8 @@ use std::sync::Arc;
 pub struct Found {
     /// Its bytes, read only.
     pub device: Arc<dyn BlockDevice>,
+    /// All bytes of the disk.
+    pub disk: Arc<dyn BlockDevice>,
     /// The file of the host.
     pub file: PathBuf,
     /// Where it is on the disk, in bytes; `None` for all of the disk.
@@ -72,8 +74,8 @@ pub fn open(image: &Path, offset_bytes: u64, console: Option<&Console>) -> Resul
         Some(form) => contained(&name.file, opened, form, console)?,
     };
     let range = place::find(&name, &*disk, offset_bytes)?;
-    let device = within(disk, range.as_ref(), image);
-    Ok(Found { device, file: name.file, range, form })
+    let device = within(Arc::clone(&disk), range.as_ref(), image);
+    Ok(Found { device, disk, file: name.file, range, form })
 }
 
 /// Where the volume is, for a command that writes it. Nothing is kept open.

@@ -46,6 +46,8 @@ struct Request {
 enum Refused {
     /// In words of resize2fs, a line or more.
     Said(String),
+    /// The same, after the program's name.
+    Named(String),
     Failed(Error),
 }
 
@@ -83,6 +85,10 @@ pub fn run(name: &'static str, words: &[OsString]) -> u8 {
         Ok(()) => 0,
         Err(Refused::Said(what)) => {
             complain(&what);
+            1
+        }
+        Err(Refused::Named(what)) => {
+            complain(&format!("{name}: {what}"));
             1
         }
         Err(Refused::Failed(error)) => {
@@ -293,7 +299,7 @@ fn wanted_blocks(size: Option<&str>, room: Room, superblock: &Superblock) -> Res
         return Ok(most / page * page);
     };
     let blocks = blocks_of(size, block_size)
-        .ok_or_else(|| Refused::Said(format!("resize2fs: Invalid new size: {size}\n")))?;
+        .ok_or_else(|| Refused::Named(format!("Invalid new size: {size}\n")))?;
     if blocks > most && !room.can_grow {
         return Err(Refused::Said(format!(
             "The containing partition (or device) is only {}.\nYou requested a new size of {blocks} \
@@ -321,8 +327,8 @@ fn refused(path: &Path, device: &dyn BlockDevice, error: extant_repair::Error) -
         extant_repair::Error::Unclean(problem) => {
             Refused::Said(format!("{shown}: {problem}\nPlease run 'e2fsck -f {shown}' first.\n"))
         }
-        extant_repair::Error::NoRoom => Refused::Said(format!(
-            "resize2fs: New size smaller than minimum (resize2fs -P {shown} says it)\n"
+        extant_repair::Error::NoRoom => Refused::Named(format!(
+            "New size smaller than minimum (resize2fs -P {shown} says it)\n"
         )),
         error => Refused::Failed(closed::failure(path, device, &ImageArguments::default(), error)),
     }

@@ -31,9 +31,14 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant diff A B compares images, folders and tar archives",
     ),
     (
-        &["resize2fs", "grow", "shrink", "expand", "minimize"],
-        "extant resize IMAGE SIZE makes a volume larger or smaller in place; a new image as small \
-         as can be: extant tar IMAGE | extant build - NEW.img (with --free ROOM larger)",
+        &["resize2fs", "grow", "expand", "growpart"],
+        "extant resize IMAGE SIZE makes a volume larger or smaller in place, with --partition its \
+         partition too; extant --as resize2fs takes the words of resize2fs",
+    ),
+    (
+        &["minimize", "pishrink", "compact"],
+        "extant shrink IMAGE makes an image as small as its files allow, and extant shrink IMAGE \
+         OUT.zst another one, compressed",
     ),
     (
         &["mke2fs", "mkfs.ext2", "mkfs.ext3", "mkfs.ext4", "format", "mkext2fs", "newfs"],

@@ -17,7 +17,7 @@
 //! check              whether it is sound
 //! repair, undo       what is wrong with it is mended, and that is taken back
 //! heal               what it needs before it is used again
-//! resize             another size, in place
+//! resize, shrink     another size, in place; as small as can be, or as another file
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -66,6 +66,7 @@ mod resize;
 mod rm;
 mod rmdir;
 mod setfattr;
+mod shrink;
 mod stat;
 mod sweep;
 mod tar;
@@ -156,6 +157,7 @@ commands! {
     rm          Rm          "rm",
     rmdir       Rmdir       "rmdir",
     setfattr    Setfattr    "setfattr",
+    shrink      Shrink      "shrink",
     stat        Stat        "stat",
     sweep       Sweep       "sweep",
     tar         Tar         "tar",

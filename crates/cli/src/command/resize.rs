@@ -3,7 +3,7 @@ use super::check;
 use extant_block::{Access, BlockDevice, FileDevice, RealClock};
 use extant_edit::undo::Applied;
 use extant_engine::read_superblock;
-use extant_host::closed::{self, Medium, Room, Volume};
+use extant_host::closed::{self, DiskLength, Medium, Partition, Room, Volume};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
@@ -22,7 +22,8 @@ use std::sync::Arc;
 /// has to; what it gets is a hole. Growth beyond the blocks that were kept for descriptors puts
 /// later ones into the groups which they describe (meta_bg), and so needs nothing to move.
 /// Shrinking moves what is past the new end, gives inodes there other numbers, and cuts a file that
-/// ended with the volume. A partition stays as it is: the volume can fill it, and no more.
+/// ended with the volume. A partition stays as it is, and the volume can fill it; with --partition
+/// its end moves too, up to the next one, and a file becomes longer where it is the last one.
 ///
 /// The volume is healed first (extant heal), checked, changed in memory, and checked again; only if
 /// that is clean anything is written, through a log beside the image (.NAME.extant-redo): a power
@@ -37,9 +38,10 @@ use std::sync::Arc;
   extant resize disk.img +2G              2 GiB more than it has
   extant resize disk.img 150%             half as much again
   extant resize disk.img 20480            so many blocks, as resize2fs counts
-  extant resize disk.img min              as small as it can be; -n only says how small that is
+  extant resize disk.img min              as small as it can be; extant shrink does more
   truncate -s 20G disk.img && extant resize disk.img     as large as the file is
   extant resize disk.img@2 max            as large as its partition
+  extant resize --partition disk.img@2 +5G  the partition gets longer, and the file if it has to
   extant resize --dry-run disk.img 1G     what would move, and nothing written
   extant resize --log /var/tmp/log /dev/sdb1
   extant resize --json disk.img 2G | jq .blocks_after")]
@@ -53,6 +55,9 @@ pub struct Arguments {
     /// Only say what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
+    /// Move the end of its partition too
+    #[arg(long)]
+    pub partition: bool,
     /// Refuse a volume whose journal or orphans wait, in place of healing it first
     #[arg(long)]
     pub no_heal: bool,
@@ -154,7 +159,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
             Ok(metadata) if metadata.is_file() => Medium::File,
             _ => Medium::Device,
         };
-        let room = Room::of(&found, &disk, medium);
+        let room = match arguments.partition {
+            false => Room::of(&found, &disk, medium),
+            true => Partition::of(image, (&found, &disk), medium)?.room(),
+        };
         let options = closed::options(Scope::Safe, threads, None)?;
         let settled = match arguments.no_heal {
             true => None,
@@ -165,19 +173,41 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         let resized = planned(&arguments, (device, room), threads, console)?;
         return told(&arguments, &resized, None, console);
     }
-    let volume = Volume::open(image, place, arguments.log.as_deref())?;
-    let room = volume.room();
+    let mut volume = Volume::open(image, place, arguments.log.as_deref())?;
+    let mut partition = arguments.partition.then(|| volume.partition()).transpose()?;
+    let room = partition.as_ref().map_or_else(|| volume.room(), Partition::room);
     if !arguments.no_heal {
         let failed = |error| refused(&arguments, &*volume.device, error);
         let plan = |device| planned(&arguments, (device, room), threads, console).map(drop);
         volume.settle(failed, plan, console)?;
     }
     let resized = planned(&arguments, (Arc::clone(&volume.device), room), threads, console)?;
-    let applied = match resized.before.blocks_count == resized.after.blocks_count {
-        true => Applied { blocks: 0, undo: None },
-        false => volume.apply_resized(&resized, None, console)?,
-    };
+    let applied = applied(&mut volume, &resized, partition.as_mut(), console)?;
     told(&arguments, &resized, Some(applied), console)
+}
+
+/// Writes the volume, and gives its partition its end: a longer one before, a shorter one after.
+pub(super) fn applied(
+    volume: &mut Volume,
+    resized: &Resized,
+    partition: Option<&mut Partition>,
+    console: &Console,
+) -> Result<Applied, Error> {
+    let (before, after) = (resized.before.blocks_count, resized.after.blocks_count);
+    let write = |volume: &Volume| match before == after {
+        true => Ok(Applied { blocks: 0, undo: None }),
+        false => volume.apply_resized(resized, None, console),
+    };
+    let Some(partition) = partition else { return write(volume) };
+    let end = partition.end_for(after.saturating_mul(resized.after.block_size().into()));
+    if end > partition.range().end {
+        volume.set_partition(partition, end, DiskLength::Kept)?;
+    }
+    let applied = write(volume)?;
+    if after < before && end < partition.range().end {
+        volume.set_partition(partition, end, DiskLength::Kept)?;
+    }
+    Ok(applied)
 }
 
 /// Why a volume does not get another size.
@@ -222,7 +252,7 @@ fn planned(
         ));
         return Err(match superblock.blocks_count < most {
             true => error.hint("max makes the volume as large as that"),
-            false => error.hint("a partition is made longer by sfdisk or parted"),
+            false => error.hint("--partition makes the partition longer, where it can be"),
         });
     }
     let now_seconds = closed::now_seconds()?;

@@ -12,4 +12,4 @@ pub mod report;
 mod steps;
 pub mod words;
 
-pub use steps::{Shipment, ship};
+pub use steps::{Shipment, pack, ship};

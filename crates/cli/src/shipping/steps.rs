@@ -113,7 +113,7 @@ pub fn ship(
     let block_map = arguments.bmap.as_deref();
     let block_map = block_map.map(|path| shipment.block_map(path, &content)).transpose()?;
     if shipment.raw.is_some() {
-        shipment.convert(target, &content, console)?;
+        pack((shipment.format, shipment.compression), target, &content, console)?;
     } else if arguments.adds_to_image() {
         target.file.sync_all().map_err(failed)?;
     }
@@ -224,48 +224,47 @@ impl Shipment<'_> {
         written.map_err(|error| file.write_error(&error))?;
         Ok(file)
     }
+}
 
-    /// Makes the image of the raw disk.
-    fn convert(
-        &self,
-        target: &Target,
-        content: &Content<'_>,
-        console: &Console,
-    ) -> Result<(), Error> {
-        let failed = |error: io::Error| target.write_error(&error);
-        let progress = console.progress("pack", Unit::Bytes, content.bytes);
-        let mut advance = |bytes| progress.advance(bytes);
-        let image = &target.file;
-        let converted = match (self.format, self.compression) {
-            (DiskFormat::Qcow2, _) => {
-                image.try_clone().and_then(|image| qcow2::write(content, image))
-            }
-            (DiskFormat::AndroidSparse, None) => {
-                sparse::write(content, &mut BufWriter::with_capacity(1 << 20, image))
-            }
-            (DiskFormat::AndroidSparse, Some(compression)) => {
-                // The sparse image comes first: it is what is compressed.
-                let mut sparse_image = nameless(&target.path)?;
-                let mut to = BufWriter::with_capacity(1 << 20, &sparse_image);
-                let made = sparse::write(content, &mut to);
-                drop(to);
-                let made = made.and_then(|()| sparse_image.seek(SeekFrom::Start(0)));
-                made.and_then(|_| {
-                    compress(&mut sparse_image, &mut &*image, compression, &mut advance)
-                })
-            }
-            (DiskFormat::Raw, Some(compression)) => {
-                let mut from = content.file;
-                let start = from.seek(SeekFrom::Start(0));
-                start.and_then(|_| {
-                    let from = &mut from.take(content.bytes);
-                    compress(from, &mut &*image, compression, &mut advance)
-                })
-            }
-            (DiskFormat::Raw, None) => Ok(()),
-        };
-        converted.and_then(|()| image.sync_all()).map_err(failed)
-    }
+/// Makes the image of a raw disk, in another file than that.
+///
+/// # Errors
+/// The host's.
+pub fn pack(
+    (format, compression): (DiskFormat, Option<Compression>),
+    target: &Target,
+    content: &Content<'_>,
+    console: &Console,
+) -> Result<(), Error> {
+    let failed = |error: io::Error| target.write_error(&error);
+    let progress = console.progress("pack", Unit::Bytes, content.bytes);
+    let mut advance = |bytes| progress.advance(bytes);
+    let image = &target.file;
+    let converted = match (format, compression) {
+        (DiskFormat::Qcow2, _) => image.try_clone().and_then(|image| qcow2::write(content, image)),
+        (DiskFormat::AndroidSparse, None) => {
+            sparse::write(content, &mut BufWriter::with_capacity(1 << 20, image))
+        }
+        (DiskFormat::AndroidSparse, Some(compression)) => {
+            // The sparse image comes first: it is what is compressed.
+            let mut sparse_image = nameless(&target.path)?;
+            let mut to = BufWriter::with_capacity(1 << 20, &sparse_image);
+            let made = sparse::write(content, &mut to);
+            drop(to);
+            let made = made.and_then(|()| sparse_image.seek(SeekFrom::Start(0)));
+            made.and_then(|_| compress(&mut sparse_image, &mut &*image, compression, &mut advance))
+        }
+        (DiskFormat::Raw, Some(compression)) => {
+            let mut from = content.file;
+            let start = from.seek(SeekFrom::Start(0));
+            start.and_then(|_| {
+                let from = &mut from.take(content.bytes);
+                compress(from, &mut &*image, compression, &mut advance)
+            })
+        }
+        (DiskFormat::Raw, None) => Ok(()),
+    };
+    converted.and_then(|()| image.sync_all()).map_err(failed)
 }
 
 /// The bytes of a disk that matter: tables, the blocks of the volume that are in use, the hash

@@ -10,7 +10,7 @@ use super::{Partition, PartitionTable, Scheme, word_32, word_64};
 use extant_block::BlockDevice;
 
 /// Sectors that disks have.
-const SECTOR_BYTES: [u64; 2] = [512, 4096];
+pub(super) const SECTOR_BYTES: [u64; 2] = [512, 4096];
 /// Bytes of all entries together; a usual table has 16 KiB.
 const ENTRIES_BYTES_MAX: u64 = 4 << 20;
 const HEADER_BYTES: u32 = 92;
@@ -40,7 +40,7 @@ pub(super) fn read(device: &dyn BlockDevice) -> PartitionTable {
 }
 
 /// Why there is no table.
-enum Fault {
+pub(super) enum Fault {
     NoHeader,
     Damaged(&'static str),
 }
@@ -52,37 +52,54 @@ fn read_at(
     sector: u64,
 ) -> Result<Vec<Partition>, Fault> {
     let header = super::sector(device, sector * sector_bytes).ok_or(Fault::NoHeader)?;
-    if !header.starts_with(b"EFI PART") {
-        return Err(Fault::NoHeader);
-    }
-    let length = word_32(&header, 12);
-    if length < HEADER_BYTES || length as usize > header.len() {
-        return Err(Fault::Damaged("its header has an impossible length"));
-    }
-    let mut checked = header;
-    checked[16..20].fill(0);
-    if crc32fast::hash(&checked[..length as usize]) != word_32(&header, 16) {
-        return Err(Fault::Damaged("the checksum of its header is wrong"));
-    }
-    if word_64(&header, 24) != sector {
-        return Err(Fault::Damaged("its header belongs to another sector"));
-    }
-    let (count, entry_bytes) = (word_32(&header, 80), word_32(&header, 84));
-    let bytes = u64::from(count) * u64::from(entry_bytes);
-    if entry_bytes < ENTRY_BYTES || bytes > ENTRIES_BYTES_MAX {
-        return Err(Fault::Damaged("its entries have an impossible size"));
-    }
-    let start = word_64(&header, 72).checked_mul(sector_bytes);
-    let start = start.ok_or(Fault::Damaged("its entries are outside of the disk"))?;
-    let mut entries = vec![0; bytes as usize];
+    let place = entries_of(&header, sector_bytes, sector)?;
+    let mut entries = vec![0; place.bytes as usize];
     device
-        .read(start, &mut entries)
+        .read(place.start, &mut entries)
         .map_err(|_| Fault::Damaged("its entries are outside of the disk"))?;
     if crc32fast::hash(&entries) != word_32(&header, 88) {
         return Err(Fault::Damaged("the checksum of its entries is wrong"));
     }
-    let entries = entries.chunks_exact(entry_bytes as usize).zip(1..);
+    let entries = entries.chunks_exact(place.entry_bytes).zip(1..);
     Ok(entries.filter_map(|(entry, number)| partition(entry, number, sector_bytes)).collect())
+}
+
+/// Where the entries of a table are.
+pub(super) struct Entries {
+    pub(super) start: u64,
+    pub(super) bytes: u64,
+    pub(super) entry_bytes: usize,
+}
+
+/// Where the header in a sector says that its entries are.
+pub(super) fn entries_of(
+    header: &[u8; 512],
+    sector_bytes: u64,
+    sector: u64,
+) -> Result<Entries, Fault> {
+    if !header.starts_with(b"EFI PART") {
+        return Err(Fault::NoHeader);
+    }
+    let length = word_32(header, 12);
+    if length < HEADER_BYTES || length as usize > header.len() {
+        return Err(Fault::Damaged("its header has an impossible length"));
+    }
+    let mut checked = *header;
+    checked[16..20].fill(0);
+    if crc32fast::hash(&checked[..length as usize]) != word_32(header, 16) {
+        return Err(Fault::Damaged("the checksum of its header is wrong"));
+    }
+    if word_64(header, 24) != sector {
+        return Err(Fault::Damaged("its header belongs to another sector"));
+    }
+    let (count, entry_bytes) = (word_32(header, 80), word_32(header, 84));
+    let bytes = u64::from(count) * u64::from(entry_bytes);
+    if entry_bytes < ENTRY_BYTES || bytes > ENTRIES_BYTES_MAX {
+        return Err(Fault::Damaged("its entries have an impossible size"));
+    }
+    let start = word_64(header, 72).checked_mul(sector_bytes);
+    let start = start.ok_or(Fault::Damaged("its entries are outside of the disk"))?;
+    Ok(Entries { start, bytes, entry_bytes: entry_bytes as usize })
 }
 
 /// What an entry says; `None` if it is not used, or is no place on a disk.

@@ -8,7 +8,7 @@ const LOGICAL_MAX: u32 = 128;
 const SECTOR_BYTES: u64 = 512;
 /// Types of entries: other partitions follow; there is a GPT.
 const EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
-const PROTECTIVE: u8 = 0xee;
+pub(super) const PROTECTIVE: u8 = 0xee;
 
 /// An entry, of the first sector of a disk or of a logical partition.
 struct Entry {

@@ -3,6 +3,7 @@
 //! ```text
 //! gpt   headers with their checksums: the one at the start, or the copy at the end
 //! mbr   the first sector, and the chain of logical partitions
+//! refit another end for one of them
 //! ```
 //! As Linux has it, a GPT counts where the MBR has an entry that protects it; one that is left from
 //! an earlier use of the disk does not.
@@ -11,6 +12,9 @@
 //! steps, and a table whose checksum does not fit is not believed.
 mod gpt;
 mod mbr;
+mod refit;
+
+pub use refit::{ALIGNMENT, Refit};
 
 use extant_block::BlockDevice;
 use std::ops::Range;

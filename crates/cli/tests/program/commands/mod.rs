@@ -16,6 +16,7 @@
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! repair       repair, undo and heal beside e2fsck
 //! resize       resize beside e2fsck and the kernel
+//! shrink       shrink, and the ends of partitions, beside sfdisk and sgdisk
 //! full         repairs on a host disk that becomes full
 //! schemas      what --json prints names its schema
 //! stumbles     what newcomers stumbled over: hints that help, names as they were typed
@@ -42,6 +43,7 @@ mod repair;
 mod replay;
 mod resize;
 mod schemas;
+mod shrink;
 mod stumbles;
 mod tar_export;
 mod tar_pipe;

@@ -132,7 +132,7 @@ fn what_is_refused_leaves_the_image_as_it_was() {
         ("9223372036854775808", 2, "larger than any volume"),
         ("4294967296", 1, "without the feature 64bit"),
         ("10Q", 2, "write a size"),
-        ("-5M", 2, "write a size"),
+        ("-5M", 2, "unexpected argument"),
     ] {
         let (code, out, errors) = words(&extant(&["resize", shown, size]));
         assert_eq!((code, out.as_str()), (Some(expected), ""), "{size}: {errors}");
@@ -160,6 +160,34 @@ fn what_is_refused_leaves_the_image_as_it_was() {
     }
 }
 
+/// What is refused after recovery, or of a volume that is damaged, writes nothing.
+fn refused_unwritten(image: &Path, expected: &str, sizes: &[&str]) {
+    let before = fs::read(image).unwrap();
+    for size in sizes {
+        let (code, out, errors) = words(&extant(&["resize", image.to_str().unwrap(), size]));
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{size}: {errors}");
+        assert!(errors.contains(expected), "{size}: {errors}");
+        assert!(fs::read(image).unwrap() == before, "{size}: the image is another");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_and_not_mended_in_passing() {
+    let folder = Scratch::new("resize-lost");
+    let Some(image) = image(&folder, &["-t", "ext4"], "16M") else { return };
+    let mut bytes = fs::read(&image).unwrap();
+    bytes[1024..2048].fill(0);
+    fs::write(&image, &bytes).unwrap();
+    refused_unwritten(&image, "extant repair", &["20M", "10M", "min", "max"]);
+    // One that was cut off: it is not clean, whatever it says of itself.
+    output(program("mke2fs").args(["-q", "-F"]).arg(&image).arg("16M")).unwrap();
+    fs::File::options().write(true).open(&image).unwrap().set_len(10 << 20).unwrap();
+    let shown = image.to_str().unwrap();
+    let (code, _, errors) = words(&extant(&["heal", shown]));
+    assert!(code == Some(8) && errors.contains("truncate -s"), "{errors}");
+    refused_unwritten(&image, "truncate -s", &["8M", "min"]);
+}
+
 /// As a power cut leaves it: a log waits, and an orphan.
 #[test]
 fn a_volume_is_healed_first_unless_that_is_refused() {
@@ -178,6 +206,9 @@ fn a_volume_is_healed_first_unless_that_is_refused() {
     let (code, _, errors) = words(&extant(&["resize", "--no-heal", shown, "32M"]));
     assert_eq!(code, Some(1), "{errors}");
     assert!(fs::read(&cut).unwrap() == before);
+    refused_unwritten(&cut, "no room", &["200", "700"]);
+    assert_eq!(resized(&["-n", shown, "32M"])["blocks_after"], 32 << 10);
+    assert!(fs::read(&cut).unwrap() == before, "a dry run");
     assert_eq!(resized(&[shown, "32M"])["blocks_after"], 32 << 10);
     oracle::e2fsck(&cut).expect("it is clean");
     let mounted = oracle::mount_loop(&cut, oracle::Access::ReadOnly, "").unwrap();

@@ -15,6 +15,7 @@
 //! optimized        what e2fsck makes smaller where nothing is wrong
 //! preened          what e2fsck -p mends without asking, and what it leaves
 //! recovered        e2fsck on volumes that were not unmounted: orphans, damaged logs
+//! resized          resize2fs beside theirs
 //! rescued          -S over a volume, -c and -l over bad blocks, the device of a journal
 //! sparse           volumes in the sparse form of Android
 //! around           what is around a volume at an offset stays
@@ -39,6 +40,7 @@ mod option_strings;
 mod preened;
 mod recovered;
 mod rescued;
+mod resized;
 mod sparse;
 mod superblocks;
 mod unsaid;

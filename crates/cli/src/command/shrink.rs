@@ -1,0 +1,354 @@
+//! `extant shrink`: an image as small as its files allow, in place or as another file.
+use super::check;
+use super::resize::applied;
+use crate::shipping::pack;
+use crate::shipping::words::{DiskFormat, ShippingArguments};
+use extant_block::{BlockDevice, FileDevice, RealClock};
+use extant_disk::{Content, partitions};
+use extant_host::closed::{self, DiskLength, Medium, Partition, Volume};
+use extant_host::console::Console;
+use extant_host::disk::Found;
+use extant_host::error::{Error, Exit};
+use extant_host::image::{self, ImageArguments};
+use extant_host::recovery::counted;
+use extant_host::size::Size;
+use extant_host::target::{Existing, Target, nameless};
+use extant_repair::{ResizeOptions, Resized, Scope};
+use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Make an image as small as its files allow, in place or as another file.
+///
+/// The volume gets the least size that it can have (as extant resize IMAGE min), or as much more as
+/// --free says; its partition ends with it; and a disk whose last partition it is ends as soon as
+/// its table allows, with the copy of a GPT at its new end. In place that is written through a log,
+/// as a resize is. With OUT the image is only read, and may be compressed or qcow2; what OUT is
+/// follows from its name: .zst and .gz are compressed, .qcow2 is QEMU's format.
+///
+/// A journal that waits and orphans are brought to an end first; a damaged volume is refused.
+///
+/// Exit codes: 0 it is as small as that; 1 failed, and the image is as it was; 2 wrong usage.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  extant shrink pi.img                    the last partition, its table, and the file
+  extant shrink pi.img pi-small.img.zst   the image stays, the small one is compressed
+  extant shrink --free 200M disk.img      200 MiB more than the least
+  extant shrink disk.qcow2 small.qcow2    from and to other forms
+  extant shrink -n disk.img@2             how small it would be, and nothing written")]
+pub struct Arguments {
+    /// The image: a file, or a partition in one (IMAGE@2)
+    #[arg(value_name = "IMAGE")]
+    pub image: PathBuf,
+    /// Another file that is to be the small image
+    #[arg(value_name = "OUT")]
+    pub out: Option<PathBuf>,
+    /// Leave this much free
+    #[arg(long, value_name = "SIZE")]
+    pub free: Option<Size>,
+    /// Only say how small it would be
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+    /// Replace OUT if it is there
+    #[arg(long, short = 'F', requires = "out")]
+    pub force: bool,
+    /// How many threads share a check; as many as the machine has, unless given
+    #[arg(long, short = 'j', value_name = "N")]
+    pub threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub place: ImageArguments,
+}
+
+#[derive(Serialize)]
+struct Document {
+    image: String,
+    out: Option<String>,
+    dry_run: bool,
+    block_size: u32,
+    blocks_before: u64,
+    blocks_after: u64,
+    blocks_moved: u64,
+    disk_bytes_before: u64,
+    disk_bytes_after: u64,
+    /// Bytes of OUT's file.
+    image_bytes: Option<u64>,
+}
+
+/// Shrinks it and says what came of it.
+pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
+    if arguments.place.journal.is_some() {
+        return Err(Error::usage(
+            "--journal: a volume with that on another device does not get another size",
+        ));
+    }
+    let done = match (&arguments.out, arguments.dry_run) {
+        (None, false) => in_place(&arguments, console)?,
+        (out, _) => copied(&arguments, out.as_deref(), console)?,
+    };
+    told(&arguments, &done, console)
+}
+
+/// What came of it.
+struct Done {
+    resized: Resized,
+    disk_bytes: (u64, u64),
+    image_bytes: Option<u64>,
+}
+
+/// The volume as it is to be.
+fn planned(
+    arguments: &Arguments,
+    device: Arc<dyn BlockDevice>,
+    console: &Console,
+) -> Result<Resized, Error> {
+    let threads = arguments.threads.unwrap_or_else(closed::machine_threads);
+    let now_seconds = closed::now_seconds()?;
+    let mut options = || ResizeOptions {
+        threads,
+        // Without a place for it the changes have to fit into memory.
+        spool: tempfile::tempfile().ok(),
+        now_seconds,
+        progress: Some(check::listener(console)),
+    };
+    let failed = |error| refused(arguments, &*device, error);
+    let least = extant_repair::minimize(Arc::clone(&device), &mut options).map_err(failed)?;
+    let Some(free) = arguments.free else { return Ok(least) };
+    let block_size = u64::from(least.before.block_size());
+    let more = free.bytes(block_size).unwrap_or(u64::MAX).div_ceil(block_size);
+    let blocks = least.after.blocks_count.saturating_sub(least.after.free_blocks);
+    let blocks = blocks.saturating_add(more).max(least.after.blocks_count);
+    match blocks >= least.before.blocks_count {
+        true => extant_repair::resize(Arc::clone(&device), least.before.blocks_count, options()),
+        false => extant_repair::resize(Arc::clone(&device), blocks, options()),
+    }
+    .map_err(failed)
+}
+
+fn refused(arguments: &Arguments, device: &dyn BlockDevice, error: extant_repair::Error) -> Error {
+    let is_damaged = matches!(error, extant_repair::Error::Unclean(_));
+    let error = closed::failure(&arguments.image, device, &arguments.place, error);
+    match is_damaged {
+        true => error.hint(format!(
+            "nothing was changed; extant repair {} mends it, with --all what loses something, too",
+            arguments.image.display()
+        )),
+        false => error,
+    }
+}
+
+/// Makes it small where it is.
+fn in_place(arguments: &Arguments, console: &Console) -> Result<Done, Error> {
+    let (image, place) = (&arguments.image, &arguments.place);
+    let mut volume = Volume::open(image, place, None)?;
+    let failed = |error| refused(arguments, &*volume.device, error);
+    let plan = |device| planned(arguments, device, console).map(drop);
+    volume.settle(failed, plan, console)?;
+    let resized = planned(arguments, Arc::clone(&volume.device), console)?;
+    let before = volume.image_bytes();
+    let mut partition = match volume.is_alone() {
+        true => None,
+        false => Some(volume.partition()?),
+    };
+    applied(&mut volume, &resized, partition.as_mut(), console)?;
+    if let Some(partition) = &mut partition {
+        let end = partition.range().end;
+        volume.set_partition(partition, end, DiskLength::Least)?;
+    }
+    let after = volume.length()?;
+    let bytes = bytes_of(&resized);
+    if partition.is_none() && after > bytes.saturating_add(u64::from(resized.after.block_size())) {
+        console.warn(&format!(
+            "{}: stays as long as it was: something else follows the volume",
+            image.display()
+        ));
+    }
+    Ok(Done { resized, disk_bytes: (before, after), image_bytes: None })
+}
+
+fn bytes_of(resized: &Resized) -> u64 {
+    resized.after.blocks_count.saturating_mul(resized.after.block_size().into())
+}
+
+/// Writes the small image as another file; without one, only says how small it is.
+fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Result<Done, Error> {
+    let image = &arguments.image;
+    let words = ShippingArguments::default();
+    if let Some(out) = out {
+        words.check(out, 0)?;
+    }
+    let found = image::find(image, &arguments.place, Some(console))?;
+    image::warn_if_mounted(image, console);
+    let options = closed::options(Scope::Safe, closed::machine_threads(), None)?;
+    let settled = extant_repair::settled(Arc::clone(&found.device), options);
+    let settled = settled.map_err(|error| refused(arguments, &*found.device, error))?;
+    let device = match settled {
+        Some((overlay, _)) => overlay as Arc<dyn BlockDevice>,
+        None => Arc::clone(&found.device),
+    };
+    let resized = planned(arguments, device, console)?;
+    let small = Small::of(image, &found, &resized)?;
+    let disk_bytes = (found.disk.info().bytes, small.disk_bytes);
+    let Some(out) = out.filter(|_| !arguments.dry_run) else {
+        return Ok(Done { resized, disk_bytes, image_bytes: None });
+    };
+    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
+    let target = Target::create(out, existing)?;
+    let failed = |error: io::Error| target.write_error(&error);
+    let (format, compression) = (words.format(out), words.compression(out));
+    if target.device_bytes.is_some() {
+        return Err(Error::usage(format!("{}: is a block device", out.display()))
+            .hint("make a file first, and copy that"));
+    }
+    let is_plain = format == DiskFormat::Raw && compression.is_none();
+    let raw = match is_plain {
+        true => target.file.try_clone().map_err(failed)?,
+        false => nameless(&target.path)?,
+    };
+    let small_bytes = small.disk_bytes;
+    small.write((&*found.disk, &resized), &raw).map_err(failed)?;
+    if !is_plain {
+        let disk = FileDevice::from_file(
+            RealClock::new(),
+            raw.try_clone().map_err(failed)?,
+            out.display().to_string(),
+            small_bytes,
+            0,
+        );
+        let occupied = data(&disk.map_err(failed)?, 0..small_bytes).map_err(failed)?;
+        let content = Content { file: &raw, bytes: small_bytes, occupied: &occupied };
+        pack((format, compression), &target, &content, console)?;
+    }
+    target.file.sync_all().map_err(failed)?;
+    let image_bytes = target.file.metadata().map_err(failed)?.len();
+    target.finish()?;
+    Ok(Done { resized, disk_bytes, image_bytes: Some(image_bytes) })
+}
+
+/// Where everything is on the disk with the small volume.
+struct Small {
+    start: u64,
+    /// Where the volume's partition ended, or the volume where it has none; and where it ends.
+    ends: (u64, u64),
+    disk_bytes: u64,
+    /// What follows the partition, or the volume, and stays where it is.
+    rest: Range<u64>,
+    partition: Option<Partition>,
+}
+
+impl Small {
+    fn of(image: &Path, found: &Found, resized: &Resized) -> Result<Small, Error> {
+        let (disk, place) = (&*found.disk, found.place());
+        let before = disk.info().bytes;
+        let (start, bytes) = (place.start(), bytes_of(resized));
+        if partitions(disk).is_some() {
+            let partition = Partition::of(image, (&place, disk), Medium::File)?;
+            let (old, end) = (partition.range().end, partition.end_for(bytes));
+            let end = end.min(old);
+            let disk_bytes = partition.disk_bytes_for(end, DiskLength::Least);
+            let rest = if disk_bytes == before { old.min(before)..before } else { 0..0 };
+            let partition = Some(partition);
+            return Ok(Small { start, ends: (old, end), disk_bytes, rest, partition });
+        }
+        let old = resized.before.blocks_count * u64::from(resized.before.block_size());
+        let (old, end) = (start + old, start + bytes);
+        let failed = |error: io::Error| Error::io(image.display(), &error);
+        let follows = !data(disk, old.min(before)..before).map_err(failed)?.is_empty();
+        let (disk_bytes, rest) = match follows {
+            true => (before, old.min(before)..before),
+            false => (end, 0..0),
+        };
+        Ok(Small { start, ends: (old, end), disk_bytes, rest, partition: None })
+    }
+
+    fn write(self, (disk, resized): (&dyn BlockDevice, &Resized), raw: &File) -> io::Result<()> {
+        raw.set_len(self.disk_bytes.max(self.ends.1))?;
+        copy((disk, 0..self.start), (raw, 0))?;
+        copy((&*resized.overlay, 0..bytes_of(resized)), (raw, self.start))?;
+        copy((disk, self.rest.clone()), (raw, self.rest.start))?;
+        match self.partition {
+            Some(mut partition) => partition.write(raw, self.ends.1, self.disk_bytes),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Bytes that are copied at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// The pieces of a range that are not zeros.
+fn data(disk: &dyn BlockDevice, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
+    let mut found: Vec<Range<u64>> = Vec::new();
+    pieces((disk, range), &mut |at, _| {
+        let end = at.end;
+        match found.last_mut() {
+            Some(last) if last.end == at.start => last.end = end,
+            _ => found.push(at),
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn copy((disk, range): (&dyn BlockDevice, Range<u64>), (file, to): (&File, u64)) -> io::Result<()> {
+    let start = range.start;
+    pieces((disk, range), &mut |at, bytes| file.write_all_at(bytes, to + (at.start - start)))
+}
+
+/// Gives `work` each piece of a range that is not all zeros.
+fn pieces(
+    (disk, range): (&dyn BlockDevice, Range<u64>),
+    work: &mut dyn FnMut(Range<u64>, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut at = range.start;
+    let mut piece = Vec::new();
+    while at < range.end {
+        let Some(next) = disk.next_data(at)?.filter(|next| next.start < range.end) else {
+            return Ok(());
+        };
+        at = at.max(next.start);
+        let end = next.end.min(range.end).min(at.saturating_add(PIECE_BYTES));
+        piece.resize((end - at) as usize, 0);
+        disk.read(at, &mut piece)?;
+        if piece.iter().any(|byte| *byte != 0) {
+            work(at..end, &piece)?;
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+fn told(arguments: &Arguments, done: &Done, console: &Console) -> Result<Exit, Error> {
+    let Done { resized, disk_bytes: (before, after), image_bytes } = done;
+    let Resized { before: old, after: new, .. } = resized;
+    let document = Document {
+        image: arguments.image.display().to_string(),
+        out: arguments.out.as_ref().map(|out| out.display().to_string()),
+        dry_run: arguments.dry_run,
+        block_size: new.block_size(),
+        blocks_before: old.blocks_count,
+        blocks_after: new.blocks_count,
+        blocks_moved: resized.moved_blocks,
+        disk_bytes_before: *before,
+        disk_bytes_after: *after,
+        image_bytes: *image_bytes,
+    };
+    if console.is_json() {
+        console.print_json("extant-shrink/1", &document)?;
+        return Ok(Exit::Complete);
+    }
+    let shown = arguments.out.as_ref().unwrap_or(&arguments.image).display();
+    let verb = if arguments.dry_run { "would have" } else { "has" };
+    let packed = image_bytes.filter(|bytes| bytes != after);
+    let packed = packed.map_or(String::new(), |bytes| format!(", packed in {bytes}"));
+    console.report(&format!(
+        "{shown}: {verb} {after} bytes, before {before}{packed}; a volume of {}, before {}\n",
+        counted(new.blocks_count, "block"),
+        old.blocks_count
+    ))?;
+    Ok(Exit::Complete)
+}
