@@ -19,7 +19,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._image import Image, check, open
-from ._mending import heal, repair, undo
+from ._mending import heal, repair, resize, undo
 from ._native import __version__
 from ._path import Path
 from ._reports import (
@@ -32,6 +32,7 @@ from ._reports import (
     Layout,
     Problem,
     Repaired,
+    Resized,
     Report,
     Taken,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "Path",
     "Problem",
     "Repaired",
+    "Resized",
     "Report",
     "Sweep",
     "SweepError",
@@ -70,6 +72,7 @@ __all__ = [
     "heal",
     "open",
     "repair",
+    "resize",
     "sweep",
     "undo",
 ]

@@ -1,4 +1,5 @@
-"""Images that are mended, that this is taken back, and that are made ready for use."""
+"""Images that are mended, that this is taken back, that are made ready for use, and that get another
+size."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from typing import Any, Iterable, Optional, Tuple, Union, overload
 from . import _native
 from ._image import Source, _placed, _wishes
 from ._path import Place
-from ._reports import Healed, Repaired
+from ._reports import Healed, Repaired, Resized
 
-__all__ = ["heal", "repair", "undo"]
+__all__ = ["heal", "repair", "resize", "undo"]
 
 SCOPES = ("preen", "safe", "all")
 
@@ -113,6 +114,38 @@ def heal(
     if not isinstance(source, (list, tuple)):
         return _healed(_placed(source), wishes, words)
     return _all([_placed(one) for one in source], wishes, words)
+
+
+def resize(
+    source: Source,
+    size: Union[int, str],
+    *,
+    dry_run: bool = False,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    time: Optional[int] = None,
+) -> Resized:
+    """Gives an image another size, in place, as one change: a power cut leaves it as it was or as it
+    is to be.
+
+    The size is a number of bytes at most, "min" for the least that it can have, or "max" for as much
+    as its partition or file has. A file that ends with the volume becomes longer or shorter with it;
+    a partition stays as it is. What waits in the journal and orphans are brought to an end before.
+    With `dry_run` nothing is written: the result says what would be done. Of an image that is bytes
+    the other ones are in the result.
+
+    Of `open`'s wishes there are partition, offset and time. Raises OSError's kin: DamagedError for
+    an image that is not clean, OSError with ENOSPC where its files need more or where it is in has
+    no room, and what `repair` raises; nothing was written then. ValueError for a size that is none.
+    """
+    if isinstance(size, str) and size not in ("min", "max") or isinstance(size, bool):
+        raise ValueError(f"size {size!r}: it is a number of bytes, or min or max")
+    if not isinstance(size, str) and not 0 <= size < 1 << 64:
+        raise ValueError(f"size {size}: no image has that many bytes")
+    kind, place, _ = _placed(source)
+    wishes = _wishes(partition=partition, offset=offset, time=time)
+    found, image = _native.resize(kind, place, wishes, size, "dry" if dry_run else "")
+    return Resized(image=image, **json.loads(found))
 
 
 def _all(

@@ -174,6 +174,29 @@ class Repaired:
 
 
 @dataclasses.dataclass(frozen=True)
+class Resized:
+    """What a resize did, or with `dry_run` would do."""
+
+    block_size: int
+    """Bytes of a block."""
+    blocks_before: int
+    """How many blocks it had."""
+    blocks_after: int
+    """How many it has, or would have."""
+    blocks_moved: int
+    """Blocks of files that are at another place."""
+    blocks: int
+    """Blocks that were written through the log: 0 with `dry_run`."""
+    image: Optional[bytes] = dataclasses.field(default=None, repr=False)
+    """The image, where it was given as bytes and is changed."""
+
+    @property
+    def bytes_after(self) -> int:
+        """How many bytes the volume has, or would have."""
+        return self.blocks_after * self.block_size
+
+
+@dataclasses.dataclass(frozen=True)
 class Healed:
     """What became of an image that was to be made ready for use."""
 

@@ -1,9 +1,10 @@
-//! Volumes that are mended, that this is taken back, and that are made ready for use.
+//! Volumes that are mended, that this is taken back, that are made ready for use, and that get
+//! another size.
 use crate::failure::os_error;
 use crate::image::unopened;
 use crate::shared::{Shared, Source};
 use crate::task::{self, Left};
-use extant::{CheckWhen, Healed, KeepUndo, Repaired, Scope, Written};
+use extant::{CheckWhen, Healed, KeepUndo, NewSize, Repaired, Scope, Written};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Value, json};
@@ -130,6 +131,44 @@ pub fn heal<'py>(
         })
     })?;
     Ok(done.told(py, &shared))
+}
+
+/// Gives an image another size: at most these bytes, or a word, `min` or `max`; `dry` only says what
+/// it would do.
+#[pyfunction]
+pub fn resize<'py>(
+    py: Python<'py>,
+    kind: &str,
+    place: &Bound<'_, PyAny>,
+    wishes: &Bound<'_, PyDict>,
+    size: &Bound<'_, PyAny>,
+    how: &str,
+) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
+    let size = match size.extract::<String>() {
+        Ok(word) if word == "min" => NewSize::Least,
+        Ok(word) if word == "max" => NewSize::Most,
+        Ok(word) => return Err(os_error(22, &format!("size {word:?}: there are min and max"))),
+        Err(_) => NewSize::Bytes(size.extract()?),
+    };
+    let is_dry = how == "dry";
+    let left = if is_dry { Left::Alone } else { Left::Ended };
+    let shared = Arc::new(unopened(py, kind, place, wishes)?);
+    let done = worked(py, &shared, left, move |shared| match is_dry {
+        true => shared.options.would_resize(shared.image(), size),
+        false => shared.options.resize(shared.image(), size),
+    })?;
+    let facts = json!({
+        "block_size": done.block_size,
+        "blocks_before": done.blocks_before,
+        "blocks_after": done.blocks_after,
+        "blocks_moved": done.blocks_moved,
+        "blocks": done.blocks,
+    });
+    let bytes = match &shared.source {
+        Source::Memory(memory) if done.blocks > 0 => Some(py.detach(|| memory.to_vec())),
+        _ => None,
+    };
+    Ok((facts.to_string(), bytes.map(|bytes| PyBytes::new(py, &bytes))))
 }
 
 /// Works with an image that is not open, in a thread of its own.

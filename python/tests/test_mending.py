@@ -243,3 +243,27 @@ def test_what_a_file_object_raises_is_the_cause(counted):
     with pytest.raises(OSError) as refused:
         extantfs.repair(Failing(counted.read_bytes()), dry_run=True)
     assert isinstance(refused.value.__cause__, RuntimeError)
+
+
+def test_another_size(disk):
+    before = disk.read_bytes()
+    names = sorted(path for path in extantfs.open(disk).walk())
+    would = extantfs.resize(disk, 64 << 20, dry_run=True)
+    assert disk.read_bytes() == before and would.blocks == 0
+    grown = extantfs.resize(disk, 64 << 20)
+    assert (grown.blocks_after, grown.image) == (would.blocks_after, None)
+    assert disk.stat().st_size == grown.bytes_after == 64 << 20
+    judged(disk)
+    least = extantfs.resize(disk, "min")
+    assert disk.stat().st_size == least.bytes_after < len(before)
+    judged(disk)
+    with extantfs.open(disk) as image:
+        assert sorted(path for path in image.walk()) == names
+    of_bytes = extantfs.resize(before, "min")
+    assert of_bytes.image is not None and len(of_bytes.image) == least.bytes_after
+    for size in ("least", -1, 1 << 64, True):
+        with pytest.raises(ValueError):
+            extantfs.resize(disk, size)
+    with pytest.raises(OSError) as caught:
+        extantfs.resize(disk, 64 << 10)
+    assert caught.value.errno == errno.ENOSPC

@@ -1,4 +1,5 @@
-//! Volumes that are mended, that this is taken back, and that are made ready for use.
+//! Volumes that are mended, that this is taken back, that are made ready for use, and that get
+//! another size.
 use crate::check::{Codes, Found, Report};
 use crate::failure::{Failure, Result};
 use crate::handle::{self, Handle, handles, on};
@@ -6,10 +7,11 @@ use crate::pointer;
 use crate::sized;
 use crate::structs::{
     EXTANT_CHECK_ALWAYS, EXTANT_CLEAN, EXTANT_DRY_RUN, EXTANT_KEEP_UNDO, EXTANT_NO_UNDO,
-    EXTANT_RECOVERED, EXTANT_REPAIRED, HealOptions, OpenOptions, Outcome, Problem, RepairOptions,
-    known, unused,
+    EXTANT_RECOVERED, EXTANT_REPAIRED, EXTANT_SIZE_BYTES, EXTANT_SIZE_LEAST, EXTANT_SIZE_MOST,
+    HealOptions, OpenOptions, Outcome, Problem, RepairOptions, ResizeOptions, Resized, known,
+    unused,
 };
-use extant::{Change, CheckWhen, Healed, KeepUndo, Repaired, Written};
+use extant::{Change, CheckWhen, Healed, KeepUndo, NewSize, Repaired, Written};
 use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -154,6 +156,55 @@ pub unsafe extern "C" fn extant_heal(
                 _ => KeepUndo::Keep,
             };
             Ok(Done::new(options.heal(path, when, keep)?))
+        })
+    }
+}
+
+/// Gives a volume another size, in memory first, and writes it as one change: a crash leaves it as
+/// it was or as it is to be. A journal that waits and orphans are brought to an end before. A file
+/// that ends with the volume becomes longer or shorter with it. `options` as for extant_repair;
+/// `how` may not be NULL; `resized` is filled with what came of it, and may be NULL. Where the call
+/// fails the volume is as it was: EUCLEAN for one that is not clean, ENOSPC where its files need
+/// more, or where it is in has no room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn extant_resize(
+    path: *const c_char,
+    options: *const OpenOptions,
+    how: *const ResizeOptions,
+    resized: *mut Resized,
+) -> c_int {
+    // SAFETY: the promise of the caller, as it is.
+    unsafe {
+        handle::call(|| {
+            let path = pointer::path(path, "path")?;
+            let options = sized::read(options)?.options()?;
+            if how.is_null() {
+                return Err(Failure::invalid("how is NULL"));
+            }
+            let how = sized::read(how)?;
+            known(how.flags, EXTANT_DRY_RUN)?;
+            let size = match how.wanted {
+                EXTANT_SIZE_BYTES => NewSize::Bytes(how.size),
+                EXTANT_SIZE_LEAST => NewSize::Least,
+                EXTANT_SIZE_MOST => NewSize::Most,
+                other => return Err(Failure::invalid(format!("size {other} is unknown"))),
+            };
+            let room = if resized.is_null() { None } else { Some(sized::room(resized)?) };
+            let done = match how.flags & EXTANT_DRY_RUN {
+                0 => options.resize(path, size)?,
+                _ => options.would_resize(path, size)?,
+            };
+            if let Some(room) = room {
+                room.fill(&Resized {
+                    struct_size: size_of::<Resized>(),
+                    block_size: done.block_size.into(),
+                    blocks_before: done.blocks_before,
+                    blocks_after: done.blocks_after,
+                    blocks_moved: done.blocks_moved,
+                    blocks: done.blocks,
+                });
+            }
+            Ok(())
         })
     }
 }

@@ -352,6 +352,45 @@ pub struct Outcome {
     pub blocks: u64,
 }
 
+/// `size` bytes at most: whole blocks, and no last group that is too small.
+pub const EXTANT_SIZE_BYTES: u32 = 0;
+/// The least size that it can have.
+pub const EXTANT_SIZE_LEAST: u32 = 1;
+/// As large as its partition, or what it is in.
+pub const EXTANT_SIZE_MOST: u32 = 2;
+
+/// The size that a volume is to have.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ResizeOptions {
+    /// The size of this struct.
+    pub struct_size: usize,
+    /// EXTANT_SIZE_BYTES, EXTANT_SIZE_LEAST or EXTANT_SIZE_MOST.
+    pub wanted: u32,
+    /// EXTANT_DRY_RUN.
+    pub flags: u32,
+    /// With EXTANT_SIZE_BYTES.
+    pub size: u64,
+}
+
+/// What came of giving a volume another size.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Resized {
+    /// The size of this struct.
+    pub struct_size: usize,
+    /// Bytes of a block.
+    pub block_size: u64,
+    /// How many blocks it had.
+    pub blocks_before: u64,
+    /// How many it has, or would have.
+    pub blocks_after: u64,
+    /// Blocks of files that are at another place.
+    pub blocks_moved: u64,
+    /// Blocks that were written through the log: 0 with EXTANT_DRY_RUN.
+    pub blocks: u64,
+}
+
 /// The structs of C, and what messages call them.
 macro_rules! versioned {
     ($($name:ident: $words:literal)+) => {
@@ -376,6 +415,8 @@ versioned! {
     RepairOptions: "extant_repair_options"
     HealOptions: "extant_heal_options"
     Outcome: "extant_outcome"
+    ResizeOptions: "extant_resize_options"
+    Resized: "extant_resized"
 }
 
 impl OpenOptions {

@@ -50,5 +50,5 @@ pub mod table;
 pub mod verity;
 
 pub use content::Content;
-pub use partitions::{Partition, PartitionTable, Refit, Scheme, partitions};
+pub use partitions::{Partition, PartitionTable, Refit, Scheme, end_at, partitions};
 pub use seed::Seed;

@@ -68,7 +68,8 @@
 //! # The rooms
 //! ```text
 //! build         Builder: an image from folders, archives and files; files: those of the program
-//! check         whether a volume is what it says; mending: repaired, undone, made ready for use
+//! check         whether a volume is what it says; mending: repaired, undone, made ready for use;
+//!               resizing: another size
 //! comparing     what differs between volumes, folders and archives
 //! transaction   changes that are whole or not at all; copying: files that go in
 //! taking        what is in a volume, as an archive or a folder
@@ -91,6 +92,7 @@ mod image;
 mod mending;
 mod opening;
 mod options;
+mod resizing;
 mod taking;
 mod transaction;
 mod volume;
@@ -108,6 +110,7 @@ pub use files::{Files, NewFile};
 pub use image::{Device, Image, Memory};
 pub use mending::{Change, CheckWhen, Healed, KeepUndo, Repaired, Scope, Written};
 pub use options::Options;
+pub use resizing::{NewSize, Resized};
 pub use taking::{Present, Taken};
 pub use transaction::Transaction;
 pub use volume::Volume;

@@ -1,7 +1,7 @@
 //! Volumes that are mended, that this is taken back, and that are made ready for use.
 use crate::error::{Error, ErrorKind, Result};
 use crate::image::{Hold, Image};
-use crate::opening;
+use crate::opening::{self, Growing};
 use crate::options::Options;
 use extant_block::{Access, BlockDevice, Overlay};
 use extant_edit::redo::{self, Identity};
@@ -130,19 +130,22 @@ fn has_magic(device: &dyn BlockDevice) -> bool {
 const UNWRITTEN: Applied = Applied { blocks: 0, undo: None };
 
 /// A volume that is claimed, and closed.
-struct Closed {
-    device: Arc<dyn BlockDevice>,
-    identity: Identity,
+pub(crate) struct Closed {
+    pub(crate) device: Arc<dyn BlockDevice>,
+    pub(crate) identity: Identity,
+    /// As [`opening::Found`] has them.
+    pub(crate) room: u64,
+    pub(crate) growing: Option<Growing>,
     log: Option<PathBuf>,
     keep: Keep,
-    name: String,
+    pub(crate) name: String,
     /// Where the log of memory is, which is of no use once the process has ended.
     scratch: Option<TempDir>,
     _hold: Option<Hold>,
 }
 
 impl Closed {
-    fn open(image: Image, options: &Options, keep: KeepUndo) -> Result<Closed> {
+    pub(crate) fn open(image: Image, options: &Options, keep: KeepUndo) -> Result<Closed> {
         let found = opening::find(image, options, Access::ReadWrite)?;
         let scratch = found.hold.as_ref().map(|_| tempfile::tempdir()).transpose()?;
         let of_memory = scratch.as_ref().map(|folder| folder.path().join("redo"));
@@ -162,6 +165,8 @@ impl Closed {
         Ok(Closed {
             device: found.device,
             identity: found.identity,
+            room: found.room,
+            growing: found.growing,
             log: of_memory.or(beside),
             keep,
             name: found.name,
@@ -170,7 +175,7 @@ impl Closed {
         })
     }
 
-    fn log(&self) -> Result<&Path> {
+    pub(crate) fn log(&self) -> Result<&Path> {
         let words = "has no place beside it for a log: an image with a path has";
         self.log.as_deref().ok_or_else(|| Error::new(ErrorKind::InvalidInput, words))
     }
@@ -183,7 +188,11 @@ impl Closed {
         }
     }
 
-    fn apply(&self, (overlay, block_size): (&Overlay, u32), keep: Keep) -> Result<Applied> {
+    pub(crate) fn apply(
+        &self,
+        (overlay, block_size): (&Overlay, u32),
+        keep: Keep,
+    ) -> Result<Applied> {
         if overlay.written().is_empty() {
             return Ok(UNWRITTEN);
         }
@@ -198,7 +207,7 @@ impl Closed {
 }
 
 impl Options {
-    fn mending(&self, scope: Scope) -> Result<RepairOptions> {
+    pub(crate) fn mending(&self, scope: Scope) -> Result<RepairOptions> {
         let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(64));
         let threads = u32::try_from(threads).ok().and_then(NonZeroU32::new);
         Ok(RepairOptions {

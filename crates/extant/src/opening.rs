@@ -1,7 +1,7 @@
 //! From an image to the bytes of its volume: claimed, unpacked, cut out, and after what an
 //! interrupted change has left.
 use crate::error::{Error, ErrorKind, Result};
-use crate::image::{Adapter, Bytes, Hold, Image};
+use crate::image::{Adapter, Bytes, Hold, Image, Memory};
 use crate::options::{Errors, Options, Part};
 use extant_block::{Access, BlockDevice, Clock, FileDevice, Window, in_use};
 use extant_disk::partitions;
@@ -28,6 +28,16 @@ pub(crate) struct Found {
     pub(crate) name: String,
     /// Keeps memory from others.
     pub(crate) hold: Option<Hold>,
+    /// Bytes from the volume's first one to where it has to end.
+    pub(crate) room: u64,
+    /// What the image is in, if it can have another length.
+    pub(crate) growing: Option<Growing>,
+}
+
+/// What can have another length, and ends with its volume.
+pub(crate) enum Growing {
+    File(File),
+    Memory(Memory),
 }
 
 /// All bytes of an image.
@@ -35,6 +45,7 @@ struct Disk {
     device: Arc<dyn BlockDevice>,
     path: Option<PathBuf>,
     hold: Option<Hold>,
+    growing: Option<Growing>,
 }
 
 /// Finds and claims the bytes of a volume.
@@ -51,6 +62,10 @@ pub(crate) fn find(image: Image, options: &Options, access: Access) -> Result<Fo
         }
         let range = range(&*disk.device, &options.part)?;
         let start = range.as_ref().map_or(0, |range| range.start);
+        let end = range.as_ref().map_or(image_bytes, |range| range.end.min(image_bytes));
+        let of_table = extant_disk::end_at(&*disk.device, start);
+        let room = end.min(of_table.unwrap_or(end)).saturating_sub(start);
+        let growing = disk.growing.filter(|_| end == image_bytes && of_table.is_none());
         let device: Arc<dyn BlockDevice> = match range {
             Some(range) => Arc::new(Window::new(disk.device, range, name.clone())),
             None => disk.device,
@@ -67,10 +82,11 @@ pub(crate) fn find(image: Image, options: &Options, access: Access) -> Result<Fo
         if let Some(path) = &disk.path {
             refuse_mounted(path, &*device)?;
         }
-        Ok((device, disk.path, identity, disk.hold))
+        let (path, hold) = (disk.path, disk.hold);
+        Ok(Found { device, path, identity, name: String::new(), hold, room, growing })
     };
-    let (device, path, identity, hold) = found().map_err(|error: Error| error.at(&name))?;
-    Ok(Found { device, path, identity, name, hold })
+    let found = found().map_err(|error: Error| error.at(&name))?;
+    Ok(Found { name, ..found })
 }
 
 /// The volume with the device of its journal behind it.
@@ -91,7 +107,7 @@ fn joined(
 }
 
 fn disk(image: Image, clock: Arc<dyn Clock>, access: Access) -> Result<Disk> {
-    let alone = |device| Disk { device, path: None, hold: None };
+    let alone = |device| Disk { device, path: None, hold: None, growing: None };
     Ok(match image.bytes {
         Bytes::Path(path) => at_path(&path, clock, access)?,
         Bytes::File(file) => {
@@ -100,7 +116,8 @@ fn disk(image: Image, clock: Arc<dyn Clock>, access: Access) -> Result<Disk> {
         }
         Bytes::Memory(memory) => {
             let hold = Some(memory.hold(access)?);
-            Disk { hold, ..alone(memory.device(&clock)?) }
+            let device = memory.device(&clock)?;
+            Disk { hold, growing: Some(Growing::Memory(memory)), ..alone(device) }
         }
         Bytes::Device(device) => alone(Arc::new(Adapter::new(device, clock, access))),
     })
@@ -135,7 +152,12 @@ fn at_path(path: &Path, clock: Arc<dyn Clock>, access: Access) -> Result<Disk> {
             if let (Access::ReadWrite, Some(log)) = (access, redo::path_of(&resolved)) {
                 redo::finish(&log, file.file())?;
             }
-            Ok(Disk { device: Arc::new(file), path: Some(resolved), hold: None })
+            let is_file = file.file().metadata()?.is_file();
+            let growing = match is_file {
+                true => Some(Growing::File(file.file().try_clone()?)),
+                false => None,
+            };
+            Ok(Disk { device: Arc::new(file), path: Some(resolved), hold: None, growing })
         }
     }
 }
@@ -147,7 +169,7 @@ fn contained(path: &Path, clock: Arc<dyn Clock>, form: Form) -> Result<Disk> {
     // The lock of the file belongs to the copy, too.
     let file = opened.file().try_clone()?;
     let name = path.display().to_string();
-    let alone = |device| Ok(Disk { device, path: None, hold: None });
+    let alone = |device| Ok(Disk { device, path: None, hold: None, growing: None });
     if !matches!(form, Form::Compressed(_)) {
         return alone(extant_disk::read::open(clock, file, form, name)?);
     }

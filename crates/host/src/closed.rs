@@ -175,16 +175,10 @@ impl Room {
     /// or before the next one, where the disk has any.
     pub fn of(place: &Place, disk: &dyn BlockDevice, medium: Medium) -> Room {
         let (start, length) = (place.start(), disk.info().bytes);
-        let mut end = place.range.as_ref().map_or(length, |range| range.end);
-        let table = extant_disk::partitions(disk).filter(|_| start > 0);
-        for range in table.iter().flat_map(|table| table.partitions.iter().map(|one| &one.range)) {
-            end = match range.start {
-                next if next > start => end.min(next),
-                _ if range.end > start => end.min(range.end),
-                _ => end,
-            };
-        }
-        let can_grow = medium == Medium::File && end == length && table.is_none();
+        let end = place.range.as_ref().map_or(length, |range| range.end);
+        let of_table = extant_disk::end_at(disk, start);
+        let end = end.min(of_table.unwrap_or(end));
+        let can_grow = medium == Medium::File && end == length && of_table.is_none();
         Room { bytes: end.saturating_sub(start), can_grow }
     }
 }

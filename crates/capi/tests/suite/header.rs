@@ -95,6 +95,10 @@ fn layout() -> Vec<(&'static str, &'static str, usize)> {
         "extant_outcome" Outcome {
             struct_size state exit_code changes omitted rounds blocks
         }
+        "extant_resize_options" ResizeOptions { struct_size wanted flags size }
+        "extant_resized" Resized {
+            struct_size block_size blocks_before blocks_after blocks_moved blocks
+        }
     }
 }
 

@@ -94,6 +94,21 @@ pub fn partitions(device: &dyn BlockDevice) -> Option<PartitionTable> {
     Some(table)
 }
 
+/// Where what begins at a byte of a disk has to end: with its partition, or before the next one;
+/// `None` where the disk has no table, or it begins with the disk.
+pub fn end_at(disk: &dyn BlockDevice, start: u64) -> Option<u64> {
+    let table = partitions(disk).filter(|_| start > 0)?;
+    let mut end = disk.info().bytes;
+    for range in table.partitions.iter().map(|one| &one.range) {
+        end = match range.start {
+            next if next > start => end.min(next),
+            _ if range.end > start => end.min(range.end),
+            _ => end,
+        };
+    }
+    Some(end)
+}
+
 /// 512 bytes; `None` where they are not within the disk, or cannot be read.
 fn sector(device: &dyn BlockDevice, start: u64) -> Option<[u8; 512]> {
     let mut bytes = [0; 512];

@@ -20,6 +20,7 @@ mod hostile;
 mod house;
 mod mending;
 mod opening;
+mod resizing;
 mod taking;
 mod transactions;
 mod writing;
