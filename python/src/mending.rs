@@ -133,8 +133,8 @@ pub fn heal<'py>(
     Ok(done.told(py, &shared))
 }
 
-/// Gives an image another size: at most these bytes, or a word, `min` or `max`; `dry` only says what
-/// it would do.
+/// Gives an image another size: at most these bytes, or a word, `min` or `max`; `dry` only says
+/// what it would do.
 #[pyfunction]
 pub fn resize<'py>(
     py: Python<'py>,

@@ -17,7 +17,6 @@
 //! *Locking*: one short lock around the list of what is held, under which nothing is opened.
 use crate::clock::{Clock, RealClock};
 use crate::lock::ShortLock;
-use crate::locks;
 use crate::stack::{Devices, Neighbour, Relation, device_number};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
@@ -250,7 +249,7 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
         // A server that has it may have been killed, and be letting go just now.
         return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
     }
-    if access == Access::ReadWrite && locks::has_machine(&metadata) {
+    if access == Access::ReadWrite && has_machine(&metadata) {
         let _ = file.unlock();
         let words = "is open in a virtual machine".to_owned();
         return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
@@ -275,6 +274,31 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
     all.retain(|_, held| held.strong_count() > 0);
     all.insert(number, Arc::downgrade(&neighbours));
     Ok(Ok(Claim { _neighbours: Some(neighbours) }))
+}
+
+/// The bytes of an image that QEMU locks, shared, where a machine of it writes the image, or lets
+/// nobody else write: the permissions that it uses (from 100 on) and those that it does not share
+/// (from 200 on), of which the second is to write and the fourth to resize.
+const MACHINE_BYTES: [u64; 4] = [101, 103, 201, 203];
+
+/// Whether a virtual machine has an image open, by the locks of open file descriptions that QEMU
+/// takes: it writes the image, or lets nobody else write it.
+fn has_machine(metadata: &Metadata) -> bool {
+    let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    has_machine_lock(&table, device, metadata.ino())
+}
+
+fn has_machine_lock(table: &str, (major, minor): (u32, u32), ino: u64) -> bool {
+    let of_file = format!("{major:02x}:{minor:02x}:{ino}");
+    table.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "OFDLCK", _, _, _, file, first, last] = words.as_slice() else { return false };
+        let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>()) else {
+            return false;
+        };
+        *file == of_file && MACHINE_BYTES.iter().any(|byte| (first..=last).contains(byte))
+    })
 }
 
 impl Claim {
@@ -451,5 +475,16 @@ mod tests {
     #[test]
     fn the_root_is_among_the_mounts() {
         assert!(mounts().iter().any(|mount| mount.folder == Path::new("/")));
+    }
+
+    #[test]
+    fn a_machine_that_writes_is_told_from_one_that_reads() {
+        let table = "1: OFDLCK ADVISORY  READ -1 08:01:77 100 101\n\
+            2: OFDLCK ADVISORY  READ -1 08:01:78 100 100\n\
+            3: OFDLCK ADVISORY  READ -1 08:01:79 201 201\n\
+            4: POSIX  ADVISORY  WRITE 12 08:01:80 101 101\n";
+        let found = [77, 78, 79, 80].map(|ino| has_machine_lock(table, (8, 1), ino));
+        assert_eq!(found, [true, false, true, false]);
+        assert!(!has_machine_lock(table, (8, 2), 77));
     }
 }

@@ -14,8 +14,7 @@
 //! overlay     changes a device in memory only     holes       where a device holds data
 //! window      a stretch of a device: a partition
 //! staged      changes of a volume: all or nothing
-//! order       which locks a thread holds          in_use      locks, loop devices and mounts; locks:
-//!                                                 the host's table of them
+//! order       which locks a thread holds          in_use      locks, loop devices and mounts
 //! stack       what a block device is on, and what is on it
 //! gather      blocks at rising places, made into requests
 //! edge        where a clock may let other threads go first, in tests
@@ -34,7 +33,6 @@ pub mod gather;
 pub mod holes;
 pub mod in_use;
 pub mod lock;
-pub mod locks;
 pub mod memory;
 pub mod neighbours;
 pub mod order;

@@ -163,6 +163,15 @@
 // It was checked, and mended where that was needed and allowed.
 #define EXTANT_REPAIRED 2
 
+// `size` bytes at most: whole blocks, and no last group that is too small.
+#define EXTANT_SIZE_BYTES 0
+
+// The least size that it can have.
+#define EXTANT_SIZE_LEAST 1
+
+// As large as its partition, or what it is in.
+#define EXTANT_SIZE_MOST 2
+
 // What goes into an image.
 typedef struct extant_builder extant_builder;
 
@@ -394,6 +403,34 @@ typedef struct extant_heal_options {
     // 0.
     uint32_t reserved;
 } extant_heal_options;
+
+// The size that a volume is to have.
+typedef struct extant_resize_options {
+    // The size of this struct.
+    size_t struct_size;
+    // EXTANT_SIZE_BYTES, EXTANT_SIZE_LEAST or EXTANT_SIZE_MOST.
+    uint32_t wanted;
+    // EXTANT_DRY_RUN.
+    uint32_t flags;
+    // With EXTANT_SIZE_BYTES.
+    uint64_t size;
+} extant_resize_options;
+
+// What came of giving a volume another size.
+typedef struct extant_resized {
+    // The size of this struct.
+    size_t struct_size;
+    // Bytes of a block.
+    uint64_t block_size;
+    // How many blocks it had.
+    uint64_t blocks_before;
+    // How many it has, or would have.
+    uint64_t blocks_after;
+    // Blocks of files that are at another place.
+    uint64_t blocks_moved;
+    // Blocks that were written through the log: 0 with EXTANT_DRY_RUN.
+    uint64_t blocks;
+} extant_resized;
 
 // What came of mending a volume.
 typedef struct extant_outcome {
@@ -674,6 +711,17 @@ int extant_heal(const char *path,
                 const struct extant_open_options *options,
                 const struct extant_heal_options *how,
                 struct extant_mended **mended);
+
+// Gives a volume another size, in memory first, and writes it as one change: a crash leaves it as
+// it was or as it is to be. A journal that waits and orphans are brought to an end before. A file
+// that ends with the volume becomes longer or shorter with it. `options` as for extant_repair;
+// `how` may not be NULL; `resized` is filled with what came of it, and may be NULL. Where the call
+// fails the volume is as it was: EUCLEAN for one that is not clean, ENOSPC where its files need
+// more, or where it is in has no room.
+int extant_resize(const char *path,
+                  const struct extant_open_options *options,
+                  const struct extant_resize_options *how,
+                  struct extant_resized *resized);
 
 // What came of it, in numbers.
 int extant_mended_outcome(const struct extant_mended *mended,

@@ -14,6 +14,7 @@
 //! errand      what a server has done by other processes
 //! end_notice  how the end of a server is waited for
 //! server      from the image to the end of the mount
+//! locks       the host's table of locks: who has locked an image, and how
 //! log         where a server says what it met
 //! name_of_image  whether the name of a mounted image still leads to it
 //! observer    what is seen of a mount: errors, requests, times; recording: its device's requests
@@ -28,6 +29,7 @@ mod connection;
 mod end_notice;
 mod ending;
 pub mod errand;
+mod locks;
 mod log;
 pub mod mount_8;
 mod name_of_image;

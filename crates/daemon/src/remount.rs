@@ -3,11 +3,11 @@
 //! The server goes on as it began: an image that it has open for reading cannot become writable,
 //! and what is the server's (its cache, owners, access times) does not change. mount(8) names all
 //! that the table of mounts shows when it remounts; what is so already is taken.
+use super::locks::{self, Lock};
 use super::points;
 use super::words;
 use extant_block::Access;
 use extant_block::in_use::Mount;
-use extant_block::locks::{self, Lock};
 use extant_host::error::{Error, Exit};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};

@@ -1,8 +1,8 @@
 //! The end of a mount that another process serves, waited for until all is in the image.
 use crate::end_notice::Waiting;
-use crate::{connection, ending, points};
+use crate::{connection, ending, locks, points};
 use extant_block::in_use::{self, Mount};
-use extant_block::{Access, Clock, RealClock, locks};
+use extant_block::{Access, Clock, RealClock};
 use extant_host::console::Console;
 use extant_host::error::Error;
 use extant_mount::transport::{Detach, DetachError, detach};

@@ -91,6 +91,7 @@ pub fn apply(sized: &Sized<'_>, target: &Target<'_>) -> Result<Applied> {
     if let Some(length) = cut {
         let rest = before.saturating_sub(identity.offset);
         if is_nothing(&*device, rest, sized.block_size).map_err(failed)? {
+            // tidy: writers because the volume is closed, and has its size
             length.set(after).and_then(|device| device.flush()).map_err(failed)?;
         }
     }

@@ -497,8 +497,8 @@ pub fn failure(
             match cut_short(device) {
                 None => failure,
                 Some(bytes) => failure.hint(format!(
-                    "the volume is longer than what it is in: truncate -s makes a file longer, here \
-                     {bytes} bytes from where the volume begins; what was cut off is lost"
+                    "the volume is longer than what it is in: truncate -s makes a file longer, \
+                     here {bytes} bytes from where the volume begins; what was cut off is lost"
                 )),
             }
         }

@@ -319,8 +319,8 @@ pub fn not_ext(image: &Path, device: &dyn BlockDevice, offset_bytes: u64) -> Err
     }
     if let Some((block, block_size)) = superblock_copy(device) {
         return refused(": its superblock is lost").hint(format!(
-            "there is a copy in block {block}, of {block_size} bytes: extant check {shown} judges by \
-             it, extant extract --force-read {shown} DIR reads by it, and extant repair {shown} \
+            "there is a copy in block {block}, of {block_size} bytes: extant check {shown} judges \
+             by it, extant extract --force-read {shown} DIR reads by it, and extant repair {shown} \
              mends the volume by it"
         ));
     }

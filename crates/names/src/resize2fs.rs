@@ -302,8 +302,8 @@ fn wanted_blocks(size: Option<&str>, room: Room, superblock: &Superblock) -> Res
         .ok_or_else(|| Refused::Named(format!("Invalid new size: {size}\n")))?;
     if blocks > most && !room.can_grow {
         return Err(Refused::Said(format!(
-            "The containing partition (or device) is only {}.\nYou requested a new size of {blocks} \
-             blocks.\n",
+            "The containing partition (or device) is only {}.\nYou requested a new size of \
+             {blocks} blocks.\n",
             named(most, block_size)
         )));
     }

@@ -468,7 +468,7 @@ impl Places<'_> {
     }
 
     /// Looks for the table of a group, near where it should be, and on none that is `standing`:
-    /// where it finds one is added to those. At most `left` blocks are looked at, and are then less.
+    /// where it finds one is added to those. At most `left` blocks are looked at; it is less then.
     fn by_search(&mut self, group: GroupNo, standing: &mut BTreeSet<u64>, left: &mut usize) {
         let stored = self.at(group);
         let blocks = u64::from(self.superblock.inode_table_blocks());

@@ -547,8 +547,8 @@ impl Mender {
         Ok(kept)
     }
 
-    /// Gives files the flag back that their map is a tree of extents: what else is wrong with these,
-    /// and with bitmaps, follows from what their map was taken for.
+    /// Gives files the flag back that their map is a tree of extents: what else is wrong with them
+    /// and with bitmaps follows from what their map was taken for.
     fn regain_extents(&mut self, draft: &Draft, report: &CheckReport) -> Result<Progress, Error> {
         let mut regained = BTreeSet::new();
         if self.scope < Scope::Safe {

@@ -28,7 +28,8 @@ pub enum Reach {
 }
 
 /// What e2fsprogs installs: a package of ours never has a file of these names.
-const OTHERS: &[&str] = &["mke2fs", "mkfs.ext", "e2fsck", "fsck.ext", "dumpe2fs", "e2label"];
+const OTHERS: &[&str] =
+    &["mke2fs", "mkfs.ext", "e2fsck", "fsck.ext", "dumpe2fs", "e2label", "resize2fs"];
 
 /// Judges what is in `out`, which was packed of these binaries.
 ///

@@ -2,3 +2,4 @@
 mod contract;
 mod locks;
 mod neighbours;
+mod overlay;

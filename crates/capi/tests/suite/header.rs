@@ -8,7 +8,7 @@ use std::mem::offset_of;
 
 use extant_capi::structs::{
     BuildOptions, Built, Device, HealOptions, NewFile, OpenOptions, Outcome, Problem,
-    RepairOptions, Space, Stat, Time,
+    RepairOptions, ResizeOptions, Resized, Space, Stat, Time,
 };
 
 fn header() -> String {
@@ -142,5 +142,7 @@ fn no_struct_has_bytes_between_its_fields() {
     assert_eq!(size_of::<Problem>(), 2 * 8 + 2 * 4 + 2 * 8);
     assert_eq!(size_of::<RepairOptions>(), 8 + 2 * 4);
     assert_eq!(size_of::<HealOptions>(), 8 + 2 * 4);
+    assert_eq!(size_of::<ResizeOptions>(), 8 + 2 * 4 + 8);
+    assert_eq!(size_of::<Resized>(), 6 * 8);
     assert_eq!(size_of::<Outcome>(), 8 + 2 * 4 + 4 * 8);
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Under such a name it takes that program's options, prints in its shape and ends with its exit
 /// codes: mke2fs, mkfs.ext2, mkfs.ext3, mkfs.ext4, e2fsck, fsck.ext2, fsck.ext3, fsck.ext4,
-/// mkfs.ext4dev, resize2fs, dumpe2fs and e2label. `extant --as NAME WORDS..` does the same without a
-/// link. Where a file is under one of the names nothing is made; --force replaces links, and only
+/// mkfs.ext4dev, resize2fs, dumpe2fs and e2label. `extant --as NAME WORDS..` does the same without
+/// a link. Where a file is under one of the names nothing is made; --force replaces links, and only
 /// links.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

@@ -20,8 +20,8 @@ use std::sync::Arc;
 /// So what a second run would say is known before the first byte is written, and a power cut leaves
 /// the volume as it was or mended: blocks go through a log beside the image (.NAME.extant-redo),
 /// which the next command that opens it ends. What was there before stays in .NAME.extant-undo, and
-/// extant undo puts it back, to the byte; the next repair replaces that file. A block device needs --log FILE for both (FILE, and
-/// FILE.undo).
+/// extant undo puts it back, to the byte; the next repair replaces that file. A block device needs
+/// --log FILE for both (FILE, and FILE.undo).
 ///
 /// A journal on another device (--journal) is replayed to both devices first: extant undo does not
 /// take that back.

@@ -299,11 +299,11 @@ fn copy((disk, range): (&dyn BlockDevice, Range<u64>), (file, to): (&File, u64))
     pieces((disk, range), &mut |at, bytes| file.write_all_at(bytes, to + (at.start - start)))
 }
 
+/// What is done with a piece of a disk, and where that is.
+type Work<'a> = dyn FnMut(Range<u64>, &[u8]) -> io::Result<()> + 'a;
+
 /// Gives `work` each piece of a range that is not all zeros.
-fn pieces(
-    (disk, range): (&dyn BlockDevice, Range<u64>),
-    work: &mut dyn FnMut(Range<u64>, &[u8]) -> io::Result<()>,
-) -> io::Result<()> {
+fn pieces((disk, range): (&dyn BlockDevice, Range<u64>), work: &mut Work<'_>) -> io::Result<()> {
     let mut at = range.start;
     let mut piece = Vec::new();
     while at < range.end {

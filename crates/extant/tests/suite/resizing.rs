@@ -7,7 +7,7 @@ fn built(builder_free: u64) -> Builder {
     let files = |files: &mut extant::Files| {
         for number in 0..40_u32 {
             let bytes = vec![number as u8; 3000 * number as usize];
-            files.add(&format!("/d/file-{number}"), NewFile::file(bytes))?;
+            files.add(format!("/d/file-{number}"), NewFile::file(bytes))?;
         }
         Ok(())
     };

@@ -117,7 +117,7 @@ impl Superblock {
         if wanted > now.saturating_add(kept) {
             return refuse(format!(
                 "descriptors would take {} blocks more, and {kept} are kept for growth",
-                wanted - now
+                wanted.saturating_sub(now)
             ));
         }
         self.place_descriptors(&mut other);

@@ -148,7 +148,7 @@ pub fn widen(
     let before = extant_engine::read_superblock(&*device)?;
     let refused = |error: extant_format::layout::LayoutError| Error::Refused(error.0);
     let after = before.with_width(width).map_err(refused)?;
-    change(device, (before, after), options, |draft, after| width::change(draft, after))
+    change(device, (before, after), options, width::change)
 }
 
 /// Gives a volume another size in memory: the largest of its geometry with at most `blocks` blocks.

@@ -17,15 +17,15 @@ pub(super) fn change(draft: &mut Draft, after: &Superblock) -> Result<Placed> {
     for group in groups() {
         let mut descriptor = draft.descriptor(group)?.unwrap_or_default();
         // Their checksums are as wide as the descriptor.
-        if descriptor.flags & BLOCK_UNINIT == 0 {
-            if let Some(bitmap) = draft.read(descriptor.block_bitmap)? {
-                descriptor.seal_block_bitmap(&bitmap, after);
-            }
+        if descriptor.flags & BLOCK_UNINIT == 0
+            && let Some(bitmap) = draft.read(descriptor.block_bitmap)?
+        {
+            descriptor.seal_block_bitmap(&bitmap, after);
         }
-        if descriptor.flags & INODE_UNINIT == 0 {
-            if let Some(bitmap) = draft.read(descriptor.inode_bitmap)? {
-                descriptor.seal_inode_bitmap(&bitmap, after);
-            }
+        if descriptor.flags & INODE_UNINIT == 0
+            && let Some(bitmap) = draft.read(descriptor.inode_bitmap)?
+        {
+            descriptor.seal_inode_bitmap(&bitmap, after);
         }
         all.push(descriptor);
     }

@@ -1,23 +1,23 @@
 //! The host's table of locks: who has locked a file, and how.
-use crate::in_use::Access;
+use extant_block::Access;
 use rustix::process::Pid;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 /// A lock of a whole file, as flock(2) takes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     /// The process that took it; `None` for one that is not seen from here.
-    pub holder: Option<Pid>,
+    pub(crate) holder: Option<Pid>,
     /// Shared, or its alone.
-    pub access: Access,
+    pub(crate) access: Access,
     /// Whether the table names the file's device as stat(2) does. Two file systems have files of
     /// the same number; btrfs and overlays show another device in the table than in stat(2).
-    pub is_certain: bool,
+    pub(crate) is_certain: bool,
 }
 
 /// The locks of a file. Empty if none is seen.
-pub fn of(metadata: &Metadata) -> Vec<Lock> {
+pub(crate) fn of(metadata: &Metadata) -> Vec<Lock> {
     let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
     // The table is read in pieces: a line can be lost where locks of others end between two.
     let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
@@ -40,31 +40,6 @@ fn listed(table: &str, (major, minor): (u32, u32), ino: u64) -> Vec<Lock> {
     table.lines().filter_map(lock).collect()
 }
 
-/// The bytes of an image that QEMU locks, shared, where a machine of it writes the image, or lets
-/// nobody else write: the permissions that it uses (from 100 on) and those that it does not share
-/// (from 200 on), of which the second is to write and the fourth to resize.
-const MACHINE_BYTES: [u64; 4] = [101, 103, 201, 203];
-
-/// Whether a virtual machine has an image open, by the locks of open file descriptions that QEMU
-/// takes: it writes the image, or lets nobody else write it.
-pub fn has_machine(metadata: &Metadata) -> bool {
-    let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    has_machine_lock(&table, device, metadata.ino())
-}
-
-fn has_machine_lock(table: &str, (major, minor): (u32, u32), ino: u64) -> bool {
-    let of_file = format!("{major:02x}:{minor:02x}:{ino}");
-    table.lines().any(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "OFDLCK", _, _, _, file, first, last] = words.as_slice() else { return false };
-        let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>()) else {
-            return false;
-        };
-        *file == of_file && MACHINE_BYTES.iter().any(|byte| (first..=last).contains(byte))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,16 +60,5 @@ mod tests {
         let unseen = Lock { holder: None, ..lock(1, Access::ReadWrite, true) };
         assert_eq!(listed(table, (8, 1), 78), [unseen]);
         assert_eq!(listed(table, (8, 1), 7), []);
-    }
-
-    #[test]
-    fn a_machine_that_writes_is_told_from_one_that_reads() {
-        let table = "1: OFDLCK ADVISORY  READ -1 08:01:77 100 101\n\
-            2: OFDLCK ADVISORY  READ -1 08:01:78 100 100\n\
-            3: OFDLCK ADVISORY  READ -1 08:01:79 201 201\n\
-            4: POSIX  ADVISORY  WRITE 12 08:01:80 101 101\n";
-        let found = [77, 78, 79, 80].map(|ino| has_machine_lock(table, (8, 1), ino));
-        assert_eq!(found, [true, false, true, false]);
-        assert!(!has_machine_lock(table, (8, 2), 77));
     }
 }
