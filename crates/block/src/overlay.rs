@@ -77,11 +77,6 @@ struct Changed {
 }
 
 impl Changed {
-    fn has_zeros(&self, blocks: Range<u64>) -> bool {
-        let before = self.zeros.range(..blocks.end).next_back();
-        before.is_some_and(|(_, end)| *end > blocks.start)
-    }
-
     fn is_written(&self, block: u64) -> bool {
         self.blocks.get(&block).is_some_and(BlockPlace::is_written)
     }
@@ -359,7 +354,7 @@ impl Overlay {
     /// have.
     fn has_zeros(&self, offset: u64, bytes: u64) -> bool {
         self.past_end == PastEnd::Zeros && offset + bytes > self.device.info().bytes
-            || self.changed.lock().has_zeros(self.blocks_of(offset, bytes))
+            || !self.zeros_in(self.blocks_of(offset, bytes)).is_empty()
     }
 
     /// Whether a write has to know what a block held: one that no piece covers whole and that is

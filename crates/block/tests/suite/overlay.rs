@@ -1,6 +1,6 @@
 //! Overlays: what is read of blocks that are zeros until they are written.
 use extant_block::{
-    BlockDevice, MemoryDevice, Operation, Overlay, RealClock, Request, Segment, Urgency,
+    BlockDevice, KnowsHoles, MemoryDevice, Operation, Overlay, RealClock, Request, Segment, Urgency,
 };
 use std::sync::Arc;
 use std::sync::mpsc::channel;
