@@ -12,7 +12,7 @@ use extant_block::{BlockDevice, Overlay};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::mount_block::{NewMountBlock, StoredMountBlock, initialize};
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock};
+use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino, bitmap, extent, indirect};
 use extant_inspect::{CheckReport, Code, Problem, Severity, SuperblockPlace, Usage, Volume};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,6 +99,50 @@ pub(crate) fn mount_block(overlay: &Overlay, now: u32) -> Result<(), Error> {
 /// The groups that begin with a copy of the superblock.
 pub(crate) fn copy_groups(superblock: &Superblock) -> impl Iterator<Item = GroupNo> + '_ {
     (1..superblock.group_count()).map(GroupNo).filter(|group| superblock.has_super(*group))
+}
+
+/// Sets numbers right that say which inodes there are, where a report shows that they are wrong:
+/// inodes that are reserved only by the number of the first one that is not, and a number of inodes
+/// per group that no group has, where the number of all says which one it is. Gives the problem.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn numbers_of_inodes(
+    overlay: &Overlay,
+    report: &CheckReport,
+) -> Result<Option<Problem>, Error> {
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    overlay.read(SUPERBLOCK_OFFSET, &mut bytes)?;
+    let Ok((mut superblock, _)) = Superblock::parse_corrected(&bytes) else {
+        return Ok(None);
+    };
+    let is_reserved = |it: &&Problem| {
+        it.code == Code::ReservedMode && it.ino.is_some_and(|ino| ino > Ino::RESERVED_LAST)
+    };
+    let of_count = |it: &&Problem| it.code == Code::InodeCount;
+    let problem = if let Some(problem) = report.problems.iter().find(is_reserved) {
+        superblock.first_inode = Ino::RESERVED_LAST.0.saturating_add(1);
+        problem
+    } else if let Some(problem) = report.problems.iter().find(of_count) {
+        let all = problem.found.and_then(|all| u32::try_from(all).ok()).unwrap_or(0);
+        let groups = superblock.group_count().max(1);
+        let each = all / groups;
+        // Bitmaps have whole bytes, for Linux and e2fsprogs alike.
+        let is_possible = |each: u32| each > 0 && each.is_multiple_of(8);
+        if is_possible(superblock.inodes_per_group)
+            || !is_possible(each)
+            || !all.is_multiple_of(groups)
+        {
+            return Ok(None);
+        }
+        (superblock.inodes_per_group, superblock.inodes_count) = (each, all);
+        problem
+    } else {
+        return Ok(None);
+    };
+    // tidy: writers because it is an overlay in memory
+    overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+    Ok(Some(problem.clone()))
 }
 
 /// Has a twentieth of the volume reserved, where more than half of it was: no check goes on there.

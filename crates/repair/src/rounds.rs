@@ -412,6 +412,10 @@ impl Mender {
             self.note(problem, true);
             return Ok(Progress::Made);
         }
+        if let Some(problem) = places::numbers_of_inodes(&self.overlay, report)? {
+            self.note(&problem, true);
+            return Ok(Progress::Made);
+        }
         let reserved = report.problems.iter().find(|problem| problem.code == Code::ReservedBlocks);
         if let Some(problem) = reserved {
             places::reserved_blocks(&self.overlay)?;

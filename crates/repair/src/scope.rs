@@ -60,7 +60,6 @@ pub(crate) fn price(code: Code) -> Price {
         | C::TooManyGroups
         | C::RootTablePlace
         | C::IsJournalDevice
-        | C::ExternalJournal
         | C::MountBlockHeld
         | C::EntryTwiceApart => Price::Never,
 
@@ -192,6 +191,7 @@ fn lost(code: Code) -> Option<Price> {
         | C::DotDotNotSecond => NAME,
 
         C::QuotaFile => Price::PreenLoss("limits of quota, where the file had any"),
+        C::ExternalJournal => Price::Loss("what a journal on another device held, if there was one"),
         C::NeedsRecovery => Price::Loss("what the journal held, which cannot be replayed"),
         C::RootNotDirectory | C::InodeTablePlace | C::InodeTableConflict => FILE,
 

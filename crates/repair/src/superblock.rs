@@ -22,6 +22,10 @@ pub(crate) fn mend(draft: &mut Draft, problem: &Problem) -> Result<bool> {
     match problem.code {
         // As it was corrected, or as the copy has it: it is written anew.
         Code::SuperblockDamaged | Code::SuperblockChecksum | Code::InodeCount => {}
+        // Without the feature nothing but this says that there ever was one.
+        Code::ExternalJournal if !superblock.has(Feature::HAS_JOURNAL) => {
+            superblock.set_external_journal([0; 16], 0);
+        }
         Code::ReservedBlocks => superblock.reserved_blocks = superblock.blocks_count / 20,
         Code::ResizeWithMetaGroups => {
             superblock.features.clear(Feature::RESIZE_INODE);
