@@ -23,8 +23,6 @@ use std::sync::Arc;
 pub struct Found {
     /// Its bytes, read only.
     pub device: Arc<dyn BlockDevice>,
-    /// All bytes of the disk.
-    pub disk: Arc<dyn BlockDevice>,
     /// The file of the host.
     pub file: PathBuf,
     /// Where it is on the disk, in bytes; `None` for all of the disk.
@@ -67,6 +65,18 @@ impl Place {
 /// A folder, an empty file, something that is neither file nor block device; no such partition;
 /// what is wrong with a container; the host's.
 pub fn open(image: &Path, offset_bytes: u64, console: Option<&Console>) -> Result<Found, Error> {
+    on_disk(image, offset_bytes, console).map(|(found, _)| found)
+}
+
+/// As [`open`], with all bytes of the disk: what holds them has the disk open.
+///
+/// # Errors
+/// As [`open`].
+pub fn on_disk(
+    image: &Path,
+    offset_bytes: u64,
+    console: Option<&Console>,
+) -> Result<(Found, Arc<dyn BlockDevice>), Error> {
     let (name, opened) = looked_at(image, offset_bytes)?;
     let form = form(&opened);
     let disk = match form {
@@ -75,7 +85,7 @@ pub fn open(image: &Path, offset_bytes: u64, console: Option<&Console>) -> Resul
     };
     let range = place::find(&name, &*disk, offset_bytes)?;
     let device = within(Arc::clone(&disk), range.as_ref(), image);
-    Ok(Found { device, disk, file: name.file, range, form })
+    Ok((Found { device, file: name.file, range, form }, disk))
 }
 
 /// Where the volume is, for a command that writes it. Nothing is kept open.

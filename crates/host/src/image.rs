@@ -175,13 +175,25 @@ pub fn find(
     place: &ImageArguments,
     console: Option<&Console>,
 ) -> Result<Found, Error> {
-    let found = disk::open(image, place.offset_bytes(), console)?;
+    on_disk(image, place, console).map(|(found, _)| found)
+}
+
+/// As [`find`], with all bytes of the disk, as [`disk::on_disk`] has them.
+///
+/// # Errors
+/// As [`find`].
+pub fn on_disk(
+    image: &Path,
+    place: &ImageArguments,
+    console: Option<&Console>,
+) -> Result<(Found, Arc<dyn BlockDevice>), Error> {
+    let (found, disk) = disk::on_disk(image, place.offset_bytes(), console)?;
     let device = match found.form {
         Some(_) => Arc::clone(&found.device),
         None => after_redo(image, &found.place(), Arc::clone(&found.device))?,
     };
     let device = journal::read(image, place.journal.as_deref(), device)?;
-    Ok(Found { device, ..found })
+    Ok((Found { device, ..found }, disk))
 }
 
 /// The volume as it is once a change of it that was interrupted is ended, if there is one.

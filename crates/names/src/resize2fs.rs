@@ -7,7 +7,7 @@ use super::{TOOLS_VERSION, complain, console, getopt, one_line, say};
 use extant_block::BlockDevice;
 use extant_engine::read_superblock;
 use extant_format::layout::Width;
-use extant_format::superblock::Superblock;
+use extant_format::superblock::{Feature, Superblock};
 use extant_host::closed::{self, Room, Volume};
 use extant_host::error::Error;
 use extant_host::image::{self, ImageArguments};
@@ -185,6 +185,13 @@ fn resize(name: &'static str, request: &Request) -> Result<()> {
     if let Some(nothing) = nothing_to_do(request, &superblock) {
         complain(&nothing);
         return Ok(());
+    }
+    if request.wanted == Wanted::Descriptors(Width::SixtyFour) && !superblock.has(Feature::EXTENTS)
+    {
+        return Err(Refused::Said(
+            "Please enable the extents feature with tune2fs before enabling the 64bit feature."
+                .to_owned(),
+        ));
     }
     let room = volume.room();
     volume.settle(

@@ -191,7 +191,9 @@ fn lost(code: Code) -> Option<Price> {
         | C::DotDotNotSecond => NAME,
 
         C::QuotaFile => Price::PreenLoss("limits of quota, where the file had any"),
-        C::ExternalJournal => Price::Loss("what a journal on another device held, if there was one"),
+        C::ExternalJournal => {
+            Price::Loss("what a journal on another device held, if there was one")
+        }
         C::NeedsRecovery => Price::Loss("what the journal held, which cannot be replayed"),
         C::RootNotDirectory | C::InodeTablePlace | C::InodeTableConflict => FILE,
 

@@ -181,7 +181,7 @@ fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Resul
     if let Some(out) = out {
         words.check(out, 0)?;
     }
-    let found = image::find(image, &arguments.place, Some(console))?;
+    let (found, disk) = image::on_disk(image, &arguments.place, Some(console))?;
     image::warn_if_mounted(image, console);
     let options = closed::options(Scope::Safe, closed::machine_threads(), None)?;
     let settled = extant_repair::settled(Arc::clone(&found.device), options);
@@ -191,8 +191,8 @@ fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Resul
         None => Arc::clone(&found.device),
     };
     let resized = planned(arguments, device, console)?;
-    let small = Small::of(image, &found, &resized)?;
-    let disk_bytes = (found.disk.info().bytes, small.disk_bytes);
+    let small = Small::of(image, (&found, &*disk), &resized)?;
+    let disk_bytes = (disk.info().bytes, small.disk_bytes);
     let Some(out) = out.filter(|_| !arguments.dry_run) else {
         return Ok(Done { resized, disk_bytes, image_bytes: None });
     };
@@ -210,7 +210,7 @@ fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Resul
         false => nameless(&target.path)?,
     };
     let small_bytes = small.disk_bytes;
-    small.write((&*found.disk, &resized), &raw).map_err(failed)?;
+    small.write((&*disk, &resized), &raw).map_err(failed)?;
     if !is_plain {
         let disk = FileDevice::from_file(
             RealClock::new(),
@@ -241,8 +241,12 @@ struct Small {
 }
 
 impl Small {
-    fn of(image: &Path, found: &Found, resized: &Resized) -> Result<Small, Error> {
-        let (disk, place) = (&*found.disk, found.place());
+    fn of(
+        image: &Path,
+        (found, disk): (&Found, &dyn BlockDevice),
+        resized: &Resized,
+    ) -> Result<Small, Error> {
+        let place = found.place();
         let before = disk.info().bytes;
         let (start, bytes) = (place.start(), bytes_of(resized));
         if partitions(disk).is_some() {

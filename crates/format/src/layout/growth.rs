@@ -100,6 +100,9 @@ impl Superblock {
             );
         }
         match width {
+            Width::SixtyFour if !self.has(Feature::EXTENTS) => {
+                return refuse("64bit is only for volumes with the feature extents".into());
+            }
             Width::SixtyFour => {
                 other.features.set(Feature::SIXTY_FOUR_BIT);
                 other.descriptor_size = 64;
