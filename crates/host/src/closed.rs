@@ -93,13 +93,27 @@ impl Partition {
         let of_it = |one: &&extant_disk::Partition| one.range.start == start;
         let found = table.partitions.iter().find(of_it).ok_or_else(none)?;
         let starts = table.partitions.iter().map(|one| one.range.start);
+        let next = starts.filter(|other| *other > start).min();
+        if found.range.end > disk.info().bytes {
+            return Err(Error::new(format!(
+                "{shown}: its partition ends past the end of the disk"
+            ))
+            .hint(
+                "the image was cut short: truncate -s makes it longer, and shrink or resize \
+                       then does what is wanted",
+            ));
+        }
+        let is_in = |one: &extant_disk::Partition| one.range.start < start && one.range.end > start;
+        if next.is_some_and(|next| next < found.range.end) || table.partitions.iter().any(is_in) {
+            return Err(Error::new(format!("{shown}: its partition overlaps another one")));
+        }
         let refit = Refit::read(disk);
         let refit = refit.map_err(|error| Error::new(format!("{shown}: {error}")))?;
         Ok(Partition {
             refit,
             number: found.number,
             range: found.range.clone(),
-            next: starts.filter(|other| *other > start).min(),
+            next,
             disk_bytes: disk.info().bytes,
             is_file: medium == Medium::File,
         })
@@ -107,19 +121,22 @@ impl Partition {
 
     /// How large the volume in it can become with it.
     pub fn room(&self) -> Room {
-        let end = self.next.unwrap_or_else(|| self.refit.end_max(self.disk_bytes));
+        let end_max = self.refit.end_max(self.disk_bytes);
+        let end = self.next.unwrap_or_else(|| end_max.max(self.range.end));
         let can_grow = self.next.is_none() && self.is_file;
-        Room { bytes: end.max(self.range.end).saturating_sub(self.range.start), can_grow }
+        Room { bytes: end.saturating_sub(self.range.start), can_grow }
     }
 
     /// Where it ends if it has this many bytes of a volume, at a whole MiB if it can.
     pub fn end_for(&self, bytes: u64) -> u64 {
         let end = self.range.start.saturating_add(bytes);
         let aligned = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(end);
-        match (self.next, self.is_file) {
-            (Some(next), _) => aligned.min(next).max(end),
-            (None, true) => aligned,
-            (None, false) => aligned.min(self.refit.end_max(self.disk_bytes)).max(end),
+        let end_max = self.refit.end_max(self.disk_bytes);
+        match self.next {
+            Some(next) => aligned.min(next).max(end),
+            // The disk gets longer for the volume, not for what is rounded up.
+            None if self.is_file && end > end_max => aligned,
+            None => aligned.min(end_max).max(end),
         }
     }
 
@@ -153,6 +170,12 @@ impl Partition {
         }
         (self.range.end, self.disk_bytes) = (end, disk_bytes);
         Ok(())
+    }
+
+    /// The bytes of the disk behind it, up to the next one or to what the table has at the end.
+    pub fn behind(&self) -> Range<u64> {
+        let end = self.next.unwrap_or_else(|| self.refit.end_max(self.disk_bytes));
+        self.range.end.min(end)..end
     }
 
     /// Its bytes on the disk.
@@ -222,6 +245,21 @@ impl Volume {
             disk,
             target,
         })
+    }
+
+    /// The byte of the disk at which it begins.
+    pub fn start(&self) -> u64 {
+        self.place.start()
+    }
+
+    /// Whether it is on a block device.
+    pub fn is_device(&self) -> bool {
+        self.target.device_bytes.is_some()
+    }
+
+    /// All bytes of the file or device that it is in.
+    pub fn disk(&self) -> &dyn BlockDevice {
+        &*self.disk
     }
 
     /// Whether nothing says where it ends but the file or device that it is in.

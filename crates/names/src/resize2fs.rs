@@ -144,12 +144,18 @@ fn read(words: &[OsString]) -> std::result::Result<Request, Wrong> {
     Ok(Request { device: PathBuf::from(device), wanted, undo })
 }
 
-/// How many blocks a size is: a number of them, or of sectors (s), K, M, G, T.
+/// How many blocks a size is: a number of them, or of sectors (s), K, M, G, T. As strtoull(3) has
+/// it, a number that begins with 0 is octal, with 0x hexadecimal.
 fn blocks_of(text: &str, block_size: u64) -> Option<u64> {
-    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(digits)?;
-    let number = number.parse::<u64>().ok().filter(|number| *number > 0)?;
-    let unit_log2 = match text.get(digits.len()..)? {
+    let (base, rest) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(rest) => (16, rest),
+        None if text.starts_with('0') => (8, text),
+        None => (10, text),
+    };
+    let end = rest.find(|letter: char| !letter.is_digit(base)).unwrap_or(rest.len());
+    let (digits, unit) = rest.split_at(end);
+    let number = u64::from_str_radix(digits, base).ok().filter(|number| *number > 0)?;
+    let unit_log2 = match unit {
         "" => return Some(number),
         "s" => 9,
         "K" | "k" => 10,

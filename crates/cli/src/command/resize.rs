@@ -182,15 +182,30 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         volume.settle(failed, plan, console)?;
     }
     let resized = planned(&arguments, (Arc::clone(&volume.device), room), threads, console)?;
-    let applied = applied(&mut volume, &resized, partition.as_mut(), console)?;
+    let ends = match arguments.size {
+        Wanted::Max => Ends::Longer,
+        _ => Ends::WithVolume,
+    };
+    let partition = partition.as_mut().map(|partition| (partition, ends));
+    let applied = applied(&mut volume, &resized, partition, console)?;
     told(&arguments, &resized, Some(applied), console)
 }
 
+/// Where a partition is to end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// With its volume, whether that is longer or shorter.
+    WithVolume,
+    /// Not before where it ends now.
+    Longer,
+}
+
 /// Writes the volume, and gives its partition its end: a longer one before, a shorter one after.
+/// The table is written in any case, so that what was cut before is ended.
 pub(super) fn applied(
     volume: &mut Volume,
     resized: &Resized,
-    partition: Option<&mut Partition>,
+    partition: Option<(&mut Partition, Ends)>,
     console: &Console,
 ) -> Result<Applied, Error> {
     let (before, after) = (resized.before.blocks_count, resized.after.blocks_count);
@@ -198,14 +213,21 @@ pub(super) fn applied(
         true => Ok(Applied { blocks: 0, undo: None }),
         false => volume.apply_resized(resized, None, console),
     };
-    let Some(partition) = partition else { return write(volume) };
+    let Some((partition, ends)) = partition else { return write(volume) };
     let end = partition.end_for(after.saturating_mul(resized.after.block_size().into()));
     if end > partition.range().end {
         volume.set_partition(partition, end, DiskLength::Kept)?;
     }
     let applied = write(volume)?;
-    if after < before && end < partition.range().end {
-        volume.set_partition(partition, end, DiskLength::Kept)?;
+    let end = match ends {
+        Ends::WithVolume => end,
+        Ends::Longer => end.max(partition.range().end),
+    };
+    volume.set_partition(partition, end, DiskLength::Kept)?;
+    if volume.is_device() {
+        console.warn(
+            "the kernel learns of the partition's end by partx -u, or when it is attached again",
+        );
     }
     Ok(applied)
 }
@@ -252,6 +274,7 @@ fn planned(
         ));
         return Err(match superblock.blocks_count < most {
             true => error.hint("max makes the volume as large as that"),
+            false if arguments.partition => error,
             false => error.hint("--partition makes the partition longer, where it can be"),
         });
     }

@@ -1,6 +1,6 @@
 //! `extant shrink`: an image as small as its files allow, in place or as another file.
 use super::check;
-use super::resize::applied;
+use super::resize::{Ends, applied};
 use crate::shipping::pack;
 use crate::shipping::words::{DiskFormat, ShippingArguments};
 use extant_block::{BlockDevice, FileDevice, RealClock};
@@ -31,6 +31,9 @@ use std::sync::Arc;
 /// as a resize is. With OUT the image is only read, and may be compressed or qcow2; what OUT is
 /// follows from its name: .zst and .gz are compressed, .qcow2 is QEMU's format.
 ///
+/// Where something that is no zeros follows the volume, in its partition or after it, that stays,
+/// and what it is in stays as long as it was; --cut cuts it off.
+///
 /// A journal that waits and orphans are brought to an end first; a damaged volume is refused.
 ///
 /// Exit codes: 0 it is as small as that; 1 failed, and the image is as it was; 2 wrong usage.
@@ -51,6 +54,12 @@ pub struct Arguments {
     /// Leave this much free
     #[arg(long, value_name = "SIZE")]
     pub free: Option<Size>,
+    /// Cut off what follows the volume in its partition or its file, and is no part of it
+    #[arg(long)]
+    pub cut: bool,
+    /// Where the log may be, for a device: a file on another file system
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
     /// Only say how small it would be
     #[arg(long, short = 'n')]
     pub dry_run: bool,
@@ -144,7 +153,7 @@ fn refused(arguments: &Arguments, device: &dyn BlockDevice, error: extant_repair
 /// Makes it small where it is.
 fn in_place(arguments: &Arguments, console: &Console) -> Result<Done, Error> {
     let (image, place) = (&arguments.image, &arguments.place);
-    let mut volume = Volume::open(image, place, None)?;
+    let mut volume = Volume::open(image, place, arguments.log.as_deref())?;
     let failed = |error| refused(arguments, &*volume.device, error);
     let plan = |device| planned(arguments, device, console).map(drop);
     volume.settle(failed, plan, console)?;
@@ -154,12 +163,19 @@ fn in_place(arguments: &Arguments, console: &Console) -> Result<Done, Error> {
         true => None,
         false => Some(volume.partition()?),
     };
-    applied(&mut volume, &resized, partition.as_mut(), console)?;
-    if let Some(partition) = &mut partition {
+    let start = volume.start();
+    let kept = Kept::of(volume.disk(), (start, &resized), partition.as_ref());
+    let kept = kept.map_err(|error| Error::io(image.display(), &error))?;
+    let kept = if arguments.cut { Kept::Nothing } else { kept };
+    let moving = partition.as_mut().filter(|_| kept != Kept::InPartition);
+    let moving = moving.map(|partition| (partition, Ends::WithVolume));
+    applied(&mut volume, &resized, moving, console)?;
+    if let Some(partition) = partition.as_mut().filter(|_| kept == Kept::Nothing) {
         let end = partition.range().end;
         volume.set_partition(partition, end, DiskLength::Least)?;
     }
     let after = volume.length()?;
+    kept.tell(image, console);
     let bytes = bytes_of(&resized);
     if partition.is_none() && after > bytes.saturating_add(u64::from(resized.after.block_size())) {
         console.warn(&format!(
@@ -170,8 +186,53 @@ fn in_place(arguments: &Arguments, console: &Console) -> Result<Done, Error> {
     Ok(Done { resized, disk_bytes: (before, after), image_bytes: None })
 }
 
+fn old_bytes(resized: &Resized) -> u64 {
+    resized.before.blocks_count.saturating_mul(resized.before.block_size().into())
+}
+
 fn bytes_of(resized: &Resized) -> u64 {
     resized.after.blocks_count.saturating_mul(resized.after.block_size().into())
+}
+
+/// What is behind the volume, and stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Nothing,
+    /// Something is behind it in its partition.
+    InPartition,
+    /// Something is behind its partition.
+    OnDisk,
+}
+
+impl Kept {
+    /// What is behind a volume that begins at a byte of a disk with partitions. What an earlier
+    /// change has left there of the volume itself counts as something, too.
+    fn of(
+        disk: &dyn BlockDevice,
+        (start, resized): (u64, &Resized),
+        partition: Option<&Partition>,
+    ) -> io::Result<Kept> {
+        let Some(partition) = partition else { return Ok(Kept::Nothing) };
+        let before = resized.before.blocks_count;
+        let end = start.saturating_add(before.saturating_mul(resized.before.block_size().into()));
+        let behind = partition.range().end;
+        if !data(disk, end.min(behind)..behind)?.is_empty() {
+            return Ok(Kept::InPartition);
+        }
+        let rest = partition.behind();
+        Ok(if data(disk, rest)?.is_empty() { Kept::Nothing } else { Kept::OnDisk })
+    }
+
+    fn tell(self, image: &Path, console: &Console) {
+        let place = match self {
+            Kept::Nothing => return,
+            Kept::InPartition => {
+                "its partition stays as long as it was: something follows the volume"
+            }
+            Kept::OnDisk => "stays as long as it was: something follows the partition",
+        };
+        console.warn(&format!("{}: {place} (--cut cuts it off)", image.display()));
+    }
 }
 
 /// Writes the small image as another file; without one, only says how small it is.
@@ -191,7 +252,7 @@ fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Resul
         None => Arc::clone(&found.device),
     };
     let resized = planned(arguments, device, console)?;
-    let small = Small::of(image, (&found, &*disk), &resized)?;
+    let small = Small::of(arguments, (&found, &*disk), &resized)?;
     let disk_bytes = (disk.info().bytes, small.disk_bytes);
     let Some(out) = out.filter(|_| !arguments.dry_run) else {
         return Ok(Done { resized, disk_bytes, image_bytes: None });
@@ -210,6 +271,7 @@ fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Resul
         false => nameless(&target.path)?,
     };
     let small_bytes = small.disk_bytes;
+    small.kept.tell(image, console);
     small.write((&*disk, &resized), &raw).map_err(failed)?;
     if !is_plain {
         let disk = FileDevice::from_file(
@@ -238,35 +300,48 @@ struct Small {
     /// What follows the partition, or the volume, and stays where it is.
     rest: Range<u64>,
     partition: Option<Partition>,
+    kept: Kept,
 }
 
 impl Small {
     fn of(
-        image: &Path,
+        arguments: &Arguments,
         (found, disk): (&Found, &dyn BlockDevice),
         resized: &Resized,
     ) -> Result<Small, Error> {
-        let place = found.place();
+        let (image, place) = (&arguments.image, found.place());
         let before = disk.info().bytes;
         let (start, bytes) = (place.start(), bytes_of(resized));
         if partitions(disk).is_some() {
             let partition = Partition::of(image, (&place, disk), Medium::File)?;
+            let failed = |error: io::Error| Error::io(image.display(), &error);
+            let kept = Kept::of(disk, (start, resized), Some(&partition)).map_err(failed)?;
+            let kept = if arguments.cut { Kept::Nothing } else { kept };
             let (old, end) = (partition.range().end, partition.end_for(bytes));
-            let end = end.min(old);
-            let disk_bytes = partition.disk_bytes_for(end, DiskLength::Least);
-            let rest = if disk_bytes == before { old.min(before)..before } else { 0..0 };
+            let end = if kept == Kept::InPartition { old } else { end.min(old) };
+            let length = match kept {
+                Kept::Nothing => DiskLength::Least,
+                Kept::InPartition | Kept::OnDisk => DiskLength::Kept,
+            };
+            let disk_bytes = partition.disk_bytes_for(end, length);
+            // What is behind the volume in its partition is where it was.
+            let from = match kept {
+                Kept::InPartition => start + old_bytes(resized),
+                Kept::Nothing | Kept::OnDisk => old,
+            };
+            let rest = if disk_bytes == before { from.min(before)..before } else { 0..0 };
             let partition = Some(partition);
-            return Ok(Small { start, ends: (old, end), disk_bytes, rest, partition });
+            return Ok(Small { start, ends: (old, end), disk_bytes, rest, partition, kept });
         }
-        let old = resized.before.blocks_count * u64::from(resized.before.block_size());
-        let (old, end) = (start + old, start + bytes);
+        let (old, end) = (start + old_bytes(resized), start + bytes);
         let failed = |error: io::Error| Error::io(image.display(), &error);
         let follows = !data(disk, old.min(before)..before).map_err(failed)?.is_empty();
         let (disk_bytes, rest) = match follows {
             true => (before, old.min(before)..before),
             false => (end, 0..0),
         };
-        Ok(Small { start, ends: (old, end), disk_bytes, rest, partition: None })
+        let kept = Kept::Nothing;
+        Ok(Small { start, ends: (old, end), disk_bytes, rest, partition: None, kept })
     }
 
     fn write(self, (disk, resized): (&dyn BlockDevice, &Resized), raw: &File) -> io::Result<()> {

@@ -55,6 +55,14 @@ impl Refit {
         if !mbr::is_protective(&first_sector) {
             return Ok(Refit { first_sector, gpt: None });
         }
+        let kinds =
+            (0..4).filter_map(|number| first_sector.get(MBR_ENTRIES + number * MBR_ENTRY + 4));
+        if kinds.filter(|kind| **kind != 0).any(|kind| *kind != mbr::PROTECTIVE) {
+            return Err(refused(
+                "has a hybrid MBR, which names partitions of the GPT a second time: nothing is \
+                 changed",
+            ));
+        }
         for sector_bytes in gpt::SECTOR_BYTES {
             let mut header = [0; 512];
             disk.read(sector_bytes, &mut header)?;
@@ -160,7 +168,6 @@ impl Refit {
         let sectors = u32::try_from(disk_bytes / sector - 1).unwrap_or(u32::MAX);
         let entries = self.first_sector.get_mut(MBR_ENTRIES..MBR_ENTRIES + 4 * MBR_ENTRY);
         let entries = entries.unwrap_or_default().chunks_exact_mut(MBR_ENTRY);
-        // A hybrid one has others beside it, whose sizes are theirs.
         for entry in entries.filter(|entry| entry.get(4) == Some(&mbr::PROTECTIVE)) {
             if word_32(entry, 8) == 1 && word_32(entry, 12) != 0 {
                 put(entry, 12, &sectors.to_le_bytes());

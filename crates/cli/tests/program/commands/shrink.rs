@@ -170,6 +170,86 @@ fn an_image_is_as_small_as_can_be_with_its_table() {
     }
 }
 
+/// What is behind a volume, in its partition or after that, is not cut off without a word.
+#[test]
+fn what_follows_a_volume_stays_unless_it_is_to_be_cut() {
+    for at in [30 * MIB, 60 * MIB] {
+        let Some(disk) = Disk::new("gpt", &[(1, 1)]) else { return };
+        // A partition of 40 MiB, a volume of 20.
+        let word = disk.word(1);
+        disk.done(&["resize", "--partition", &word, "40M"]);
+        disk.done(&["resize", &word, "20M"]);
+        disk.done(&["shrink", "--cut", "-n", &word]);
+        let mut bytes = fs::read(&disk.path).unwrap();
+        bytes[21 * MIB..].iter_mut().take(20 * MIB).for_each(|byte| *byte = 0);
+        bytes[at..at + 6].copy_from_slice(b"FOOTER");
+        fs::write(&disk.path, &bytes).unwrap();
+        let out = disk.folder.join("out.img");
+        let copied = extant(&["shrink", &word, out.to_str().unwrap()]);
+        let in_place = extant(&["shrink", &word]);
+        for (output, path) in [(copied, &out), (in_place, &disk.path)] {
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.code() == Some(0) && errors.contains("--cut"), "{errors}");
+            let after = fs::read(path).unwrap();
+            assert_eq!(after.len(), bytes.len(), "{at}");
+            assert!(&after[at..at + 6] == b"FOOTER", "{at}");
+            disk.judged(path);
+        }
+        disk.done(&["shrink", "--cut", &word]);
+        assert!(fs::metadata(&disk.path).unwrap().len() < 20 << 20);
+        disk.judged(&disk.path);
+    }
+}
+
+#[test]
+fn tables_that_do_not_fit_their_disk_are_refused() {
+    let Some(disk) = Disk::new("dos", &[(1, 1), (2, 22)]) else { return };
+    let whole = fs::read(&disk.path).unwrap();
+    let refused = |number: u32, said: &str| {
+        let before = fs::read(&disk.path).unwrap();
+        for size in ["max", "min", "25M"] {
+            let output = extant(&["resize", "--partition", &disk.word(number), size]);
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.code() == Some(1) && errors.contains(said), "{size}: {errors}");
+            assert!(fs::read(&disk.path).unwrap() == before, "{size}");
+        }
+    };
+    // The first partition reaches into the second.
+    let mut bytes = whole.clone();
+    bytes[446 + 12..446 + 16].copy_from_slice(&90_000_u32.to_le_bytes());
+    fs::write(&disk.path, &bytes).unwrap();
+    refused(1, "overlaps another one");
+    // The disk was cut short.
+    fs::write(&disk.path, &whole[..40 * MIB]).unwrap();
+    refused(2, "past the end");
+    // A GPT whose partitions the MBR names, too.
+    let Some(disk) = Disk::new("gpt", &[(1, 1), (2, 22)]) else { return };
+    let mut sgdisk = program("sgdisk");
+    output(sgdisk.args(["-h", "1:EE"]).arg(&disk.path)).expect("sgdisk makes it hybrid");
+    let before = fs::read(&disk.path).unwrap();
+    let run = extant(&["resize", "--partition", &disk.word(1), "min"]);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("hybrid"));
+    assert!(fs::read(&disk.path).unwrap() == before);
+}
+
+/// As large as can be is that the second time, too.
+#[test]
+fn max_is_as_large_as_the_disk() {
+    let Some(disk) = Disk::new("gpt", &[(1, 1)]) else { return };
+    for _ in 0..3 {
+        disk.done(&["resize", "--partition", &disk.word(1), "max"]);
+        assert_eq!(fs::metadata(&disk.path).unwrap().len(), 100 << 20);
+        disk.judged(&disk.path);
+    }
+    // What has that size already gets its table nevertheless: a cut may have kept it from it.
+    disk.done(&["resize", &disk.word(1), "min"]);
+    disk.done(&["resize", "--partition", &disk.word(1), "min"]);
+    let dump = output(program("sfdisk").arg("-d").arg(&disk.path)).expect("sfdisk reads it");
+    assert!(!String::from_utf8_lossy(&dump.stdout).contains("size=      202"), "{dump:?}");
+    disk.judged(&disk.path);
+}
+
 /// What follows a volume that is alone in its file is not cut off.
 #[test]
 fn a_volume_alone_is_cut_unless_something_follows() {

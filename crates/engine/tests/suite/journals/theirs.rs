@@ -113,7 +113,12 @@ pub(crate) fn with_old_times(
     ours: &[Entry],
     replayed_at: WallTime,
 ) -> Vec<Entry> {
-    let since = (replayed_at.seconds, replayed_at.nanoseconds);
+    // The kernel's times are those of its last tick, which was up to 10 ms before.
+    let tick = 20_000_000;
+    let since = match replayed_at.nanoseconds.checked_sub(tick) {
+        Some(nanoseconds) => (replayed_at.seconds, nanoseconds),
+        None => (replayed_at.seconds - 1, replayed_at.nanoseconds + 1_000_000_000 - tick),
+    };
     for entry in tree.iter_mut().filter(|entry| entry.ctime >= since) {
         if let Some(own) = ours.iter().find(|own| own.path == entry.path) {
             (entry.mtime, entry.ctime) = (own.mtime, own.ctime);
