@@ -119,7 +119,8 @@ pub(crate) fn with_old_times(
         Some(nanoseconds) => (replayed_at.seconds, nanoseconds),
         None => (replayed_at.seconds - 1, replayed_at.nanoseconds + 1_000_000_000 - tick),
     };
-    for entry in tree.iter_mut().filter(|entry| entry.ctime >= since) {
+    let is_new = |entry: &&mut Entry| entry.ctime >= since || entry.mtime >= since;
+    for entry in tree.iter_mut().filter(is_new) {
         if let Some(own) = ours.iter().find(|own| own.path == entry.path) {
             (entry.mtime, entry.ctime) = (own.mtime, own.ctime);
         }

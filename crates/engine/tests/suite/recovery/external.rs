@@ -53,14 +53,21 @@ fn what_linux_left_in_it_is_replayed_as_linux_replays_it() {
             kernel => kernel.expect("it is mounted"),
         };
         assert!(kernel.len() > 10, "{what}: the load did nothing");
-        if let (true, Err(said)) = (features == "fast_commit", kernels.clean()) {
-            kernel = with_counted_links(kernel, &said);
-        }
+        // Its fast commits sometimes log a wrong count of links, which both of us replay.
+        let miscounted = match features {
+            "fast_commit" => kernels.clean().err(),
+            _ => None,
+        };
+        let counted = |tree| match &miscounted {
+            Some(said) => with_counted_links(tree, said),
+            None => tree,
+        };
+        kernel = counted(kernel);
 
         let before = [&left.image, &left.journal].map(|file| std::fs::read(file).expect("read"));
         let read = left.image.with_extension("read");
         save_as_read(joined(&left, DeviceAccess::ReadOnly), &read);
-        let seen = tree(&read).expect("mounted");
+        let seen = counted(tree(&read).expect("mounted"));
         if features == "fast_commit" {
             kernel = with_old_times(kernel, &seen, replayed_at);
         }
@@ -72,9 +79,11 @@ fn what_linux_left_in_it_is_replayed_as_linux_replays_it() {
         let device = joined(&written, DeviceAccess::ReadWrite);
         let volume = Filesystem::open(device, &options(Access::ReadWrite)).expect("opens");
         volume.close().expect("closes");
-        written.clean().unwrap_or_else(|said| panic!("{what}: {said}"));
+        if miscounted.is_none() {
+            written.clean().unwrap_or_else(|said| panic!("{what}: {said}"));
+        }
         assert_eq!(
-            differences(&kernel, &tree(&written.image).expect("mounted")),
+            differences(&kernel, &counted(tree(&written.image).expect("mounted"))),
             [""; 0],
             "{what}"
         );
