@@ -147,7 +147,9 @@ fn a_full_disk_and_a_signal_are_one_line() {
     let mut stopped = with_default_signals(&words);
     stopped.current_dir(folder.path()).stderr(std::process::Stdio::piped());
     let mut child = stopped.spawn().unwrap();
-    while !folder.join("out").exists() && child.try_wait().unwrap().is_none() {
+    let has_begun =
+        || fs::read_dir(folder.join("out")).is_ok_and(|mut entries| entries.next().is_some());
+    while !has_begun() && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
     let _ = output(program("kill").args(["-INT", &child.id().to_string()]));
