@@ -109,6 +109,14 @@ impl Partition {
         }
         let refit = Refit::read(disk);
         let refit = refit.map_err(|error| Error::new(format!("{shown}: {error}")))?;
+        // The copy of the table goes to the end of the file: over what a disk of another program
+        // may have there.
+        if let (Medium::File, Some(end)) = (medium, refit.end())
+            && has_data(disk, end).map_err(|error| Error::io(shown.to_string(), &error))?
+        {
+            return Err(Error::new(format!("{shown}: something follows the end of its GPT"))
+                .hint("sgdisk -e moves the copy of the table to the end, over what is there"));
+        }
         Ok(Partition {
             refit,
             number: found.number,
@@ -479,6 +487,25 @@ impl Length for Volume {
         }
         Ok(place.on(disk, &self.image))
     }
+}
+
+/// Whether anything but zeros is on a disk from a byte on.
+fn has_data(disk: &dyn BlockDevice, start: u64) -> std::io::Result<bool> {
+    const PIECE_BYTES: u64 = 1 << 20;
+    let (mut at, end) = (start, disk.info().bytes);
+    let mut piece = Vec::new();
+    while at < end {
+        let Some(data) = disk.next_data(at)? else { return Ok(false) };
+        at = at.max(data.start);
+        let length = data.end.min(end).saturating_sub(at).min(PIECE_BYTES);
+        piece.resize(length as usize, 0);
+        disk.read(at, &mut piece)?;
+        if length == 0 || piece.iter().any(|byte| *byte != 0) {
+            return Ok(length > 0);
+        }
+        at = at.saturating_add(length);
+    }
+    Ok(false)
 }
 
 /// How a volume is mended, with a file for what memory has no room for.

@@ -82,6 +82,12 @@ impl Refit {
         if self.gpt.is_some() { Scheme::Gpt } else { Scheme::Mbr }
     }
 
+    /// Where the disk ends by its table: after the copy of a GPT. `None` where no table says it.
+    pub fn end(&self) -> Option<u64> {
+        let gpt = self.gpt.as_ref()?;
+        word_64(&gpt.header, 32).checked_add(1)?.checked_mul(gpt.sector_bytes)
+    }
+
     /// The least length that a disk has on which a partition ends at this byte and is the last.
     pub fn disk_bytes(&self, end: u64) -> u64 {
         let after = match &self.gpt {

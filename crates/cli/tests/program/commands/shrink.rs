@@ -233,6 +233,30 @@ fn tables_that_do_not_fit_their_disk_are_refused() {
     assert!(fs::read(&disk.path).unwrap() == before);
 }
 
+/// A fixed VHD has its own sector after the disk: no copy of a table is written over that.
+#[test]
+fn what_follows_a_gpt_is_not_written_over() {
+    let Some(disk) = Disk::new("gpt", &[(1, 1), (2, 22)]) else { return };
+    let mut bytes = fs::read(&disk.path).unwrap();
+    let mut footer = [0; 512];
+    footer[..8].copy_from_slice(b"conectix");
+    bytes.extend_from_slice(&footer);
+    fs::write(&disk.path, &bytes).unwrap();
+    let word = disk.word(2);
+    for words in [&["resize", "--partition", &word, "min"][..], &["shrink", &word]] {
+        let run = extant(words);
+        let errors = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(run.status.code() == Some(1) && errors.contains("follows"), "{words:?}: {errors}");
+        assert!(fs::read(&disk.path).unwrap() == bytes, "{words:?}");
+    }
+    // Zeros are nothing.
+    bytes.truncate(100 * MIB);
+    bytes.resize(120 * MIB, 0);
+    fs::write(&disk.path, &bytes).unwrap();
+    disk.done(&["resize", "--partition", &word, "max"]);
+    disk.judged(&disk.path);
+}
+
 /// As large as can be is that the second time, too.
 #[test]
 fn max_is_as_large_as_the_disk() {
