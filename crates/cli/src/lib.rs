@@ -6,6 +6,7 @@
 //! editing          what the commands that change an image have in common: cp, rm, edit
 //! listing          an object of an image as a record and as a line
 //! output           the file, pipe or device that takes an archive
+//! remade           a volume that is built anew: repack, normalize
 //! shipping         what an image is shipped in: hash tree, partition table, formats
 //! troubles         what could not be read of a tree, while the rest goes on
 //! ```
@@ -26,6 +27,7 @@ mod command;
 mod editing;
 mod listing;
 mod output;
+mod remade;
 mod shipping;
 mod troubles;
 

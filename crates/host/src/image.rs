@@ -277,6 +277,14 @@ pub fn occupied(raw: &File, volume: &Range<u64>) -> Result<Vec<Range<u64>>, Erro
     Ok(used)
 }
 
+/// How a volume is opened of which much is read.
+///
+/// # Errors
+/// As [`default_policies`].
+pub fn reading() -> Result<Options, Error> {
+    options(CACHE_BYTES)
+}
+
 /// How a volume is opened that is only read.
 fn options(cache_bytes: usize) -> Result<Options, Error> {
     Ok(Options {

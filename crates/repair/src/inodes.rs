@@ -2,6 +2,7 @@
 use crate::draft::{Draft, Result};
 use crate::map;
 use crate::options::Scope;
+use extant_format::checksum::crc32c;
 use extant_format::inode::{BASE_SIZE, FileType, Inode, MAP_SIZE, flags};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino, attribute};
@@ -12,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const PERMISSIONS: u16 = 0o7777;
 /// What attributes in an inode begin with.
 const ATTRIBUTES_MAGIC: [u8; 4] = 0xea02_0000_u32.to_le_bytes();
+/// No value of an attribute has more bytes.
+const VALUE_BYTES_MAX: u64 = 1 << 24;
 /// Extra fields of a new inode, in bytes.
 const EXTRA_SIZE: u16 = 32;
 
@@ -259,6 +262,9 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
                 draft.write_superblock()?;
             }
         }
+        Code::FileSize if inode.flags & flags::EA_INODE != 0 && is_whole_value(draft, inode)? => {
+            return cut(draft, ino, inode);
+        }
         // The last block that an extent can have is none that a file may.
         Code::FileSize if problem.expected.unwrap_or(0) > file_bytes_max(draft) => {
             return rebuilt(draft, ino, inode);
@@ -465,6 +471,45 @@ fn rebuilt(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
     }
     if draft.usage.cluster_blocks() > 1 {
         inode.flags |= flags::EXTENTS;
+    }
+    map::write(draft, ino, inode, &found)?;
+    Ok(Changed::Yes)
+}
+
+/// Whether an inode that is the value of an attribute has all of it by its size: the hash that it
+/// keeps in place of the access time says so. Its map then leads to more than the value.
+fn is_whole_value(draft: &Draft, inode: &Inode) -> Result<bool> {
+    if inode.size == 0 || inode.size > VALUE_BYTES_MAX {
+        return Ok(false);
+    }
+    let block_size = draft.block_size() as u64;
+    let mut value = vec![0; inode.size.next_multiple_of(block_size) as usize];
+    for run in map::read(draft, inode)?.runs {
+        for at in 0..run.length {
+            let offset = (run.file_block + at).saturating_mul(block_size);
+            let Some(into) = usize::try_from(offset)
+                .ok()
+                .and_then(|offset| value.get_mut(offset..offset + block_size as usize))
+            else {
+                break;
+            };
+            if let Some(bytes) = draft.read(BlockNo(run.start + at))? {
+                into.copy_from_slice(&bytes);
+            }
+        }
+    }
+    value.truncate(inode.size as usize);
+    let hash = crc32c(draft.superblock.checksum_seed, &value);
+    Ok(hash == inode.access_time.seconds as u32)
+}
+
+/// Lets a map end with the size of the file.
+fn cut(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
+    let end = inode.size.div_ceil(draft.block_size() as u64);
+    let mut found = map::read(draft, inode)?;
+    found.runs.retain(|run| run.file_block < end);
+    if let Some(last) = found.runs.last_mut() {
+        last.length = last.length.min(end - last.file_block);
     }
     map::write(draft, ino, inode, &found)?;
     Ok(Changed::Yes)

@@ -36,6 +36,15 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
          partition too; extant --as resize2fs takes the words of resize2fs",
     ),
     (
+        &["defrag", "e4defrag", "defragment", "reorder", "optimize"],
+        "extant repack IMAGE OUT builds an image anew, each file in one piece and with --trace what \
+         is read first in front",
+    ),
+    (
+        &["canonicalize", "reproduce", "strip"],
+        "extant normalize IMAGE gives the same bytes for the same content, whatever was done to it",
+    ),
+    (
         &["minimize", "pishrink", "compact"],
         "extant shrink IMAGE makes an image as small as its files allow, and extant shrink IMAGE \
          OUT.zst another one, compressed",
@@ -129,7 +138,7 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
          extant tar IMAGE | extant build -t TYPE - NEW.img makes another ext of one",
     ),
     (
-        &["defrag", "e4defrag", "filefrag", "fragments", "frag", "e2freefrag", "map"],
+        &["filefrag", "fragments", "frag", "e2freefrag", "map"],
         "extant layout IMAGE shows fragments and free runs; extant tar IMAGE | extant build - \
          NEW.img lays everything out anew",
     ),

@@ -18,6 +18,7 @@
 //! failure      what goes wrong, in the console's words
 //! ```
 mod age;
+mod beside;
 mod capsule;
 mod data;
 pub mod failure;

@@ -18,6 +18,7 @@
 //! repair, undo       what is wrong with it is mended, and that is taken back
 //! heal               what it needs before it is used again
 //! resize, shrink     another size, in place; as small as can be, or as another file
+//! repack, normalize  built anew, what is read first in front; built anew, the same bytes again
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -60,6 +61,8 @@ mod mkfs;
 mod mount;
 mod mv;
 mod names;
+mod normalize;
+mod repack;
 mod repair;
 mod replay;
 mod resize;
@@ -151,6 +154,8 @@ commands! {
     mount       Mount       "mount",
     mv          Mv          "mv",
     names       Names       "names",
+    normalize   Normalize   "normalize",
+    repack      Repack      "repack",
     repair      Repair      "repair",
     replay      Replay      "replay",
     resize      Resize      "resize",

@@ -11,8 +11,10 @@
 //! plan       the volume's size, its metadata in front, its data after it
 //! inodes     how many inodes: the content's, those asked for, those of free room
 //! need       blocks of each kind
+//! like       how a volume is built that is like another
 //! kept       what inodes cannot hold of times and sizes
 //! order      inode numbers, and with them the order of everything
+//! remake     a volume that is built anew from another
 //! digest     a number for the tree: UUID and hash seed
 //! room       room and inodes to leave free
 //! sample     a superblock before there is a volume
@@ -25,11 +27,13 @@ mod goals;
 mod inodes;
 mod job;
 mod kept;
+mod like;
 mod medium;
 mod need;
 mod order;
 mod plan;
 mod prepare;
+mod remake;
 mod room;
 mod sample;
 mod stream;
@@ -37,9 +41,11 @@ mod within;
 mod write;
 
 pub use job::{Built, Destination, Job, Place};
+pub use like::{carry, like};
 pub use medium::{InMemory, Medium};
-pub use order::LostFolder;
+pub use order::{LostFolder, WayEnd, way};
 pub use plan::FlexGroups;
-pub use prepare::{BLOCK_SIZE, BuildOptions, SmallJournal};
+pub use prepare::{BLOCK_SIZE, BuildOptions, DATED_LATEST, SmallJournal};
 
+pub use remake::{Facts, Remake};
 pub use room::{FreeInodes, ImageSize, Room};

@@ -4,6 +4,9 @@
 //! Names are numbered as a cold walk reads them: all names of a directory one after the other in
 //! the order of readdir, then those of each of its subdirectories. Data follows the numbers, so a
 //! directory's files are next to each other.
+//!
+//! What is wanted first, as a program reads it when it starts, has the first numbers, and so is
+//! together too: a walk passes over it once, and whoever asks for it reads nothing else.
 use crate::tree::{NodeId, Tree};
 use extant_engine::Packing;
 use extant_format::Ino;
@@ -12,6 +15,9 @@ use extant_format::inode::FileType;
 
 /// The directory that e2fsck needs.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";
+
+/// Symlinks that one path leads through at most, as in Linux.
+const LINKS_MAX: u32 = 40;
 
 /// Whether a volume has a lost+found that no source has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,16 +63,25 @@ pub struct Name<'t> {
     pub file_type: FileType,
 }
 
+/// Where the numbers of a tree begin.
+#[derive(Clone, Copy)]
+pub struct Numbers {
+    /// The first that is not reserved: that of lost+found, if mkfs makes one.
+    pub first_free: Ino,
+    /// How many mkfs takes after it.
+    pub made_before: u32,
+}
+
 impl Order {
-    /// Numbers all nodes. mkfs takes `first_free` for lost+found if it makes one, and `made_before`
-    /// numbers more.
+    /// Numbers all nodes, those of the paths in `first` before all others.
     pub fn new(
         tree: &Tree,
         packing: Packing,
-        first_free: Ino,
-        made_before: u32,
+        numbers: Numbers,
         folder: LostFolder,
+        first: &[Vec<u8>],
     ) -> Order {
+        let Numbers { first_free, made_before } = numbers;
         let lost_and_found = match folder {
             LostFolder::Made => lost_and_found(tree),
             LostFolder::Omitted => LostAndFound::Own,
@@ -90,8 +105,29 @@ impl Order {
             lost_and_found_ino: first_free,
             packing,
         };
+        order.number_first(tree, first, &mut next);
         order.number_all(tree, next);
         order
+    }
+
+    /// Gives a node the next number, unless it has one.
+    fn number(&mut self, node: NodeId, next: &mut u32) {
+        let number = &mut self.numbers[node.0 as usize];
+        if *number == 0 {
+            *number = *next;
+            *next += 1;
+            self.sequence.push(node);
+        }
+    }
+
+    /// Numbers what is wanted first, as these paths lead to it: each directory and symlink on the
+    /// way, then what is at its end.
+    fn number_first(&mut self, tree: &Tree, paths: &[Vec<u8>], next: &mut u32) {
+        for path in paths {
+            for node in way(tree, path).0 {
+                self.number(node, next);
+            }
+        }
     }
 
     fn number_all(&mut self, tree: &Tree, mut next: u32) {
@@ -102,12 +138,7 @@ impl Order {
         while let Some(directory) = waiting.pop() {
             self.sorted(tree, directory, &mut children);
             for (_, child) in &children {
-                let number = &mut self.numbers[child.node.0 as usize];
-                if *number == 0 {
-                    *number = next;
-                    next += 1;
-                    self.sequence.push(child.node);
-                }
+                self.number(child.node, &mut next);
             }
             let directories = children.iter().rev().map(|(_, child)| child.node);
             waiting.extend(directories.filter(|node| tree.file_type(*node) == FileType::Directory));
@@ -183,6 +214,50 @@ impl Order {
         let made = node == NodeId::ROOT && self.lost_and_found == LostAndFound::Made;
         tree.links(node) + u32::from(made)
     }
+}
+
+/// Whether a path leads to something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WayEnd {
+    /// It does.
+    Found,
+    /// There is nothing of that name where it leads.
+    Missing,
+}
+
+/// What a path leads over, with what is at its end and without the root. Symlinks on the way are
+/// followed; one at the end is meant itself.
+pub fn way(tree: &Tree, path: &[u8]) -> (Vec<NodeId>, WayEnd) {
+    let (mut node, mut nodes, mut links) = (NodeId::ROOT, Vec::new(), 0);
+    // Names that are still to come, the next one last.
+    let mut names: Vec<&[u8]> = names_of(path).rev().collect();
+    while let Some(name) = names.pop() {
+        if name == b".." {
+            node = tree.parent(node);
+            continue;
+        }
+        let Some(child) = tree.child(node, name) else { return (nodes, WayEnd::Missing) };
+        nodes.push(child);
+        if tree.file_type(child) != FileType::Symlink || names.is_empty() {
+            node = child;
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MAX {
+            return (nodes, WayEnd::Missing);
+        }
+        let target = tree.target(child);
+        if target.starts_with(b"/") {
+            node = NodeId::ROOT;
+        }
+        names.extend(names_of(target).rev());
+    }
+    (nodes, WayEnd::Found)
+}
+
+/// The names that a path is made of.
+fn names_of(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
 fn lost_and_found(tree: &Tree) -> LostAndFound {

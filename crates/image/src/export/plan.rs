@@ -48,6 +48,15 @@ pub enum Omission {
     Socket(LeftOut),
 }
 
+impl Omission {
+    /// What is left out, and why.
+    pub(crate) fn left_out(&self) -> &LeftOut {
+        match self {
+            Omission::Damaged(left_out) | Omission::Socket(left_out) => left_out,
+        }
+    }
+}
+
 /// Everything that is to be written.
 pub struct ExportPlan {
     pub(crate) survey: Arc<Survey>,
@@ -71,6 +80,14 @@ struct Planner {
     /// Directories in the order in which they were reached: parents first.
     directories: Vec<ObjectId>,
     hashes: Vec<(u64, NameId)>,
+    sockets: Sockets,
+}
+
+/// What becomes of sockets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sockets {
+    LeftOut,
+    Planned,
 }
 
 /// The names of a path, from the root on, and what they lead to.
@@ -88,6 +105,18 @@ impl ExportPlan {
     /// # Errors
     /// There is no such path.
     pub fn new(survey: Arc<Survey>, paths: &[Vec<u8>]) -> Result<ExportPlan, Error> {
+        ExportPlan::of(survey, paths, Sockets::LeftOut)
+    }
+
+    /// The whole image, sockets too: for what can hold them.
+    ///
+    /// # Errors
+    /// The image has no root directory.
+    pub(crate) fn with_sockets(survey: Arc<Survey>) -> Result<ExportPlan, Error> {
+        ExportPlan::of(survey, &[], Sockets::Planned)
+    }
+
+    fn of(survey: Arc<Survey>, paths: &[Vec<u8>], sockets: Sockets) -> Result<ExportPlan, Error> {
         let objects = survey.object_count() as usize;
         let names = survey.name_count() as usize;
         let plan = ExportPlan {
@@ -104,6 +133,7 @@ impl ExportPlan {
             positions: vec![u64::MAX; objects],
             directories: Vec::new(),
             hashes: Vec::new(),
+            sockets,
         };
         let starts = planner.starts(paths)?;
         let starts: Vec<_> =
@@ -336,7 +366,7 @@ impl Planner {
         object: ObjectId,
         file_type: Option<FileType>,
     ) {
-        if file_type == Some(FileType::Socket) {
+        if file_type == Some(FileType::Socket) && self.sockets == Sockets::LeftOut {
             let mut path = Vec::new();
             self.plan.path(name, &mut path);
             let reason = "is a socket, which an archive cannot hold";
@@ -383,6 +413,43 @@ pub(crate) fn is_plain_lost_and_found(survey: &Survey, name: NameId, object: Obj
         && (facts.permissions, facts.uid, facts.gid) == (0o700, 0, 0)
         && is_original
         && survey.attributes(object).is_ok_and(|attributes| attributes.is_empty())
+}
+
+/// The path of an item, made from that of the item before it where that is less work.
+#[derive(Default)]
+pub(crate) struct ItemPath {
+    /// Names from the root on, with slashes between them.
+    pub(crate) bytes: Vec<u8>,
+    /// The directory of the entry, and how long the directory's path is.
+    directory: Option<ObjectId>,
+    directory_length: usize,
+    /// The entry.
+    object: Option<ObjectId>,
+}
+
+impl ItemPath {
+    /// Becomes that of an item.
+    pub(crate) fn step_to(&mut self, plan: &ExportPlan, item: &Item) {
+        let Some(name) = item.name else {
+            *self = ItemPath { object: Some(item.object), ..ItemPath::default() };
+            return;
+        };
+        let directory = Some(plan.survey.directory_of(name));
+        if directory == self.object {
+            self.directory_length = self.bytes.len();
+        } else if directory == self.directory {
+            self.bytes.truncate(self.directory_length);
+        } else {
+            let above = plan.survey.directory_of(name);
+            plan.path(plan.first_name(above), &mut self.bytes);
+            self.directory_length = self.bytes.len();
+        }
+        (self.directory, self.object) = (directory, Some(item.object));
+        if !self.bytes.is_empty() {
+            self.bytes.push(b'/');
+        }
+        self.bytes.extend_from_slice(plan.survey.name(name));
+    }
 }
 
 /// The names that a path is made of.

@@ -7,7 +7,7 @@ use super::body::{Long, Shape, read_or_zeros, shape};
 use super::handover::PageOutput;
 use super::left_out::LeftOut;
 use super::parts::{BodyParts, Taken};
-use super::plan::{ExportPlan, Item, PATH_BYTES_MAX, Step};
+use super::plan::{ExportPlan, Item, ItemPath, PATH_BYTES_MAX, Step};
 use crate::error::{Error, ErrorKind};
 use crate::progress::Progress;
 use extant_archive::{Headers, NewContent, NewEntry, append_map, ending, padding, reason};
@@ -100,7 +100,7 @@ fn write_all_items(
         pieces: Vec::with_capacity(PIECES_MAX + 8),
         summary: Summary::default(),
     };
-    let mut path = Path::default();
+    let mut path = ItemPath::default();
     for item in &plan.items {
         path.step_to(plan, item);
         archive.item(item, &path.bytes)?;
@@ -437,41 +437,5 @@ fn length(piece: &Piece) -> usize {
     match piece {
         Piece::Made(range) | Piece::Body(range) => range.len(),
         Piece::Zeros(length) => *length,
-    }
-}
-
-/// The path of the entry that is written, made from that of the entry before it where that is less
-/// work.
-#[derive(Default)]
-struct Path {
-    bytes: Vec<u8>,
-    /// The directory of the entry, and how long the directory's path is.
-    directory: Option<ObjectId>,
-    directory_length: usize,
-    /// The entry.
-    object: Option<ObjectId>,
-}
-
-impl Path {
-    fn step_to(&mut self, plan: &ExportPlan, item: &Item) {
-        let Some(name) = item.name else {
-            *self = Path { object: Some(item.object), ..Path::default() };
-            return;
-        };
-        let directory = Some(plan.survey.directory_of(name));
-        if directory == self.object {
-            self.directory_length = self.bytes.len();
-        } else if directory == self.directory {
-            self.bytes.truncate(self.directory_length);
-        } else {
-            let above = plan.survey.directory_of(name);
-            plan.path(plan.first_name(above), &mut self.bytes);
-            self.directory_length = self.bytes.len();
-        }
-        (self.directory, self.object) = (directory, Some(item.object));
-        if !self.bytes.is_empty() {
-            self.bytes.push(b'/');
-        }
-        self.bytes.extend_from_slice(plan.survey.name(name));
     }
 }

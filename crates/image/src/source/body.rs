@@ -4,10 +4,13 @@ use super::{Origin, Sources};
 use crate::error::Error;
 use crate::tree::{NodeBody, NodeId, Segment, SourceId, Tree};
 use extant_archive::printable;
+use extant_block::BlockDevice;
+use extant_format::SECTOR_BYTES;
 use extant_tree::host::{Opening, open_path_from};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, SeekFrom, openat, seek};
 use rustix::io::{Errno, pread};
+use std::io;
 
 /// How a folder is opened that is only passed through: nothing in it is listed.
 const FOLDER: OFlags =
@@ -107,6 +110,10 @@ impl<'a> BodyReader<'a> {
             NodeBody::Range { source, offset, .. } | NodeBody::Sparse { source, offset, .. } => {
                 match self.sources.origin(source) {
                     Origin::Bytes { file, .. } => (source, fill(file.as_fd(), offset + at, buffer)),
+                    Origin::Volume { device, .. } => {
+                        return read_volume(&**device, offset + at, buffer)
+                            .map_err(|error| Error::io(self.shown(node, source), &error));
+                    }
                     Origin::Folder { .. } | Origin::Arrived { .. } => (source, Err(Errno::BADF)),
                 }
             }
@@ -186,6 +193,24 @@ impl<'a> BodyReader<'a> {
             }
         }
     }
+}
+
+/// Reads bytes of a volume, which need not begin or end with a sector.
+pub(super) fn read_volume(
+    device: &dyn BlockDevice,
+    offset: u64,
+    buffer: &mut [u8],
+) -> io::Result<()> {
+    let sector = SECTOR_BYTES as u64;
+    let (start, end) = (offset / sector * sector, offset.saturating_add(buffer.len() as u64));
+    if start == offset && end.is_multiple_of(sector) {
+        return device.read(offset, buffer);
+    }
+    let mut whole = vec![0; (end.next_multiple_of(sector) - start) as usize];
+    device.read(start, &mut whole)?;
+    let skipped = (offset - start) as usize;
+    buffer.copy_from_slice(&whole[skipped..skipped + buffer.len()]);
+    Ok(())
 }
 
 /// Reads until the buffer is full; `false` at the end of the file.

@@ -12,6 +12,7 @@
 use super::intake::Intake;
 use super::mounts::kernel_made;
 use super::wrapper::{self, Host};
+use super::zeros::Bytes;
 use super::{Holes, Mounts, Origin, Sources};
 use crate::error::{Error, ErrorKind};
 use crate::tree::{MapId, NodeBody, NodeContent, NodeId, SourceId};
@@ -351,7 +352,7 @@ impl Walk<'_, '_> {
         }
         let opened = self.files.open(|flags| openat(folder, name, flags, Mode::empty()));
         if let Ok(file) = opened {
-            self.intake.search(node, &Arc::new(File::from(file)));
+            self.intake.search(node, &Bytes::File(Arc::new(File::from(file))));
         }
     }
 

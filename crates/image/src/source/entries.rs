@@ -1,5 +1,6 @@
 //! What the entries of an archive become in the tree.
 use super::intake::{Fate, Intake};
+use super::zeros::Bytes;
 use crate::error::Error;
 use crate::notice::NoticeKind;
 use crate::tree::{self, NodeBody, NodeId, SourceId};
@@ -22,7 +23,7 @@ pub(super) struct Entries<'a, 'b> {
     /// Of those that its sink took.
     sink_source: SourceId,
     /// The archive, where bodies stay in it.
-    in_place: Option<Arc<File>>,
+    in_place: Option<Bytes>,
     /// What messages call the archive.
     name: &'a str,
     /// Files that were left out, but may be the targets of hard links that are not.
@@ -51,7 +52,7 @@ impl<'a, 'b> Entries<'a, 'b> {
 
     /// The archive in which bodies stay, and are looked for zeros.
     pub(super) fn in_place(mut self, archive: File) -> Entries<'a, 'b> {
-        self.in_place = Some(Arc::new(archive));
+        self.in_place = Some(Bytes::File(Arc::new(archive)));
         self
     }
 
@@ -241,7 +242,7 @@ impl<'a, 'b> Entries<'a, 'b> {
 
 /// The flags of an archive that a file of this type gets. Left out are those of features that are
 /// not filled here (casefold, project), and those that Linux gives no such file.
-fn kept_flags(file_type: FileType) -> u32 {
+pub(super) fn kept_flags(file_type: FileType) -> u32 {
     let of_all = of_inode::NODUMP | of_inode::NOATIME;
     let of_directories = of_inode::DIRECTORY_SYNC | of_inode::TOP_DIRECTORY;
     let none = of_inode::CASEFOLDED | of_inode::PROJECT_INHERIT | of_inode::NO_TAIL_MERGING;

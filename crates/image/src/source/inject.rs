@@ -5,6 +5,7 @@
 use super::directory::{self, FactsOf, Patterns, Place, Single};
 use super::intake::{Intake, Whiteouts};
 use super::options::Owner;
+use super::zeros::Bytes;
 use super::{Origin, Sources};
 use crate::error::Error;
 use crate::tree::{NodeContent, NodeId};
@@ -121,7 +122,7 @@ fn read_file(
     facts.permissions = injection.permissions.unwrap_or(facts.permissions);
     let (directory, name) = intake.tree.walk(target)?;
     let node = intake.insert(directory, name, &facts, NodeContent::Body(body))?;
-    intake.search(node, &Arc::new(copy));
+    intake.search(node, &Bytes::File(Arc::new(copy)));
     intake.progress.step(1)?;
     Ok(())
 }

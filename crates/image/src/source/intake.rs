@@ -1,7 +1,7 @@
 //! What every source gives its files to: ids, times and attributes are adjusted here, excluded and
 //! unreadable files counted.
 use super::options::{Holes, IdMap, OnTrouble, Owner, ReadOptions, Times};
-use super::zeros::Search;
+use super::zeros::{Bytes, Search};
 use crate::error::{Error, Scope};
 use crate::notice::{NoticeKind, Notices};
 use crate::progress::Progress;
@@ -11,9 +11,7 @@ use extant_format::acl::{ACCESS, AccessList, Tag, is_access_list};
 use extant_format::attribute::{Attribute, check_name};
 use extant_format::inode::{Device, FileType, Time};
 use extant_tree::Described;
-use std::fs::File;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// What the name of a whiteout begins with.
 const WHITEOUT: &[u8] = b".wh.";
@@ -287,16 +285,24 @@ impl<'a> Intake<'a> {
         self.search.as_ref().is_some_and(|search| search.concerns(bytes))
     }
 
-    /// Has the body of a regular file looked at; `file` is what it is read from.
-    pub(super) fn search(&mut self, node: NodeId, file: &Arc<File>) {
+    /// Has the body of a regular file looked at; `bytes` are what it is read from.
+    pub(super) fn search(&mut self, node: NodeId, bytes: &Bytes) {
         if let Some(search) = &mut self.search {
-            search.add(node, file, &self.tree);
+            search.add(node, bytes, &self.tree);
         }
     }
 
     /// The map of a file of which these pieces are stored end to end.
     pub(super) fn keep_map(&mut self, pieces: &[Range<u64>], length: u64) -> Result<MapId, Error> {
-        let mut segments = packed(pieces);
+        self.keep_segments(packed(pieces), length)
+    }
+
+    /// The map of a file with these segments.
+    pub(super) fn keep_segments(
+        &mut self,
+        mut segments: Vec<Segment>,
+        length: u64,
+    ) -> Result<MapId, Error> {
         if self.options.holes == Holes::Never {
             segments = filled(&segments, length);
         }

@@ -4,6 +4,7 @@
 //! memory does not depend on how large they are.
 use super::entries::check_device;
 use super::intake::{Intake, Whiteouts};
+use super::zeros::Bytes;
 use super::{Origin, Sources};
 use crate::error::{Error, ErrorKind};
 use crate::tree::{NodeBody, NodeContent, NodeId};
@@ -151,7 +152,7 @@ pub(super) fn read(
     sources: &mut Sources,
 ) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::io(NAME, &error);
-    let bodies = Arc::new(made.bodies.try_clone().map_err(failed)?);
+    let bodies = Bytes::File(Arc::new(made.bodies.try_clone().map_err(failed)?));
     let source = sources.add(Origin::Bytes { file: made.bodies, name: NAME.to_owned() })?;
     let before = intake.whiteouts;
     // What a program names is meant.

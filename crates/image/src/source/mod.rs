@@ -14,6 +14,7 @@
 //!              members: of an archive that holds one; platform: what it runs on
 //! inject       one file or directory that goes to one place
 //! made         files that a program makes
+//! volume       an ext volume, whose files are read where they are on it
 //! zeros        which blocks of files are zeros, looked for while the tree is read
 //! body         reads the bytes of files when the image is written
 //! ```
@@ -32,6 +33,7 @@ mod mounts;
 mod options;
 mod platform;
 mod pretended;
+mod volume;
 mod wrapper;
 mod zeros;
 
@@ -46,6 +48,7 @@ pub use options::{
 };
 pub use platform::Platform;
 pub use pretended::Pretended;
+pub use volume::VolumeSource;
 pub use wrapper::{Host, host};
 
 use crate::error::Error;
@@ -54,13 +57,14 @@ use crate::progress::Progress;
 use crate::tree::{Growing, NodeBody, NodeId, SourceId, Tree};
 use archive::Outcome;
 use container::Choice;
+use extant_block::BlockDevice;
 use intake::Intake;
 use members::Form;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A source, before it is read.
 #[derive(Debug)]
@@ -87,6 +91,8 @@ pub enum Source {
     Injection(Injection),
     /// Files that a program made.
     Made(Made),
+    /// All of an ext volume.
+    Volume(VolumeSource),
 }
 
 /// How a container image is kept.
@@ -141,6 +147,8 @@ enum Origin {
     Folder { folder: OwnedFd, name: PathBuf, base: NodeId },
     /// On the volume already, where the arrival put them.
     Arrived { name: String },
+    /// On a volume, read through its device.
+    Volume { device: Arc<dyn BlockDevice>, name: String },
 }
 
 impl Sources {
@@ -154,14 +162,14 @@ impl Sources {
         &self.list[usize::from(source.0)]
     }
     /// The archive or spool that holds ranges of this source, to be read with `pread`; `None` for a
-    /// directory.
+    /// directory or a volume.
     ///
     /// # Panics
     /// A source of another collection.
     pub fn file(&self, source: SourceId) -> Option<&File> {
         match self.origin(source) {
             Origin::Bytes { file, .. } => Some(file),
-            Origin::Folder { .. } | Origin::Arrived { .. } => None,
+            Origin::Folder { .. } | Origin::Arrived { .. } | Origin::Volume { .. } => None,
         }
     }
     /// What took the bodies of archives as they came, if anything did.
@@ -174,7 +182,7 @@ impl Sources {
             NodeBody::Range { source, offset, .. } | NodeBody::Sparse { source, offset, .. } => {
                 match self.origin(source) {
                     Origin::Arrived { .. } => Some(offset),
-                    Origin::Bytes { .. } | Origin::Folder { .. } => None,
+                    Origin::Bytes { .. } | Origin::Folder { .. } | Origin::Volume { .. } => None,
                 }
             }
             NodeBody::Empty | NodeBody::File { .. } => None,
@@ -197,7 +205,9 @@ impl Sources {
     /// A source of another collection.
     pub fn name(&self, source: SourceId) -> String {
         match self.origin(source) {
-            Origin::Bytes { name, .. } | Origin::Arrived { name } => name.clone(),
+            Origin::Bytes { name, .. } | Origin::Arrived { name } | Origin::Volume { name, .. } => {
+                name.clone()
+            }
             Origin::Folder { name, .. } => name.display().to_string(),
         }
     }
@@ -265,6 +275,7 @@ fn read(
             return inject::read(&injection, intake, sources).map(|()| None);
         }
         Source::Made(made) => return made::read(made, intake, sources).map(|()| None),
+        Source::Volume(volume) => return volume::read(&volume, intake, sources).map(|()| None),
         Source::Archive { file, name } => (file, name),
         Source::Container { form, place, tag } => {
             let choice = Choice { tag: tag.as_deref(), platform: options.platform.as_ref() };

@@ -8,10 +8,13 @@
 //! *Invariants*: what is found depends on the bytes alone. What cannot be read counts as data: it
 //! is reported where it is read for the image.
 //! *Locking*: the queue of the workers is a channel in a mutex, held while one part is taken.
+use super::body::read_volume;
 use crate::error::Error;
 use crate::tree::{Growing, NodeBody, NodeId, Segment};
 use extant_archive::{SwapAreas, Zeros, is_swap_area_by, is_zeros};
+use extant_block::BlockDevice;
 use std::fs::File;
+use std::io;
 use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -27,6 +30,22 @@ const WORKERS_MAX: usize = 3;
 const PROBE_BYTES: usize = 64;
 /// Bytes that are read at once where zeros were found.
 const CHUNK_BYTES: usize = 64 << 10;
+
+/// Where the bytes of files are.
+#[derive(Clone)]
+pub(super) enum Bytes {
+    File(Arc<File>),
+    Volume(Arc<dyn BlockDevice>),
+}
+
+impl Bytes {
+    fn read_exact_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
+        match self {
+            Bytes::File(file) => file.read_exact_at(bytes, at),
+            Bytes::Volume(device) => read_volume(&**device, at, bytes),
+        }
+    }
+}
 
 /// Looks for zeros in files that are read where they are.
 pub(super) struct Search {
@@ -48,7 +67,7 @@ struct Queue {
 struct Part {
     node: NodeId,
     number: u64,
-    file: Arc<File>,
+    file: Bytes,
     /// Where in `file` the segments' places count from.
     start: u64,
     /// Where the file's first bytes are, and how many.
@@ -76,7 +95,7 @@ impl Search {
     }
 
     /// Has the body of a regular file looked at; `file` is what it is read from.
-    pub(super) fn add(&mut self, node: NodeId, file: &Arc<File>, tree: &Growing) {
+    pub(super) fn add(&mut self, node: NodeId, file: &Bytes, tree: &Growing) {
         let body = tree.body(node);
         let (start, length) = match body {
             NodeBody::Empty => return,
@@ -97,7 +116,7 @@ impl Search {
             _ => (start, 0),
         };
         for segments in parts(segments, self.zeros.block_bytes.into()) {
-            let (number, file) = (self.parts, Arc::clone(file));
+            let (number, file) = (self.parts, file.clone());
             self.parts += 1;
             let zeros = self.zeros;
             let queue = self.queue.get_or_insert_with(|| Queue::start(zeros));
@@ -229,7 +248,7 @@ fn look(part: Part, zeros: &Zeros) -> Found {
     Found { node, number, segments: look.found, left_out: before.saturating_sub(after) }
 }
 
-fn is_swap_area(file: &File, (start, length): (u64, u64)) -> bool {
+fn is_swap_area(file: &Bytes, (start, length): (u64, u64)) -> bool {
     is_swap_area_by(|at, mark| {
         let end = at + mark.len() as u64;
         end <= length && file.read_exact_at(mark, start + at).is_ok()
@@ -238,7 +257,7 @@ fn is_swap_area(file: &File, (start, length): (u64, u64)) -> bool {
 
 /// A look at one part.
 struct Look<'a> {
-    file: &'a File,
+    file: &'a Bytes,
     start: u64,
     block: u64,
     chunk: Vec<u8>,

@@ -157,6 +157,17 @@ impl Tree {
             Child { name: name(&self.names, entry), node: NodeId(entry.node) }
         })
     }
+    /// What a name of a directory leads to.
+    pub fn child(&self, directory: NodeId, wanted: &[u8]) -> Option<NodeId> {
+        let node = &self.nodes[directory.index()];
+        if file_type(node) != FileType::Directory {
+            return None;
+        }
+        let order = &self.order[node.offset as usize..(node.offset + node.length) as usize];
+        let name_of = |entry: &u32| name(&self.names, &self.entries[*entry as usize]);
+        let at = order.binary_search_by(|entry| name_of(entry).cmp(wanted)).ok()?;
+        Some(NodeId(self.entries[order[at] as usize].node))
+    }
     /// Whether a node has a name in the finished tree: what a later source replaced has none.
     pub fn is_part(&self, node: NodeId) -> bool {
         self.nodes[node.index()].links > 0

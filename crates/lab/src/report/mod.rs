@@ -30,7 +30,7 @@ mod text;
 
 pub use distribution::Distribution;
 pub use figures::{JournalFigures, LayoutFigures, PowerCutFigures, Traffic, Work};
-pub(crate) use text::decimal;
+pub use text::decimal;
 
 use extant_chart::{Figure, Table};
 use extant_sim::device::Activity;

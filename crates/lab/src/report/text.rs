@@ -93,7 +93,7 @@ fn results(report: &Report) -> Table {
 }
 
 /// Millionths with a point: six digits of values below 1, else three.
-pub(crate) fn decimal(millionths: i64) -> String {
+pub fn decimal(millionths: i64) -> String {
     let sign = if millionths < 0 { "-" } else { "" };
     let magnitude = millionths.unsigned_abs();
     if magnitude < 1_000_000 {

@@ -1,14 +1,18 @@
-//! A trace on a drive: a response time for each of its requests, or sums of traces of any length.
+//! A trace on a drive: a response time for each of its requests, or sums of traces of any length;
+//! and which files a trace shows to be read.
 //!
 //! ```text
 //! times      measured traces, and those of runs: each time
 //! requests   traces of other systems, request by request: sums and distributions
+//! touched    paths of what was read, in that order
 //! ```
 mod requests;
 mod times;
+mod touched;
 
 pub use requests::{RequestsReport, replay_requests};
 pub use times::{TimesReport, not_for_times, replay_times};
+pub use touched::{Touched, touched};
 
 use crate::refused::Refused;
 use extant_archive::Decompressed;

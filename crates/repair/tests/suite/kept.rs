@@ -161,6 +161,42 @@ fn a_file_that_lost_the_flag_of_extents_keeps_its_content() {
     }
 }
 
+/// The inode of an attribute's value whose map leads to more than the value: it is cut, and the
+/// attribute is read as before. e2fsck makes the inode as long as its map, and the attribute is
+/// lost.
+#[test]
+fn a_value_keeps_the_size_that_its_hash_proves() {
+    let words = "-t ext4 -O ea_inode,^metadata_csum";
+    let Some(mut volume) = Volume::new("kept-value", words, "16M") else { return };
+    let value = volume.scratch.join("value");
+    std::fs::write(&value, "value ".repeat(500)).expect("scratch has room");
+    volume.bytes = volume.edited(&format!("ea_set -f {} /one user.large", value.display()));
+    let read = |bytes: &[u8]| {
+        let mut debugfs = program("debugfs");
+        debugfs.args(["-R", "ea_get -V /one user.large"]).arg(volume.written(bytes));
+        output(&mut debugfs).expect("debugfs reads").stdout
+    };
+    let before = read(&volume.bytes);
+    assert!(before.len() >= 3000, "{}", String::from_utf8_lossy(&before));
+    // The value has the number after the last file's.
+    let numbers = ["/one", "/two", "/d", "/d/three", "/d/e", "/d/e/f"].map(|name| {
+        let mut debugfs = program("debugfs");
+        let run = output(
+            debugfs.args(["-R", &format!("stat {name}")]).arg(volume.written(&volume.bytes)),
+        );
+        let text = String::from_utf8_lossy(&run.expect("debugfs").stdout).into_owned();
+        let rest = text.split("Inode: ").nth(1).expect("a number");
+        rest.split_whitespace().next().expect("a number").parse::<u32>().expect("a number")
+    });
+    let ino = numbers.into_iter().max().expect("a file") + 1;
+    let mut damaged = volume.bytes.clone();
+    // The length of the first extent.
+    damaged[volume.inode_at(&format!("<{ino}>")) + 0x28 + 16] += 9;
+    assert!(damaged != volume.bytes);
+    let after = volume.keeps_all(&damaged, Scope::Safe);
+    assert!(read(&after) == before, "the value is another");
+}
+
 /// Inodes of bytes that nobody wrote: they are freed, and no name has the rights that chance gives.
 #[test]
 fn inodes_of_chance_are_freed() {

@@ -1,4 +1,5 @@
 //! `extant lab run`: a scenario on its drives, or on a file or device of the host.
+use super::beside;
 use super::data::DataOption;
 use super::failure;
 use super::outputs::{self, are_one_file, saved_path, trace_path};
@@ -27,10 +28,11 @@ use std::path::{Path, PathBuf};
 /// SCENARIO is a built-in one (`extant lab list`) or a TOML file (docs/LAB.md has its keys). On its
 /// drives it runs in virtual time, and the same command gives the same bytes; with --real it runs
 /// on a file or device in real time.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = "Examples:
   extant lab run read-cold
   extant lab run read-cold --image disk.img --drive ide-2001-7200
+  extant lab run walk-cold --image before.img --image packed.img --drive all
   extant lab run read-cold --preset linux-2.4,placement=orlov --json | jq .measures
   extant lab run mine.toml --trace mine.trace --trace-format blktrace
   extant lab run stat-cold --drive object-store --seeds 5
@@ -42,9 +44,10 @@ pub struct Arguments {
     #[arg(value_name = "SCENARIO")]
     pub scenario: String,
     /// Begin with a copy of this image in place of the first file system; steps with skip_on_image
-    /// are left out
+    /// are left out. Given several times, the scenario runs on each, and a table has them beside
+    /// each other
     #[arg(long, value_name = "IMAGE")]
-    pub image: Option<PathBuf>,
+    pub image: Vec<PathBuf>,
     /// Run on this file or device, in real time; a file that does not exist is made. With --image
     /// both name the same file: the scenario begins with what it holds
     #[arg(long, value_name = "PATH", conflicts_with_all = ["drive", "trace", "save"])]
@@ -52,7 +55,7 @@ pub struct Arguments {
     /// What the files of --real, --trace and --save hold may be lost
     #[arg(long)]
     pub overwrite: bool,
-    /// In place of every drive: a built-in one, or a file
+    /// In place of every drive: a built-in one, or a file; all: each built-in one in turn
     #[arg(long, value_name = "DRIVE")]
     pub drive: Option<String>,
     /// Policies of every file system: a preset, columns (COLUMN=CHOICE) to change, or both, with
@@ -116,6 +119,9 @@ fn trace_form(word: &str) -> Result<TraceForm, String> {
 /// Runs it. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let scenario = failure::scenario(&arguments.scenario)?;
+    if beside::is_asked(arguments) {
+        return beside::run(arguments, &scenario, console);
+    }
     let options = options(arguments)?;
     if arguments.save.is_some() && scenario.filesystems.is_empty() {
         return Err(Error::usage("--save: this scenario has no file system"));
@@ -131,7 +137,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     arguments.data.check()?;
     let existing = if arguments.overwrite { Existing::Overwrite } else { Existing::Keep };
     outputs::check(&written, &inputs(arguments, &scenario), existing)?;
-    arguments.image.as_deref().map_or(Ok(()), look_at)?;
+    image_of(arguments).map_or(Ok(()), look_at)?;
     if arguments.seeds > 1 {
         return over_seeds(arguments, &scenario, &options, console);
     }
@@ -177,7 +183,7 @@ fn over_seeds(
 /// On the host's own file nothing is copied: an image that is elsewhere would be ignored, and the
 /// file written over.
 fn check_pair(arguments: &Arguments) -> Result<(), Error> {
-    let (Some(image), Some(real)) = (&arguments.image, &arguments.real) else {
+    let (Some(image), Some(real)) = (image_of(arguments), &arguments.real) else {
         return Ok(());
     };
     match are_one_file(image, real) {
@@ -196,7 +202,7 @@ fn check_pair(arguments: &Arguments) -> Result<(), Error> {
 /// Files that a run reads.
 fn inputs(arguments: &Arguments, scenario: &Scenario) -> Vec<PathBuf> {
     let mut inputs = vec![PathBuf::from(&arguments.scenario)];
-    inputs.extend(arguments.image.clone());
+    inputs.extend(image_of(arguments).map(Path::to_owned));
     inputs.extend(arguments.drive.as_ref().map(PathBuf::from));
     inputs.extend(scenario.filesystems.iter().filter_map(|entry| match &entry.origin {
         Origin::Image(path) => Some(path.clone()),
@@ -205,7 +211,12 @@ fn inputs(arguments: &Arguments, scenario: &Scenario) -> Vec<PathBuf> {
     inputs
 }
 
-fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
+/// The image, where there is one.
+fn image_of(arguments: &Arguments) -> Option<&Path> {
+    arguments.image.first().map(PathBuf::as_path)
+}
+
+pub(super) fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
     if let Some(words) = &arguments.preset {
         failure::setup(words)?;
     }
@@ -213,7 +224,7 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
     let real = |path: &PathBuf| Target::Real { path: path.clone(), existing };
     Ok(RunOptions {
         target: arguments.real.as_ref().map_or(Target::Virtual, real),
-        image: arguments.image.clone(),
+        image: image_of(arguments).map(Path::to_owned),
         drive: arguments.drive.as_deref().map(failure::drive).transpose()?,
         policies: arguments.preset.clone(),
         processor: arguments.processor,
@@ -230,7 +241,7 @@ fn options(arguments: &Arguments) -> Result<RunOptions, Error> {
 
 /// Whether an image can be opened and is one: found out before anything runs, in the words of the
 /// other commands.
-fn look_at(path: &Path) -> Result<(), Error> {
+pub(super) fn look_at(path: &Path) -> Result<(), Error> {
     disk::refuse_part(path, "the laboratory")?;
     let place = disk::writable(path, 0)?;
     if place.range.is_some() {

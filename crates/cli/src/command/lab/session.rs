@@ -7,7 +7,7 @@ use extant_block::{BlockDevice, MemoryDevice, RealClock};
 use extant_chart::{Figure, beside};
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
-use extant_host::image;
+use extant_host::image::{self, ImageArguments};
 use extant_lab::posts::SEEDS_MAX;
 use extant_lab::session::{self, SessionError, SessionReport};
 use extant_lab::spread::{self, Spread};
@@ -36,6 +36,7 @@ const PIECE_BYTES: u64 = 1 << 20;
   extant lab session life.files --image before.img --drive hdd-2022-20t
   extant lab session life.files --image before.img --drive ide-2001-7200 --preset linux-2.4
   extant lab session life.files --image before.img --drive object-store --seeds 5
+  extant lab session life.files --image packed.img --recorded-on before.img --drive object-store
   extant lab replay --format blktrace --trace life.blktrace --drive ssd-sata")]
 pub struct Arguments {
     /// The file trace
@@ -44,6 +45,10 @@ pub struct Arguments {
     /// The volume as it was before
     #[arg(long, value_name = "IMAGE")]
     pub image: PathBuf,
+    /// The volume that the session was on, where --image is another with the same files: one that
+    /// extant repack made of it
+    #[arg(long, value_name = "IMAGE")]
+    pub recorded_on: Option<PathBuf>,
     /// A built-in drive, or a file
     #[arg(long, value_name = "DRIVE")]
     pub drive: String,
@@ -104,6 +109,16 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         SessionError::Run(reason) => Error::new(reason),
     };
     let records = session::read(&String::from_utf8_lossy(&bytes)).map_err(failed)?;
+    let records = match &arguments.recorded_on {
+        None => records,
+        Some(recorded_on) => {
+            let of = |path: &Path| {
+                let filesystem = image::open(path, &ImageArguments::default(), console)?;
+                filesystem.survey().map_err(|error| image::failure(path, error))
+            };
+            session::carried(records, &of(recorded_on)?, &of(&arguments.image)?)
+        }
+    };
     let contents = contents(&arguments.image)?;
     let names = setup.to_string();
     let seeds = spread::seeds(arguments.seed, arguments.seeds);

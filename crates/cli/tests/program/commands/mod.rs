@@ -16,6 +16,7 @@
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! repair       repair, undo and heal beside e2fsck
 //! resize       resize beside e2fsck and the kernel
+//! repack       repack and normalize beside e2fsck, debugfs and builds
 //! shrink       shrink, and the ends of partitions, beside sfdisk and sgdisk
 //! full         repairs on a host disk that becomes full
 //! schemas      what --json prints names its schema
@@ -39,6 +40,7 @@ mod page;
 mod reading;
 mod readme;
 mod released;
+mod repack;
 mod repair;
 mod replay;
 mod resize;

@@ -50,6 +50,8 @@ const LINES: &[&str] = &[
     "heal disk.img",
     "resize disk.img +2M",
     "shrink disk.img small.img.zst",
+    "repack disk.img packed.img",
+    "normalize disk.img canonical.img",
     "diff disk.img tree",
     "setfattr -n user.word -v text disk.img:/file",
     "getfattr -d disk.img:/file",
