@@ -18,6 +18,7 @@
 //! repair, undo       what is wrong with it is mended, and that is taken back
 //! heal               what it needs before it is used again
 //! resize, shrink     another size, in place; as small as can be, or as another file
+//! trim               free blocks become holes, and what was deleted goes
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -71,6 +72,7 @@ mod stat;
 mod sweep;
 mod tar;
 mod touch;
+mod trim;
 mod truncate;
 mod umount;
 mod undo;
@@ -162,6 +164,7 @@ commands! {
     sweep       Sweep       "sweep",
     tar         Tar         "tar",
     touch       Touch       "touch",
+    trim        Trim        "trim",
     truncate    Truncate    "truncate",
     umount      Umount      "umount",
     undo        Undo        "undo",

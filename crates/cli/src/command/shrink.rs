@@ -1,10 +1,10 @@
 //! `extant shrink`: an image as small as its files allow, in place or as another file.
 use super::check;
 use super::resize::{Ends, applied};
-use crate::shipping::pack;
-use crate::shipping::words::{DiskFormat, ShippingArguments};
-use extant_block::{BlockDevice, FileDevice, RealClock};
-use extant_disk::{Content, partitions};
+use crate::shipping::copied::{self, copy, data};
+use crate::shipping::words::ShippingArguments;
+use extant_block::BlockDevice;
+use extant_disk::partitions;
 use extant_host::closed::{self, DiskLength, Medium, Partition, Volume};
 use extant_host::console::Console;
 use extant_host::disk::Found;
@@ -12,14 +12,13 @@ use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
 use extant_host::recovery::counted;
 use extant_host::size::Size;
-use extant_host::target::{Existing, Target, nameless};
+use extant_host::target::{Existing, Target};
 use extant_repair::{ResizeOptions, Resized, Scope};
 use serde::Serialize;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -258,36 +257,16 @@ fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Resul
         return Ok(Done { resized, disk_bytes, image_bytes: None });
     };
     let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
-    let target = Target::create(out, existing)?;
-    let failed = |error: io::Error| target.write_error(&error);
-    let (format, compression) = (words.format(out), words.compression(out));
-    if target.device_bytes.is_some() {
-        return Err(Error::usage(format!("{}: is a block device", out.display()))
-            .hint("make a file first, and copy that"));
-    }
-    let is_plain = format == DiskFormat::Raw && compression.is_none();
-    let raw = match is_plain {
-        true => target.file.try_clone().map_err(failed)?,
-        false => nameless(&target.path)?,
-    };
     let small_bytes = small.disk_bytes;
     small.kept.tell(image, console);
-    small.write((&*disk, &resized), &raw).map_err(failed)?;
-    if !is_plain {
-        let disk = FileDevice::from_file(
-            RealClock::new(),
-            raw.try_clone().map_err(failed)?,
-            out.display().to_string(),
-            small_bytes,
-            0,
-        );
-        let occupied = data(&disk.map_err(failed)?, 0..small_bytes).map_err(failed)?;
-        let content = Content { file: &raw, bytes: small_bytes, occupied: &occupied };
-        pack((format, compression), &target, &content, console)?;
-    }
-    target.file.sync_all().map_err(failed)?;
-    let image_bytes = target.file.metadata().map_err(failed)?.len();
-    target.finish()?;
+    let mut small = Some(small);
+    let mut fill = |raw: &File, target: &Target| match small.take() {
+        Some(small) => {
+            small.write((&*disk, &resized), raw).map_err(|error| target.write_error(&error))
+        }
+        None => Ok(()),
+    };
+    let image_bytes = copied::image((out, existing), small_bytes, &mut fill, console)?;
     Ok(Done { resized, disk_bytes, image_bytes: Some(image_bytes) })
 }
 
@@ -354,51 +333,6 @@ impl Small {
             None => Ok(()),
         }
     }
-}
-
-/// Bytes that are copied at a time.
-const PIECE_BYTES: u64 = 1 << 20;
-
-/// The pieces of a range that are not zeros.
-fn data(disk: &dyn BlockDevice, range: Range<u64>) -> io::Result<Vec<Range<u64>>> {
-    let mut found: Vec<Range<u64>> = Vec::new();
-    pieces((disk, range), &mut |at, _| {
-        let end = at.end;
-        match found.last_mut() {
-            Some(last) if last.end == at.start => last.end = end,
-            _ => found.push(at),
-        }
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-fn copy((disk, range): (&dyn BlockDevice, Range<u64>), (file, to): (&File, u64)) -> io::Result<()> {
-    let start = range.start;
-    pieces((disk, range), &mut |at, bytes| file.write_all_at(bytes, to + (at.start - start)))
-}
-
-/// What is done with a piece of a disk, and where that is.
-type Work<'a> = dyn FnMut(Range<u64>, &[u8]) -> io::Result<()> + 'a;
-
-/// Gives `work` each piece of a range that is not all zeros.
-fn pieces((disk, range): (&dyn BlockDevice, Range<u64>), work: &mut Work<'_>) -> io::Result<()> {
-    let mut at = range.start;
-    let mut piece = Vec::new();
-    while at < range.end {
-        let Some(next) = disk.next_data(at)?.filter(|next| next.start < range.end) else {
-            return Ok(());
-        };
-        at = at.max(next.start);
-        let end = next.end.min(range.end).min(at.saturating_add(PIECE_BYTES));
-        piece.resize((end - at) as usize, 0);
-        disk.read(at, &mut piece)?;
-        if piece.iter().any(|byte| *byte != 0) {
-            work(at..end, &piece)?;
-        }
-        at = end;
-    }
-    Ok(())
 }
 
 fn told(arguments: &Arguments, done: &Done, console: &Console) -> Result<Exit, Error> {
