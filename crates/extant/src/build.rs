@@ -353,6 +353,18 @@ impl Builder {
 }
 
 fn warnings(notices: &Notices, collected: &Collected) -> Vec<String> {
+    let mut warnings = noticed(notices);
+    let grown = collected.sources.grown().into_iter();
+    warnings.extend(grown.map(|(node, length)| {
+        let path = extant_archive::printable(&collected.tree.path(node));
+        let before = collected.tree.length(node);
+        format!("{path}: grew from {before} to {length} bytes while it was read, and is cut there")
+    }));
+    warnings
+}
+
+/// Sentences of notices, the first of each kind, and how many more there are.
+fn noticed(notices: &Notices) -> Vec<String> {
     let mut warnings = Vec::new();
     for (kind, tally) in notices.kinds() {
         warnings.extend(tally.named.iter().cloned());
@@ -361,12 +373,6 @@ fn warnings(notices: &Notices, collected: &Collected) -> Vec<String> {
             warnings.push(format!("and {more} more of this kind ({})", kind.word()));
         }
     }
-    let grown = collected.sources.grown().into_iter();
-    warnings.extend(grown.map(|(node, length)| {
-        let path = extant_archive::printable(&collected.tree.path(node));
-        let before = collected.tree.length(node);
-        format!("{path}: grew from {before} to {length} bytes while it was read, and is cut there")
-    }));
     warnings
 }
 
@@ -379,6 +385,61 @@ fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
+    }
+}
+
+/// A new image that is not built from sources.
+pub(crate) struct Spare {
+    target: Target,
+    folder: PathBuf,
+    name: String,
+}
+
+impl Spare {
+    /// Beside a path at which nothing is.
+    ///
+    /// # Errors
+    /// `Exists`; the host's.
+    pub(crate) fn open(path: &Path) -> Result<Spare> {
+        let target = Target::open(path, Existing::Refuse).map_err(|error| error.at(path))?;
+        let folder = spool_folder(path).unwrap_or_else(|| folder_of(path));
+        Ok(Spare { target, folder, name: path.display().to_string() })
+    }
+
+    /// Where other files may be meanwhile.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn destination(&self) -> Destination<'_> {
+        let (medium, name) = (self.target.file(), self.name.clone());
+        Destination { medium, name, place: self.target.place() }
+    }
+
+    /// Gives the image its name.
+    ///
+    /// # Errors
+    /// `Exists`; the host's.
+    pub(crate) fn finish(
+        self,
+        built: &extant_image::assemble::Built,
+        (mut warnings, notices): (Vec<String>, &Notices),
+    ) -> Result<Built> {
+        warnings.extend(noticed(notices));
+        let bytes = self.target.file().metadata()?.len();
+        self.target.file().sync_all()?;
+        self.target.finish().map_err(|error| error.at(&self.name))?;
+        Ok(Built {
+            bytes,
+            block_size: built.block_size,
+            blocks: built.blocks,
+            free_blocks: built.free_blocks,
+            inodes: built.inodes,
+            free_inodes: built.free_inodes,
+            has_journal: built.has_journal,
+            uuid: built.uuid,
+            warnings,
+        })
     }
 }
 

@@ -675,7 +675,7 @@ impl Superblock {
         self.raw.backup_groups = groups.map(|group| group.0.into());
     }
     /// The groups that have a copy (sparse_super2); 0 for none.
-    pub(crate) fn backup_groups(&self) -> [crate::GroupNo; 2] {
+    pub fn backup_groups(&self) -> [crate::GroupNo; 2] {
         self.raw.backup_groups.map(|group| crate::GroupNo(group.get()))
     }
     /// Sets the kinds of encryption that mke2fs names: AES-256-XTS for content, AES-256-CTS for

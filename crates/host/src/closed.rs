@@ -256,6 +256,14 @@ impl Volume {
         })
     }
 
+    /// A new file beside the one that it is in, to take its name when it is whole.
+    ///
+    /// # Errors
+    /// It is on a block device; the host's.
+    pub fn replacement(&self) -> Result<Target, Error> {
+        self.target.replacement()
+    }
+
     /// The byte of the disk at which it begins.
     pub fn start(&self) -> u64 {
         self.place.start()

@@ -72,6 +72,7 @@
 //! export    from an image to a tar archive: in which order, in which words
 //! extract   from an image to a folder of the host
 //! difference   what differs between images, folders and archives
+//! normalize a volume laid out anew, with the options that it has
 //! assemble  from the tree to the image: its size, its order, its writing
 //! source    what an image is built from: directories and tar archives, laid over each other
 //! rules     owners, modes, labels and more that files of rules give
@@ -85,6 +86,7 @@ pub mod difference;
 mod error;
 pub mod export;
 pub mod extract;
+pub mod normalize;
 pub mod notice;
 mod progress;
 pub mod rules;

@@ -56,7 +56,7 @@ mod superblock;
 mod trim;
 
 pub use error::Error;
-pub use heal::{CheckWhen, Healed, Reason, heal, is_clean, settled};
+pub use heal::{CheckWhen, Healed, Reason, heal, is_clean, settled, sound};
 pub use options::{LostFound, Optimize, RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
 pub use reshape::{Move, ResizeOptions, Resized, minimize, resize, widen};

@@ -41,6 +41,15 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
          OUT.zst another one, compressed",
     ),
     (
+        &["zerofree", "virt-sparsify", "sparsify", "punch", "fstrim", "scrub", "wipe", "bmap"],
+        "extant trim IMAGE makes holes of free blocks, with --scrub it also cleans what was \
+         deleted; extant trim --map bmap IMAGE is the map that bmaptool reads",
+    ),
+    (
+        &["canonicalize", "reproduce", "rebuild", "relayout"],
+        "extant normalize IMAGE lays a volume out anew with its own options, as it was built",
+    ),
+    (
         &["mke2fs", "mkfs.ext2", "mkfs.ext3", "mkfs.ext4", "format", "mkext2fs", "newfs"],
         "extant mkfs IMAGE SIZE makes an empty file system; extant build FOLDER IMAGE one that \
          holds a folder (mke2fs -d)",
@@ -130,8 +139,8 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (
         &["defrag", "e4defrag", "filefrag", "fragments", "frag", "e2freefrag", "map"],
-        "extant layout IMAGE shows fragments and free runs; extant tar IMAGE | extant build - \
-         NEW.img lays everything out anew",
+        "extant layout IMAGE shows fragments and free runs; extant normalize IMAGE lays \
+         everything out anew",
     ),
     (
         &["md5", "md5sum", "sha256", "sha256sum", "checksum", "hash"],

@@ -18,7 +18,7 @@
 //! repair, undo       what is wrong with it is mended, and that is taken back
 //! heal               what it needs before it is used again
 //! resize, shrink     another size, in place; as small as can be, or as another file
-//! trim               free blocks become holes, and what was deleted goes
+//! trim, normalize    free blocks become holes, and what was deleted goes; laid out anew
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -61,6 +61,7 @@ mod mkfs;
 mod mount;
 mod mv;
 mod names;
+mod normalize;
 mod repair;
 mod replay;
 mod resize;
@@ -153,6 +154,7 @@ commands! {
     mount       Mount       "mount",
     mv          Mv          "mv",
     names       Names       "names",
+    normalize   Normalize   "normalize",
     repair      Repair      "repair",
     replay      Replay      "replay",
     resize      Resize      "resize",

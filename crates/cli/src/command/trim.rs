@@ -171,22 +171,6 @@ fn refused(arguments: &Arguments, device: &dyn BlockDevice, error: extant_repair
     }
 }
 
-/// Bytes that are emptied, rising and apart.
-fn ranges(trimmed: &Trimmed) -> Vec<Range<u64>> {
-    let size = u64::from(trimmed.superblock.block_size());
-    let mut blocks: Vec<&Range<u64>> = trimmed.free.iter().chain(&trimmed.unread).collect();
-    blocks.sort_by_key(|range| range.start);
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for blocks in blocks {
-        let range = blocks.start.saturating_mul(size)..blocks.end.saturating_mul(size);
-        match ranges.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => ranges.push(range),
-        }
-    }
-    ranges
-}
-
 /// Trims it where it is.
 fn in_place(arguments: &Arguments, console: &Console) -> Result<Document, Error> {
     let (image, place) = (&arguments.image, &arguments.place);
@@ -199,7 +183,7 @@ fn in_place(arguments: &Arguments, console: &Console) -> Result<Document, Error>
     let trimmed = planned(arguments, Arc::clone(&volume.device), console)?;
     let changes = (&*trimmed.overlay, trimmed.superblock.block_size());
     let applied = volume.apply(changes, (Keep::Nothing, None), console)?;
-    let emptied_bytes = volume.empty(&ranges(&trimmed), arguments.emptying(), console)?;
+    let emptied_bytes = volume.empty(&trimmed.bytes_to_empty(), arguments.emptying(), console)?;
     let document = arguments.document(&trimmed);
     Ok(Document { blocks_written: applied.blocks, emptied_bytes, ..document })
 }
@@ -232,7 +216,7 @@ fn read_only(
     let trimmed = planned(arguments, Arc::clone(&device), console)?;
     let failed = |error: io::Error| Error::io(image.display(), &error);
     let how = (arguments.emptying(), Doing::Nothing);
-    let emptied_bytes = emptied::empty(&*device, &ranges(&trimmed), how).map_err(failed)?;
+    let emptied_bytes = emptied::empty(&*device, &trimmed.bytes_to_empty(), how).map_err(failed)?;
     let document = Document { emptied_bytes, ..arguments.document(&trimmed) };
     let Some(out) = out.filter(|_| !arguments.dry_run) else { return Ok(document) };
     for range in &trimmed.free {

@@ -40,6 +40,6 @@ pub use job::{Built, Destination, Job, Place};
 pub use medium::{InMemory, Medium};
 pub use order::LostFolder;
 pub use plan::FlexGroups;
-pub use prepare::{BLOCK_SIZE, BuildOptions, SmallJournal};
+pub use prepare::{BLOCK_SIZE, BuildOptions, DATED_LATEST, SmallJournal};
 
 pub use room::{FreeInodes, ImageSize, Room};

@@ -32,7 +32,7 @@ const JOURNAL_BLOCKS_MIN: u32 = 1024;
 /// 2025, before every clock under which this program is run. e2fsck complains of a write in the
 /// future, and of no other time; whether the newest file's time is past, only a clock could say,
 /// and then an image would depend on when it was made.
-const DATED_LATEST: u64 = 1_735_689_600;
+pub const DATED_LATEST: u64 = 1_735_689_600;
 /// Bytes of a block unless something else is asked for: the kernel mounts it everywhere.
 pub const BLOCK_SIZE: u32 = 4096;
 
@@ -71,6 +71,9 @@ pub struct BuildOptions {
     /// The time that counts as that of building, in seconds since 1970; that of the newest file if
     /// `None`.
     pub newest: Option<i64>,
+    /// Where `newest` is given, no write is said to be later than this, in seconds since 1970; where
+    /// it is not, none later than [`DATED_LATEST`].
+    pub dated_latest: Option<u64>,
 }
 
 /// Whether a volume that mke2fs gives no journal, because it is small, has one.
@@ -107,6 +110,7 @@ impl BuildOptions {
             lost_and_found: LostFolder::Made,
             origin_bytes: 0,
             newest: None,
+            dated_latest: None,
         }
     }
 
@@ -234,7 +238,10 @@ impl<'a> Job<'a> {
         let tree = &collected.tree;
         let newest = options.newest.unwrap_or_else(|| newest_time(tree, options.wishes.inode_size));
         let mut template = options.template(tree, newest);
-        template.dated_latest = options.newest.is_none().then_some(DATED_LATEST);
+        template.dated_latest = match options.newest {
+            Some(_) => options.dated_latest,
+            None => Some(DATED_LATEST),
+        };
         if let Place::Part { contents, .. } = destination.place {
             template.contents = contents;
         }

@@ -1,9 +1,9 @@
 //! Tables of inodes, and what each inode in use has: its map, its names, the end of its last block,
 //! its attributes.
-use super::stale;
 use super::Unread;
-use crate::draft::{Draft, Result};
+use super::stale;
 use crate::directories::style;
+use crate::draft::{Draft, Result};
 use crate::map::{self, FileMap, OnMetadata};
 use extant_format::directory::stored::IndexTail;
 use extant_format::directory::{Form, IndexPlace};

@@ -75,6 +75,19 @@ impl Trimmed {
     pub fn free_blocks(&self) -> u64 {
         self.free.iter().map(|range| range.end - range.start).sum()
     }
+
+    /// The bytes of the volume that are to be emptied, rising and apart: of both kinds of blocks,
+    /// as they may share a block of what the volume is in.
+    pub fn bytes_to_empty(&self) -> Vec<Range<u64>> {
+        let size = u64::from(self.superblock.block_size());
+        let mut blocks: Vec<&Range<u64>> = self.free.iter().chain(&self.unread).collect();
+        blocks.sort_by_key(|range| range.start);
+        let mut bytes = Vec::new();
+        for range in blocks {
+            push(&mut bytes, range.start.saturating_mul(size)..range.end.saturating_mul(size));
+        }
+        bytes
+    }
 }
 
 /// Finds what of a volume has no meaning, and scrubs it in memory.

@@ -16,10 +16,9 @@ pub(super) fn scrub(draft: &Draft, unread: &mut Unread) -> Result<()> {
     for group in groups.clone() {
         let Some(descriptor) = draft.usage.descriptor(group) else { continue };
         // What these flags say is made anew from the descriptors.
-        for (flag, block) in [
-            (BLOCK_UNINIT, descriptor.block_bitmap),
-            (INODE_UNINIT, descriptor.inode_bitmap),
-        ] {
+        for (flag, block) in
+            [(BLOCK_UNINIT, descriptor.block_bitmap), (INODE_UNINIT, descriptor.inode_bitmap)]
+        {
             if descriptor.flags & flag != 0 && draft.usage.is_metadata(block) {
                 unread.add(block.0..block.0.saturating_add(1));
             }

@@ -188,14 +188,16 @@ impl Map<'_> {
         };
         let options = closed::options(Scope::Safe, threads, None)?;
         if extant_repair::settled(Arc::clone(&device), options).map_err(failed)?.is_some() {
-            return Err(Error::new(format!("{name}: was not unmounted: what is free is not known"))
-                .hint(heal));
+            return Err(Error::new(format!(
+                "{name}: was not unmounted: what is free is not known"
+            ))
+            .hint(heal));
         }
-        let options =
-            TrimOptions { scrub: Scrub::Nothing, threads, spool: None, progress: None };
+        let options = TrimOptions { scrub: Scrub::Nothing, threads, spool: None, progress: None };
         let trimmed = extant_repair::trim(Arc::clone(&device), options).map_err(failed)?;
         let block_size = trimmed.superblock.block_size();
-        let byte_of = |block: u64| range.start.saturating_add(block.saturating_mul(block_size.into()));
+        let byte_of =
+            |block: u64| range.start.saturating_add(block.saturating_mul(block_size.into()));
         let blocks = trimmed.superblock.blocks_count;
         let mut from = 0;
         for free in trimmed.free.iter().cloned().chain([blocks..blocks]) {
