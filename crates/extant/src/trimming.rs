@@ -44,8 +44,8 @@ impl Trimmed {
 }
 
 impl Options {
-    /// Makes holes of the free blocks of a volume, and with [`Scrub::Stale`] cleans blocks in use of
-    /// what was deleted. A journal that waits and orphans are brought to an end before. What is
+    /// Makes holes of the free blocks of a volume, and with [`Scrub::Stale`] cleans blocks in use
+    /// of what was deleted. A journal that waits and orphans are brought to an end before. What is
     /// kept of an earlier repair goes.
     ///
     /// ```

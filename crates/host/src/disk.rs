@@ -88,8 +88,8 @@ pub fn on_disk(
     Ok((Found { device, file: name.file, range, form }, disk))
 }
 
-/// All bytes of the disk that a word names, whatever is on it, for reading; with where the volume is
-/// that the word names, if it names one.
+/// All bytes of the disk that a word names, whatever is on it, for reading; with where the volume
+/// is that the word names, if it names one.
 ///
 /// # Errors
 /// As [`open`].

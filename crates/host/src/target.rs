@@ -134,8 +134,8 @@ impl Target {
         })
     }
 
-    /// A new file beside this one, to take its name when it is whole. This one is held meanwhile, so
-    /// that nobody writes what would be lost.
+    /// A new file beside this one, to take its name when it is whole. This one is held meanwhile,
+    /// so that nobody writes what would be lost.
     ///
     /// # Errors
     /// It is a block device; the host's.

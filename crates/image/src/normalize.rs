@@ -170,17 +170,7 @@ pub fn options_like(
     let mut features = superblock.features;
     OF_USE.into_iter().for_each(|feature| features.clear(feature));
     let has = |feature| features.has(feature);
-    let journal = match (has(Feature::HAS_JOURNAL), superblock.journal_inode) {
-        (false, _) => JournalWish::None,
-        (true, 0) => {
-            return Err(Error::new("its journal is on another device, which no build gives it"));
-        }
-        (true, number) => {
-            let bytes = file_bytes(device, superblock, Ino(number))?;
-            let blocks = bytes / u64::from(block_size);
-            JournalWish::Blocks(u32::try_from(blocks).unwrap_or(u32::MAX))
-        }
-    };
+    let journal = journal_like(device, superblock)?;
     if file_bytes(device, superblock, Ino::BAD_BLOCKS)? > 0 {
         return Err(Error::new("it has blocks that are marked as bad, which no build keeps free"));
     }
@@ -236,6 +226,19 @@ pub fn options_like(
         dated_latest: (!is_dated).then_some(DATED_LATEST),
         ..base
     })
+}
+
+/// The journal of a volume like this one.
+fn journal_like(device: &dyn BlockDevice, superblock: &Superblock) -> Result<JournalWish, Error> {
+    match (superblock.has(Feature::HAS_JOURNAL), superblock.journal_inode) {
+        (false, _) => Ok(JournalWish::None),
+        (true, 0) => Err(Error::new("its journal is on another device, which no build gives it")),
+        (true, number) => {
+            let bytes = file_bytes(device, superblock, Ino(number))?;
+            let blocks = bytes / u64::from(superblock.block_size());
+            Ok(JournalWish::Blocks(u32::try_from(blocks).unwrap_or(u32::MAX)))
+        }
+    }
 }
 
 /// Whether a volume says of its last write, when it was made, that it was at its time of creation:

@@ -19,6 +19,7 @@
 //! heal               what it needs before it is used again
 //! resize, shrink     another size, in place; as small as can be, or as another file
 //! trim, normalize    free blocks become holes, and what was deleted goes; laid out anew
+//!   trim::map        what is in use of a disk
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time

@@ -139,7 +139,8 @@ impl Scrubbing<'_> {
         }
         let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
         let start = block.0 / cluster * cluster;
-        self.unread_but(start..start.saturating_add(cluster), &[block.0..block.0 + 1]);
+        let own = block.0..block.0.saturating_add(1);
+        self.unread_but(start..start.saturating_add(cluster), std::slice::from_ref(&own));
         Ok(())
     }
 

@@ -84,7 +84,7 @@ pub(super) fn node(bytes: &mut [u8], capacity: usize) {
 /// Of a list of attributes whose entries begin at byte `start`: what is between them and their
 /// values. Words of values are kept whole, as their hashes cover them.
 fn attributes(region: &mut [u8], start: usize) {
-    let mut kept = vec![0..start];
+    let mut kept = Vec::from([Range { start: 0, end: start }]);
     let mut at = start;
     let walked = walk(region, start, &mut |entry| {
         kept.push(at..at + ATTRIBUTE_ENTRY + entry.name.len());
@@ -158,10 +158,9 @@ fn of_map(map: &mut [u8], inode: &Inode, superblock: &Superblock) {
             zero(map, size.min(MAP_SIZE)..MAP_SIZE);
         }
         // What is encrypted has its length in the bytes themselves.
+        Some(FileType::Symlink) if inode.is_encrypted(superblock) => {}
         Some(FileType::Symlink) if inode.is_fast_symlink(superblock) => {
-            if !inode.is_encrypted(superblock) {
-                zero(map, size.min(MAP_SIZE)..MAP_SIZE);
-            }
+            zero(map, size.min(MAP_SIZE)..MAP_SIZE);
         }
         Some(FileType::CharacterDevice | FileType::BlockDevice) => zero(map, DEVICE..MAP_SIZE),
         Some(FileType::Fifo | FileType::Socket) => zero(map, 0..MAP_SIZE),

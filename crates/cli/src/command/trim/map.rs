@@ -62,40 +62,9 @@ pub(super) fn run(arguments: &Arguments, form: Form, console: &Console) -> Resul
     let image = &arguments.image;
     image::warn_if_mounted(image, console);
     let (word, disk) = disk::whole(image, arguments.place.offset_bytes(), Some(console))?;
-    let mut map = Map { arguments, disk: &disk, volumes: Vec::new(), used: Vec::new() };
+    let (volumes, used) = surveyed(arguments, &word, &disk)?;
     let disk_bytes = disk.info().bytes;
     let failed = |error: std::io::Error| Error::io(image.display(), &error);
-    let table = partitions(&*disk).map(|table| table.partitions).unwrap_or_default();
-    // What is named is looked into; without a name, all.
-    let mut parts: Vec<(Option<u32>, Range<u64>)> = Vec::new();
-    for one in table {
-        let range = one.range.start..one.range.end.min(disk_bytes);
-        parts.push((Some(one.number), range));
-    }
-    let named = word.range.clone();
-    match &named {
-        Some(range) if !parts.iter().any(|(_, part)| part.start == range.start) => {
-            parts.push((None, range.clone()));
-        }
-        None if parts.is_empty() => parts.push((None, 0..disk_bytes)),
-        _ => {}
-    }
-    for (number, range) in &parts {
-        let is_meant = named.as_ref().is_none_or(|named| named.start == range.start);
-        match is_meant {
-            true => map.part(*number, range.clone(), &word)?,
-            false => map.used.push(range.clone()),
-        }
-    }
-    // What is in no partition is in use where it is not zeros.
-    let covered = joined(parts.into_iter().map(|(_, range)| range).collect());
-    let mut from = 0;
-    for range in covered.iter().cloned().chain([disk_bytes..disk_bytes]) {
-        map.used.extend(data(&*disk, from..range.start).map_err(failed)?);
-        from = range.end;
-    }
-    let Map { volumes, used, .. } = map;
-    let used = joined(used);
     let text = match form {
         Form::Bmap => {
             let blocks = used.iter();
@@ -133,6 +102,48 @@ pub(super) fn run(arguments: &Arguments, form: Form, console: &Console) -> Resul
     written.map_err(|error| target.write_error(&error))?;
     target.finish()?;
     Ok(Exit::Complete)
+}
+
+/// The volumes of a disk, and what is in use of all of it, rising and apart.
+fn surveyed(
+    arguments: &Arguments,
+    word: &Place,
+    disk: &Arc<dyn BlockDevice>,
+) -> Result<(Vec<Mapped>, Vec<Range<u64>>), Error> {
+    let image = &arguments.image;
+    let mut map = Map { arguments, disk, volumes: Vec::new(), used: Vec::new() };
+    let disk_bytes = disk.info().bytes;
+    let failed = |error: std::io::Error| Error::io(image.display(), &error);
+    let table = partitions(&**disk).map(|table| table.partitions).unwrap_or_default();
+    // What is named is looked into; without a name, all.
+    let mut parts: Vec<(Option<u32>, Range<u64>)> = Vec::new();
+    for one in table {
+        let range = one.range.start..one.range.end.min(disk_bytes);
+        parts.push((Some(one.number), range));
+    }
+    let named = word.range.clone();
+    match &named {
+        Some(range) if !parts.iter().any(|(_, part)| part.start == range.start) => {
+            parts.push((None, range.clone()));
+        }
+        None if parts.is_empty() => parts.push((None, 0..disk_bytes)),
+        _ => {}
+    }
+    for (number, range) in &parts {
+        let is_meant = named.as_ref().is_none_or(|named| named.start == range.start);
+        match is_meant {
+            true => map.part(*number, range.clone(), word)?,
+            false => map.used.push(range.clone()),
+        }
+    }
+    // What is in no partition is in use where it is not zeros.
+    let covered = joined(parts.into_iter().map(|(_, range)| range).collect());
+    let mut from = 0;
+    for range in covered.iter().cloned().chain(std::iter::once(disk_bytes..disk_bytes)) {
+        map.used.extend(data(&**disk, from..range.start).map_err(failed)?);
+        from = range.end;
+    }
+    Ok((map.volumes, joined(map.used)))
 }
 
 /// Ranges that rise and are apart.
@@ -200,7 +211,7 @@ impl Map<'_> {
             |block: u64| range.start.saturating_add(block.saturating_mul(block_size.into()));
         let blocks = trimmed.superblock.blocks_count;
         let mut from = 0;
-        for free in trimmed.free.iter().cloned().chain([blocks..blocks]) {
+        for free in trimmed.free.iter().cloned().chain(std::iter::once(blocks..blocks)) {
             self.used.push(byte_of(from)..byte_of(free.start));
             from = free.end;
         }
