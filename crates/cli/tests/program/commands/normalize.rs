@@ -155,8 +155,8 @@ fn what_others_made_is_as_an_archive_of_it_built_with_its_options() {
         let header = String::from_utf8_lossy(&header).into_owned();
         let text = |field: &str| {
             let lines = header.lines().filter_map(|line| line.split_once(':'));
-            let found = lines.filter(|(name, _)| *name == field).map(|(_, value)| value.trim());
-            found.last().unwrap_or_default().to_owned()
+            let mut found = lines.filter(|(name, _)| *name == field).map(|(_, value)| value.trim());
+            found.next_back().unwrap_or_default().to_owned()
         };
         let number = |field: &str| text(field).parse::<u64>().unwrap_or(0);
         let features: Vec<String> =
