@@ -19,7 +19,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._image import Image, check, open
-from ._mending import heal, repair, resize, undo
+from ._mending import heal, normalize, repack, repair, resize, trim, undo
 from ._native import __version__
 from ._path import Path
 from ._reports import (
@@ -30,11 +30,13 @@ from ._reports import (
     Facts,
     Healed,
     Layout,
+    Normalized,
     Problem,
     Repaired,
     Resized,
     Report,
     Taken,
+    Trimmed,
 )
 from ._sweep import Sweep, SweepFailure, SweepJob, SweepResult, sweep
 from ._transaction import Transaction
@@ -52,6 +54,7 @@ __all__ = [
     "InUseError",
     "Layout",
     "NeedsCheckError",
+    "Normalized",
     "NotAVolumeError",
     "Path",
     "Problem",
@@ -65,15 +68,19 @@ __all__ = [
     "SweepResult",
     "Taken",
     "Transaction",
+    "Trimmed",
     "UnsupportedError",
     "__version__",
     "build",
     "check",
     "heal",
+    "normalize",
+    "repack",
     "open",
     "repair",
     "resize",
     "sweep",
+    "trim",
     "undo",
 ]
 

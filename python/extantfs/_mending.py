@@ -11,9 +11,9 @@ from typing import Any, Iterable, Optional, Tuple, Union, overload
 from . import _native
 from ._image import Source, _placed, _wishes
 from ._path import Place
-from ._reports import Healed, Repaired, Resized
+from ._reports import Healed, Normalized, Repaired, Resized, Trimmed
 
-__all__ = ["heal", "repair", "resize", "undo"]
+__all__ = ["heal", "normalize", "repack", "repair", "resize", "trim", "undo"]
 
 SCOPES = ("preen", "safe", "all")
 
@@ -146,6 +146,79 @@ def resize(
     wishes = _wishes(partition=partition, offset=offset, time=time)
     found, image = _native.resize(kind, place, wishes, size, "dry" if dry_run else "")
     return Resized(image=image, **json.loads(found))
+
+
+def trim(
+    source: Source,
+    *,
+    scrub: bool = False,
+    dry_run: bool = False,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    time: Optional[int] = None,
+) -> Trimmed:
+    """Makes holes of the free blocks of an image, as a whole check counts them. With `scrub` blocks in
+    use are cleaned too of what was deleted: names, inodes, attributes, ends of files, the journal.
+
+    What waits in the journal and orphans are brought to an end before; what is kept of an earlier
+    repair goes. With `dry_run` nothing is written: the result says what would be done. Of an image
+    that is bytes the other ones are in the result.
+
+    Of `open`'s wishes there are partition, offset and time. Raises OSError's kin: DamagedError for
+    an image that is not clean, and what `repair` raises; nothing was written then.
+    """
+    kind, place, _ = _placed(source)
+    wishes = _wishes(partition=partition, offset=offset, time=time)
+    words = ("stale" if scrub else "nothing", "dry" if dry_run else "")
+    found, image = _native.trim(kind, place, wishes, words)
+    return Trimmed(image=image, **json.loads(found))
+
+
+def normalize(
+    source: Source,
+    out: Union[str, "os.PathLike[str]"],
+    *,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+) -> Normalized:
+    """Writes a volume to a new file, laid out anew with its own options: what `build` made comes out
+    byte for byte if its files are as they were, whatever mounted it meanwhile.
+
+    The file holds the volume alone, and must not be there. Raises OSError's kin: DamagedError for an
+    image that is not clean, FileExistsError, and OSError for what no build makes; nothing was
+    written then.
+    """
+    return _remade(source, (out, None), partition, offset)
+
+
+def repack(
+    source: Source,
+    out: Union[str, "os.PathLike[str]"],
+    *,
+    first: Iterable[Union[str, "os.PathLike[str]"]] = (),
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+) -> Normalized:
+    """Writes a volume to a new file, laid out anew, with what is at the paths `first` in front:
+    inodes, directories and data, in that order. Paths lead through symlinks; what is not there is
+    passed over.
+
+    The file holds the volume alone, and must not be there. Raises what `normalize` raises.
+    """
+    return _remade(source, (out, [os.fspath(path) for path in first]), partition, offset)
+
+
+def _remade(
+    source: Source,
+    words: Tuple[Union[str, "os.PathLike[str]"], Optional[list[str]]],
+    partition: Optional[str],
+    offset: Optional[int],
+) -> Normalized:
+    kind, place, _ = _placed(source)
+    wishes = _wishes(partition=partition, offset=offset)
+    out, first = words
+    found = json.loads(_native.remake(kind, place, wishes, (os.fspath(out), first)))
+    return Normalized(**{**found, "warnings": tuple(found["warnings"])})
 
 
 def _all(

@@ -197,6 +197,44 @@ class Resized:
 
 
 @dataclasses.dataclass(frozen=True)
+class Trimmed:
+    """What a trim did, or with `dry_run` would do."""
+
+    block_size: int
+    """Bytes of a block."""
+    free_blocks: int
+    """How many blocks are free."""
+    unread_blocks: int
+    """Blocks in use that nothing reads: 0 without `scrub`."""
+    blocks: int
+    """Blocks in use that were cleaned, or would be."""
+    emptied_bytes: int
+    """Bytes of free and unread blocks that were no holes."""
+    image: Optional[bytes] = dataclasses.field(default=None, repr=False)
+    """The image, where it was given as bytes and is changed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Normalized:
+    """A volume that was laid out anew."""
+
+    bytes: int
+    """Bytes of its file."""
+    block_size: int
+    """Bytes of a block."""
+    blocks: int
+    """How many blocks it has."""
+    free_blocks: int
+    """Those that are free."""
+    inodes: int
+    """How many inodes it has."""
+    free_inodes: int
+    """Those that are free."""
+    warnings: Tuple[str, ...]
+    """What is not kept: sentences."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Healed:
     """What became of an image that was to be made ready for use."""
 

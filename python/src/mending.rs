@@ -4,7 +4,7 @@ use crate::failure::os_error;
 use crate::image::unopened;
 use crate::shared::{Shared, Source};
 use crate::task::{self, Left};
-use extant::{CheckWhen, Healed, KeepUndo, NewSize, Repaired, Scope, Written};
+use extant::{CheckWhen, Healed, KeepUndo, NewSize, Repaired, Scope, Scrub, Written};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::{Value, json};
@@ -169,6 +169,64 @@ pub fn resize<'py>(
         _ => None,
     };
     Ok((facts.to_string(), bytes.map(|bytes| PyBytes::new(py, &bytes))))
+}
+
+/// Makes holes of the free blocks of an image, and with `stale` cleans what was deleted; `dry` only
+/// says what it would do.
+#[pyfunction]
+pub fn trim<'py>(
+    py: Python<'py>,
+    kind: &str,
+    place: &Bound<'_, PyAny>,
+    wishes: &Bound<'_, PyDict>,
+    (scrub, how): (String, String),
+) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
+    let scrub = if scrub == "stale" { Scrub::Stale } else { Scrub::Nothing };
+    let is_dry = how == "dry";
+    let left = if is_dry { Left::Alone } else { Left::Ended };
+    let shared = Arc::new(unopened(py, kind, place, wishes)?);
+    let done = worked(py, &shared, left, move |shared| match is_dry {
+        true => shared.options.would_trim(shared.image(), scrub),
+        false => shared.options.trim(shared.image(), scrub),
+    })?;
+    let facts = json!({
+        "block_size": done.block_size,
+        "free_blocks": done.free_blocks,
+        "unread_blocks": done.unread_blocks,
+        "blocks": done.blocks,
+        "emptied_bytes": done.emptied_bytes,
+    });
+    let bytes = match &shared.source {
+        Source::Memory(memory) if !is_dry => Some(py.detach(|| memory.to_vec())),
+        _ => None,
+    };
+    Ok((facts.to_string(), bytes.map(|bytes| PyBytes::new(py, &bytes))))
+}
+
+/// Writes an image, laid out anew, to a new file: canonical, or with these paths first.
+#[pyfunction]
+pub fn remake(
+    py: Python<'_>,
+    kind: &str,
+    place: &Bound<'_, PyAny>,
+    wishes: &Bound<'_, PyDict>,
+    (out, first): (PathBuf, Option<Vec<PathBuf>>),
+) -> PyResult<String> {
+    let shared = Arc::new(unopened(py, kind, place, wishes)?);
+    let done = worked(py, &shared, Left::Alone, move |shared| match &first {
+        None => shared.options.normalize(shared.image(), &out),
+        Some(first) => shared.options.repack(shared.image(), &out, first),
+    })?;
+    Ok(json!({
+        "bytes": done.bytes,
+        "block_size": done.block_size,
+        "blocks": done.blocks,
+        "free_blocks": done.free_blocks,
+        "inodes": done.inodes,
+        "free_inodes": done.free_inodes,
+        "warnings": done.warnings,
+    })
+    .to_string())
 }
 
 /// Works with an image that is not open, in a thread of its own.

@@ -268,3 +268,35 @@ def test_another_size(disk):
     with pytest.raises(OSError) as caught:
         extantfs.resize(disk, 64 << 10)
     assert caught.value.errno == errno.ENOSPC
+
+
+def test_without_what_was_deleted(disk, tmp_path):
+    secret = b"SECRET of before"
+    with extantfs.open(disk, "rw") as image:
+        (image / "gone").write_bytes(secret * 500)
+        (image / "gone").unlink()
+    before = disk.read_bytes()
+    with extantfs.open(disk) as image:
+        names = [(str(at), below, files) for at, below, files in image.walk()]
+    would = extantfs.trim(disk, scrub=True, dry_run=True)
+    assert disk.read_bytes() == before and secret in before
+    done = extantfs.trim(disk, scrub=True)
+    assert done == would and done.free_blocks > 0
+    assert secret not in disk.read_bytes()
+    judged(disk)
+    with extantfs.open(disk) as image:
+        assert [(str(at), below, files) for at, below, files in image.walk()] == names
+    of_bytes = extantfs.trim(before, scrub=True)
+    assert of_bytes.image is not None and secret not in of_bytes.image
+
+
+def test_laid_out_anew(disk, tmp_path):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/file").write_bytes(b"content" * 900)
+    built, new = tmp_path / "built.img", tmp_path / "new.img"
+    extantfs.build(tmp_path / "tree", built)
+    done = extantfs.normalize(built, new)
+    assert new.read_bytes() == built.read_bytes()
+    assert (done.bytes, done.warnings) == (built.stat().st_size, ())
+    with pytest.raises(FileExistsError):
+        extantfs.normalize(built, new)

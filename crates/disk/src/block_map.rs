@@ -16,12 +16,25 @@ pub const BLOCK_BYTES: u64 = 4096;
 /// The host's.
 pub fn document(content: &Content<'_>) -> io::Result<String> {
     let mapped = mapped(content)?;
+    document_of(content.bytes, &mapped, &mut |buffer, at| content.read(buffer, at))
+}
+
+/// The same of a disk of so many bytes, by runs of its blocks that rise and are apart. `read` gives
+/// its bytes from one on.
+///
+/// # Errors
+/// Those of `read`.
+pub fn document_of(
+    bytes: u64,
+    mapped: &[Range<u64>],
+    read: &mut dyn FnMut(&mut [u8], u64) -> io::Result<()>,
+) -> io::Result<String> {
     let count: u64 = mapped.iter().map(|run| run.end - run.start).sum();
     let mut text = String::from("<?xml version=\"1.0\" ?>\n<bmap version=\"2.0\">\n");
     let facts = [
-        ("ImageSize", content.bytes.to_string()),
+        ("ImageSize", bytes.to_string()),
         ("BlockSize", BLOCK_BYTES.to_string()),
-        ("BlocksCount", content.bytes.div_ceil(BLOCK_BYTES).to_string()),
+        ("BlocksCount", bytes.div_ceil(BLOCK_BYTES).to_string()),
         ("MappedBlocksCount", count.to_string()),
         ("ChecksumType", "sha256".to_owned()),
         ("BmapFileChecksum", NOT_KNOWN.to_owned()),
@@ -32,7 +45,7 @@ pub fn document(content: &Content<'_>) -> io::Result<String> {
     }
     text.push_str("    <BlockMap>\n");
     for run in mapped {
-        let digest = digest(content, &run)?;
+        let digest = digest(bytes, run, read)?;
         let (first, last) = (run.start, run.end - 1);
         let blocks = if first == last { first.to_string() } else { format!("{first}-{last}") };
         let _ = writeln!(text, "        <Range chksum=\"{digest}\"> {blocks} </Range>");
@@ -60,13 +73,17 @@ fn mapped(content: &Content<'_>) -> io::Result<Vec<Range<u64>>> {
 }
 
 /// The digest of blocks; the disk's last one may be shorter.
-fn digest(content: &Content<'_>, run: &Range<u64>) -> io::Result<String> {
+fn digest(
+    bytes: u64,
+    run: &Range<u64>,
+    read: &mut dyn FnMut(&mut [u8], u64) -> io::Result<()>,
+) -> io::Result<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
-    let (mut at, end) = (run.start * BLOCK_BYTES, (run.end * BLOCK_BYTES).min(content.bytes));
+    let (mut at, end) = (run.start * BLOCK_BYTES, (run.end * BLOCK_BYTES).min(bytes));
     while at < end {
         let part = &mut buffer[..(end - at).min(1 << 20) as usize];
-        content.read(part, at)?;
+        read(part, at)?;
         hasher.update(&*part);
         at += part.len() as u64;
     }

@@ -382,6 +382,52 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
+/// A new image that is not built from sources.
+pub(crate) struct Spare {
+    target: Target,
+    name: String,
+}
+
+impl Spare {
+    /// Beside a path at which nothing is.
+    ///
+    /// # Errors
+    /// `Exists`; the host's.
+    pub(crate) fn open(path: &Path) -> Result<Spare> {
+        let target = Target::open(path, Existing::Refuse).map_err(|error| error.at(path))?;
+        Ok(Spare { target, name: path.display().to_string() })
+    }
+
+    pub(crate) fn destination(&self) -> Destination<'_> {
+        let (medium, name) = (self.target.file(), self.name.clone());
+        Destination { medium, name, place: self.target.place() }
+    }
+
+    /// Gives the image its name.
+    ///
+    /// # Errors
+    /// `Exists`; the host's.
+    pub(crate) fn finish(
+        self,
+        built: &extant_image::assemble::Built,
+    ) -> Result<Built> {
+        let bytes = self.target.file().metadata()?.len();
+        self.target.file().sync_all()?;
+        self.target.finish().map_err(|error| error.at(&self.name))?;
+        Ok(Built {
+            bytes,
+            block_size: built.block_size,
+            blocks: built.blocks,
+            free_blocks: built.free_blocks,
+            inodes: built.inodes,
+            free_inodes: built.free_inodes,
+            has_journal: built.has_journal,
+            uuid: built.uuid,
+            warnings: Vec::new(),
+        })
+    }
+}
+
 /// A device of the caller, as long as it is.
 struct OnDevice(Arc<dyn Device>);
 

@@ -69,7 +69,7 @@
 //! ```text
 //! build         Builder: an image from folders, archives and files; files: those of the program
 //! check         whether a volume is what it says; mending: repaired, undone, made ready for use;
-//!               resizing: another size
+//!               resizing: another size; trimming: without what was deleted, or laid out anew
 //! comparing     what differs between volumes, folders and archives
 //! transaction   changes that are whole or not at all; copying: files that go in
 //! taking        what is in a volume, as an archive or a folder
@@ -95,6 +95,7 @@ mod options;
 mod resizing;
 mod taking;
 mod transaction;
+mod trimming;
 mod volume;
 mod walk;
 
@@ -113,6 +114,7 @@ pub use options::Options;
 pub use resizing::{NewSize, Resized};
 pub use taking::{Present, Taken};
 pub use transaction::Transaction;
+pub use trimming::{Scrub, Trimmed};
 pub use volume::Volume;
 pub use walk::{Entry, Walk};
 

@@ -1,5 +1,5 @@
-//! A volume that is locked, and that nobody has open: what repair, undo, heal and resize write as a
-//! whole.
+//! A volume that is locked, and that nobody has open: what repair, undo, heal, resize and trim
+//! write as a whole.
 //!
 //! *Invariants*: what is written goes through a redo log, so that a cut leaves before or after.
 use crate::change_failure as failed_change;
@@ -15,6 +15,7 @@ use extant_block::{BlockDevice, FileDevice, Overlay};
 use extant_disk::{Refit, table::ALIGNMENT};
 use extant_edit::ahead::{Ahead, Moved};
 use extant_edit::e2undo;
+use extant_edit::emptied::{self, Doing, Emptying};
 use extant_edit::redo::{self, Identity};
 use extant_edit::resized::{self, Length, Sized};
 use extant_edit::undo::{self, Applied, Keep, Undone};
@@ -255,6 +256,14 @@ impl Volume {
         })
     }
 
+    /// A new file beside the one that it is in, to take its name when it is whole.
+    ///
+    /// # Errors
+    /// It is on a block device; the host's.
+    pub fn replacement(&self) -> Result<Target, Error> {
+        self.target.replacement()
+    }
+
     /// The byte of the disk at which it begins.
     pub fn start(&self) -> u64 {
         self.place.start()
@@ -418,6 +427,36 @@ impl Volume {
             disk::warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
         }
         Ok(applied)
+    }
+
+    /// Makes bytes of the volume that nothing reads holes, or zeros; gives how many were none. What
+    /// is kept of an earlier repair goes: to take that back would need these bytes.
+    ///
+    /// # Errors
+    /// The host's; another machine has the volume.
+    pub fn empty(
+        &self,
+        ranges: &[Range<u64>],
+        emptying: Emptying,
+        console: &Console,
+    ) -> Result<u64, Error> {
+        let failed = |error| image::failure(&self.image, error);
+        self.hold_briefly().map_err(failed)?;
+        let host = |error: std::io::Error| Error::io(self.image.display(), &error);
+        if let Some(log) = &self.log {
+            match std::fs::remove_file(undo::path_of(log, self.identity.offset)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(host(error));
+                }
+                _ => {}
+            }
+        }
+        let how = (emptying, Doing::All);
+        let emptied = undisturbed(|| emptied::empty(&*self.device, ranges, how)).map_err(host)?;
+        if let (true, Ok(superblock)) = (emptied > 0, read_superblock(&*self.device)) {
+            disk::warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
+        }
+        Ok(emptied)
     }
 
     /// Brings what waits in the journal and orphans to an end, before another change: written only

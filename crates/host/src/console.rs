@@ -106,11 +106,18 @@ impl Console {
             Chatter::Normal => self.print(text),
         }
     }
-    /// Writes one JSON document and a newline to stdout; the name of its schema comes first in it.
-    pub fn print_json(&self, schema: &str, document: &impl Serialize) -> Result<(), Error> {
+    /// A document with its schema in front, as [`Console::print_json`] prints it.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON.
+    pub fn json_text(&self, schema: &str, document: &impl Serialize) -> Result<String, Error> {
         let mut text = with_schema(schema, document)?;
         text.push('\n');
-        self.print(&text)
+        Ok(text)
+    }
+    /// Writes one JSON document and a newline to stdout; the name of its schema comes first in it.
+    pub fn print_json(&self, schema: &str, document: &impl Serialize) -> Result<(), Error> {
+        self.print(&self.json_text(schema, document)?)
     }
     /// Writes one JSON document to stderr, for a command whose stdout carries something else.
     pub fn print_json_aside(&self, schema: &str, document: &impl Serialize) {

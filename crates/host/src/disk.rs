@@ -88,6 +88,28 @@ pub fn on_disk(
     Ok((Found { device, file: name.file, range, form }, disk))
 }
 
+/// All bytes of the disk that a word names, whatever is on it, for reading; with where the volume
+/// is that the word names, if it names one.
+///
+/// # Errors
+/// As [`open`].
+pub fn whole(
+    image: &Path,
+    offset_bytes: u64,
+    console: Option<&Console>,
+) -> Result<(Place, Arc<dyn BlockDevice>), Error> {
+    let (name, opened) = looked_at(image, offset_bytes)?;
+    let disk: Arc<dyn BlockDevice> = match form(&opened) {
+        None => Arc::new(opened),
+        Some(form) => contained(&name.file, opened, form, console)?,
+    };
+    let range = match name.part != Part::Unsaid || offset_bytes > 0 {
+        true => place::find(&name, &*disk, offset_bytes)?,
+        false => None,
+    };
+    Ok((Place { file: name.file, range }, disk))
+}
+
 /// Where the volume is, for a command that writes it. Nothing is kept open.
 ///
 /// # Errors

@@ -245,6 +245,14 @@ pub fn open(image: &Path, place: &ImageArguments, console: &Console) -> Result<F
     Ok(filesystem)
 }
 
+/// How a volume is opened of which everything is read.
+///
+/// # Errors
+/// There is no preset of policies.
+pub fn read_options() -> Result<Options, Error> {
+    options(CACHE_BYTES)
+}
+
 /// The bytes of a new volume whose blocks are in use, and those before its first block.
 ///
 /// # Errors

@@ -134,6 +134,22 @@ impl Target {
         })
     }
 
+    /// A new file beside this one, to take its name when it is whole. This one is held meanwhile,
+    /// so that nobody writes what would be lost.
+    ///
+    /// # Errors
+    /// It is a block device; the host's.
+    pub fn replacement(&self) -> Result<Target, Error> {
+        let shown = self.path.display();
+        if self.device_bytes.is_some() {
+            return Err(Error::new(format!(
+                "{shown}: is a block device, which has no second name"
+            )));
+        }
+        let metadata = self.file.metadata().map_err(|error| Error::io(shown, &error))?;
+        Target::beside(self.path.clone(), Replace::Existing, Some(metadata.mode() & 0o777))
+    }
+
     fn device(path: PathBuf) -> Result<Target, Error> {
         let file =
             in_use::open(&path, Access::ReadWrite).map_err(|error| unclaimed(&path, &error))?;

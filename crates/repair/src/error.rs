@@ -11,7 +11,7 @@ pub enum Error {
     Volume(extant_inspect::Error),
     /// The engine refuses it.
     Engine(extant_engine::Error),
-    /// It is not clean, and only one that is gets another size: the first problem.
+    /// It is not clean, and only one that is gets another size or is trimmed: the first problem.
     Unclean(String),
     /// There is no room before its new end for what is after that.
     NoRoom,

@@ -11,12 +11,13 @@
 //!
 //! Nothing is written to the device, as by [`crate::repair`].
 use crate::journal::{Replayed, replay};
+use crate::reshape::clean;
 use crate::rounds::MEMORY_BYTES_MAX;
 use crate::{Error, Recovery, RepairOptions, Repaired, repair};
 use extant_block::{BlockDevice, Overlay};
 use extant_engine::{free_orphans, read_superblock};
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
-use extant_inspect::Severity;
+use extant_inspect::{CheckOptions, Severity, examine};
 use extant_journal::End;
 use std::fmt;
 use std::sync::Arc;
@@ -150,6 +151,25 @@ pub fn settled(
         Some(problem) => Err(Error::Unclean(problem.to_string())),
         None => Ok(Some((repaired.overlay, repaired.block_size))),
     }
+}
+
+/// A volume once what waits in its journal and its orphans is brought to an end, in memory, if a
+/// whole check of that finds nothing.
+///
+/// # Errors
+/// As [`settled`]; the volume is not clean.
+pub fn sound(
+    device: Arc<dyn BlockDevice>,
+    options: RepairOptions,
+) -> Result<Arc<dyn BlockDevice>, Error> {
+    let how = CheckOptions { threads: options.threads, ..CheckOptions::default() };
+    let sound = match settled(Arc::clone(&device), options)? {
+        Some((overlay, _)) => overlay as Arc<dyn BlockDevice>,
+        None => device,
+    };
+    let (report, usage) = examine(Arc::clone(&sound), &how)?;
+    clean(&report, usage)?;
+    Ok(sound)
 }
 
 /// The volume after recovery, or the reason to check it.

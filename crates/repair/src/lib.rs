@@ -1,5 +1,5 @@
-//! Mends volumes, and gives them another size: the problems that a check finds are edits of an
-//! overlay, which is checked again until nothing is left.
+//! Mends volumes, gives them another size, and trims them: the problems that a check finds are
+//! edits of an overlay, which is checked again until nothing is left.
 //!
 //! ```text
 //! device | overlay | recovery | check -> edits | check -> edits | .. | check: clean
@@ -21,6 +21,7 @@
 //!   inodes, duplicates, directories, index, connect  files and names
 //! shape         what is made smaller or faster when nothing is wrong any more
 //! reshape       another size
+//! trim          what has no meaning
 //! map           maps of files, read as far as they can be, and written anew
 //! draft         the volume as it is to be; free: clusters that may be given out
 //! options, outcome, error
@@ -52,10 +53,12 @@ mod rounds;
 mod scope;
 mod shape;
 mod superblock;
+mod trim;
 
 pub use error::Error;
-pub use heal::{CheckWhen, Healed, Reason, heal, is_clean, settled};
+pub use heal::{CheckWhen, Healed, Reason, heal, is_clean, settled, sound};
 pub use options::{LostFound, Optimize, RepairOptions, Scope};
 pub use outcome::{Change, Recovery, Repaired};
 pub use reshape::{Move, ResizeOptions, Resized, minimize, resize, widen};
 pub use rounds::repair;
+pub use trim::{Scrub, TrimOptions, Trimmed, trim};

@@ -19,6 +19,8 @@
 //! heal               what it needs before it is used again
 //! resize, shrink     another size, in place; as small as can be, or as another file
 //! repack, normalize  built anew, what is read first in front; built anew, the same bytes again
+//! trim               free blocks become holes, and what was deleted goes
+//!   trim::map        what is in use of a disk
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -74,6 +76,7 @@ mod stat;
 mod sweep;
 mod tar;
 mod touch;
+mod trim;
 mod truncate;
 mod umount;
 mod undo;
@@ -167,6 +170,7 @@ commands! {
     sweep       Sweep       "sweep",
     tar         Tar         "tar",
     touch       Touch       "touch",
+    trim        Trim        "trim",
     truncate    Truncate    "truncate",
     umount      Umount      "umount",
     undo        Undo        "undo",

@@ -11,7 +11,7 @@ use extant_format::group::GroupDescriptor;
 use extant_format::inode::Inode;
 use extant_format::layout::{Checks, Inodes, Marks, Wishes};
 use extant_format::superblock::{
-    Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, superblock_flags,
+    Feature, Features, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, superblock_flags,
 };
 use extant_format::{GroupNo, Ino};
 use std::io;
@@ -26,16 +26,23 @@ const UNKEPT: [(Feature, &str); 4] = [
     (Feature::CASEFOLD, "directories would lose that case does not count in them"),
 ];
 
+/// Refuses what files of a volume keep that no tree knows.
+///
+/// # Errors
+/// Why.
+pub(super) fn check_kept(uses: Features) -> Result<(), Error> {
+    match UNKEPT.iter().find(|(feature, _)| uses.has(*feature)) {
+        None => Ok(()),
+        Some((_, why)) => Err(Error::new(*why)),
+    }
+}
+
 /// What is asked for so that a volume is built like that on a device, with its size, identity and
 /// features.
 ///
 /// # Errors
-/// It has a feature that keeps something which a tree does not, its journal on another device, or
-/// blocks that are marked as bad; the device's.
+/// It has its journal on another device, or blocks that are marked as bad; the device's.
 pub fn like(device: &dyn BlockDevice, superblock: &Superblock) -> Result<BuildOptions, Error> {
-    if let Some((_, why)) = UNKEPT.iter().find(|(feature, _)| superblock.has(*feature)) {
-        return Err(Error::new(*why));
-    }
     if file_bytes(device, superblock, Ino::BAD_BLOCKS)? > 0 {
         return Err(Error::new("blocks that are marked as bad stay where they are"));
     }

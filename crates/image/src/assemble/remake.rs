@@ -1,7 +1,7 @@
 //! A volume that is built anew from another: the same files, identity and features, and everything
 //! where a build puts it.
 use super::job::{Built, Destination, Job, Place};
-use super::like::{Sized, carry, differing, like};
+use super::like::{Sized, carry, check_kept, differing, like};
 use super::medium::Medium;
 use super::order::{LOST_AND_FOUND, LostFolder, WayEnd, way};
 use super::plan::FlexGroups;
@@ -47,6 +47,7 @@ impl Remake {
         progress: &dyn Progress,
     ) -> Result<Remake, Error> {
         let before = survey.superblock().clone();
+        check_kept(survey.uses()).map_err(|error| error.about(name))?;
         let mut options = like(&**survey.device(), &before).map_err(|error| error.about(name))?;
         let root = survey.object(Ino::ROOT).ok();
         if root.is_none_or(|root| survey.find(root, LOST_AND_FOUND).is_none()) {

@@ -127,7 +127,7 @@ pub fn minimize(
 const EXACTNESS: u64 = 4000;
 
 /// What is in use on a volume that is clean.
-fn clean(report: &CheckReport, usage: Option<Usage>) -> Result<Usage, Error> {
+pub(crate) fn clean(report: &CheckReport, usage: Option<Usage>) -> Result<Usage, Error> {
     usage.filter(|_| is_clean(report)).ok_or_else(|| {
         let is_wrong = |it: &&Problem| it.rule().severity > Severity::Advice;
         let problem = report.problems.iter().find(is_wrong).or(report.problems.first());

@@ -196,59 +196,6 @@ fn in_place_is_what_another_file_would_be() {
     assert!(before != fs::read(&image).unwrap());
 }
 
-/// What an image becomes is what a build of its archive would be, and the same again.
-#[test]
-fn a_normalized_image_is_that_of_its_archive() {
-    if !require("e2fsck") {
-        return;
-    }
-    for words in [
-        &["-t", "ext4", "--free", "1M"][..],
-        &["-t", "ext2", "-b", "1024", "--free", "1M"],
-        &["-t", "ext3", "--size", "40M", "-L", "named"],
-        &["-t", "ext4", "-O", "^metadata_csum,^flex_bg", "--free", "10%", "-m", "3"],
-        &["-t", "ext4", "-O", "inline_data,bigalloc", "--size", "64M", "-e", "remount-ro"],
-        &["-t", "ext4", "-I", "128", "-O", "quota", "--size", "32M"],
-    ] {
-        let folder = Scratch::new("normalize");
-        let image = built(&folder, words);
-        let first = fs::read(&image).unwrap();
-        let out = folder.join("out.img").display().to_string();
-        done(&["normalize", &image, &out]);
-        oracle::e2fsck(Path::new(&out)).expect("e2fsck finds nothing");
-        let differs = first.iter().zip(&fs::read(&out).unwrap()).position(|(a, b)| a != b);
-        assert_eq!(differs, None, "{words:?}: an image that nobody used");
-        // It is used: what is made and removed leaves nothing but the times of its folder.
-        let path = |path: &str| format!("{image}:{path}");
-        let source = folder.join("tree/d3/f29").display().to_string();
-        done(&["cp", "-q", &source, &path("/d5/new")]);
-        done(&["cp", "-q", "-F", &source, &path("/d5/f29")]);
-        done(&["rm", "-q", &path("/d5/new")]);
-        done(&[
-            "cp",
-            "-q",
-            "-F",
-            &folder.join("tree/d5/f29").display().to_string(),
-            &path("/d5/f29"),
-        ]);
-        let seconds = "@1700000000";
-        for name in ["/d5", "/d5/f29"] {
-            done(&["touch", "-q", "-d", seconds, &path(name)]);
-        }
-        assert!(first != fs::read(&image).unwrap(), "{words:?}");
-        let (tar, again) = (folder.join("a.tar").display().to_string(), folder.join("b.img"));
-        done(&["normalize", "-q", &image]);
-        done(&["tar", "-q", &image, "-o", &tar]);
-        let again = again.display().to_string();
-        done(&["normalize", "-q", &image, &again]);
-        assert!(fs::read(&again).unwrap() == fs::read(&image).unwrap(), "{words:?}: twice");
-        oracle::e2fsck(Path::new(&image)).expect("e2fsck finds nothing");
-        let differs = first.iter().zip(&fs::read(&image).unwrap()).position(|(a, b)| a != b);
-        assert_eq!(differs, None, "{words:?}: the same content");
-        assert!(done(&["normalize", &image]).contains("canonical already"), "{words:?}");
-    }
-}
-
 #[test]
 fn what_cannot_be_built_anew_is_refused() {
     if !["mke2fs", "debugfs"].into_iter().all(require) {
@@ -256,17 +203,21 @@ fn what_cannot_be_built_anew_is_refused() {
     }
     let folder = Scratch::new("repack-refused");
     let out = folder.join("out.img").display().to_string();
-    for (features, why) in [
-        ("encrypt", "no key"),
-        ("verity", "fs-verity"),
-        ("project,quota", "projects"),
-        ("casefold", "case"),
+    let tree = tree(folder.path());
+    for (features, command, why) in [
+        ("verity", "sif /d1/f3 flags 0x180000", "fs-verity"),
+        ("project,quota", "sif /d1/f3 projid 7", "projects"),
+        ("casefold", "sif /d1 flags 0x40080000", "case"),
     ] {
         let image = folder.join("disk.img");
         let mut mke2fs = program("mke2fs");
-        output(mke2fs.args(["-q", "-F", "-t", "ext4", "-O", features]).arg(&image).arg("8M"))
-            .expect("mke2fs makes it");
-        let said = refused(&["repack", image.to_str().unwrap(), &out]);
+        mke2fs.args(["-q", "-F", "-t", "ext4", "-O", features, "-d"]).arg(&tree);
+        output(mke2fs.arg(&image).arg("16M")).expect("mke2fs makes it");
+        output(program("e2fsck").args(["-fy"]).arg(&image)).ok();
+        output(program("debugfs").args(["-w", "-R", command]).arg(&image)).expect("debugfs");
+        let word = image.to_str().unwrap();
+        drop(extant(&["repair", "-q", "--all", word]));
+        let said = refused(&["repack", word, &out]);
         assert!(said.contains(why), "{features}: {said}");
         assert!(!Path::new(&out).exists());
     }

@@ -52,6 +52,8 @@ const LINES: &[&str] = &[
     "shrink disk.img small.img.zst",
     "repack disk.img packed.img",
     "normalize disk.img canonical.img",
+    "trim --scrub disk.img",
+    "trim --map json disk.img",
     "diff disk.img tree",
     "setfattr -n user.word -v text disk.img:/file",
     "getfattr -d disk.img:/file",

@@ -38,7 +38,7 @@ use crate::name::directory::Legality;
 use extant_block::{BlockDevice, Holes};
 use extant_format::attribute::Attribute;
 use extant_format::inode::{Device, FileType, Inode, Time, flags};
-use extant_format::superblock::{Feature, Superblock};
+use extant_format::superblock::{Feature, Features, Superblock};
 use extant_format::{BlockNo, Ino, fold};
 use extant_tree::Facts;
 use rustc_hash::FxHashMap;
@@ -71,6 +71,7 @@ pub struct Survey {
     /// Runs of files that have several and keep them in the inode.
     runs: Vec<FileRun>,
     faults: Vec<Error>,
+    uses: Features,
 }
 
 /// One inode in use.
@@ -215,6 +216,7 @@ impl Filesystem {
             stored: FxHashMap::default(),
             runs: Vec::new(),
             faults: Vec::new(),
+            uses: Features::default(),
         };
         let directories = tables::read(&mut survey)?;
         names::read(&mut survey, directories)?;
@@ -223,6 +225,12 @@ impl Filesystem {
 }
 
 impl Survey {
+    /// Features that keep something which no [`Facts`] say, and that inodes in use have: projects,
+    /// fs-verity, encryption.
+    pub fn uses(&self) -> Features {
+        self.uses
+    }
+
     /// How many inodes are in use, including those without a name.
     pub fn object_count(&self) -> u32 {
         self.objects.len() as u32

@@ -13,7 +13,7 @@ use extant_format::directory::Form;
 use extant_format::extent::{Node, State};
 use extant_format::group::{GroupDescriptor, INODE_UNINIT};
 use extant_format::indirect::{DIRECT, pointer};
-use extant_format::inode::{FileType, Inode};
+use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::{Feature, MappingKind};
 use extant_format::{BlockNo, FileBlock, GroupNo, Ino, Run, bitmap};
 use extant_tree::flags::SETTABLE;
@@ -276,6 +276,16 @@ impl Table<'_> {
         let times = [inode.access_time, inode.change_time, inode.modify_time].map(PackedTime::new);
         let in_tail = inode.tail.first_chunk::<4>().is_some_and(|magic| *magic != [0; 4]);
         let has_attributes = inode.attribute_block.0 != 0 || in_tail;
+        for (feature, is_used) in [
+            (Feature::PROJECT, inode.project != 0),
+            (Feature::VERITY, inode.flags & flags::VERITY != 0),
+            (Feature::ENCRYPT, inode.flags & flags::ENCRYPTED != 0),
+            (Feature::CASEFOLD, inode.flags & flags::CASEFOLDED != 0),
+        ] {
+            if is_used {
+                self.survey.uses.set(feature);
+            }
+        }
         let case = Case::of(&inode, &self.survey.core.inodes.volume.store.superblock);
         let id = self.push(
             at,
