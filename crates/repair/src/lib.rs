@@ -21,6 +21,7 @@
 //!   inodes, duplicates, directories, index, connect  files and names
 //! shape         what is made smaller or faster when nothing is wrong any more
 //! reshape       another size
+//! tune          label, UUID, features, journal, quota: what tune2fs changes
 //! map           maps of files, read as far as they can be, and written anew
 //! draft         the volume as it is to be; free: clusters that may be given out
 //! options, outcome, error
@@ -52,6 +53,7 @@ mod rounds;
 mod scope;
 mod shape;
 mod superblock;
+pub mod tune;
 
 pub use error::Error;
 pub use heal::{CheckWhen, Healed, Reason, heal, is_clean, settled};

@@ -18,6 +18,7 @@
 //! repair, undo       what is wrong with it is mended, and that is taken back
 //! heal               what it needs before it is used again
 //! resize, shrink     another size, in place; as small as can be, or as another file
+//! tune               label, UUID, features, journal and settings
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -72,6 +73,7 @@ mod sweep;
 mod tar;
 mod touch;
 mod truncate;
+mod tune;
 mod umount;
 mod undo;
 mod write;
@@ -163,6 +165,7 @@ commands! {
     tar         Tar         "tar",
     touch       Touch       "touch",
     truncate    Truncate    "truncate",
+    tune        Tune        "tune",
     umount      Umount      "umount",
     undo        Undo        "undo",
     write       Write       "write",
