@@ -233,7 +233,9 @@ fn make_journal(
     if blocks > volume / 2 {
         return Err(Error::Refused("Total journal size too big for filesystem.".into()));
     }
-    let goal = wish.block.or(wish.byte.map(|byte| byte / block_bytes)).unwrap_or(volume / 2);
+    let usual = draft.superblock.group_of_block(BlockNo(volume / 2)).unwrap_or_default();
+    let usual = draft.superblock.group_start(usual).0;
+    let goal = wish.block.or(wish.byte.map(|byte| byte / block_bytes)).unwrap_or(usual);
     if goal >= volume {
         return Err(Error::Refused(format!("-J location: the volume ends before block {goal}")));
     }
@@ -270,17 +272,16 @@ fn make_journal(
     Ok(())
 }
 
-/// Makes a quota file without entries: the check counts what each id has.
+/// Makes a quota file with what each id has, as the last check counted.
 fn make_quota_file(draft: &mut Draft, kind: usize) -> Result<Ino> {
     let what = "a quota file";
     let ino = match RESERVED.get(kind) {
         Some(ino) => *ino,
         None => draft.allocate_inode().ok_or_else(|| no_room(what))?,
     };
-    let content = quota_file::new_file(kind, &[]).bytes;
+    let content = quota_file::new_file(kind, &draft.usage.quotas(kind)).bytes;
     let block_size = draft.block_size();
-    let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
-    let blocks = (content.len().div_ceil(block_size) as u64).next_multiple_of(cluster);
+    let blocks = content.len().div_ceil(block_size) as u64;
     let (mut inode, runs) = new_file(draft, ino, (blocks, BlockNo(0)), what)?;
     inode.size = content.len() as u64;
     inode.flags |= flags::IMMUTABLE;

@@ -37,7 +37,7 @@ use extant_format::superblock::{
     Feature, HashVersion, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
 };
 use extant_format::{BlockNo, GroupNo};
-use extant_inspect::{CheckOptions, Listener, Problem, Severity, Usage, examine};
+use extant_inspect::{CheckOptions, Code, Listener, Problem, Severity, Usage, examine};
 use plan::Plan;
 pub use report::Change;
 use std::fs::File;
@@ -284,11 +284,22 @@ impl Work<'_> {
         let plan = self.plan;
         let over = Arc::clone(self.overlay) as Arc<dyn BlockDevice>;
         let (report, usage) = examine(over, &self.how)?;
-        let mut usage = usage.filter(|_| is_clean(&report)).ok_or_else(|| {
-            let is_wrong = |it: &&Problem| it.rule().severity > Severity::Advice;
-            let problem = report.problems.iter().find(is_wrong).or(report.problems.first());
-            Error::Unclean(problem.map(ToString::to_string).unwrap_or_default())
-        })?;
+        let is_wrong = |it: &&Problem| it.rule().severity > Severity::Advice;
+        let mut wrong = report.problems.iter().filter(is_wrong).peekable();
+        // What mke2fs -d puts into a volume is not in its quota files.
+        let is_counted_wrong =
+            wrong.peek().is_some() && wrong.all(|it| it.code == Code::QuotaUsage);
+        let mut usage = match usage {
+            Some(_) if is_counted_wrong && report.omitted == 0 => {
+                settle::settle(self.overlay, (&self.how, self.now), Marked::Lazily)?
+            }
+            Some(usage) if is_clean(&report) => usage,
+            _ => {
+                let problem = report.problems.iter().find(is_wrong).or(report.problems.first());
+                let problem = problem.map(ToString::to_string);
+                return Err(Error::Unclean(problem.unwrap_or_default()));
+            }
+        };
         // What goes stays as it is on the disk until all is written: nothing else is put there.
         let mut freed = Vec::new();
         if plan.removes() {
@@ -303,6 +314,9 @@ impl Work<'_> {
             sums::rewrite(draft, &before, plan, zeros)?;
             draft.write_superblock()
         })?;
+        if plan.quota_files.contains(&Some(Wanted::Set)) {
+            usage = self.counted(usage)?;
+        }
         if plan.adds() {
             usage = self.phase(usage, |draft, zeros| {
                 files::add(draft, plan, mount_record, (&freed, zeros))
@@ -310,6 +324,18 @@ impl Work<'_> {
         }
         let after = extant_engine::read_superblock(&**self.overlay)?;
         copies::write(self.overlay, &after, &usage)
+    }
+
+    /// What is in use, with what each user, group and project has: that is only counted on a volume
+    /// with the feature for it.
+    fn counted(&self, usage: Usage) -> Result<Usage, Error> {
+        let mut superblock = usage.superblock().clone();
+        superblock.features.set(Feature::QUOTA);
+        // tidy: writers because it is an overlay in memory
+        self.overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
+        let over = Arc::clone(self.overlay) as Arc<dyn BlockDevice>;
+        let (_, counted) = examine(over, &self.how)?;
+        Ok(counted.unwrap_or(usage))
     }
 
     /// Changes a volume that is clean to one that is clean again.

@@ -109,7 +109,8 @@ fn descriptors(draft: &mut Draft, before: &Superblock) -> Result<()> {
     for group in (0..draft.superblock.group_count()).map(GroupNo) {
         let Some(mut of) = draft.descriptor(group)? else { continue };
         if !before.has_descriptor_checksums() {
-            of.flags &= INODE_ZEROED;
+            // Without checksums there was nothing that was never written.
+            of.flags = INODE_ZEROED;
             of.unused_inodes = 0;
         }
         (of.block_bitmap_checksum, of.inode_bitmap_checksum) = (0, 0);
