@@ -19,7 +19,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._image import Image, check, open
-from ._mending import heal, repair, resize, undo
+from ._mending import heal, repair, resize, tune, undo
 from ._native import __version__
 from ._path import Path
 from ._reports import (
@@ -35,6 +35,7 @@ from ._reports import (
     Resized,
     Report,
     Taken,
+    Tuned,
 )
 from ._sweep import Sweep, SweepFailure, SweepJob, SweepResult, sweep
 from ._transaction import Transaction
@@ -65,6 +66,7 @@ __all__ = [
     "SweepResult",
     "Taken",
     "Transaction",
+    "Tuned",
     "UnsupportedError",
     "__version__",
     "build",
@@ -74,6 +76,7 @@ __all__ = [
     "repair",
     "resize",
     "sweep",
+    "tune",
     "undo",
 ]
 

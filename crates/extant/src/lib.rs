@@ -69,7 +69,7 @@
 //! ```text
 //! build         Builder: an image from folders, archives and files; files: those of the program
 //! check         whether a volume is what it says; mending: repaired, undone, made ready for use;
-//!               resizing: another size
+//!               resizing: another size; tuning: another label, UUID, features, journal
 //! comparing     what differs between volumes, folders and archives
 //! transaction   changes that are whole or not at all; copying: files that go in
 //! taking        what is in a volume, as an archive or a folder
@@ -95,6 +95,7 @@ mod options;
 mod resizing;
 mod taking;
 mod transaction;
+mod tuning;
 mod volume;
 mod walk;
 
@@ -113,6 +114,7 @@ pub use options::Options;
 pub use resizing::{NewSize, Resized};
 pub use taking::{Present, Taken};
 pub use transaction::Transaction;
+pub use tuning::{Changed, JournalWish, QuotaFile, Tuned, Tuning, UuidWish, Wanted, tunings};
 pub use volume::Volume;
 pub use walk::{Entry, Walk};
 
@@ -121,6 +123,7 @@ pub use extant_engine::{Metadata, Statfs};
 pub use extant_format::Ino;
 pub use extant_format::attribute::Attribute;
 pub use extant_format::inode::{Device as DeviceNumbers, FileType, Time};
+pub use extant_format::superblock::{Feature, HashVersion};
 pub use extant_image::Progress;
 pub use extant_image::source::ContainerForm;
 

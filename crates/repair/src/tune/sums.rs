@@ -84,6 +84,20 @@ fn allowed(draft: &Draft, plan: &Plan) -> Result<()> {
             }
         }
     }
+    if plan.is_cleared(Feature::LARGE_FILE) {
+        const LARGE: u64 = 1 << 31;
+        for ino in (1..=draft.superblock.inodes_count).map(Ino) {
+            // The map of blocks kept for growth counts, too: it is as long as a map can be.
+            let is_file = draft.usage.file_type(ino) == Some(FileType::Regular);
+            if is_file && draft.inode(ino)?.is_some_and(|inode| inode.size >= LARGE) {
+                return Err(Error::Refused(format!(
+                    "Clearing filesystem feature 'large_file' not supported: the file in inode \
+                     {ino} has 2 GiB or more{}",
+                    if ino == Ino::RESIZE { ", and goes with -O ^resize_inode" } else { "" }
+                )));
+            }
+        }
+    }
     if plan.is_cleared(Feature::FLEX_BG) {
         let superblock = &draft.superblock;
         let table = u64::from(superblock.inode_table_blocks());

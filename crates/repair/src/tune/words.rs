@@ -133,6 +133,30 @@ pub fn read(letter: char, value: &str, names: Names<'_>, now_seconds: u64) -> Re
     }])
 }
 
+/// What words of tune2fs ask for, letters and values apart: `["-L", "root", "-j"]`.
+///
+/// # Errors
+/// As [`read`]; a word that is no letter, a letter without its value, nothing.
+pub fn read_all(words: &[&str], names: Names<'_>, now_seconds: u64) -> Result<Vec<Tuning>> {
+    let mut asked = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut letters = word.strip_prefix('-').unwrap_or_default().chars();
+        let (Some(letter), None) = (letters.next(), letters.next()) else {
+            return Err(plain(format!("{word}: is no letter of tune2fs")));
+        };
+        let value = match letter {
+            'j' => "",
+            _ => words.next().ok_or_else(|| plain(format!("{word}: has no value")))?,
+        };
+        asked.extend(read(letter, value, names, now_seconds)?);
+    }
+    match asked.is_empty() {
+        true => Err(plain("nothing is asked for".into())),
+        false => Ok(asked),
+    }
+}
+
 fn inode_size(value: &str) -> Result<u16> {
     let size = value.parse::<u16>().ok().filter(|size| *size > 0);
     let size = size.ok_or_else(|| usage(format!("bad inode size - {value}")))?;
@@ -444,6 +468,15 @@ mod tests {
             asked('E', "encoding=utf8,encoding_flags=strict").unwrap(),
             [Tuning::Encoding(1, 1)]
         );
+    }
+
+    #[test]
+    fn lines_are_read_word_by_word() {
+        let read = |words: &[&str]| read_all(words, Names::NONE, 5).map(|asked| asked.len());
+        assert_eq!(read(&["-L", "x", "-j", "-O", "quota,^mmp"]), Ok(4));
+        for words in [&[][..], &["-L"], &["L", "x"], &["-Lx"], &["-j", "x"], &["-x", "y"]] {
+            assert!(read(words).is_err(), "{words:?}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! repair       repair, undo and heal beside e2fsck
+//! tune         tune beside e2fsck and the kernel
 //! resize       resize beside e2fsck and the kernel
 //! shrink       shrink, and the ends of partitions, beside sfdisk and sgdisk
 //! full         repairs on a host disk that becomes full
@@ -49,5 +50,6 @@ mod tar_export;
 mod tar_pipe;
 mod targets;
 mod traces;
+mod tune;
 mod waiting;
 mod words;
