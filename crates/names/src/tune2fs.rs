@@ -278,7 +278,10 @@ fn sentence(one: &Tuning, after: &Superblock) -> String {
             "Setting multiple mount protection update interval to {} seconds",
             after.mount_interval_seconds()
         ),
-        Tuning::Encoding(..) => "Setting encoding to 'utf8'".into(),
+        Tuning::Encoding(_, 0) => "Setting encoding to 'utf8'".into(),
+        Tuning::Encoding(..) => {
+            "Setting encoding to 'utf8'\nSetting encoding_flags to 'strict'".into()
+        }
         _ => return String::new(),
     };
     line + "\n"

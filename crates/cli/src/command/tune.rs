@@ -18,8 +18,8 @@ use std::sync::Arc;
 ///
 /// What is in the superblock alone, label and UUID and settings, is changed in milliseconds however
 /// large the volume is. Where more follows, checksums of everything, a journal, quota files, the
-/// volume is healed first (extant heal), checked, changed in memory, and checked again; only if that
-/// is clean anything is written. So nothing asks for e2fsck afterwards, and what would not be clean
+/// volume is healed first (extant heal), checked, changed in memory, and checked again; only if
+/// that is clean anything is written. So nothing asks for e2fsck afterwards, and what would not be clean
 /// is refused with why.
 ///
 /// All of it is one change, through a log beside the image (.NAME.extant-redo): a power cut leaves
@@ -56,8 +56,8 @@ pub struct Arguments {
     /// Make a journal
     #[arg(short = 'j')]
     with_journal: bool,
-    /// A journal with these: size=MEGABYTES, location=BLOCK, fast_commit_size=KILOBYTES. One that is
-    /// there is replaced
+    /// A journal with these: size=MEGABYTES, location=BLOCK, fast_commit_size=KILOBYTES. One that
+    /// is there is replaced
     #[arg(short = 'J', long = "journal-options", value_name = "NAME=VALUE,..")]
     journal_options: Vec<String>,
     /// Quota files that it gets, or with ^ loses: usrquota, grpquota, prjquota
@@ -96,8 +96,8 @@ pub struct Arguments {
     /// Where it was mounted last
     #[arg(short = 'M', long, value_name = "FOLDER")]
     last_mounted: Option<OsString>,
-    /// Extended options: mount_opts=TEXT, hash_alg=NAME, stride=BLOCKS, stripe_width=BLOCKS, test_fs,
-    /// ^test_fs, force_fsck, mmp_update_interval=SECONDS, clear_mmp, orphan_file_size=BYTES,
+    /// Extended options: mount_opts=TEXT, hash_alg=NAME, stride=BLOCKS, stripe_width=BLOCKS,
+    /// test_fs, ^test_fs, force_fsck, mmp_update_interval=SECONDS, clear_mmp, orphan_file_size=BYTES,
     /// encoding=utf8, encoding_flags=strict
     #[arg(short = 'E', long, value_name = "NAME=VALUE,..", allow_hyphen_values = true)]
     extended: Vec<String>,

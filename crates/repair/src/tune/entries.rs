@@ -3,6 +3,7 @@
 //!
 //! *Invariants*: a directory has the same names afterwards. A block is changed where it is if what
 //! is in it has room; else the names of the whole directory are packed anew, with another index.
+use super::Freed;
 use crate::directories::{self, Directory};
 use crate::draft::{Draft, Result};
 use crate::error::Error;
@@ -58,6 +59,7 @@ pub(super) fn reseal(
     draft: &mut Draft,
     (ino, inode): (Ino, &Inode),
     before: &Superblock,
+    kept: &mut Freed,
 ) -> Result<()> {
     let style = directories::style(draft);
     let old = Style { checksummed: before.has(Feature::METADATA_CSUM), ..style };
@@ -78,7 +80,7 @@ pub(super) fn reseal(
                      place for a checksum"
                 )));
             }
-            return repack(draft, ino, Index::AsBefore);
+            return repack(draft, ino, Index::AsBefore, kept);
         }
         style.seal(&mut bytes, at, form, seed);
         written.push((block, bytes));
@@ -177,21 +179,23 @@ fn set_length(bytes: &mut [u8], offset: usize, length: usize) {
     }
 }
 
-/// Packs the names of a directory anew.
+/// Packs the names of a directory anew. Notes the blocks that it had: it may not need all of them.
 ///
 /// # Errors
 /// The device's; no block is free.
-pub(super) fn repack(draft: &mut Draft, ino: Ino, wanted: Index) -> Result<()> {
+pub(super) fn repack(draft: &mut Draft, ino: Ino, wanted: Index, kept: &mut Freed) -> Result<()> {
     let refused = || {
         Error::Refused(format!("directory {ino} cannot be written anew, and nothing is written"))
     };
     let Some(before) = draft.inode(ino)? else { return Ok(()) };
-    let of_map = |draft: &Draft| -> Result<u64> {
+    let of_map = |draft: &Draft| -> Result<map::FileMap> {
         let inode = draft.inode(ino)?.ok_or_else(refused)?;
-        let map = map::read(draft, &inode)?;
-        Ok(draft.footprint(&map))
+        map::read(draft, &inode)
     };
-    let held = of_map(draft)?;
+    let map = of_map(draft)?;
+    let held = draft.footprint(&map);
+    kept.extend(map.runs.iter().map(|run| (BlockNo(run.start), run.length)));
+    kept.extend(map.nodes.iter().map(|node| (*node, 1)));
     let Some(mut directory) = Directory::open(draft, ino)? else { return Err(refused()) };
     if !directory.repack(draft)? {
         return Err(Error::Refused("no free block is left for a directory".into()));
@@ -199,7 +203,7 @@ pub(super) fn repack(draft: &mut Draft, ino: Ino, wanted: Index) -> Result<()> {
     if wanted == Index::AsBefore && before.flags & flags::INDEX != 0 {
         index::build(draft, ino)?;
     }
-    let holds = of_map(draft)?;
+    let holds = draft.footprint(&of_map(draft)?);
     let mut inode = draft.inode(ino)?.ok_or_else(refused)?;
     inode.sectors = before.sectors.saturating_add(holds).saturating_sub(held);
     draft.write_inode(ino, &inode)

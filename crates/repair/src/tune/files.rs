@@ -1,5 +1,5 @@
-//! The volume's own files: the journal, quota files, the file of orphans, and the block that records
-//! mounts, made and removed.
+//! The volume's own files, made and removed: the journal, quota files, the file of orphans, and the
+//! block that records mounts.
 //!
 //! *Invariants*: a file that goes keeps its blocks on the disk until all is written, so that a cut
 //! leaves it whole: what comes is put elsewhere, or through the log.
@@ -8,13 +8,15 @@ use super::plan::Plan;
 use super::{Freed, JournalWish, Wanted};
 use crate::draft::{Draft, Result};
 use crate::error::Error;
+use crate::growth_map;
 use crate::map::{self, FileMap, MapRun};
 use crate::quota::RESERVED;
+use extant_block::{BlockDevice, Overlay};
 use extant_format::extent::ExtentState;
 use extant_format::inode::{FileType, Inode, Time, flags};
 use extant_format::journal::{NewJournal, default_blocks, initialize};
 use extant_format::mount_block::{self, NewMountBlock};
-use extant_format::superblock::{Feature, JOURNAL_BACKUP_BLOCKS};
+use extant_format::superblock::{Feature, JOURNAL_BACKUP_BLOCKS, Superblock};
 use extant_format::{BlockNo, Ino, orphan_file, quota_file};
 use std::ops::Range;
 
@@ -61,6 +63,9 @@ pub(super) fn remove(draft: &mut Draft, plan: &Plan) -> Result<Freed> {
         draft.superblock.features.clear(Feature::MMP);
     }
     if plan.is_cleared(Feature::RESIZE_INODE) {
+        if let Some(inode) = draft.inode(Ino::RESIZE)? {
+            freed.push((growth_map::root(&inode), 1));
+        }
         draft.clear_inode(Ino::RESIZE)?;
         draft.superblock.reserved_gdt_blocks = 0;
         draft.superblock.features.clear(Feature::RESIZE_INODE);
@@ -117,10 +122,10 @@ pub(super) fn add(
     draft: &mut Draft,
     plan: &Plan,
     (node, device): &(Vec<u8>, Vec<u8>),
-    (freed, zeros): (&Freed, &mut Vec<Range<u64>>),
+    (kept, zeros): (&Freed, &mut Vec<Range<u64>>),
 ) -> Result<()> {
     // Blocks of what went are not given out: they are still its on the disk.
-    for (start, blocks) in freed {
+    for (start, blocks) in kept {
         draft.usage.take(*start, *blocks);
     }
     if let Some(wish) = plan.journal {
@@ -145,9 +150,6 @@ pub(super) fn add(
     }
     if plan.is_set(Feature::MMP) {
         make_mount_block(draft, (node, device))?;
-    }
-    if plan.clears_mount_block {
-        clear_mount_block(draft)?;
     }
     Ok(())
 }
@@ -205,12 +207,8 @@ fn blocks_of(runs: &[MapRun]) -> impl Iterator<Item = BlockNo> + '_ {
     runs.iter().flat_map(|run| (run.start..run.start + run.length).map(BlockNo))
 }
 
-fn make_journal(
-    draft: &mut Draft,
-    wish: JournalWish,
-    plan: &Plan,
-    zeros: &mut Vec<Range<u64>>,
-) -> Result<()> {
+/// The blocks of a journal, and how many of them are for fast commits.
+fn journal_blocks(draft: &Draft, wish: JournalWish, plan: &Plan) -> Result<(u64, u64)> {
     let block_bytes = draft.block_size() as u64;
     let volume = draft.superblock.blocks_count;
     let usual = u64::from(default_blocks(volume));
@@ -230,9 +228,21 @@ fn make_journal(
              {JOURNAL_BLOCKS_MIN} and {JOURNAL_BLOCKS_MAX} filesystem blocks."
         )));
     }
-    if blocks > volume / 2 {
-        return Err(Error::Refused("Total journal size too big for filesystem.".into()));
+    match blocks > volume / 2 {
+        true => Err(Error::Refused("Total journal size too big for filesystem.".into())),
+        false => Ok((blocks, fast)),
     }
+}
+
+fn make_journal(
+    draft: &mut Draft,
+    wish: JournalWish,
+    plan: &Plan,
+    zeros: &mut Vec<Range<u64>>,
+) -> Result<()> {
+    let block_bytes = draft.block_size() as u64;
+    let volume = draft.superblock.blocks_count;
+    let (blocks, fast) = journal_blocks(draft, wish, plan)?;
     let usual = draft.superblock.group_of_block(BlockNo(volume / 2)).unwrap_or_default();
     let usual = draft.superblock.group_start(usual).0;
     let goal = wish.block.or(wish.byte.map(|byte| byte / block_bytes)).unwrap_or(usual);
@@ -350,12 +360,15 @@ fn make_mount_block(draft: &mut Draft, (node, device): (&[u8], &[u8])) -> Result
     draft.write(block, &bytes)
 }
 
-fn clear_mount_block(draft: &mut Draft) -> Result<()> {
-    let block = draft.superblock.mount_block();
-    if !draft.superblock.has(Feature::MMP) {
-        return Ok(());
-    }
-    let Some(mut bytes) = draft.read(block)? else { return Ok(()) };
-    mount_block::release(&mut bytes, &draft.superblock);
-    draft.write(block, &bytes)
+/// Lets the block that records mounts say that no machine has the volume.
+///
+/// # Errors
+/// The device's.
+pub(super) fn clear_mount_block(overlay: &Overlay, superblock: &Superblock) -> Result<()> {
+    let at = superblock.mount_block().0.saturating_mul(superblock.block_size().into());
+    let mut bytes = vec![0; superblock.block_size() as usize];
+    overlay.read(at, &mut bytes)?;
+    mount_block::release(&mut bytes, superblock);
+    // tidy: writers because it is an overlay in memory
+    Ok(overlay.write(at, &bytes)?)
 }

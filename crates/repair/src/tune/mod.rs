@@ -1,5 +1,5 @@
-//! What a volume says of itself, changed: label, UUID, features, journal, quota and more, as tune2fs
-//! changes them.
+//! What a volume says of itself, changed as tune2fs changes it: label, UUID, features, journal, quota
+//! and more.
 //!
 //! ```text
 //! fields only | superblock and its copies                                       milliseconds
@@ -220,6 +220,9 @@ pub fn tune(
         None => overlay,
     });
     let mut zeros = Vec::new();
+    if plan.clears_mount_block && before.has(Feature::MMP) {
+        files::clear_mount_block(&overlay, &before)?;
+    }
     if plan.needs_check() {
         let how = CheckOptions {
             threads: options.threads,
@@ -301,17 +304,17 @@ impl Work<'_> {
             }
         };
         // What goes stays as it is on the disk until all is written: nothing else is put there.
-        let mut freed = Vec::new();
+        let mut kept = kept_for_copies(usage.superblock(), plan);
         if plan.removes() {
             usage = self.phase(usage, |draft, _| {
-                freed = files::remove(draft, plan)?;
+                kept.extend(files::remove(draft, plan)?);
                 Ok(())
             })?;
         }
         usage = self.phase(usage, |draft, zeros| {
             let before = draft.superblock.clone();
             plan.apply_fields(&mut draft.superblock);
-            sums::rewrite(draft, &before, plan, zeros)?;
+            sums::rewrite(draft, &before, plan, (&mut kept, zeros))?;
             draft.write_superblock()
         })?;
         if plan.quota_files.contains(&Some(Wanted::Set)) {
@@ -319,7 +322,7 @@ impl Work<'_> {
         }
         if plan.adds() {
             usage = self.phase(usage, |draft, zeros| {
-                files::add(draft, plan, mount_record, (&freed, zeros))
+                files::add(draft, plan, mount_record, (&kept, zeros))
             })?;
         }
         let after = extant_engine::read_superblock(&**self.overlay)?;
@@ -355,5 +358,15 @@ impl Work<'_> {
     }
 }
 
-/// Blocks of a file that went.
+/// The blocks that every copy of superblock and descriptors has, where some of them go.
+fn kept_for_copies(before: &Superblock, plan: &Plan) -> Freed {
+    if !plan.is_cleared(Feature::RESIZE_INODE) && !plan.is_set(Feature::SPARSE_SUPER) {
+        return Freed::new();
+    }
+    let blocks = 1 + u64::from(before.descriptor_blocks()) + u64::from(before.reserved_gdt_blocks);
+    let groups = (0..before.group_count()).map(GroupNo).filter(|group| before.has_super(*group));
+    groups.map(|group| (before.group_start(group), blocks)).collect()
+}
+
+/// Blocks that are not needed any more, and stay as they are until all is written.
 pub(crate) type Freed = Vec<(BlockNo, u64)>;

@@ -344,7 +344,6 @@ impl Plan {
             || self.orphan_file.is_some()
             || self.quota_files.contains(&Some(Wanted::Set))
             || self.is_set(Feature::MMP)
-            || self.clears_mount_block
     }
 
     /// Whether a feature is new.

@@ -3,6 +3,7 @@
 //!
 //! *Invariants*: where a bit of a group says that something of it was never written, that stays so
 //! as long as descriptors have checksums; else it is written, and what was never used is zeros.
+use super::Freed;
 use super::entries;
 use super::plan::Plan;
 use crate::bitmaps::{self, Marked};
@@ -16,7 +17,8 @@ use extant_format::{BlockNo, GroupNo, Ino, attribute, extent, mount_block, orpha
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Writes everything that the fields of the superblock decide, which are new in the draft.
+/// Writes everything that the fields of the superblock decide, which are new in the draft. Notes
+/// blocks that are not needed any more, and what has to be zeros before anything is written.
 ///
 /// # Errors
 /// The device's; something has no place for a checksum, or may not be without a feature.
@@ -24,7 +26,7 @@ pub(super) fn rewrite(
     draft: &mut Draft,
     before: &Superblock,
     plan: &Plan,
-    zeros: &mut Vec<Range<u64>>,
+    (kept, zeros): (&mut Freed, &mut Vec<Range<u64>>),
 ) -> Result<()> {
     allowed(draft, plan)?;
     if plan.rewrites_sums {
@@ -43,7 +45,7 @@ pub(super) fn rewrite(
             all_written(draft, zeros)?;
         }
         if before.has(Feature::METADATA_CSUM) || draft.has_checksums() {
-            inodes(draft, before)?;
+            inodes(draft, before, kept)?;
             of_volume(draft)?;
         }
     }
@@ -56,7 +58,7 @@ pub(super) fn rewrite(
         for ino in directories(draft) {
             let inode = draft.inode(ino)?;
             if inode.is_some_and(|inode| inode.flags & flags::INDEX != 0) {
-                entries::repack(draft, ino, entries::Index::Without)?;
+                entries::repack(draft, ino, entries::Index::Without, kept)?;
             }
         }
     }
@@ -183,7 +185,7 @@ fn all_written(draft: &mut Draft, zeros: &mut Vec<Range<u64>>) -> Result<()> {
 }
 
 /// Writes every inode that may have been written, and what it leads to.
-fn inodes(draft: &mut Draft, before: &Superblock) -> Result<()> {
+fn inodes(draft: &mut Draft, before: &Superblock, kept: &mut Freed) -> Result<()> {
     let mut met = BTreeSet::new();
     let per_group = draft.superblock.inodes_per_group;
     let per_block = (draft.block_size() / usize::from(draft.superblock.inode_size)).max(1) as u32;
@@ -207,7 +209,7 @@ fn inodes(draft: &mut Draft, before: &Superblock) -> Result<()> {
             }
             draft.write(place, &bytes)?;
             for ino in used {
-                file(draft, ino, before, &mut met)?;
+                file(draft, ino, before, (&mut met, kept))?;
             }
         }
     }
@@ -219,7 +221,7 @@ fn file(
     draft: &mut Draft,
     ino: Ino,
     before: &Superblock,
-    met: &mut BTreeSet<BlockNo>,
+    (met, kept): (&mut BTreeSet<BlockNo>, &mut Freed),
 ) -> Result<()> {
     let Some(inode) = draft.inode(ino)? else { return Ok(()) };
     let seed = draft.seed(ino, &inode);
@@ -243,7 +245,7 @@ fn file(
         }
     }
     if inode.file_type() == Some(FileType::Directory) {
-        entries::reseal(draft, (ino, &inode), before)?;
+        entries::reseal(draft, (ino, &inode), before, kept)?;
     }
     Ok(())
 }

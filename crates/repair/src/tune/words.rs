@@ -1,6 +1,6 @@
 //! The words by which a change is asked for: the letters of tune2fs with their values.
 use super::{JournalWish, QuotaFile, Tuning, UuidWish, Wanted};
-use extant_format::superblock::{Feature, HashVersion, mount_option, on_error};
+use extant_format::superblock::{ENCODING_UTF8, Feature, HashVersion, mount_option, on_error};
 use std::fmt;
 
 /// What is known of users and groups where a change is asked for.
@@ -345,8 +345,11 @@ fn journal(value: &str) -> Result<Vec<Tuning>> {
     Ok(vec![Tuning::Journal(wish)])
 }
 
+fn failed(message: String) -> WordError {
+    WordError { message, help: Help::Extended }
+}
+
 fn extended(value: &str) -> Result<Vec<Tuning>> {
-    let failed = |message: String| WordError { message, help: Help::Extended };
     let mut asked = Vec::new();
     let (mut encoding, mut flags) = (None, None);
     for word in value.split(',').filter(|word| !word.is_empty()) {
@@ -354,67 +357,20 @@ fn extended(value: &str) -> Result<Vec<Tuning>> {
             Some((name, value)) => (name, Some(value)),
             None => (word, None),
         };
-        let wrong = |what: &str| failed(format!("Invalid {what}: {}", value.unwrap_or_default()));
-        let number = |what: &str| {
-            let number = value.and_then(|value| value.parse::<u32>().ok());
-            number.ok_or_else(|| wrong(what))
-        };
-        asked.push(match (name, value) {
-            ("clear_mmp", None) => Tuning::ClearMountBlock,
-            ("force_fsck", None) => Tuning::ForceCheck,
-            ("test_fs", None) => Tuning::TestFlag(Wanted::Set),
-            ("^test_fs", None) => Tuning::TestFlag(Wanted::Cleared),
-            ("mmp_update_interval", _) => {
-                let seconds = number("mmp_update_interval")?;
-                if seconds > 300 {
-                    return Err(failed(format!("mmp_update_interval too big: {seconds}")));
-                }
-                Tuning::MountInterval(u16::try_from(seconds).unwrap_or(0))
+        match (name, value) {
+            ("encoding", None | Some("utf8" | "utf8-12.1")) => encoding = Some(ENCODING_UTF8),
+            ("encoding", Some(value)) => {
+                return Err(failed(format!("Invalid encoding: {value}")));
             }
-            ("stride", _) => {
-                let blocks = number("RAID stride")?;
-                Tuning::Stride(u16::try_from(blocks).map_err(|_| wrong("RAID stride"))?)
-            }
-            ("stripe_width" | "stripe-width", _) => {
-                Tuning::StripeWidth(number("RAID stripe-width")?)
-            }
-            ("hash_alg", _) => Tuning::Hash(match value.unwrap_or_default() {
-                "legacy" => HashVersion::Legacy,
-                "half_md4" => HashVersion::HalfMd4,
-                "tea" => HashVersion::Tea,
-                _ => return Err(wrong("hash algorithm")),
-            }),
+            ("encoding_flags", Some(value)) => flags = Some(encoding_flags(value)?),
             ("mount_opts", Some(value)) => {
                 if value.len() > 63 {
                     return Err(failed("Extended mount options too long".into()));
                 }
-                Tuning::MountOptions(value.as_bytes().to_vec())
+                asked.push(Tuning::MountOptions(value.as_bytes().to_vec()));
             }
-            ("orphan_file_size", Some(value)) => {
-                let bytes = bytes_of(value).filter(|bytes| *bytes > 0);
-                Tuning::OrphanFileSize(bytes.ok_or_else(|| wrong("size of orphan file"))?)
-            }
-            ("encoding", _) => {
-                match value.unwrap_or("utf8") {
-                    "utf8" | "utf8-12.1" => encoding = Some(1),
-                    _ => return Err(wrong("encoding")),
-                }
-                continue;
-            }
-            ("encoding_flags", Some(value)) => {
-                let mut bits = 0;
-                for (flag, wanted) in signed(value) {
-                    match (flag, wanted) {
-                        ("strict", Wanted::Set) => bits |= 1,
-                        ("strict", Wanted::Cleared) => bits &= !1,
-                        _ => return Err(failed(format!("error: Invalid encoding flag: {flag}"))),
-                    }
-                }
-                flags = Some(bits);
-                continue;
-            }
-            _ => return Err(failed(String::new())),
-        });
+            _ => asked.push(extended_word(name, value)?),
+        }
     }
     match (encoding, flags) {
         (Some(encoding), flags) => asked.push(Tuning::Encoding(encoding, flags.unwrap_or(0))),
@@ -427,6 +383,56 @@ fn extended(value: &str) -> Result<Vec<Tuning>> {
         (None, None) => {}
     }
     Ok(asked)
+}
+
+fn encoding_flags(value: &str) -> Result<u16> {
+    let mut bits = 0;
+    for (flag, wanted) in signed(value) {
+        match (flag, wanted) {
+            ("strict", Wanted::Set) => bits |= 1,
+            ("strict", Wanted::Cleared) => bits &= !1,
+            _ => return Err(failed(format!("error: Invalid encoding flag: {flag}"))),
+        }
+    }
+    Ok(bits)
+}
+
+/// A word of -E by itself.
+fn extended_word(name: &str, value: Option<&str>) -> Result<Tuning> {
+    let wrong = |what: &str| failed(format!("Invalid {what}: {}", value.unwrap_or_default()));
+    let number = |what: &str| {
+        let number = value.and_then(|value| value.parse::<u32>().ok());
+        number.ok_or_else(|| wrong(what))
+    };
+    Ok(match (name, value) {
+        ("clear_mmp", None) => Tuning::ClearMountBlock,
+        ("force_fsck", None) => Tuning::ForceCheck,
+        ("test_fs", None) => Tuning::TestFlag(Wanted::Set),
+        ("^test_fs", None) => Tuning::TestFlag(Wanted::Cleared),
+        ("mmp_update_interval", _) => {
+            let seconds = number("mmp_update_interval")?;
+            if seconds > 300 {
+                return Err(failed(format!("mmp_update_interval too big: {seconds}")));
+            }
+            Tuning::MountInterval(u16::try_from(seconds).unwrap_or(0))
+        }
+        ("stride", _) => {
+            let blocks = number("RAID stride")?;
+            Tuning::Stride(u16::try_from(blocks).map_err(|_| wrong("RAID stride"))?)
+        }
+        ("stripe_width" | "stripe-width", _) => Tuning::StripeWidth(number("RAID stripe-width")?),
+        ("hash_alg", _) => Tuning::Hash(match value.unwrap_or_default() {
+            "legacy" => HashVersion::Legacy,
+            "half_md4" => HashVersion::HalfMd4,
+            "tea" => HashVersion::Tea,
+            _ => return Err(wrong("hash algorithm")),
+        }),
+        ("orphan_file_size", Some(value)) => {
+            let bytes = bytes_of(value).filter(|bytes| *bytes > 0);
+            Tuning::OrphanFileSize(bytes.ok_or_else(|| wrong("size of orphan file"))?)
+        }
+        _ => return Err(failed(String::new())),
+    })
 }
 
 #[cfg(test)]

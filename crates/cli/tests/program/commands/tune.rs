@@ -73,7 +73,7 @@ fn a_label_takes_no_check_and_a_dry_run_writes_nothing() {
     let before = fs::read(&image).unwrap();
     let (code, said) = tuned(&["-n", "-L", "root", "-O", "^has_journal"], &image);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("would change: label root, before "), "{said}");
+    assert!(said.contains("would change: label root\n"), "{said}");
     assert!(fs::read(&image).unwrap() == before, "nothing is written");
     // A bitmap that is wrong is no matter of the label, but of everything else.
     debugfs(&image, "freeb 5000 1");
