@@ -5,7 +5,6 @@
 //! those that the last check found free. *Locking*: none, one thread has it.
 use crate::error::Error;
 use crate::free::FreeRuns;
-use crate::map::FileMap;
 use crate::options::Scope;
 use extant_block::{BlockDevice, KnowsHoles, Overlay};
 use extant_format::checksum::inode_seed;
@@ -232,17 +231,6 @@ impl Draft {
     pub(crate) fn sectors(&self, blocks: u64) -> u64 {
         let each = u64::from(self.usage.cluster_blocks()) * self.block_size() as u64 / SECTOR_BYTES;
         blocks.saturating_mul(each)
-    }
-
-    /// The sectors of a map and of what it maps: of whole clusters.
-    pub(crate) fn footprint(&self, map: &FileMap) -> u64 {
-        let cluster = u64::from(self.usage.cluster_blocks()).max(1);
-        let mut clusters = BTreeSet::new();
-        for run in &map.runs {
-            let last = run.start.saturating_add(run.length.saturating_sub(1));
-            clusters.extend(run.start / cluster..=last / cluster);
-        }
-        self.sectors((clusters.len() + map.nodes.len()) as u64)
     }
 
     /// Whether metadata has checksums.

@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// What is in the superblock alone, label and UUID and settings, is changed in milliseconds however
 /// large the volume is. Where more follows, checksums of everything, a journal, quota files, the
 /// volume is healed first (extant heal), checked, changed in memory, and checked again; only if
-/// that is clean anything is written. So nothing asks for e2fsck afterwards, and what would not be clean
-/// is refused with why.
+/// that is clean anything is written. So nothing asks for e2fsck afterwards, and what would not be
+/// clean is refused with why.
 ///
 /// All of it is one change, through a log beside the image (.NAME.extant-redo): a power cut leaves
 /// the volume as it was or as it is to be, and the next command that opens the image ends what was
@@ -97,8 +97,8 @@ pub struct Arguments {
     #[arg(short = 'M', long, value_name = "FOLDER")]
     last_mounted: Option<OsString>,
     /// Extended options: mount_opts=TEXT, hash_alg=NAME, stride=BLOCKS, stripe_width=BLOCKS,
-    /// test_fs, ^test_fs, force_fsck, mmp_update_interval=SECONDS, clear_mmp, orphan_file_size=BYTES,
-    /// encoding=utf8, encoding_flags=strict
+    /// test_fs, ^test_fs, force_fsck, mmp_update_interval=SECONDS, clear_mmp,
+    /// orphan_file_size=BYTES, encoding=utf8, encoding_flags=strict
     #[arg(short = 'E', long, value_name = "NAME=VALUE,..", allow_hyphen_values = true)]
     extended: Vec<String>,
     /// Bytes of an inode

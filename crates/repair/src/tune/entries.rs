@@ -193,7 +193,7 @@ pub(super) fn repack(draft: &mut Draft, ino: Ino, wanted: Index, kept: &mut Free
         map::read(draft, &inode)
     };
     let map = of_map(draft)?;
-    let held = draft.footprint(&map);
+    let held = map::footprint(draft, &map);
     kept.extend(map.runs.iter().map(|run| (BlockNo(run.start), run.length)));
     kept.extend(map.nodes.iter().map(|node| (*node, 1)));
     let Some(mut directory) = Directory::open(draft, ino)? else { return Err(refused()) };
@@ -203,7 +203,7 @@ pub(super) fn repack(draft: &mut Draft, ino: Ino, wanted: Index, kept: &mut Free
     if wanted == Index::AsBefore && before.flags & flags::INDEX != 0 {
         index::build(draft, ino)?;
     }
-    let holds = draft.footprint(&of_map(draft)?);
+    let holds = map::footprint(draft, &of_map(draft)?);
     let mut inode = draft.inode(ino)?.ok_or_else(refused)?;
     inode.sectors = before.sectors.saturating_add(holds).saturating_sub(held);
     draft.write_inode(ino, &inode)

@@ -198,7 +198,7 @@ fn new_file(
     inode.create_time = inode.create_time.map(|_| now);
     let map = FileMap { runs, nodes: Vec::new() };
     let nodes = map::write(draft, ino, &mut inode, &map)?;
-    inode.sectors = draft.footprint(&map).saturating_add(draft.sectors(nodes));
+    inode.sectors = map::footprint(draft, &map).saturating_add(draft.sectors(nodes));
     Ok((inode, map.runs))
 }
 

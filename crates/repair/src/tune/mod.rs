@@ -1,5 +1,5 @@
-//! What a volume says of itself, changed as tune2fs changes it: label, UUID, features, journal, quota
-//! and more.
+//! What a volume says of itself, changed as tune2fs changes it: label, UUID, features, journal,
+//! quota and more.
 //!
 //! ```text
 //! fields only | superblock and its copies                                       milliseconds
