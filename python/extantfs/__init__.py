@@ -19,7 +19,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._image import Image, check, open
-from ._mending import heal, normalize, repack, repair, resize, trim, undo
+from ._mending import heal, normalize, repack, repair, resize, trim, tune, undo
 from ._native import __version__
 from ._path import Path
 from ._reports import (
@@ -37,6 +37,7 @@ from ._reports import (
     Report,
     Taken,
     Trimmed,
+    Tuned,
 )
 from ._sweep import Sweep, SweepFailure, SweepJob, SweepResult, sweep
 from ._transaction import Transaction
@@ -69,6 +70,7 @@ __all__ = [
     "Taken",
     "Transaction",
     "Trimmed",
+    "Tuned",
     "UnsupportedError",
     "__version__",
     "build",
@@ -81,6 +83,7 @@ __all__ = [
     "resize",
     "sweep",
     "trim",
+    "tune",
     "undo",
 ]
 

@@ -11,9 +11,9 @@ from typing import Any, Iterable, Optional, Tuple, Union, overload
 from . import _native
 from ._image import Source, _placed, _wishes
 from ._path import Place
-from ._reports import Healed, Normalized, Repaired, Resized, Trimmed
+from ._reports import Healed, Normalized, Repaired, Resized, Trimmed, Tuned
 
-__all__ = ["heal", "normalize", "repack", "repair", "resize", "trim", "undo"]
+__all__ = ["heal", "normalize", "repack", "repair", "resize", "trim", "tune", "undo"]
 
 SCOPES = ("preen", "safe", "all")
 
@@ -219,6 +219,63 @@ def _remade(
     out, first = words
     found = json.loads(_native.remake(kind, place, wishes, (os.fspath(out), first)))
     return Normalized(**{**found, "warnings": tuple(found["warnings"])})
+
+
+def tune(
+    source: Source,
+    *words: str,
+    label: Optional[str] = None,
+    uuid: Optional[str] = None,
+    features: Optional[str] = None,
+    journal: Union[bool, str, None] = None,
+    quota: Optional[str] = None,
+    mount_options: Optional[str] = None,
+    extended: Optional[str] = None,
+    reserved_percent: Optional[float] = None,
+    errors: Optional[str] = None,
+    dry_run: bool = False,
+    partition: Optional[str] = None,
+    offset: Optional[int] = None,
+    time: Optional[int] = None,
+) -> Tuned:
+    """Changes what a volume says of itself and has of its own, in place, as one change: a power cut
+    leaves it as it was or as it is to be.
+
+    `words` are those of tune2fs, letters and values apart: `"-c", "5"`. The wishes are the usual
+    ones of them, as tune2fs spells their values: features="metadata_csum,^huge_file", uuid="random",
+    quota="usrquota"; `journal` is True for one of the usual size, False for none, or words as
+    "size=64". What is in the superblock alone takes milliseconds; before and after the rest the
+    volume is checked. With `dry_run` nothing is written. Of an image that is bytes the other ones
+    are in the result.
+
+    Of `open`'s wishes there are partition, offset and time. Raises OSError's kin: DamagedError for
+    an image that is not clean, UnsupportedError for what it cannot have, and what `repair` raises;
+    nothing was written then. OSError with EINVAL for words that say nothing.
+    """
+    asked = list(words)
+    wanted = [
+        ("-L", label),
+        ("-U", uuid),
+        ("-O", features),
+        ("-O", "^has_journal" if journal is False else None),
+        ("-J", journal if isinstance(journal, str) else None),
+        ("-Q", quota),
+        ("-o", mount_options),
+        ("-E", extended),
+        ("-m", None if reserved_percent is None else str(reserved_percent)),
+        ("-e", errors),
+    ]
+    for letter, value in wanted:
+        if value is not None:
+            asked += [letter, value]
+    if journal is True:
+        asked.append("-j")
+    kind, place, _ = _placed(source)
+    wishes = _wishes(partition=partition, offset=offset, time=time)
+    found, image = _native.tune(kind, place, wishes, asked, "dry" if dry_run else "")
+    facts = json.loads(found)
+    changes = tuple((what, before, after) for what, before, after in facts["changes"])
+    return Tuned(changes=changes, blocks=facts["blocks"], image=image)
 
 
 def _all(

@@ -235,6 +235,18 @@ class Normalized:
 
 
 @dataclasses.dataclass(frozen=True)
+class Tuned:
+    """What a change of a volume did, or with `dry_run` would do."""
+
+    changes: Tuple[Tuple[str, str, str], ...]
+    """What is different: what it is, how it was, and how it is."""
+    blocks: int
+    """Blocks that were written through the log: 0 with `dry_run`."""
+    image: Optional[bytes] = dataclasses.field(default=None, repr=False)
+    """The image, where it was given as bytes and is changed."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Healed:
     """What became of an image that was to be made ready for use."""
 

@@ -43,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(mending::resize, module)?)?;
     module.add_function(wrap_pyfunction!(mending::trim, module)?)?;
     module.add_function(wrap_pyfunction!(mending::remake, module)?)?;
+    module.add_function(wrap_pyfunction!(mending::tune, module)?)?;
     module.add_class::<lab::Found>()?;
     module.add_function(wrap_pyfunction!(lab::lab_run, module)?)?;
     module.add_function(wrap_pyfunction!(lab::lab_posts, module)?)?;

@@ -229,6 +229,37 @@ pub fn remake(
     .to_string())
 }
 
+/// Changes an image as these words of tune2fs say; `dry` only says what it would do.
+#[pyfunction]
+pub fn tune<'py>(
+    py: Python<'py>,
+    kind: &str,
+    place: &Bound<'_, PyAny>,
+    wishes: &Bound<'_, PyDict>,
+    words: Vec<String>,
+    how: &str,
+) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
+    let is_dry = how == "dry";
+    let left = if is_dry { Left::Alone } else { Left::Ended };
+    let shared = Arc::new(unopened(py, kind, place, wishes)?);
+    let done = worked(py, &shared, left, move |shared| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let asked = extant::tunings(&words)?;
+        match is_dry {
+            true => shared.options.would_tune(shared.image(), &asked),
+            false => shared.options.tune(shared.image(), &asked),
+        }
+    })?;
+    let changes = done.changes.iter();
+    let changes = changes.map(|it| json!([it.what, it.before, it.after])).collect::<Vec<_>>();
+    let facts = json!({"changes": changes, "blocks": done.blocks});
+    let bytes = match &shared.source {
+        Source::Memory(memory) if done.blocks > 0 => Some(py.detach(|| memory.to_vec())),
+        _ => None,
+    };
+    Ok((facts.to_string(), bytes.map(|bytes| PyBytes::new(py, &bytes))))
+}
+
 /// Works with an image that is not open, in a thread of its own.
 fn worked<T: Send + 'static>(
     py: Python<'_>,

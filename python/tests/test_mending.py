@@ -300,3 +300,31 @@ def test_laid_out_anew(disk, tmp_path):
     assert (done.bytes, done.warnings) == (built.stat().st_size, ())
     with pytest.raises(FileExistsError):
         extantfs.normalize(built, new)
+    packed = tmp_path / "packed.img"
+    extantfs.repack(built, packed, first=["/file", "/none"])
+    judged(packed)
+    with extantfs.open(packed) as image:
+        assert image.read_bytes("/file") == b"content" * 900
+
+
+def test_another_label_and_other_features(disk):
+    before = disk.read_bytes()
+    would = extantfs.tune(disk, label="root", features="^metadata_csum", dry_run=True)
+    assert disk.read_bytes() == before and would.blocks == 0
+    tuned = extantfs.tune(disk, label="root", features="^metadata_csum")
+    assert tuned.changes == would.changes and tuned.blocks > 0 and tuned.image is None
+    assert ("label", "", "root") in tuned.changes
+    judged(disk)
+    assert not any(what == "label" for what, _, _ in extantfs.tune(disk, "-c", "5").changes)
+    extantfs.tune(disk, journal=False, uuid="random", reserved_percent=1.5)
+    extantfs.tune(disk, journal=True)
+    judged(disk)
+    of_bytes = extantfs.tune(before, label="bytes")
+    assert of_bytes.image is not None and len(of_bytes.image) == len(before)
+    assert extantfs.tune(of_bytes.image, label="bytes").changes == ()
+    for words in ((), ("-L",), ("-O", "nonsense"), ("what",)):
+        with pytest.raises(OSError) as caught:
+            extantfs.tune(disk, *words)
+        assert caught.value.errno == errno.EINVAL
+    with pytest.raises(extantfs.UnsupportedError):
+        extantfs.tune(disk, features="inline_data")

@@ -723,6 +723,20 @@ int extant_resize(const char *path,
                   const struct extant_resize_options *how,
                   struct extant_resized *resized);
 
+// Changes what a volume says of itself and has of its own, in memory first, and writes it as one
+// change: a crash leaves it as it was or as it is to be. `words` are those of tune2fs, letters and
+// values apart, one a string, `count` of them: "-L", "root", "-O", "^has_journal". Users and
+// groups are numbers. `options` as for extant_repair; `flags` are 0 or EXTANT_DRY_RUN. `blocks`
+// becomes how many were written through the log, and may be NULL. Where the call fails the volume
+// is as it was: EUCLEAN for one that is not clean, EOPNOTSUPP for what it cannot have, EINVAL for
+// words that say nothing; extant_error has why.
+int extant_tune(const char *path,
+                const struct extant_open_options *options,
+                const char *const *words,
+                size_t count,
+                uint32_t flags,
+                uint64_t *blocks);
+
 // What came of it, in numbers.
 int extant_mended_outcome(const struct extant_mended *mended,
                           struct extant_outcome *outcome);

@@ -1,5 +1,5 @@
-//! Volumes that are mended, that this is taken back, that are made ready for use, and that get
-//! another size.
+//! Volumes that are mended, that this is taken back, that are made ready for use, that get another
+//! size, and of which label, UUID, features or the like are changed.
 use crate::check::{Codes, Found, Report};
 use crate::failure::{Failure, Result};
 use crate::handle::{self, Handle, handles, on};
@@ -203,6 +203,46 @@ pub unsafe extern "C" fn extant_resize(
                     blocks_moved: done.blocks_moved,
                     blocks: done.blocks,
                 });
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Changes what a volume says of itself and has of its own, in memory first, and writes it as one
+/// change: a crash leaves it as it was or as it is to be. `words` are those of tune2fs, letters and
+/// values apart, one a string, `count` of them: "-L", "root", "-O", "^has_journal". Users and
+/// groups are numbers. `options` as for extant_repair; `flags` are 0 or EXTANT_DRY_RUN. `blocks`
+/// becomes how many were written through the log, and may be NULL. Where the call fails the volume
+/// is as it was: EUCLEAN for one that is not clean, EOPNOTSUPP for what it cannot have, EINVAL for
+/// words that say nothing; extant_error has why.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn extant_tune(
+    path: *const c_char,
+    options: *const OpenOptions,
+    words: *const *const c_char,
+    count: usize,
+    flags: u32,
+    blocks: *mut u64,
+) -> c_int {
+    // SAFETY: the promise of the caller, as it is.
+    unsafe {
+        handle::call(|| {
+            let path = pointer::path(path, "path")?;
+            let options = sized::read(options)?.options()?;
+            if words.is_null() {
+                return Err(Failure::invalid("words is NULL"));
+            }
+            known(flags, EXTANT_DRY_RUN)?;
+            let words: Result<Vec<&str>> =
+                (0..count).map(|at| pointer::words(*words.add(at), "a word")).collect();
+            let asked = extant::tunings(&words?)?;
+            let done = match flags & EXTANT_DRY_RUN {
+                0 => options.tune(path, &asked)?,
+                _ => options.would_tune(path, &asked)?,
+            };
+            if !blocks.is_null() {
+                *blocks = done.blocks;
             }
             Ok(())
         })

@@ -69,7 +69,8 @@
 //! ```text
 //! build         Builder: an image from folders, archives and files; files: those of the program
 //! check         whether a volume is what it says; mending: repaired, undone, made ready for use;
-//!               resizing: another size; trimming: without what was deleted, or laid out anew
+//!               resizing: another size; trimming: without what was deleted, or laid out anew;
+//!               tuning: another label, UUID, features, journal
 //! comparing     what differs between volumes, folders and archives
 //! transaction   changes that are whole or not at all; copying: files that go in
 //! taking        what is in a volume, as an archive or a folder
@@ -96,6 +97,7 @@ mod resizing;
 mod taking;
 mod transaction;
 mod trimming;
+mod tuning;
 mod volume;
 mod walk;
 
@@ -115,6 +117,7 @@ pub use resizing::{NewSize, Resized};
 pub use taking::{Present, Taken};
 pub use transaction::Transaction;
 pub use trimming::{Scrub, Trimmed};
+pub use tuning::{Changed, JournalWish, QuotaFile, Tuned, Tuning, UuidWish, Wanted, tunings};
 pub use volume::Volume;
 pub use walk::{Entry, Walk};
 
@@ -123,6 +126,7 @@ pub use extant_engine::{Metadata, Statfs};
 pub use extant_format::Ino;
 pub use extant_format::attribute::Attribute;
 pub use extant_format::inode::{Device as DeviceNumbers, FileType, Time};
+pub use extant_format::superblock::{Feature, HashVersion};
 pub use extant_image::Progress;
 pub use extant_image::source::ContainerForm;
 

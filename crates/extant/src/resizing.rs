@@ -117,7 +117,10 @@ impl Options {
                 closed.apply((&overlay, size_of), Keep::Nothing)?;
             }
             let planned = self.planned(device, room, size)?;
-            let blocks = written(&closed, &planned)?;
+            let blocks = match planned.before.blocks_count == planned.after.blocks_count {
+                true => 0,
+                false => written(&closed, &planned)?,
+            };
             Ok(Resized::of(&planned, blocks))
         };
         resized().map_err(|error: Error| error.at(&closed.name))
@@ -144,12 +147,12 @@ impl Options {
         resized().map_err(|error: Error| error.at(&found.name))
     }
 
-    fn refuse_other_journal(&self) -> Result<()> {
+    pub(crate) fn refuse_other_journal(&self) -> Result<()> {
         match &self.journal {
             None => Ok(()),
             Some(_) => Err(Error::new(
                 ErrorKind::InvalidInput,
-                "a volume with its journal on another device does not get another size",
+                "a volume with its journal on another device is not resized or tuned",
             )),
         }
     }
@@ -185,13 +188,10 @@ impl Options {
     }
 }
 
-/// Writes a volume of another size; gives how many blocks.
-fn written(closed: &Closed, planned: &extant_repair::Resized) -> Result<u64> {
+/// Writes a volume of another size, or with other blocks of its own; gives how many blocks.
+pub(crate) fn written(closed: &Closed, planned: &extant_repair::Resized) -> Result<u64> {
     let block_size = planned.after.block_size();
     let bytes_of = |blocks: u64| blocks.saturating_mul(block_size.into());
-    if planned.before.blocks_count == planned.after.blocks_count {
-        return Ok(0);
-    }
     let moved =
         |it: &extant_repair::Move| Moved { from: it.from.0, to: it.to.0, blocks: it.blocks };
     let ahead =

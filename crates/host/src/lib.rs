@@ -18,6 +18,7 @@
 //! source_options   what an image is built from, and how it is read
 //! change_failure   what is said of a change that failed
 //! closed           a volume that nobody has open, written as a whole
+//! tuning           such a volume with another label, UUID, features, journal or the like
 //! cleanup          what is removed when a signal comes
 //! arena            memory for programs that run long
 //! itself           how this program is started once more
@@ -42,3 +43,4 @@ pub mod recovery;
 pub mod size;
 pub mod source_options;
 pub mod target;
+pub mod tuning;

@@ -140,6 +140,23 @@ fn place(device: &Arc<dyn BlockDevice>, request: &Request) -> SuperblockPlace {
 /// Sizes of blocks.
 pub(super) const SIZES: [u32; 7] = [1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
+/// What tune2fs -l shows: the facts of the superblock, and not of the journal.
+///
+/// # Errors
+/// The host's; it is no volume.
+pub(super) fn superblock_lines(path: &Path) -> Result<String, Error> {
+    let device = image::device(path, &ImageArguments::default())?;
+    let failed = |error: extant_inspect::Error| Error::new(format!("{}: {error}", path.display()));
+    if let Some(info) = journal_device(&*device).map_err(failed)? {
+        return Ok(header(&info.to_string()));
+    }
+    let volume = Volume::open(device, SuperblockPlace::Primary).map_err(failed)?;
+    let all = header(&volume.info().to_string());
+    let of_journal = |line: &&str| line.starts_with("Journal features:");
+    let lines = all.lines().take_while(|line| !of_journal(line));
+    Ok(lines.map(|line| format!("{line}\n")).collect())
+}
+
 /// The facts of the volume in dumpe2fs's own shape: without what only this program says, dates as
 /// ctime(3) has them (in UTC), names of owners.
 fn header(text: &str) -> String {
@@ -175,7 +192,7 @@ fn owner(file: &str, number: &str) -> String {
 }
 
 /// "2023-11-14 22:13:20 UTC" as "Tue Nov 14 22:13:20 2023".
-fn dated(value: &str) -> Option<String> {
+pub(super) fn dated(value: &str) -> Option<String> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];

@@ -7,6 +7,7 @@
 //! dumpe2fs    what a volume is like
 //! e2label     its label
 //! resize2fs   another size for one
+//! tune2fs     label, UUID, features, journal and settings of one
 //! features    what is done with each feature of the format
 //! format_options  what a new file system is to be like, in mke2fs's words: also for commands
 //! in_place    the superblock and its copies, changed where they are
@@ -23,12 +24,14 @@ mod getopt;
 mod in_place;
 mod mke2fs;
 mod resize2fs;
+mod tune2fs;
 
 use extant_host::console::{Chatter, Console, Form};
 use extant_host::error::{Error, Exit};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -51,10 +54,12 @@ pub enum Program {
     E2label,
     /// resize2fs.
     Resize2fs,
+    /// tune2fs.
+    Tune2fs,
 }
 
 /// Every name, and what it stands for.
-pub const NAMES: [(&str, Program); 12] = [
+pub const NAMES: [(&str, Program); 13] = [
     ("mke2fs", Program::Mke2fs(None)),
     ("mkfs.ext2", Program::Mke2fs(Some("ext2"))),
     ("mkfs.ext3", Program::Mke2fs(Some("ext3"))),
@@ -66,6 +71,7 @@ pub const NAMES: [(&str, Program); 12] = [
     ("dumpe2fs", Program::Dumpe2fs),
     ("e2label", Program::E2label),
     ("resize2fs", Program::Resize2fs),
+    ("tune2fs", Program::Tune2fs),
     ("mkfs.ext4dev", Program::Mke2fs(Some("ext4"))),
 ];
 
@@ -131,6 +137,7 @@ pub fn run(call: Call) -> ExitCode {
         Program::Dumpe2fs => dumpe2fs::run(name, &words),
         Program::E2label => e2label::run(name, &words),
         Program::Resize2fs => resize2fs::run(name, &words),
+        Program::Tune2fs => tune2fs::run(name, &words),
     };
     ExitCode::from(code_after_output(name, program, code))
 }
@@ -138,6 +145,26 @@ pub fn run(call: Call) -> ExitCode {
 /// A console for what is shared with commands, which says nothing but warnings.
 fn console(name: &'static str) -> Console {
     Console { command: name, form: Form::Text, chatter: Chatter::Normal }
+}
+
+/// Where logs of devices are, which have no place for one beside them: nobody else writes there,
+/// and the next run on the device ends what was cut.
+const LOGS: &str = "/var/lib/extant";
+
+/// Where the log of a device is, for a change of this kind; `None` for a file.
+fn log_of_device(path: &Path, kind: &str) -> Result<Option<PathBuf>, Error> {
+    let Some(metadata) = std::fs::metadata(path).ok().filter(|it| it.file_type().is_block_device())
+    else {
+        return Ok(None);
+    };
+    let folder = Path::new(LOGS);
+    let made = std::fs::DirBuilder::new().mode(0o700).recursive(true).create(folder);
+    made.map_err(|error| {
+        Error::io(folder.display(), &error)
+            .hint(format!("extant {kind} --log FILE {} keeps its log elsewhere", path.display()))
+    })?;
+    let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+    Ok(Some(folder.join(format!("{kind}-{major}-{minor}"))))
 }
 
 /// A line on stderr.
@@ -207,7 +234,7 @@ mod tests {
         assert_eq!(call("extant --as e2label x.img"), Some(("e2label", 1)));
         assert_eq!(call("extant --as=fsck.ext3 -p x"), Some(("fsck.ext3", 2)));
         assert_eq!(call("extant mkfs x.img"), None);
-        assert_eq!(call("extant --as tune2fs x"), None);
+        assert_eq!(call("extant --as debugfs x"), None);
         assert_eq!(call("extant"), None);
     }
 }

@@ -3,7 +3,7 @@
 //! It is changed in memory, checked, and written by a log, so that `-f` and a run of e2fsck before
 //! are not needed: a journal that waits is replayed. A device has no place for a log beside it, and
 //! gets one in a temporary folder.
-use super::{TOOLS_VERSION, complain, console, getopt, one_line, say};
+use super::{TOOLS_VERSION, complain, console, getopt, log_of_device, one_line, say};
 use extant_block::BlockDevice;
 use extant_engine::read_superblock;
 use extant_format::layout::Width;
@@ -14,7 +14,6 @@ use extant_host::image::{self, ImageArguments};
 use extant_repair::{ResizeOptions, Resized, Scope};
 use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -185,7 +184,7 @@ fn resize(name: &'static str, request: &Request) -> Result<()> {
         say(&format!("Estimated minimum size of the filesystem: {}\n", least.after.blocks_count));
         return Ok(());
     }
-    let log = log_of_device(path)?;
+    let log = log_of_device(path, "resize")?;
     let volume = Volume::open(path, &place, log.as_deref())?;
     let superblock = superblock(path, &*volume.device)?;
     if let Some(nothing) = nothing_to_do(request, &superblock) {
@@ -238,28 +237,6 @@ fn resize(name: &'static str, request: &Request) -> Result<()> {
         named(after.blocks_count, block_size)
     ));
     Ok(())
-}
-
-/// Where logs of devices are, which have no place for one beside them: nobody else writes there,
-/// and the next run on the device ends what was cut.
-const LOGS: &str = "/var/lib/extant";
-
-/// Where the log of a device is; `None` for a file.
-fn log_of_device(path: &Path) -> Result<Option<PathBuf>> {
-    let Some(metadata) = std::fs::metadata(path).ok().filter(|it| it.file_type().is_block_device())
-    else {
-        return Ok(None);
-    };
-    let folder = Path::new(LOGS);
-    let made = std::fs::DirBuilder::new().mode(0o700).recursive(true).create(folder);
-    made.map_err(|error| {
-        Error::io(folder.display(), &error).hint(format!(
-            "extant resize --log FILE {} SIZE keeps its log elsewhere",
-            path.display()
-        ))
-    })?;
-    let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
-    Ok(Some(folder.join(format!("resize-{major}-{minor}"))))
 }
 
 /// Why nothing is to be done before anything is looked at.

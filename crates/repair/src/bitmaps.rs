@@ -31,7 +31,12 @@ pub(crate) fn write(draft: &Draft, group: GroupNo, marked: Marked) -> Result<()>
     descriptor.free_blocks = blocks.free();
     descriptor.free_inodes = inodes.free();
     descriptor.used_directories = inodes.directories;
-    descriptor.flags &= !(BLOCK_UNINIT | INODE_UNINIT);
+    let is_unused = inodes.words.iter().all(|word| *word == 0);
+    let stays = marked == Marked::Lazily && descriptor.flags & INODE_UNINIT != 0 && is_unused;
+    descriptor.flags &= !BLOCK_UNINIT;
+    if !stays {
+        descriptor.flags &= !INODE_UNINIT;
+    }
     // Inodes after the last one in use stay never used, if they were.
     let last = inodes.words.iter().rposition(|word| *word != 0);
     let used = last.map_or(0, |at| {
@@ -49,7 +54,7 @@ pub(crate) fn write(draft: &Draft, group: GroupNo, marked: Marked) -> Result<()>
         draft.write(descriptor.block_bitmap, &bytes)?;
         descriptor.seal_block_bitmap(&bytes, &draft.superblock);
     }
-    if is_there(descriptor.inode_bitmap) {
+    if is_there(descriptor.inode_bitmap) && !stays {
         let bytes = bytes(&inodes, draft.block_size());
         draft.write(descriptor.inode_bitmap, &bytes)?;
         descriptor.seal_inode_bitmap(&bytes, &draft.superblock);
@@ -63,6 +68,8 @@ pub(crate) enum Marked {
     /// They stay: something else is wrong, that may need them.
     Kept,
     Freed,
+    /// They are freed; inodes of a group that were never used stay so.
+    Lazily,
 }
 
 /// Sets the bits that are set in a stored bitmap.

@@ -123,6 +123,18 @@ impl Directory {
         Ok(true)
     }
 
+    /// Packs its names into its blocks anew, without an index, and into more where these do not
+    /// suffice; what the inode counts is for the caller. Gives whether there was room.
+    pub(crate) fn repack(&mut self, draft: &mut Draft) -> Result<bool> {
+        let mut entries = self.all_entries(draft)?;
+        self.inode.flags &= !flags::INDEX;
+        draft.write_inode(self.ino, &self.inode)?;
+        for place in self.blocks() {
+            entries = self.pack(draft, place, entries)?;
+        }
+        self.append(draft, entries)
+    }
+
     /// Takes the blocks away that are not among the first so many.
     pub(crate) fn shorten(&mut self, draft: &mut Draft, count: u64) -> Result<()> {
         let held = |directory: &Directory| {

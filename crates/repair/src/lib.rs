@@ -22,6 +22,7 @@
 //! shape         what is made smaller or faster when nothing is wrong any more
 //! reshape       another size
 //! trim          what has no meaning
+//! tune          label, UUID, features, journal, quota: what tune2fs changes
 //! map           maps of files, read as far as they can be, and written anew
 //! draft         the volume as it is to be; free: clusters that may be given out
 //! options, outcome, error
@@ -54,6 +55,7 @@ mod scope;
 mod shape;
 mod superblock;
 mod trim;
+pub mod tune;
 
 pub use error::Error;
 pub use heal::{CheckWhen, Healed, Reason, heal, is_clean, settled, sound};

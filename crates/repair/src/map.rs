@@ -501,6 +501,17 @@ fn lead(
     Ok(())
 }
 
+/// The sectors of a map and of what it maps: of whole clusters.
+pub(crate) fn footprint(draft: &Draft, map: &FileMap) -> u64 {
+    let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+    let mut clusters = BTreeSet::new();
+    for run in &map.runs {
+        let last = run.start.saturating_add(run.length.saturating_sub(1));
+        clusters.extend(run.start / cluster..=last / cluster);
+    }
+    draft.sectors((clusters.len() + map.nodes.len()) as u64)
+}
+
 /// Whether an inode has a map that can be read and written here.
 pub(crate) fn is_mapped(inode: &Inode, superblock: &Superblock) -> bool {
     if inode.flags & flags::INLINE_DATA != 0 {

@@ -149,6 +149,7 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, code: Code) -> Result<bool> {
     if limits == Limits::Some && code == Code::QuotaUsage {
         return Ok(false);
     }
+    let held = map::footprint(draft, &map);
     let bytes = quota_file::new_file(kind, &wanted).bytes;
     let blocks = (bytes.len() as u64).div_ceil(draft.block_size() as u64);
     map.runs.retain(|run| run.file_block < blocks);
@@ -163,6 +164,8 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, code: Code) -> Result<bool> {
     }
     map.runs.sort_by_key(|run| run.file_block);
     map::write(draft, ino, &mut inode, &map)?;
+    let holds = map::footprint(draft, &map::read(draft, &inode)?);
+    inode.sectors = inode.sectors.saturating_add(holds).saturating_sub(held);
     inode.size = bytes.len() as u64;
     draft.write_inode(ino, &inode)?;
     store(draft, &map, &bytes)?;

@@ -119,6 +119,12 @@ pub const VARIABLES: &[Variable] = &[
         ["4", "1", "1"],
     ),
     variable(
+        "EXTANT_TUNED",
+        "cli",
+        "lines of tune2fs that are compared with ours: one in this many",
+        ["2", "1", "1"],
+    ),
+    variable(
         "EXTANT_FIXTURES",
         "engine",
         "of the volumes whose tree the kernel judges, one in this many",

@@ -224,6 +224,7 @@ fn null_is_an_error_everywhere() {
             extant_undo(null(), null(), null_mut()),
             extant_heal(null(), null(), null(), &mut null_mut()),
             extant_resize(null(), null(), null(), null_mut()),
+            extant_tune(null(), null(), null(), 0, 0, null_mut()),
             extant_mended_outcome(null(), null_mut()),
             extant_mended_change(null(), 0, null_mut(), null_mut(), 0),
             extant_mended_loss(null(), 0, null_mut(), 0),
@@ -232,7 +233,7 @@ fn null_is_an_error_everywhere() {
             extant_mended_undo(null(), null_mut(), 0, null_mut()),
         ]
     };
-    assert_eq!(answers, [EINVAL; 63]);
+    assert_eq!(answers, [EINVAL; 64]);
     // What ends nothing is no error, and what counts nothing says none.
     // SAFETY: NULL.
     unsafe {

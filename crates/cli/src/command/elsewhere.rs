@@ -105,9 +105,9 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
         "extant info IMAGE shows the superblock and the groups; -h the superblock alone",
     ),
     (
-        &["tune2fs", "tune", "e2label", "label", "set"],
-        "a new image is given these by extant mkfs and extant build (-L, -U, -O, -m); an existing \
-         one is changed by tune2fs",
+        &["tune2fs", "e2label", "label", "set"],
+        "extant tune IMAGE changes label (-L), UUID (-U), features (-O), journal (-j, -J) and \
+         settings in place; extant --as tune2fs takes the words of tune2fs",
     ),
     (
         &["debugfs", "open", "shell", "browse"],

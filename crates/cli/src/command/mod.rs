@@ -21,6 +21,7 @@
 //! repack, normalize  built anew, what is read first in front; built anew, the same bytes again
 //! trim               free blocks become holes, and what was deleted goes
 //!   trim::map        what is in use of a disk
+//! tune               label, UUID, features, journal and settings
 //! replay             the journal of a volume that was not unmounted
 //! mount, umount      an image under other programs
 //! lab                the engine in virtual time
@@ -78,6 +79,7 @@ mod tar;
 mod touch;
 mod trim;
 mod truncate;
+mod tune;
 mod umount;
 mod undo;
 mod write;
@@ -172,6 +174,7 @@ commands! {
     touch       Touch       "touch",
     trim        Trim        "trim",
     truncate    Truncate    "truncate",
+    tune        Tune        "tune",
     umount      Umount      "umount",
     undo        Undo        "undo",
     write       Write       "write",

@@ -173,6 +173,31 @@ impl Superblock {
         self.journal_inode = 0;
     }
 
+    /// Sets the mount options in words; what is past 63 bytes is left out.
+    pub fn set_mount_options(&mut self, words: &[u8]) {
+        self.raw.mount_options = [0; 64];
+        for (to, from) in self.raw.mount_options.iter_mut().take(63).zip(words) {
+            *to = *from;
+        }
+    }
+
+    /// Takes these flags away.
+    pub fn remove_flags(&mut self, flags: u32) {
+        self.raw.flags = (self.raw.flags.get() & !flags).into();
+    }
+
+    /// The encoding of names and its flags (casefold); 0 for none.
+    pub fn encoding(&self) -> (u16, u16) {
+        (self.raw.encoding.get(), self.raw.encoding_flags.get())
+    }
+
+    /// Takes the seed of checksums anew: as it is kept, or from the UUID.
+    pub fn reseed(&mut self) {
+        if !self.features.has(Feature::CSUM_SEED) {
+            self.checksum_seed = crate::checksum::crc32c(!0, &self.uuid);
+        }
+    }
+
     /// Forgets the errors that were recorded, and that there were any.
     pub fn clear_errors(&mut self) {
         self.state &= !super::state::ERRORS;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 ///
 /// # Panics
 /// A copy would be where the check found something else.
-pub(super) fn write(overlay: &Overlay, superblock: &Superblock, usage: &Usage) -> Result<()> {
+pub(crate) fn write(overlay: &Overlay, superblock: &Superblock, usage: &Usage) -> Result<()> {
     let block_size = superblock.block_size() as usize;
     let size = block_size as u64;
     let first = superblock.primary_block().0 + 1;

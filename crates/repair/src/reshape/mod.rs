@@ -16,14 +16,15 @@
 //! width      descriptors of 32 or 64 bytes
 //! copies     superblocks and descriptors in other groups
 //! ```
-mod copies;
+pub(crate) mod copies;
 mod grow;
 mod minimum;
 mod names;
-mod settle;
+pub(crate) mod settle;
 mod shrink;
 mod width;
 
+use crate::bitmaps::Marked;
 use crate::draft::Draft;
 use crate::error::Error;
 use crate::options::Scope;
@@ -221,7 +222,7 @@ fn change(
     (resized.moves, resized.moved_blocks, resized.zeros) =
         (placed.moves, placed.moved_blocks, placed.zeros);
     drop(draft);
-    let usage = settle::settle(&resized.overlay, &how, now)?;
+    let usage = settle::settle(&resized.overlay, (&how, now), Marked::Freed)?;
     resized.after = extant_engine::read_superblock(&*resized.overlay)?;
     copies::write(&resized.overlay, &resized.after, &usage)?;
     Ok(resized)

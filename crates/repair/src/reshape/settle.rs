@@ -20,11 +20,15 @@ fn is_derived(problem: &Problem) -> bool {
 }
 
 /// Writes what follows from the rest of the volume, until a check finds nothing. Gives what is in
-/// use then.
+/// use then; `marked` is what becomes of bitmaps.
 ///
 /// # Errors
 /// The device's; something else is wrong.
-pub(super) fn settle(overlay: &Arc<Overlay>, how: &CheckOptions, now: u32) -> Result<Usage> {
+pub(crate) fn settle(
+    overlay: &Arc<Overlay>,
+    (how, now): (&CheckOptions, u32),
+    marked: Marked,
+) -> Result<Usage> {
     for _ in 0..ROUNDS_MAX {
         let over = Arc::clone(overlay) as Arc<dyn BlockDevice>;
         let (report, usage) = examine(over, how)?;
@@ -52,7 +56,7 @@ pub(super) fn settle(overlay: &Arc<Overlay>, how: &CheckOptions, now: u32) -> Re
             };
         }
         let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
-        stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, Marked::Freed))?;
+        stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, marked))?;
     }
     Err(Error::Refused("the result would not be clean, and nothing is written".into()))
 }

@@ -15,6 +15,7 @@
 //! replay       volumes whose journal holds changes: replayed, or read as they are after that
 //! journals     volumes whose journal is elsewhere, nowhere or damaged
 //! repair       repair, undo and heal beside e2fsck
+//! tune         tune beside e2fsck and the kernel
 //! resize       resize beside e2fsck and the kernel
 //! repack       repack and normalize beside e2fsck, debugfs and builds
 //! shrink       shrink, and the ends of partitions, beside sfdisk and sgdisk
@@ -53,5 +54,6 @@ mod tar_pipe;
 mod targets;
 mod traces;
 mod trim;
+mod tune;
 mod waiting;
 mod words;

@@ -49,6 +49,7 @@ const LINES: &[&str] = &[
     "undo disk.img",
     "heal disk.img",
     "resize disk.img +2M",
+    "tune -L label -O ^metadata_csum disk.img",
     "shrink disk.img small.img.zst",
     "repack disk.img packed.img",
     "normalize disk.img canonical.img",

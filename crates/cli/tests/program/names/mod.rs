@@ -16,6 +16,7 @@
 //! preened          what e2fsck -p mends without asking, and what it leaves
 //! recovered        e2fsck on volumes that were not unmounted: orphans, damaged logs
 //! resized          resize2fs beside theirs
+//! tuned            tune2fs beside theirs, over a table of lines
 //! rescued          -S over a volume, -c and -l over bad blocks, the device of a journal
 //! sparse           volumes in the sparse form of Android
 //! around           what is around a volume at an offset stays
@@ -43,6 +44,7 @@ mod rescued;
 mod resized;
 mod sparse;
 mod superblocks;
+mod tuned;
 mod unsaid;
 mod words;
 
