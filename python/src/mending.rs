@@ -179,8 +179,9 @@ pub fn trim<'py>(
     kind: &str,
     place: &Bound<'_, PyAny>,
     wishes: &Bound<'_, PyDict>,
-    (scrub, how): (String, String),
+    words: (String, String),
 ) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
+    let (scrub, how) = words;
     let scrub = if scrub == "stale" { Scrub::Stale } else { Scrub::Nothing };
     let is_dry = how == "dry";
     let left = if is_dry { Left::Alone } else { Left::Ended };
