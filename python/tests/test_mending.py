@@ -304,7 +304,7 @@ def test_laid_out_anew(disk, tmp_path):
     extantfs.repack(built, packed, first=["/file", "/none"])
     judged(packed)
     with extantfs.open(packed) as image:
-        assert image.read_bytes("/file") == b"content" * 900
+        assert (image / "file").read_bytes() == b"content" * 900
 
 
 def test_another_label_and_other_features(disk):

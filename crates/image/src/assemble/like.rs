@@ -19,12 +19,14 @@ use std::io;
 /// Features that say what waits in a volume.
 const OF_USE: [Feature; 2] = [Feature::NEEDS_RECOVERY, Feature::ORPHAN_PRESENT];
 /// Features of which a tree knows nothing: what they keep of files would be lost.
-const UNKEPT: [(Feature, &str); 4] = [
+const UNKEPT: [(Feature, &str); 3] = [
     (Feature::ENCRYPT, "encrypted files have no key here"),
     (Feature::VERITY, "files with fs-verity would lose their hashes"),
     (Feature::PROJECT, "files would lose their projects"),
-    (Feature::CASEFOLD, "directories would lose that case does not count in them"),
 ];
+
+/// What casefold would lose.
+const OF_CASEFOLD: &str = "directories would lose that case does not count in them";
 
 /// Refuses what files of a volume keep that no tree knows.
 ///
@@ -43,6 +45,9 @@ pub(super) fn check_kept(uses: Features) -> Result<(), Error> {
 /// # Errors
 /// It has its journal on another device, or blocks that are marked as bad; the device's.
 pub fn like(device: &dyn BlockDevice, superblock: &Superblock) -> Result<BuildOptions, Error> {
+    if superblock.has(Feature::CASEFOLD) {
+        return Err(Error::new(OF_CASEFOLD));
+    }
     if file_bytes(device, superblock, Ino::BAD_BLOCKS)? > 0 {
         return Err(Error::new("blocks that are marked as bad stay where they are"));
     }
@@ -152,6 +157,7 @@ pub fn carry(device: &dyn BlockDevice, from: &Superblock) -> Result<(), Error> {
     superblock.max_mount_count = from.max_mount_count;
     superblock.check_interval_seconds = from.check_interval_seconds;
     (superblock.default_uid, superblock.default_gid) = (from.default_uid, from.default_gid);
+    superblock.set_mount_options(&from.mount_options());
     // tidy: writers because the volume is built, and nobody has it open
     let written = device.write(SUPERBLOCK_OFFSET, &superblock.encode());
     written.map_err(|error| Error::io("the image", &error))?;

@@ -280,7 +280,6 @@ impl Table<'_> {
             (Feature::PROJECT, inode.project != 0),
             (Feature::VERITY, inode.flags & flags::VERITY != 0),
             (Feature::ENCRYPT, inode.flags & flags::ENCRYPTED != 0),
-            (Feature::CASEFOLD, inode.flags & flags::CASEFOLDED != 0),
         ] {
             if is_used {
                 self.survey.uses.set(feature);
