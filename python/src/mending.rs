@@ -211,8 +211,9 @@ pub fn remake(
     kind: &str,
     place: &Bound<'_, PyAny>,
     wishes: &Bound<'_, PyDict>,
-    (out, first): (PathBuf, Option<Vec<PathBuf>>),
+    words: (PathBuf, Option<Vec<PathBuf>>),
 ) -> PyResult<String> {
+    let (out, first) = words;
     let shared = Arc::new(unopened(py, kind, place, wishes)?);
     let done = worked(py, &shared, Left::Alone, move |shared| match &first {
         None => shared.options.normalize(shared.image(), &out),

@@ -407,10 +407,7 @@ impl Spare {
     ///
     /// # Errors
     /// `Exists`; the host's.
-    pub(crate) fn finish(
-        self,
-        built: &extant_image::assemble::Built,
-    ) -> Result<Built> {
+    pub(crate) fn finish(self, built: &extant_image::assemble::Built) -> Result<Built> {
         let bytes = self.target.file().metadata()?.len();
         self.target.file().sync_all()?;
         self.target.finish().map_err(|error| error.at(&self.name))?;

@@ -112,8 +112,8 @@ impl Options {
 
     /// Writes a volume, laid out anew with its own options, to a new file, which has its name only
     /// when it is whole: what [`Builder`](crate::Builder) made comes out byte for byte if its files
-    /// are as they were. The file holds the volume alone. The modify time stands for the other times
-    /// too.
+    /// are as they were. The file holds the volume alone. The modify time stands for the other
+    /// times too.
     ///
     /// ```
     /// # fn main() -> extant::Result<()> {

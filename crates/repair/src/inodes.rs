@@ -262,9 +262,7 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
                 draft.write_superblock()?;
             }
         }
-        Code::FileSize if inode.flags & flags::EA_INODE != 0 && is_whole_value(draft, inode)? => {
-            return cut(draft, ino, inode);
-        }
+        Code::FileSize if is_whole_value(draft, inode)? => return cut(draft, ino, inode),
         // The last block that an extent can have is none that a file may.
         Code::FileSize if problem.expected.unwrap_or(0) > file_bytes_max(draft) => {
             return rebuilt(draft, ino, inode);
@@ -479,7 +477,8 @@ fn rebuilt(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
 /// Whether an inode that is the value of an attribute has all of it by its size: the hash that it
 /// keeps in place of the access time says so. Its map then leads to more than the value.
 fn is_whole_value(draft: &Draft, inode: &Inode) -> Result<bool> {
-    if inode.size == 0 || inode.size > VALUE_BYTES_MAX {
+    let is_value = inode.flags & flags::EA_INODE != 0;
+    if !is_value || inode.size == 0 || inode.size > VALUE_BYTES_MAX {
         return Ok(false);
     }
     let block_size = draft.block_size() as u64;

@@ -37,8 +37,8 @@ static ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (
         &["defrag", "e4defrag", "defragment", "reorder", "optimize"],
-        "extant repack IMAGE OUT builds an image anew, each file in one piece and with --trace what \
-         is read first in front",
+        "extant repack IMAGE OUT builds an image anew, each file in one piece, and with --trace \
+         what is read first in front",
     ),
     (
         &["canonicalize", "reproduce", "strip"],

@@ -3,6 +3,7 @@
 //! ```text
 //! posts        the mailing list posts: their figures and ours
 //! run          a scenario gives a report
+//! beside       one scenario on several images and drives
 //! replay       a trace on a drive, command by command
 //! requests     a trace of another system, of any length
 //! replay_options  what a replay is asked
@@ -76,6 +77,7 @@ pub enum Action {
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     match arguments.action {
         Action::Posts(arguments) => posts::run(&arguments, console),
+        Action::Run(arguments) if beside::is_asked(&arguments) => beside::run(&arguments, console),
         Action::Run(arguments) => run::run(&arguments, console),
         Action::Age(arguments) => age::run(&arguments, console),
         Action::Capsule(arguments) => capsule::run(&arguments, console),

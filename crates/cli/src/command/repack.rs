@@ -38,7 +38,8 @@ use std::sync::Arc;
 /// Exit codes: 0 done; 1 failed, and nothing was changed; 2 wrong usage.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  extant mount --trace start disk.img -- ./start-it; extant repack disk.img fast.img --trace start.files
+  extant mount --trace start disk.img -- ./start-it
+  extant repack disk.img fast.img --trace start.files
   strace -f -o log chroot root sh -c true; extant repack disk.img fast.img --trace log
   extant repack --shrink aged.img small.img.zst
   extant repack --in-place --trace paths.txt disk.img@2

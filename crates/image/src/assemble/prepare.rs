@@ -71,8 +71,8 @@ pub struct BuildOptions {
     /// The time that counts as that of building, in seconds since 1970; that of the newest file if
     /// `None`.
     pub newest: Option<i64>,
-    /// Where `newest` is given, no write is said to be later than this, in seconds since 1970; where
-    /// it is not, none later than [`DATED_LATEST`].
+    /// Where `newest` is given, no write is said to be later than this, in seconds since 1970;
+    /// where it is not, none later than [`DATED_LATEST`].
     pub dated_latest: Option<u64>,
     /// Paths of what comes before everything else in the image, in this order: inodes, directories,
     /// data. What is not there is passed over.

@@ -113,8 +113,8 @@ impl Remake {
         match differing(&self.before, &after, self.sized) {
             None => Ok(built),
             Some(what) => Err(Error::new(format!(
-                "{name}: a volume built anew would not have the same {what}: its layout is one that \
-                 no option of a build asks for"
+                "{name}: a volume built anew would not have the same {what}: its layout is one \
+                 that no option of a build asks for"
             ))),
         }
     }

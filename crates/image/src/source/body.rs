@@ -201,7 +201,7 @@ pub(super) fn read_volume(
     offset: u64,
     buffer: &mut [u8],
 ) -> io::Result<()> {
-    let sector = SECTOR_BYTES as u64;
+    let sector = SECTOR_BYTES;
     let (start, end) = (offset / sector * sector, offset.saturating_add(buffer.len() as u64));
     if start == offset && end.is_multiple_of(sector) {
         return device.read(offset, buffer);

@@ -47,10 +47,11 @@ struct Drive {
     columns: Vec<Vec<Figure>>,
 }
 
-/// Runs it on each. With `--json`: `{"schema": "extant-lab-beside/1", "scenario", "runs": [{"image",
-/// "drive", "figures": [{"kind", "name", "unit", "millionths"}]}]}`.
-pub fn run(arguments: &Arguments, scenario: &Scenario, console: &Console) -> Result<Exit, Error> {
+/// Runs it on each. With `--json`: `{"schema": "extant-lab-beside/1", "scenario", "runs":
+/// [{"image", "drive", "figures": [{"kind", "name", "unit", "millionths"}]}]}`.
+pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     refuse_others(arguments)?;
+    let scenario = &failure::scenario(&arguments.scenario)?;
     arguments.image.iter().try_for_each(|image| look_at(image))?;
     let drives: Vec<Option<&str>> = match arguments.drive.as_deref() {
         Some(ALL) => PRESETS.iter().map(|preset| Some(preset.name)).collect(),

@@ -1,5 +1,4 @@
 //! `extant lab run`: a scenario on its drives, or on a file or device of the host.
-use super::beside;
 use super::data::DataOption;
 use super::failure;
 use super::outputs::{self, are_one_file, saved_path, trace_path};
@@ -119,9 +118,6 @@ fn trace_form(word: &str) -> Result<TraceForm, String> {
 /// Runs it. With `--json`: the report, whose schema is in docs/LAB.md.
 pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let scenario = failure::scenario(&arguments.scenario)?;
-    if beside::is_asked(arguments) {
-        return beside::run(arguments, &scenario, console);
-    }
     let options = options(arguments)?;
     if arguments.save.is_some() && scenario.filesystems.is_empty() {
         return Err(Error::usage("--save: this scenario has no file system"));
