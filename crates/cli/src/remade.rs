@@ -77,7 +77,7 @@ impl Asked<'_> {
     ///
     /// # Errors
     /// The volume is damaged, or cannot be built; `out` is there; the host's.
-    pub fn into_file(
+    pub fn to_file(
         &self,
         out: Option<(&Path, Existing)>,
         size: Size,
@@ -125,7 +125,7 @@ impl Asked<'_> {
     /// Builds the volume anew where it is, through a log.
     ///
     /// # Errors
-    /// As [`Asked::into_file`]; as [`Volume::open`] and [`Volume::apply`].
+    /// As [`Asked::to_file`]; as [`Volume::open`] and [`Volume::apply`].
     pub fn in_place(
         &self,
         log: Option<&Path>,

@@ -88,7 +88,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         (None, false) => asked.in_place(arguments.log.as_deref(), &mut |_, _| Ok(()), console)?,
         (out, dry_run) => {
             let out = out.as_deref().filter(|_| !dry_run).map(|out| (out, existing));
-            asked.into_file(out, Size::Kept, &mut |_, _| Ok(()), console)?
+            asked.to_file(out, Size::Kept, &mut |_, _| Ok(()), console)?
         }
     };
     told(&arguments, &remade, console)

@@ -135,7 +135,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         }
         (_, out) => {
             let out = out.as_deref().filter(|_| !arguments.dry_run).map(|out| (out, existing));
-            asked.into_file(out, size, &mut decide, console)?
+            asked.to_file(out, size, &mut decide, console)?
         }
     };
     told(&arguments, &remade, &first, console)
