@@ -137,7 +137,6 @@ fn marks(superblock: &Superblock, defaults: &Marks) -> Marks {
     Marks {
         errors_behavior: superblock.errors_behavior,
         creator_os: superblock.creator_os,
-        last_mounted: superblock.last_mounted,
         mount_options: superblock.default_mount_options,
         flags: superblock.flags() & superblock_flags::TEST_FILESYSTEM,
         revision: superblock.revision,
