@@ -46,7 +46,7 @@ fn tree(folder: &Path) -> String {
     fs::hard_link(tree.join("etc/file-5"), tree.join("etc/deep/again")).unwrap();
     let large = fs::File::create(tree.join("large")).unwrap();
     large.set_len(3 << 20).unwrap();
-    // What is built and used in the second of its newest file would look like built at a given time.
+    // What is used in the second of its newest file would look like built at a given time.
     for name in ["link", "large", "etc/deep", "etc", "."] {
         let mut touch = program("touch");
         output(touch.args(["-h", "-d", "@1600000999"]).arg(tree.join(name)))
