@@ -12,7 +12,7 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     pytest.importorskip("fsspec")
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.S)
-    assert len(examples) == 9
+    assert len(examples) == 10
     names = {}
     for example in examples:
         exec(compile(example, str(DOCUMENT), "exec"), names)
