@@ -285,8 +285,24 @@ const MACHINE_BYTES: [u64; 4] = [101, 103, 201, 203];
 /// takes: it writes the image, or lets nobody else write it.
 fn has_machine(metadata: &Metadata) -> bool {
     let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    has_machine_lock(&table, device, metadata.ino())
+    has_machine_lock(&table_of_locks(), device, metadata.ino())
+}
+
+/// The host's table of locks (`/proc/locks`), with every line at least once. Empty if the host has
+/// none.
+///
+/// The kernel gives it in pieces of a page and counts lines between them, so that a line is lost
+/// where another's lock ends between two pieces. A table of several pieces is therefore read
+/// several times, and what is returned is all of them, one after the other.
+pub fn table_of_locks() -> String {
+    const PIECE: usize = 2048;
+    const TIMES: usize = 8;
+    let read = || std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let mut table = read();
+    if table.len() > PIECE {
+        table.extend((1..TIMES).map(|_| read()));
+    }
+    table
 }
 
 fn has_machine_lock(table: &str, (major, minor): (u32, u32), ino: u64) -> bool {

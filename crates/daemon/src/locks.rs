@@ -1,5 +1,5 @@
 //! The host's table of locks: who has locked a file, and how.
-use extant_block::Access;
+use extant_block::{Access, in_use};
 use rustix::process::Pid;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -16,12 +16,10 @@ pub(crate) struct Lock {
     pub(crate) is_certain: bool,
 }
 
-/// The locks of a file. Empty if none is seen.
+/// The locks of a file, one perhaps several times. Empty if none is seen.
 pub(crate) fn of(metadata: &Metadata) -> Vec<Lock> {
     let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-    // The table is read in pieces: a line can be lost where locks of others end between two.
-    let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    listed(&table, device, metadata.ino())
+    listed(&in_use::table_of_locks(), device, metadata.ino())
 }
 
 fn listed(table: &str, (major, minor): (u32, u32), ino: u64) -> Vec<Lock> {
