@@ -14,8 +14,8 @@
 //! writes goes on until no write is left. The queue has no limit of its
 //! own: requests own their memory, so the submitters bound it.
 //!
-//! *Locking*: `Shared::queue` and `FileDevice::workers` are short and never held together, nor
-//! across I/O or a completion.
+//! *Locking*: `Shared::queue`, `Shared::stretch` and `FileDevice::workers` are short and never held
+//! together, nor across I/O or a completion.
 use crate::capability::{Capabilities, Discards, KnowsHoles, Remembers};
 use crate::clock::{Clock, Task};
 use crate::device::{BlockDevice, Completed, DeviceInfo, Operation, Request, Segment};
@@ -80,6 +80,9 @@ struct Shared {
     is_regular: bool,
     /// The host does not say what it has in memory of this file.
     is_silent: AtomicBool,
+    /// The last stretch that the host said holds data: finding its end takes a host that keeps
+    /// files in memory as long as reading it. At worst what became a hole since is taken for data.
+    stretch: ShortLock<Range<u64>>,
     queue: ShortLock<Queue>,
     arrived: WaitQueue,
 }
@@ -199,6 +202,7 @@ impl FileDevice {
             tail,
             is_regular,
             is_silent: AtomicBool::new(false),
+            stretch: ShortLock::new(0..0),
         };
         Ok(FileDevice { shared: Arc::new(shared), workers: ShortLock::default() })
     }
@@ -302,7 +306,15 @@ impl Remembers for FileDevice {
 impl KnowsHoles for FileDevice {
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         let shared = &self.shared;
-        shared.named(Operation::Read, offset, || shared.next_data(offset))
+        let known = shared.stretch.lock().clone();
+        if known.contains(&offset) {
+            return Ok(Some(offset..known.end));
+        }
+        let found = shared.named(Operation::Read, offset, || shared.next_data(offset))?;
+        if let Some(found) = &found {
+            shared.stretch.lock().clone_from(found);
+        }
+        Ok(found)
     }
 }
 
@@ -314,14 +326,18 @@ impl Discards for FileDevice {
         shared.named(Operation::Write, offset, || {
             let position = shared.check(Operation::Write, offset, bytes)?;
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            loop {
+            let outcome = loop {
                 match rustix::fs::fallocate(&shared.file, hole, position, bytes) {
                     Err(Errno::INTR) => {}
-                    Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => {
-                        return Err(io::ErrorKind::Unsupported.into());
-                    }
-                    outcome => return Ok(outcome?),
+                    outcome => break outcome,
                 }
+            };
+            *shared.stretch.lock() = 0..0;
+            match outcome {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => {
+                    Err(io::ErrorKind::Unsupported.into())
+                }
+                outcome => Ok(outcome?),
             }
         })
     }

@@ -172,6 +172,11 @@ impl Overlay {
         blocks.filter_map(|(block, kept)| Some((*block, Arc::clone(kept.memory()?)))).collect()
     }
 
+    /// Bytes of the spool that are in use: 0 while all that was written is in memory.
+    pub fn spooled_bytes(&self) -> u64 {
+        self.changed.lock().spooled_bytes
+    }
+
     /// Numbers of the blocks that were written, rising, in memory and in the spool.
     pub fn written(&self) -> Vec<u64> {
         let changed = self.changed.lock();

@@ -196,8 +196,7 @@ impl Devices {
     /// All loop devices that are attached.
     fn loops(&self) -> Vec<Loop> {
         let devices = std::fs::read_dir(self.root.join("block")).into_iter().flatten().flatten();
-        let mut loops: Vec<Loop> =
-            devices.filter_map(|device| a_loop(&device.path().canonicalize().ok()?)).collect();
+        let mut loops: Vec<Loop> = devices.filter_map(|device| a_loop(&device.path())).collect();
         let is_unknown = |found: &Loop| matches!(found.backing, Backing::Nameless { .. });
         if loops.iter().any(is_unknown) {
             let known = identities_by_losetup();
@@ -214,9 +213,11 @@ impl Devices {
 
 /// The loop device of this folder, if it is one and attached.
 fn a_loop(folder: &Path) -> Option<Loop> {
+    // Most are not: they cost the one call.
+    let mut path = std::fs::read(folder.join("loop/backing_file")).ok()?;
+    let folder = &folder.canonicalize().ok()?;
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let number = |name: &str| text(name).and_then(|text| text.trim().parse::<u64>().ok());
-    let mut path = std::fs::read(folder.join("loop/backing_file")).ok()?;
     if path.last() == Some(&b'\n') {
         path.pop();
     }

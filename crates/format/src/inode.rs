@@ -12,7 +12,7 @@ use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::attribute::inline_rest;
-use crate::checksum::{crc32c, inode_seed};
+use crate::checksum::crc32c;
 use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, Fault, Ino};
 
@@ -370,6 +370,21 @@ impl ChecksumWidth {
     }
 }
 
+/// Bytes of an inode's number and generation, which its checksum begins with.
+const SEED_BYTES: usize = 8;
+/// Bytes of an inode that are copied for its checksum: most have no more.
+const COPIED_BYTES: usize = 256;
+
+/// The number and the generation of an inode and its first bytes, as its checksum has them: in one
+/// piece, at a place where words begin.
+#[derive(IntoBytes, Immutable)]
+#[repr(C, align(8))]
+struct Summed {
+    ino: [u8; 4],
+    generation: [u8; 4],
+    inode: [u8; COPIED_BYTES],
+}
+
 /// The checksum of a whole inode, its own fields taken as zero; 16 bits where the high half has no
 /// room.
 fn checksum(
@@ -379,16 +394,32 @@ fn checksum(
     generation: u32,
     superblock: &Superblock,
 ) -> u32 {
-    let seed = inode_seed(superblock.checksum_seed, ino, generation);
-    let part = |from: usize, to: usize| bytes.get(from..to.min(bytes.len())).unwrap_or_default();
-    let mut sum = crc32c(seed, part(0, CHECKSUM_LOW));
-    sum = crc32c(sum, &[0, 0]);
-    sum = crc32c(sum, part(CHECKSUM_LOW.saturating_add(2), CHECKSUM_HIGH));
-    if width == ChecksumWidth::Low {
-        return crc32c(sum, part(CHECKSUM_HIGH, bytes.len())) & 0xffff;
+    // One call over a copy: six over the pieces between the fields take three times as long, and
+    // inodes are checked by the million.
+    let (head, rest) = bytes.split_at(bytes.len().min(COPIED_BYTES));
+    let mut summed = Summed {
+        ino: ino.0.to_le_bytes(),
+        generation: generation.to_le_bytes(),
+        inode: [0; COPIED_BYTES],
+    };
+    let (copied, _) = summed.inode.split_at_mut(head.len());
+    copied.copy_from_slice(head);
+    let fields = match width {
+        ChecksumWidth::Low => [CHECKSUM_LOW].as_slice(),
+        ChecksumWidth::Full => [CHECKSUM_LOW, CHECKSUM_HIGH].as_slice(),
+    };
+    for at in fields {
+        if let Some(field) = copied.get_mut(*at..at.saturating_add(2)) {
+            field.fill(0);
+        }
     }
-    sum = crc32c(sum, &[0, 0]);
-    crc32c(sum, part(CHECKSUM_HIGH.saturating_add(2), bytes.len()))
+    let length = SEED_BYTES.saturating_add(head.len());
+    let sum = crc32c(superblock.checksum_seed, summed.as_bytes().get(..length).unwrap_or_default());
+    let sum = if rest.is_empty() { sum } else { crc32c(sum, rest) };
+    match width {
+        ChecksumWidth::Low => sum & 0xffff,
+        ChecksumWidth::Full => sum,
+    }
 }
 
 /// The two parts of an inode's bytes. What is missing counts as zero; fields that `extra_isize`

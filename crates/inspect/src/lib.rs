@@ -70,7 +70,7 @@ mod volume;
 pub use check::{
     CODES, CheckOptions, CheckReport, Code, ExpectedBits, FirstLook, Listener, Pass, Problem,
     Progress, ReadOrder, Repair, Rule, Severity, Summary, Trust, Usage, check, check_volume,
-    examine,
+    examine, examine_again,
 };
 pub use copies::open_copy;
 pub use date::Date;

@@ -16,8 +16,10 @@ use extant_block::{BlockDevice, Overlay};
 use extant_engine::ErrorKind;
 use extant_format::inode::flags;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
-use extant_format::{GroupNo, Ino};
-use extant_inspect::{CheckOptions, CheckReport, Code, Pass, Problem, Usage, examine};
+use extant_format::{BlockNo, GroupNo, Ino};
+use extant_inspect::{
+    CheckOptions, CheckReport, Code, Pass, Problem, Usage, examine, examine_again,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -188,6 +190,21 @@ fn forbids(code: Code) -> bool {
     )
 }
 
+/// A check whose problems were mended, with the blocks that the overlay had before that.
+struct Earlier {
+    report: CheckReport,
+    usage: Usage,
+    blocks: Vec<(u64, Arc<Vec<u8>>)>,
+}
+
+/// The blocks that are in one of two states of an overlay alone, or differ in them.
+fn differing(before: &[(u64, Arc<Vec<u8>>)], after: &[(u64, Arc<Vec<u8>>)]) -> BTreeSet<BlockNo> {
+    let was: BTreeMap<u64, &Arc<Vec<u8>>> = before.iter().map(|(at, it)| (*at, it)).collect();
+    // A block that was written once stays so.
+    let differs = |(at, now): &&(u64, Arc<Vec<u8>>)| was.get(at).is_none_or(|was| *was != now);
+    after.iter().filter(differs).map(|(at, _)| BlockNo(*at)).collect()
+}
+
 /// A repair under way.
 struct Mender {
     overlay: Arc<Overlay>,
@@ -274,10 +291,10 @@ impl Mender {
     fn run(&mut self) -> Result<(CheckReport, CheckReport), Error> {
         let mut first = None;
         let mut last = Progress::Made;
+        let mut earlier = None;
         loop {
             self.round = self.round.saturating_add(1);
-            let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
-            let (report, usage) = examine(over, &self.how)?;
+            let (report, usage) = self.examine(earlier.take())?;
             let first = first.get_or_insert_with(|| report.clone());
             let (report, usage) = match self.round {
                 1 => self.by_the_best((report, usage))?,
@@ -314,7 +331,10 @@ impl Mender {
                 continue;
             }
             let noted = self.changes.len();
-            last = self.mend(&report, usage)?;
+            let blocks = self.overlay.changed();
+            let (progress, usage) = self.mend(&report, usage)?;
+            last = progress;
+            earlier = usage.map(|usage| Earlier { report: report.clone(), usage, blocks });
             if self.was_clean {
                 // Counters and links of what was made here: nothing of it was wrong before.
                 self.changes.truncate(noted);
@@ -322,6 +342,22 @@ impl Mender {
             if last == Progress::None && self.unindexed.is_empty() {
                 return Ok((first.clone(), report));
             }
+        }
+    }
+
+    /// Checks what is in the overlay: by what changed alone, where that is enough to know all.
+    fn examine(&self, earlier: Option<Earlier>) -> Result<(CheckReport, Option<Usage>), Error> {
+        let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
+        let is_known = |earlier: &Earlier| {
+            self.overlay.spooled_bytes() == 0
+                && self.overlay.block_bytes() as u32 == earlier.usage.superblock().block_size()
+        };
+        match earlier.filter(is_known) {
+            Some(Earlier { report, usage, blocks }) => {
+                let changed = differing(&blocks, &self.overlay.changed());
+                Ok(examine_again(over, &self.how, (&report, usage), &changed)?)
+            }
+            None => Ok(examine(over, &self.how)?),
         }
     }
 
@@ -440,20 +476,25 @@ impl Mender {
         Ok(if count > 0 { Progress::Made } else { Progress::None })
     }
 
-    /// Edits the overlay for what a check found.
-    fn mend(&mut self, report: &CheckReport, usage: Usage) -> Result<Progress, Error> {
+    /// Edits the overlay for what a check found. Gives back what it counted, where nothing else was
+    /// to be mended first.
+    fn mend(
+        &mut self,
+        report: &CheckReport,
+        usage: Usage,
+    ) -> Result<(Progress, Option<Usage>), Error> {
         // What a log holds may be what is missing: nothing is safe beside it.
         let waits = report.problems.iter().any(|it| it.code == Code::NeedsRecovery);
         // All checksums begin with the UUID of a superblock that nothing confirms.
         let is_torn = report.problems.iter().any(|it| it.code == Code::SuperblockChecksum);
         if (waits || is_torn && !self.is_confirmed()) && self.scope != Scope::All {
-            return Ok(Progress::None);
+            return Ok((Progress::None, None));
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
         if self.numbers(&mut draft, report)? == Progress::Made
             || self.regain_extents(&draft, report)? == Progress::Made
         {
-            return Ok(Progress::Made);
+            return Ok((Progress::Made, None));
         }
         let several = report.problems.iter().filter(|it| it.rule().pass == Pass::Duplicates);
         draft.shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
@@ -505,10 +546,11 @@ impl Mender {
             bitmaps::write(&draft, group, marked)?;
         }
         self.unindexed.append(&mut draft.unindexed);
-        match self.changes.len() as u64 + self.omitted > before {
-            true => Ok(Progress::Made),
-            false => Ok(Progress::None),
-        }
+        let progress = match self.changes.len() as u64 + self.omitted > before {
+            true => Progress::Made,
+            false => Progress::None,
+        };
+        Ok((progress, Some(draft.usage)))
     }
 
     /// Sets right numbers of files of the system that lead to others: what else is wrong follows

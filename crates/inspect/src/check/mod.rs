@@ -7,6 +7,7 @@
 //! first      what a volume says of itself, alone
 //! reader     blocks in the order of the disk, many at a time
 //! facts      what the passes share and hand on
+//! again      a check after bitmaps and counters were mended
 //! work       threads over pieces of work         progress   how far they are
 //! causes     which problem follows from which
 //! report     what comes out                      sink       where it is collected
@@ -18,6 +19,7 @@
 //! Modules use those below them, `passes` uses all. Problems are data ([`Problem`]): a [`Code`]
 //! with its [`Rule`] (sentence, severity, what a repair would do) and the place. The report is the
 //! same whatever the number of threads.
+mod again;
 mod causes;
 mod codes;
 mod facts;
@@ -34,6 +36,7 @@ mod sink;
 mod usage;
 mod work;
 
+pub use again::examine_again;
 pub use codes::{CODES, Code, Rule};
 pub use first::{FirstLook, Trust, check_volume};
 pub use options::{CheckOptions, ReadOrder};

@@ -1,5 +1,6 @@
 //! Damaged and odd images: each is mended, and then clean for e2fsck and for us.
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
+use extant_inspect::Listener;
 use extant_repair::{LostFound, Optimize, RepairOptions, Repaired, Scope, repair};
 use extant_testkit::command::{output, program};
 use extant_testkit::scratch::Scratch;
@@ -20,6 +21,14 @@ const LEFT: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn mended(bytes: &[u8], scope: Scope) -> Result<Repaired, String> {
+    mended_with(bytes, scope, None)
+}
+
+pub(crate) fn mended_with(
+    bytes: &[u8],
+    scope: Scope,
+    progress: Option<Listener>,
+) -> Result<Repaired, String> {
     let device = Arc::new(MemoryDevice::from_bytes(RealClock::new(), bytes));
     let options = RepairOptions {
         scope,
@@ -29,7 +38,7 @@ pub(crate) fn mended(bytes: &[u8], scope: Scope) -> Result<Repaired, String> {
         threads: NonZeroU32::MIN,
         spool: None,
         now_seconds: NOW_SECONDS,
-        progress: None,
+        progress,
     };
     repair(device, options).map_err(|error| error.to_string())
 }

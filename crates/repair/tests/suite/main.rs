@@ -1,4 +1,5 @@
 //! All that mending and resizing are tested for.
+mod again;
 mod corpus;
 mod kept;
 mod random;

@@ -44,7 +44,7 @@ pub(crate) struct MetadataRun {
 /// All blocks that metadata has.
 ///
 /// *Invariant*: runs rise and do not touch.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 pub(crate) struct Metadata(Vec<MetadataRun>);
 
 impl Metadata {

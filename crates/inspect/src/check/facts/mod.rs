@@ -71,7 +71,7 @@ pub(crate) struct Facts {
 }
 
 /// The inodes on the lists of orphans.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 pub(crate) struct Orphans {
     /// Deleted, but still held by an open file.
     pub(crate) deleted: BTreeSet<Ino>,
@@ -118,6 +118,22 @@ impl Facts {
             threads: Threads::new(clock, options.threads),
             volume,
         }
+    }
+
+    /// Takes what the passes over inodes, directories and links found in an earlier check, which
+    /// they would find again.
+    pub(crate) fn take_over(&mut self, earlier: Facts) {
+        for (group, was) in self.groups.iter_mut().zip(earlier.groups) {
+            group.directories = was.directories;
+        }
+        self.claims = earlier.claims;
+        self.followed = earlier.followed;
+        self.inodes = earlier.inodes;
+        self.directories = earlier.directories;
+        self.attributes = earlier.attributes;
+        self.usage = earlier.usage;
+        self.shapes = earlier.shapes;
+        self.order_matters = earlier.order_matters;
     }
 
     /// Adds a problem to the report.

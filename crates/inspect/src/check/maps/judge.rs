@@ -2,7 +2,7 @@
 //! claimant.
 use super::claimant::{BlockOwner, Claimant};
 use super::clusters::DataRun;
-use super::walk::{MapBlock, MapKind, MapWalk, NodeShape, Tally};
+use super::walk::{Child, MapKind, MapWalk, NodeShape, Tally};
 use crate::check::codes::Code;
 use crate::check::facts::{DirectoryBlock, Facts};
 use crate::check::problem::Problem;
@@ -10,7 +10,6 @@ use extant_format::extent::ExtentState;
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Faults of pointers that are reported one by one, of a map block; of more only the number is.
 pub(super) const REPORTED_MAX: u64 = 12;
@@ -20,13 +19,18 @@ const DIRECTORY_BLOCKS_MAX: usize = 4096;
 /// Judges one node.
 pub(super) struct NodeJudge<'a, C> {
     pub(super) claimant: &'a C,
-    pub(super) walk: &'a Arc<MapWalk>,
+    pub(super) walk: &'a MapWalk,
     pub(super) tally: Tally,
-    /// Map blocks that are to be followed are added here.
-    pub(super) children: &'a mut Vec<MapBlock>,
+    /// Map blocks that are to be followed.
+    pub(super) children: Vec<Child>,
 }
 
 impl<'a, C: Claimant> NodeJudge<'a, C> {
+    /// Nothing of the node was seen yet.
+    pub(super) fn new(claimant: &'a C, walk: &'a MapWalk) -> NodeJudge<'a, C> {
+        NodeJudge { claimant, walk, tally: Tally::default(), children: Vec::new() }
+    }
+
     pub(super) fn facts(&self) -> &'a Facts {
         self.claimant.facts()
     }
@@ -81,7 +85,7 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
             return;
         }
         let (first, end) = (range.start, range.end);
-        self.children.push(MapBlock { block, walk: Arc::clone(self.walk), shape, first, end });
+        self.children.push(Child { block, shape, first, end });
     }
 
     /// A run of data.
@@ -95,7 +99,8 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
             return self.fault(problem.found(run.length));
         }
         let file_end = run.file_block.saturating_add(run.length);
-        match self.walk.kind {
+        let kind = self.walk.kind;
+        match kind {
             MapKind::BadBlocks => return self.bad_blocks(run),
             MapKind::Resize => {
                 // All of it is metadata, and claimed as that. Each counts as a cluster.
@@ -169,13 +174,12 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
         }
     }
 
-    /// Hands on what the node comes to. Gives the number of its children, where there were
-    /// `children_before` in the list.
-    pub(super) fn end(mut self, children_before: usize) -> usize {
+    /// Hands on what the node comes to. Gives its children.
+    pub(super) fn end(mut self) -> Vec<Child> {
         self.walk.add(&self.tally);
         if !self.tally.directory_blocks.is_empty() {
             self.claimant.directory_blocks(&mut self.tally.directory_blocks);
         }
-        self.children.len() - children_before
+        self.children
     }
 }

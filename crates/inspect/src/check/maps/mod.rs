@@ -37,7 +37,7 @@ use extant_format::inode::{Inode, flags};
 use extant_format::superblock::Feature;
 use judge::{NodeJudge, REPORTED_MAX};
 use std::sync::Arc;
-use walk::{MapSums, NodeShape, Tally};
+use walk::{MapSums, NodeShape};
 
 /// Blocks of a directory from which on e2fsck gives it an index.
 const DIRECTORY_BLOCKS_INDEXED: u64 = 3;
@@ -50,18 +50,20 @@ pub(crate) fn roots(
     inode: &Inode,
     children: &mut Vec<MapBlock>,
 ) {
-    let walk = Arc::new(walk);
-    let before = children.len();
-    let mut judge = NodeJudge { claimant, walk: &walk, tally: Tally::default(), children };
+    let mut judge = NodeJudge::new(claimant, &walk);
     let is_of_pointers = matches!(walk.kind, MapKind::BadBlocks | MapKind::Resize);
     if inode.has_extents() && !is_of_pointers {
         judge.root_of_extents(inode);
     } else {
         judge.root_of_pointers(inode);
     }
-    if walk.begin(judge.end(before)) {
-        finish(claimant, &walk);
+    let found = judge.end();
+    if walk.begin(found.len()) {
+        return finish(claimant, &walk);
     }
+    // Most maps are in their inodes: only those that are not are shared.
+    let walk = Arc::new(walk);
+    children.extend(found.into_iter().map(|child| child.of(&walk)));
 }
 
 /// Judges a map block that was read, and adds its children. The last one of a walk ends it.
@@ -72,13 +74,15 @@ pub(crate) fn judge_block(
     children: &mut Vec<MapBlock>,
 ) {
     let walk = &map_block.walk;
-    let before = children.len();
-    let mut judge = NodeJudge { claimant, walk, tally: Tally::default(), children };
+    let mut judge = NodeJudge::new(claimant, walk);
     match map_block.shape {
         NodeShape::Indirect(below) => judge.pointers(map_block, below, bytes),
         NodeShape::Extents(depth) => judge.node_block(map_block, depth, bytes),
     }
-    if walk.step(judge.end(before)) {
+    let found = judge.end();
+    let is_over = walk.step(found.len());
+    children.extend(found.into_iter().map(|child| child.of(walk)));
+    if is_over {
         finish(claimant, walk);
     }
 }

@@ -98,6 +98,22 @@ pub(crate) struct MapBlock {
     pub(super) end: u64,
 }
 
+/// A map block that a node leads to.
+pub(super) struct Child {
+    pub(super) block: BlockNo,
+    pub(super) shape: NodeShape,
+    pub(super) first: u64,
+    pub(super) end: u64,
+}
+
+impl Child {
+    /// As one that is to be read for this walk.
+    pub(super) fn of(self, walk: &Arc<MapWalk>) -> MapBlock {
+        let Child { block, shape, first, end } = self;
+        MapBlock { block, walk: Arc::clone(walk), shape, first, end }
+    }
+}
+
 /// What a map block is.
 #[derive(Clone, Copy)]
 pub(super) enum NodeShape {
