@@ -42,6 +42,8 @@ const WORKERS: usize = 2;
 /// Submitted reads of at most this many bytes are copied on the caller's thread, if the host has
 /// them in memory.
 const COPIED_BYTES_MAX: u64 = 64 << 10;
+/// Bytes of a block of `st_blocks`.
+const HOST_BLOCK_BYTES: u64 = 512;
 /// The most pieces that one pwritev accepts (IOV_MAX of Linux).
 const PIECES_MAX: usize = 1024;
 
@@ -521,6 +523,14 @@ impl Shared {
         let end = self.bytes.load(Ordering::Acquire);
         if offset >= end {
             return Ok(None);
+        }
+        // To look for the end of the data takes a host that keeps files in memory as long as it has
+        // pages.
+        let host = self.file.metadata()?;
+        let there = host.len().saturating_sub(self.origin).min(end);
+        let is_whole = host.blocks().saturating_mul(HOST_BLOCK_BYTES) >= host.len();
+        if self.is_regular && is_whole && offset < there {
+            return Ok(Some(offset..there));
         }
         let from = self.origin.saturating_add(offset);
         let start = match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(from)) {

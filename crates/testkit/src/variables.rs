@@ -125,6 +125,12 @@ pub const VARIABLES: &[Variable] = &[
         ["2", "1", "1"],
     ),
     variable(
+        "EXTANT_CHAINS",
+        "cli",
+        "chains of random changes to one volume, each link judged by e2fsck and the kernel",
+        ["30", "30", "1000"],
+    ),
+    variable(
         "EXTANT_FIXTURES",
         "engine",
         "of the volumes whose tree the kernel judges, one in this many",

@@ -18,6 +18,7 @@
 //! tune         tune beside e2fsck and the kernel
 //! resize       resize beside e2fsck and the kernel
 //! repack       repack and normalize beside e2fsck, debugfs and builds
+//! chains       random chains of all these: bench/chains
 //! shrink       shrink, and the ends of partitions, beside sfdisk and sgdisk
 //! full         repairs on a host disk that becomes full
 //! schemas      what --json prints names its schema
@@ -29,6 +30,7 @@
 //! claims       images that claim much and hold little
 //! ```
 mod age;
+mod chains;
 mod check;
 mod claims;
 pub mod command;

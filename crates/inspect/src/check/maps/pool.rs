@@ -59,6 +59,11 @@ impl Pool {
         pending.add(blocks);
         pending.blocks.len() > POOL_MAX
     }
+
+    /// Whether no map block waits, at a moment when no thread adds one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.lock().blocks.is_empty()
+    }
 }
 
 impl Pending {

@@ -67,7 +67,9 @@ pub(crate) fn run(facts: &Arc<Facts>) -> Result<InodeTables, Error> {
         targets: SymlinkTargets::default(),
     });
     facts.threads.share::<TableReader>("check-inodes", &pass, pieces.len() as u64)?;
-    facts.threads.share::<PoolReader>("check-maps", &pass, facts.threads.count())?;
+    // A volume without map blocks begins no threads for them.
+    let readers = if pass.pool.is_empty() { 0 } else { facts.threads.count() };
+    facts.threads.share::<PoolReader>("check-maps", &pass, readers)?;
     resize::judge(facts)?;
     attributes::finish(facts)?;
     special::finish(facts, &pass.targets)?;
