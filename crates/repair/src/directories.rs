@@ -294,6 +294,32 @@ fn plausible(bytes: &[u8], from: usize) -> Option<usize> {
     })
 }
 
+/// Joins a chain of entries that is broken: what is between the last entry and the next one that
+/// looks like one, or the end, becomes part of the last. Gives whether it was broken.
+fn rejoined(style: &Style, part: &mut [u8]) -> bool {
+    let shape = EntryShape { block_size: style.block_size as usize, hash_bytes: 0 };
+    let mut is_changed = false;
+    loop {
+        let mut last = None;
+        let end = shape.walk(part, 0, &mut |entry| last = Some(entry.offset));
+        let ChainEnd::Broken(at) = end else { return is_changed };
+        let next = plausible(part, at.saturating_add(4)).unwrap_or(part.len());
+        let from = last.unwrap_or(at);
+        let length = u16::try_from(next.saturating_sub(from)).unwrap_or(0);
+        let Some(header) = part.get_mut(from..from.saturating_add(HEADER)) else {
+            return is_changed;
+        };
+        if last.is_none() {
+            // An entry that is not used.
+            header.fill(0);
+        }
+        if let Some(place) = header.get_mut(4..6) {
+            place.copy_from_slice(&length.to_le_bytes());
+        }
+        is_changed = true;
+    }
+}
+
 /// Whether a problem is one of the index alone.
 pub(crate) fn is_of_index(code: Code) -> bool {
     use Code as C;
@@ -587,7 +613,9 @@ fn mend_inline(draft: &Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
         let second = rest.and_then(|range| inode.tail.get_mut(range));
         for part in std::iter::once(first).chain(second) {
             let target = problem.other.unwrap_or(Ino(0));
-            is_mended |= if removes(problem.code) {
+            is_mended |= if problem.code == Code::DirectoryChain {
+                rejoined(&style, part)
+            } else if removes(problem.code) {
                 style.remove_inline(part, name).unwrap_or(false)
             } else if matches!(problem.code, Code::EntryType | Code::EntryTyped) {
                 let kind = draft.usage.file_type(target).unwrap_or(FileType::Regular);

@@ -105,7 +105,9 @@ fn split(
         let is_new = moved.is_none_or(|(from, _)| from != first);
         if is_new {
             let is_shared = draft.usage.is_double(BlockNo(block)) && !kept.insert(first);
-            let to = match is_shared || draft.usage.is_metadata(BlockNo(block)) {
+            let is_metadata = (first..first.saturating_add(cluster))
+                .any(|it| draft.usage.is_metadata(BlockNo(it)));
+            let to = match is_shared || is_metadata {
                 true => allocated(draft, BlockNo(block))?.0,
                 false => first,
             };

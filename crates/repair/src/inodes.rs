@@ -461,13 +461,17 @@ const ENTRY_HEAD: usize = 8;
 
 /// Reads the map as far as it can be, and writes it anew.
 fn rebuilt(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
+    if ino == Ino::BAD_BLOCKS {
+        // It is read as pointers, whatever its flags say and other files have.
+        inode.flags &= !flags::EXTENTS;
+    }
     let mut found = map::read(draft, inode)?;
     if inode.file_type() == Some(FileType::Directory) {
         for run in &mut found.runs {
             run.state = extant_format::extent::ExtentState::Written;
         }
     }
-    if draft.usage.cluster_blocks() > 1 {
+    if draft.usage.cluster_blocks() > 1 && ino != Ino::BAD_BLOCKS {
         inode.flags |= flags::EXTENTS;
     }
     map::write(draft, ino, inode, &found)?;

@@ -6,7 +6,7 @@ use crate::draft::{Draft, Result};
 use crate::map::{self, FileMap, MapRun};
 use crate::options::Scope;
 use extant_format::extent::ExtentState;
-use extant_format::inode::{FileType, Inode, flags};
+use extant_format::inode::{FileType, Inode, Time, flags};
 use extant_format::quota_file::{self, BLOCK_BYTES, QuotaEntry, ROOT_BLOCK, STEPS};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino};
@@ -123,14 +123,15 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, code: Code) -> Result<bool> {
         return Ok(false);
     };
     let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
-    if inode.file_type() != Some(FileType::Regular) {
-        return Ok(false);
-    }
-    if inode.flags & flags::INLINE_DATA != 0 {
-        // The file of a quota is never in its inode: a map that is there all the same is its own.
-        if !map::has_root(&inode) {
+    let is_inline = inode.flags & flags::INLINE_DATA != 0;
+    if inode.file_type() != Some(FileType::Regular) || is_inline && !map::has_root(&inode) {
+        if draft.scope != Scope::All || !RESERVED.contains(&ino) {
             return Ok(false);
         }
+        // Nothing of the file is left: an empty one is filled with what was counted.
+        inode = blank(draft, ino)?;
+    } else if is_inline {
+        // The file of a quota is never in its inode: a map that is there all the same is its own.
         inode.flags &= !flags::INLINE_DATA;
         draft.write_inode(ino, &inode)?;
         return Ok(true);
@@ -170,6 +171,20 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, code: Code) -> Result<bool> {
     draft.write_inode(ino, &inode)?;
     store(draft, &map, &bytes)?;
     Ok(true)
+}
+
+/// The inode of a quota file without content.
+fn blank(draft: &mut Draft, ino: Ino) -> Result<Inode> {
+    let mut inode = Inode::new(FileType::Regular.mode_bits() | 0o600, &draft.superblock);
+    inode.links = 1;
+    if draft.superblock.has(Feature::EXTENTS) {
+        inode.flags = flags::EXTENTS;
+    }
+    inode.flags |= flags::IMMUTABLE;
+    let now = Time { seconds: draft.now.into(), ..Time::default() };
+    (inode.access_time, inode.change_time, inode.modify_time) = (now, now, now);
+    map::write(draft, ino, &mut inode, &FileMap::default())?;
+    Ok(inode)
 }
 
 fn blocks_of(map: &FileMap) -> impl Iterator<Item = (u64, BlockNo)> + '_ {

@@ -73,6 +73,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         lost_found: options.lost_found,
         optimize: options.optimize,
         made_lost_found: false,
+        has_late_orphans: false,
         shaped: Shaped::default(),
         was_clean: false,
     };
@@ -222,6 +223,8 @@ struct Mender {
     lost_found: LostFound,
     optimize: Optimize,
     made_lost_found: bool,
+    /// Orphans were freed after the first check.
+    has_late_orphans: bool,
     shaped: Shaped,
     /// Nothing was wrong when something was made, and the counts that follow from it are mended.
     was_clean: bool,
@@ -300,7 +303,9 @@ impl Mender {
                 1 => self.by_the_best((report, usage))?,
                 _ => (report, usage),
             };
-            if self.places(&report, usage.as_ref())? == Progress::Made {
+            if self.places(&report, usage.as_ref())? == Progress::Made
+                || self.late_orphans(&report)? == Progress::Made
+            {
                 continue;
             }
             if let Some(problem) = report.problems.iter().find(|problem| forbids(problem.code)) {
@@ -358,6 +363,23 @@ impl Mender {
                 Ok(examine_again(over, &self.how, (&report, usage), &changed)?)
             }
             None => Ok(examine(over, &self.how)?),
+        }
+    }
+
+    /// Frees orphans that wait where nothing else is wrong any more, once: the superblock that lists
+    /// them could not be used before the first check.
+    fn late_orphans(&mut self, report: &CheckReport) -> Result<Progress, Error> {
+        let waits = report.counts.contains_key(Code::OrphansWait.rule().name);
+        if !waits || !report.is_clean() || self.round == 1 || self.has_late_orphans {
+            return Ok(Progress::None);
+        }
+        self.has_late_orphans = true;
+        let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
+        match extant_engine::free_orphans(&over) {
+            Ok(Some(_)) => Ok(Progress::Made),
+            Ok(None) => Ok(Progress::None),
+            Err(error) if matches!(error.kind, ErrorKind::Device(_)) => Err(error.into()),
+            Err(_) => Ok(Progress::None),
         }
     }
 
@@ -699,8 +721,8 @@ impl Mender {
             }
             let is_done = match problem.code {
                 Code::ResizeInode => growth_map::mend(draft)?,
-                // It has pointers, whatever other files of the volume have.
-                Code::ExtentRoot if ino == Ino::RESIZE => growth_map::mend(draft)?,
+                // All of it follows from the superblock.
+                code if ino == Ino::RESIZE && inodes::is_of_map(code) => growth_map::mend(draft)?,
                 _ => superblock::mend(draft, problem)? || inodes::mend(draft, ino, problem)?,
             };
             match problem.code {

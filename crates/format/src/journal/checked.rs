@@ -10,8 +10,6 @@ use zerocopy::big_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
 const STRUCTURE: &str = "journal superblock";
-/// Blocks kept for fast commits where the superblock says 0.
-const FAST_COMMIT_BLOCKS: u32 = 256;
 /// Bytes of a block: the least and the most that a volume can have.
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 1024..=65_536;
 
@@ -76,12 +74,10 @@ impl JournalSuperblock {
                 return Err(Fault::Checksum { structure: STRUCTURE, stored, computed });
             }
         }
-        let fast_commit_blocks =
-            match (incompat & incompat::FAST_COMMIT, stored.fast_commit_blocks()) {
-                (0, _) => 0,
-                (_, 0) => FAST_COMMIT_BLOCKS,
-                (_, blocks) => blocks,
-            };
+        let fast_commit_blocks = match incompat & incompat::FAST_COMMIT {
+            0 => 0,
+            _ => stored.fast_commit_blocks_or_usual(),
+        };
         let journal = JournalSuperblock {
             has_features,
             block_size: stored.block_size(),

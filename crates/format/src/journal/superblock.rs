@@ -17,6 +17,8 @@ pub const CHECKSUM_CRC32: u8 = 1;
 pub const CHECKSUM_CRC32C: u8 = 4;
 /// Blocks of the shortest journal.
 pub const BLOCKS_MIN: u64 = 1024;
+/// Blocks kept for fast commits where the superblock says 0.
+const FAST_COMMIT_BLOCKS: u32 = 256;
 
 /// Bits of the features that need not be known to read a journal.
 pub mod compat {
@@ -234,6 +236,14 @@ impl<'a> StoredJournal<'a> {
     /// Blocks kept for fast commits.
     pub fn fast_commit_blocks(self) -> u32 {
         self.0.fast_commit_blocks.get()
+    }
+
+    /// Blocks for fast commits, where it has that feature: 0 stands for the usual number.
+    pub fn fast_commit_blocks_or_usual(self) -> u32 {
+        match self.fast_commit_blocks() {
+            0 => FAST_COMMIT_BLOCKS,
+            blocks => blocks,
+        }
     }
 
     /// The kind of its checksums: [`CHECKSUM_CRC32`] or [`CHECKSUM_CRC32C`].

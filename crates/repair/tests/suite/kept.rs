@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 const UUID: usize = 1024 + 0x68;
 const CHECKSUM: usize = 1024 + 0x3fc;
 /// Bytes of a block in all volumes here.
-const BLOCK: usize = 1024;
+pub(crate) const BLOCK: usize = 1024;
 
 /// A volume made by mke2fs of a tree, and a folder for its copies.
-struct Volume {
+pub(crate) struct Volume {
     scratch: Scratch,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Files of the tree: their names, and the piece that is repeated in them.
@@ -40,7 +40,7 @@ fn expected(name: &str) -> Vec<u8> {
 }
 
 impl Volume {
-    fn new(name: &str, words: &str, size: &str) -> Option<Volume> {
+    pub(crate) fn new(name: &str, words: &str, size: &str) -> Option<Volume> {
         if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
             return None;
         }
@@ -72,14 +72,14 @@ impl Volume {
     }
 
     /// The volume after a command of debugfs.
-    fn edited(&self, command: &str) -> Vec<u8> {
+    pub(crate) fn edited(&self, command: &str) -> Vec<u8> {
         let path = self.written(&self.bytes);
         output(program("debugfs").args(["-w", "-R", command]).arg(&path)).expect("debugfs does it");
         std::fs::read(path).expect("it is there")
     }
 
     /// The byte at which an inode is.
-    fn inode_at(&self, name: &str) -> usize {
+    pub(crate) fn inode_at(&self, name: &str) -> usize {
         let path = self.written(&self.bytes);
         let mut debugfs = program("debugfs");
         let run = output(debugfs.args(["-R", &format!("imap {name}")]).arg(path)).expect("it is");
@@ -90,7 +90,7 @@ impl Volume {
         block * BLOCK + usize::from_str_radix(offset.trim(), 16).expect("a number")
     }
 
-    fn written(&self, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn written(&self, bytes: &[u8]) -> PathBuf {
         let path = self.scratch.join("copy");
         std::fs::write(&path, bytes).expect("scratch has room");
         path
@@ -112,10 +112,15 @@ impl Volume {
         );
         let after = image(&repaired);
         assert_eq!(judged(&self.written(&after)), None);
-        for (name, _) in FILES {
-            assert!(self.read(&after, name) == expected(name), "{name}");
-        }
+        self.has_all(&after);
         after
+    }
+
+    /// Every file holds what it held.
+    pub(crate) fn has_all(&self, image: &[u8]) {
+        for (name, _) in FILES {
+            assert!(self.read(image, name) == expected(name), "{name}");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! All that mending and resizing are tested for.
 mod again;
+mod cleared;
 mod corpus;
 mod kept;
 mod random;

@@ -63,6 +63,14 @@ impl Metadata {
         run.is_some_and(|run| block.0 - run.start.0 < run.length)
     }
 
+    /// Whether any block of a run belongs to metadata of the volume.
+    pub(crate) fn overlaps(&self, start: BlockNo, length: u64) -> bool {
+        let end = start.0.saturating_add(length);
+        let after = self.0.partition_point(|run| run.start.0 < end);
+        let last = after.checked_sub(1).and_then(|before| self.0.get(before));
+        last.is_some_and(|run| run.start.0.saturating_add(run.length) > start.0)
+    }
+
     /// The runs that may overlap the blocks `from..end`: all that do, and up to four before them.
     pub(crate) fn near(&self, from: u64, end: u64) -> &[MetadataRun] {
         let after = self.0.partition_point(|run| run.start.0 < end);

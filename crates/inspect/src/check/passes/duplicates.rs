@@ -51,7 +51,8 @@ fn report(facts: &Facts, owners: &[Owner]) {
         let Some(block) = owners.first().map(|owner| owner.0) else {
             continue;
         };
-        let is_metadata = facts.metadata.holds(block);
+        // Of a cluster the first block stands for all.
+        let is_metadata = facts.metadata.overlaps(block, facts.volume.cluster_blocks().into());
         for (index, (_, ino)) in owners.iter().enumerate() {
             let other = owners.iter().map(|owner| owner.1).find(|other| other != ino);
             let again = index > 0 && owners.get(index - 1).is_some_and(|before| before.1 == *ino);

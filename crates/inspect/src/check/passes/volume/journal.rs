@@ -210,6 +210,13 @@ fn judge_superblock(volume: &Volume, inode: &Inode, journal: StoredJournal<'_>) 
     if journal.users() > 1 {
         return Some(Code::JournalFields);
     }
+    if journal.incompat() & journal::incompat::FAST_COMMIT != 0 {
+        // As e2fsck computes it, in 32 bits: what is left for commits must be a journal.
+        let left = journal.blocks().wrapping_sub(journal.fast_commit_blocks_or_usual());
+        if u64::from(left) < BLOCKS_MIN {
+            return Some(Code::JournalSuperblock);
+        }
+    }
     let is_wrong = journal.has_checksums() && journal.computed_checksum() != journal.checksum();
     is_wrong.then_some(Code::JournalChecksum)
 }

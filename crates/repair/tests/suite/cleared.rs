@@ -1,0 +1,95 @@
+//! Damage that came back until the repair was given up, or was left: each is mended, e2fsck is
+//! silent, and every file holds what it held.
+use crate::corpus::{image, judged, mended};
+use crate::kept::{BLOCK, Volume};
+use extant_repair::Scope;
+use extant_testkit::command::{output, program};
+use std::path::Path;
+
+/// The block on the volume that a block of a file is in.
+fn block_of(image: &Path, file: &str, number: u32) -> usize {
+    let mut debugfs = program("debugfs");
+    let run = output(debugfs.args(["-R", &format!("bmap {file} {number}")]).arg(image));
+    let text = String::from_utf8_lossy(&run.expect("it says").stdout).into_owned();
+    text.trim().parse().expect("a block")
+}
+
+/// Mends all, finds it clean for both judges, and all files as they were.
+fn is_mended(volume: &Volume, damaged: &[u8], code: &str) -> Vec<u8> {
+    assert!(judged(&volume.written(damaged)).is_some(), "nothing is wrong");
+    let repaired = mended(damaged, Scope::All).expect("it is mended");
+    assert!(repaired.found.counts.contains_key(code), "found {:?}", repaired.found.counts);
+    assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+    let after = image(&repaired);
+    assert_eq!(judged(&volume.written(&after)), None);
+    volume.has_all(&after);
+    after
+}
+
+/// The inode of a quota file is gone: it gets another one, with what was counted.
+#[test]
+fn a_quota_file_that_is_gone_is_made_anew() {
+    let Some(volume) = Volume::new("cleared-quota", "-t ext4 -O quota", "16M") else { return };
+    let after = is_mended(&volume, &volume.edited("clri <3>"), "quota-file");
+    let path = volume.written(&after);
+    let mut quota = program("debugfs");
+    let said = output(quota.args(["-R", "list_quota user"]).arg(&path)).expect("it lists");
+    // The root, what is in it, and lost+found: one owner.
+    assert!(String::from_utf8_lossy(&said.stdout).lines().count() > 1);
+}
+
+/// A bitmap that is said to be in the cluster of a file, not in its first block: the check sees it.
+#[test]
+fn a_bitmap_within_a_cluster_of_a_file_is_seen() {
+    let words = "-t ext4 -O bigalloc -C 16384";
+    let Some(volume) = Volume::new("cleared-cluster", words, "16M") else { return };
+    let first = block_of(&volume.written(&volume.bytes), "/lost+found", 0);
+    assert_eq!(first % 16, 0, "the folder begins a cluster");
+    let damaged = volume.edited(&format!("set_bg 0 block_bitmap {}", first + 6));
+    is_mended(&volume, &damaged, "blocks-of-metadata");
+}
+
+/// The list of bad blocks is read as pointers, also where files have extents alone.
+#[test]
+fn a_list_of_bad_blocks_has_pointers_where_files_have_clusters() {
+    let words = "-t ext4 -O bigalloc -C 16384";
+    let Some(volume) = Volume::new("cleared-bad", words, "16M") else { return };
+    let damaged = volume.edited("sif <1> block[3] 131072");
+    is_mended(&volume, &damaged, "block-outside");
+}
+
+/// The map of what is kept for growth leads anywhere: all of it is written anew.
+#[test]
+fn a_map_for_growth_of_garbage_is_written_anew() {
+    let Some(volume) = Volume::new("cleared-growth", "-t ext4", "16M") else { return };
+    let mut damaged = volume.bytes.clone();
+    // Its one pointer, to a block of pointers to blocks of pointers.
+    let at = volume.inode_at("<7>") + 40 + 13 * 4;
+    let root = u32::from_le_bytes(*damaged[at..].first_chunk().expect("a pointer")) as usize;
+    for (number, byte) in damaged[root * BLOCK..][..BLOCK].iter_mut().enumerate() {
+        *byte = (number * 7 % 251) as u8;
+    }
+    is_mended(&volume, &damaged, "many-illegal-blocks");
+}
+
+/// The chain of entries in an inode is broken: what is behind the break is found again.
+#[test]
+fn a_chain_of_entries_in_an_inode_is_joined() {
+    let words = "-t ext4 -I 256 -O inline_data";
+    let Some(volume) = Volume::new("cleared-inline", words, "16M") else { return };
+    // The length of the first entry of /d, after the number of its parent.
+    let mut damaged = volume.bytes.clone();
+    damaged[volume.inode_at("/d") + 40 + 4 + 4] = 3;
+    is_mended(&volume, &damaged, "directory-chain");
+}
+
+/// Fast commits in a journal that has no room for them: e2fsck takes it for damaged.
+#[test]
+fn a_journal_with_no_room_beside_fast_commits_is_damaged() {
+    let words = "-t ext4 -J size=1";
+    let Some(volume) = Volume::new("cleared-journal", words, "16M") else { return };
+    let journal = block_of(&volume.written(&volume.bytes), "<8>", 0) * BLOCK;
+    let mut damaged = volume.bytes.clone();
+    damaged[journal + 0x2b] |= 0x20;
+    is_mended(&volume, &damaged, "journal-superblock");
+}
