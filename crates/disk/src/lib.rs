@@ -31,6 +31,7 @@
 //! partitions  where the volumes of a disk are: partitions/gpt, partitions/mbr; partitions/refit:
 //!             another end for one
 //! read        disks in other forms than a plain file
+//! in_place    images of QEMU, written where they are
 //! verity      the hash tree of dm-verity, as veritysetup has it
 //! table       a GPT or an MBR around one volume and its hash tree
 //! block_map   what bmaptool reads to write a disk image without its free blocks
@@ -41,6 +42,7 @@
 //! ```
 pub mod block_map;
 mod content;
+pub mod in_place;
 mod partitions;
 pub mod qcow2;
 pub mod read;

@@ -248,6 +248,12 @@ pub const VARIABLES: &[Variable] = &[
         ["2", "6", "200"],
     ),
     variable(
+        "EXTANT_QCOW2",
+        "disk",
+        "lives and cuts of each kind of qcow2 image that is written in place",
+        ["1", "4", "60"],
+    ),
+    variable(
         "EXTANT_MOUNT_CALLS",
         "cli",
         "system calls on a mount beside the kernel's, each way",

@@ -132,9 +132,35 @@ impl<C: Content> KnowsHoles for Disk<C> {
     }
 }
 
+/// What a container is kept in.
+pub(crate) trait Stored {
+    /// Its bytes.
+    fn stored_bytes(&self) -> io::Result<u64>;
+    /// Fills a buffer; `UnexpectedEof` where it ends before.
+    fn read_stored(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+}
+
+impl Stored for File {
+    fn stored_bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+    fn read_stored(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(buffer, offset)
+    }
+}
+
+impl Stored for Arc<dyn BlockDevice> {
+    fn stored_bytes(&self) -> io::Result<u64> {
+        Ok(self.info().bytes)
+    }
+    fn read_stored(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read(offset, buffer)
+    }
+}
+
 /// Fills a buffer from a file; `UnexpectedEof` where it ends before.
-pub(crate) fn read_exact(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-    file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
+pub(crate) fn read_exact(file: &impl Stored, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    file.read_stored(offset, buffer).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => io::Error::new(
             io::ErrorKind::UnexpectedEof,
             format!("the file ends before the {} bytes from byte {offset} on", buffer.len()),

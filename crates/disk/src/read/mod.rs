@@ -12,22 +12,25 @@
 //! The bytes come from a stranger. What they claim is held against the length of the file before
 //! memory is given to it, and every table is walked once.
 mod android;
-mod device;
-mod error;
+pub(crate) mod device;
+pub(crate) mod error;
 mod form;
-mod qcow2;
+pub(crate) mod qcow2;
 mod spool;
 
 pub use error::Error;
 pub use form::{Form, LOOK_BYTES, form_of};
 pub use spool::{Progress, Spooled, unpack};
 
+use crate::in_place::{self, BACKINGS_MAX};
 use extant_block::{BlockDevice, Clock};
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The disk in a file of this form, under that name in messages. [`Form::Compressed`] has to be
-/// unpacked before.
+/// unpacked before. With the `place` of the file, a qcow2 image may be based on another one
+/// ([`in_place::backing_at`](crate::in_place::backing_at)).
 ///
 /// # Errors
 /// What is damaged, or not supported, by name.
@@ -35,10 +38,16 @@ pub fn open(
     clock: Arc<dyn Clock>,
     file: File,
     form: Form,
-    name: String,
+    (name, place): (String, Option<&Path>),
 ) -> Result<Arc<dyn BlockDevice>, Error> {
     Ok(match form {
-        Form::Qcow2 => Arc::new(device::Disk::new(clock, qcow2::Qcow2::open(file)?, name)),
+        Form::Qcow2 => {
+            let backing = match place {
+                Some(place) => in_place::backing_at(&clock, &file, place, BACKINGS_MAX)?,
+                None => None,
+            };
+            Arc::new(device::Disk::new(clock, qcow2::Qcow2::open(file, backing)?, name))
+        }
         Form::AndroidSparse => {
             Arc::new(device::Disk::new(clock, android::Sparse::open(file)?, name))
         }

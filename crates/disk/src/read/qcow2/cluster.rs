@@ -1,11 +1,10 @@
 //! Compressed clusters, and those that were used last.
 use super::header::{Compression, Header};
 use super::tables::Compressed;
-use crate::read::device::read_exact;
+use crate::read::device::{Stored, read_exact};
 use crate::read::error::Error;
 use extant_block::ShortLock;
 use flate2::{Decompress, FlushDecompress};
-use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ struct Unpacked {
 }
 
 /// Unpacks clusters.
-pub(super) struct Clusters {
+pub(crate) struct Clusters {
     cluster_bytes: usize,
     compression: Compression,
     /// The one used last is at the end.
@@ -29,7 +28,7 @@ pub(super) struct Clusters {
 }
 
 impl Clusters {
-    pub(super) fn new(header: &Header) -> Clusters {
+    pub(crate) fn new(header: &Header) -> Clusters {
         let at_hand_max = (CACHE_BYTES >> header.cluster_bits) as usize;
         Clusters {
             cluster_bytes: header.cluster_bytes() as usize,
@@ -40,7 +39,7 @@ impl Clusters {
     }
 
     /// The bytes of a cluster, all of them.
-    pub(super) fn get(&self, file: &File, place: Compressed) -> io::Result<Arc<Vec<u8>>> {
+    pub(crate) fn get(&self, file: &impl Stored, place: Compressed) -> io::Result<Arc<Vec<u8>>> {
         let mut at_hand = self.at_hand.lock();
         if let Some(number) = at_hand.iter().rposition(|cluster| cluster.place == place) {
             let cluster = at_hand.remove(number);
@@ -64,6 +63,11 @@ impl Clusters {
         }
         at_hand.push(Unpacked { place, bytes: Arc::clone(&bytes) });
         Ok(bytes)
+    }
+
+    /// Forgets what is at hand: another cluster may be at its place.
+    pub(crate) fn forget(&self) {
+        self.at_hand.lock().clear();
     }
 
     /// Without a header, as QEMU has it; what follows the last byte is of the next cluster.

@@ -6,9 +6,9 @@
 //! 48 refcount table 8+4  60 snapshots 4+8    72 incompatible features 80 compatible   88 autoclear
 //! 96 refcount order     100 header length   104 compression           (72 on: version 3)
 //! ```
-use crate::read::device::{big_32, big_64, read_exact};
+use crate::read::device::{Stored, big_32, big_64, read_exact};
 use crate::read::error::Error;
-use std::fs::File;
+use std::io;
 
 const HEADER_BYTES_2: usize = 72;
 const HEADER_BYTES_3: usize = 104;
@@ -20,7 +20,7 @@ const L1_BYTES_MAX: u64 = 32 << 20;
 const NAME_BYTES_MAX: u32 = 1023;
 
 /// Features that a reader has to know.
-const DIRTY: u64 = 1;
+pub(crate) const DIRTY: u64 = 1;
 const CORRUPT: u64 = 1 << 1;
 const EXTERNAL_DATA: u64 = 1 << 2;
 const COMPRESSION: u64 = 1 << 3;
@@ -28,33 +28,61 @@ const SUBCLUSTERS: u64 = 1 << 4;
 
 /// How clusters are compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Compression {
+pub(crate) enum Compression {
     Deflate,
     Zstandard,
 }
 
 /// Whether each L2 entry says more of 32 parts of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Entries {
+pub(crate) enum Entries {
     Plain,
     WithSubclusters,
 }
 
 /// A header that was checked.
 #[derive(Debug)]
-pub(super) struct Header {
+pub(crate) struct Header {
     /// Size of the disk.
-    pub(super) bytes: u64,
-    pub(super) cluster_bits: u32,
-    pub(super) version: u32,
-    pub(super) l1_offset: u64,
-    pub(super) l1_entries: u64,
-    pub(super) compression: Compression,
-    pub(super) entries: Entries,
+    pub(crate) bytes: u64,
+    pub(crate) cluster_bits: u32,
+    pub(crate) version: u32,
+    pub(crate) l1_offset: u64,
+    pub(crate) l1_entries: u64,
+    pub(crate) compression: Compression,
+    pub(crate) entries: Entries,
+    /// Features that a reader has to know, and those that a writer who does not know them clears.
+    pub(crate) features: u64,
+    pub(crate) autoclear: u64,
+    pub(crate) refcount_offset: u64,
+    pub(crate) refcount_clusters: u64,
+    /// A count has two to the power of it bits.
+    pub(crate) refcount_order: u32,
+    pub(crate) snapshots: u32,
+    pub(crate) snapshots_offset: u64,
+    pub(crate) backing: Option<Backing>,
+    /// Bytes of the header itself.
+    pub(crate) header_bytes: u32,
+}
+
+/// Where the name of a backing file is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Backing {
+    offset: u64,
+    bytes: u32,
+}
+
+impl Backing {
+    /// The name, as it is stored.
+    pub(crate) fn name(self, file: &impl Stored) -> io::Result<Vec<u8>> {
+        let mut name = vec![0; self.bytes.min(NAME_BYTES_MAX) as usize];
+        read_exact(file, self.offset, &mut name)?;
+        Ok(name)
+    }
 }
 
 impl Header {
-    pub(super) fn read(file: &File) -> Result<Header, Error> {
+    pub(crate) fn read(file: &impl Stored) -> Result<Header, Error> {
         let mut bytes = [0; HEADER_BYTES_3 + 1];
         read_exact(file, 0, &mut bytes[..HEADER_BYTES_2])?;
         let version = big_32(&bytes, 4);
@@ -66,7 +94,6 @@ impl Header {
             }
             _ => return Err(Error::Unsupported(format!("is of version {version}, not 2 or 3"))),
         };
-        check_backing(file, &bytes)?;
         check_features(features)?;
         if big_32(&bytes, 32) != 0 {
             return Err(Error::Unsupported("is encrypted, which is not read".into()));
@@ -87,8 +114,20 @@ impl Header {
                 0 => Entries::Plain,
                 _ => Entries::WithSubclusters,
             },
+            features,
+            autoclear: if version < 3 { 0 } else { big_64(&bytes, 88) },
+            refcount_offset: big_64(&bytes, 48),
+            refcount_clusters: big_32(&bytes, 56).into(),
+            refcount_order: if version < 3 { 4 } else { big_32(&bytes, 96) },
+            snapshots: big_32(&bytes, 60),
+            snapshots_offset: big_64(&bytes, 64),
+            backing: match big_64(&bytes, 8) {
+                0 => None,
+                offset => Some(Backing { offset, bytes: big_32(&bytes, 16) }),
+            },
+            header_bytes: if version < 3 { HEADER_BYTES_2 as u32 } else { big_32(&bytes, 100) },
         };
-        header.check(file.metadata()?.len())?;
+        header.check(file.stored_bytes()?)?;
         Ok(header)
     }
 
@@ -116,33 +155,31 @@ impl Header {
         Ok(())
     }
 
-    pub(super) fn cluster_bytes(&self) -> u64 {
+    /// That it has a backing file, which is not read.
+    pub(crate) fn refuse_backing(&self, file: &impl Stored) -> Result<(), Error> {
+        let Some(backing) = self.backing else { return Ok(()) };
+        let name = match backing.name(file) {
+            Ok(name) => extant_archive::printable(&name),
+            Err(_) => "with a name that cannot be read".into(),
+        };
+        let sentence = format!("has a backing file, {name}, without which it is not whole");
+        Err(Error::Unsupported(sentence))
+    }
+
+    pub(crate) fn cluster_bytes(&self) -> u64 {
         1 << self.cluster_bits
     }
     /// Bytes of an entry of an L2 table.
-    pub(super) fn entry_bytes(&self) -> u64 {
+    pub(crate) fn entry_bytes(&self) -> u64 {
         match self.entries {
             Entries::Plain => 8,
             Entries::WithSubclusters => 16,
         }
     }
     /// Bytes of the disk that an L2 table tells of.
-    pub(super) fn bytes_of_table(&self) -> u64 {
+    pub(crate) fn bytes_of_table(&self) -> u64 {
         (self.cluster_bytes() / self.entry_bytes()) << self.cluster_bits
     }
-}
-
-fn check_backing(file: &File, bytes: &[u8]) -> Result<(), Error> {
-    let (offset, length) = (big_64(bytes, 8), big_32(bytes, 16));
-    if offset == 0 {
-        return Ok(());
-    }
-    let mut name = vec![0; length.min(NAME_BYTES_MAX) as usize];
-    let name = match read_exact(file, offset, &mut name) {
-        Ok(()) => extant_archive::printable(&name),
-        Err(_) => "with a name that cannot be read".into(),
-    };
-    Err(Error::Unsupported(format!("has a backing file, {name}, without which it is not whole")))
 }
 
 fn check_features(features: u64) -> Result<(), Error> {
@@ -163,7 +200,7 @@ fn check_features(features: u64) -> Result<(), Error> {
     }
 }
 
-fn compression(file: &File, features: u64, bytes: &mut [u8]) -> Result<Compression, Error> {
+fn compression(file: &impl Stored, features: u64, bytes: &mut [u8]) -> Result<Compression, Error> {
     if features & COMPRESSION == 0 {
         return Ok(Compression::Deflate);
     }

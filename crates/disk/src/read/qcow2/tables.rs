@@ -15,29 +15,42 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-const OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
-const COMPRESSED: u64 = 1 << 62;
-const ZEROS: u64 = 1;
+pub(crate) const OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
+pub(crate) const COMPRESSED: u64 = 1 << 62;
+pub(crate) const ZEROS: u64 = 1;
 /// Bytes of L2 tables at hand, and the least number of them.
 const CACHE_BYTES: u64 = 8 << 20;
 const CACHE_MIN: usize = 4;
-const SUBCLUSTERS: u64 = 32;
+pub(crate) const SUBCLUSTERS: u64 = 32;
 
 /// Where bytes of the disk are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Zeros,
+    /// What the backing file has at the same byte; zeros past its end, and where there is none.
+    Backing,
     /// At this byte of the file.
     File(u64),
     Compressed(Compressed),
 }
 
+impl Place {
+    /// Whether zeros are at byte `at`, where a backing file has `shown` bytes.
+    pub(crate) fn is_nothing(self, at: u64, shown: u64) -> bool {
+        match self {
+            Place::Zeros => true,
+            Place::Backing => at >= shown,
+            Place::File(_) | Place::Compressed(_) => false,
+        }
+    }
+}
+
 /// A compressed cluster of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Compressed {
-    pub(super) offset: u64,
+pub(crate) struct Compressed {
+    pub(crate) offset: u64,
     /// Bytes that it has at most.
-    pub(super) length: u64,
+    pub(crate) length: u64,
 }
 
 /// An L2 table as it is in the file.
@@ -83,19 +96,25 @@ impl Tables {
     pub(super) fn find(&self, file: &File, header: &Header, at: u64) -> io::Result<(Place, u64)> {
         let of_table = header.bytes_of_table();
         let Some(offset) = self.table_of(header, at) else {
-            return Ok((Place::Zeros, of_table - at % of_table));
+            return Ok((Place::Backing, of_table - at % of_table));
         };
         let table = self.table(file, header, offset)?;
         let found = self.place(header, &table, at)?;
         Ok(found)
     }
 
-    /// The first byte at or after `from` that may be anything but zeros.
-    pub(super) fn next(&self, file: &File, header: &Header, from: u64) -> io::Result<Option<u64>> {
+    /// The first byte at or after `from` that may be anything but zeros; `shown` is what there is of
+    /// a backing file.
+    pub(super) fn next(
+        &self,
+        file: &File,
+        header: &Header,
+        (from, shown): (u64, u64),
+    ) -> io::Result<Option<u64>> {
         let mut at = from;
         while at < header.bytes {
             let (place, left) = self.find(file, header, at)?;
-            if place != Place::Zeros {
+            if !place.is_nothing(at, shown) {
                 return Ok(Some(at));
             }
             at = at.saturating_add(left);
@@ -139,18 +158,22 @@ impl Tables {
         let left = cluster_bytes - inside;
         let wrong = |what: String| damaged(what, table.offset + place);
         if entry & COMPRESSED != 0 {
-            return Ok((Place::Compressed(self.compressed(header, entry).map_err(wrong)?), left));
+            return Ok((
+                Place::Compressed(compressed(header, entry, self.file_bytes).map_err(wrong)?),
+                left,
+            ));
         }
         let offset = entry & OFFSET;
         let (state, left) = match header.entries {
-            Entries::Plain if offset == 0 => (Place::Zeros, left),
             Entries::Plain if entry & ZEROS != 0 && header.version >= 3 => (Place::Zeros, left),
+            Entries::Plain if offset == 0 => (Place::Backing, left),
             Entries::Plain => (Place::File(offset + inside), left),
             Entries::WithSubclusters => {
                 let bits = big_64(&table.bytes, place as usize + 8);
                 let (is_there, left) = subcluster(cluster_bytes, inside, bits).map_err(wrong)?;
                 match (is_there, offset) {
                     (Subcluster::Zeros, _) => (Place::Zeros, left),
+                    (Subcluster::Nothing, _) => (Place::Backing, left),
                     (Subcluster::There, 0) => {
                         return Err(wrong("a subcluster of a cluster that is not there".into()));
                     }
@@ -170,16 +193,21 @@ impl Tables {
         }
         Ok((state, left))
     }
+}
 
-    fn compressed(&self, header: &Header, entry: u64) -> Result<Compressed, String> {
-        let offset_bits = 70 - header.cluster_bits;
-        let offset = entry & ((1 << offset_bits) - 1);
-        let sectors = (entry & (COMPRESSED - 1)) >> offset_bits;
-        let length = (sectors + 1) * 512 - offset % 512;
-        match offset < self.file_bytes {
-            true => Ok(Compressed { offset, length: length.min(self.file_bytes - offset) }),
-            false => Err(format!("is cut short: a compressed cluster at byte {offset}")),
-        }
+/// The compressed cluster of an entry of an L2 table, in a file of so many bytes.
+pub(crate) fn compressed(
+    header: &Header,
+    entry: u64,
+    file_bytes: u64,
+) -> Result<Compressed, String> {
+    let offset_bits = 70 - header.cluster_bits;
+    let offset = entry & ((1 << offset_bits) - 1);
+    let sectors = (entry & (COMPRESSED - 1)) >> offset_bits;
+    let length = (sectors + 1) * 512 - offset % 512;
+    match offset < file_bytes {
+        true => Ok(Compressed { offset, length: length.min(file_bytes - offset) }),
+        false => Err(format!("is cut short: a compressed cluster at byte {offset}")),
     }
 }
 
@@ -187,6 +215,7 @@ impl Tables {
 enum Subcluster {
     There,
     Zeros,
+    Nothing,
 }
 
 /// What the bits say of the part that byte `inside` of a cluster is in, and how many bytes from it
@@ -196,7 +225,8 @@ fn subcluster(cluster_bytes: u64, inside: u64, bits: u64) -> Result<(Subcluster,
     let state = |part: u64| match (bits >> part & 1, bits >> (part + SUBCLUSTERS) & 1) {
         (1, 1) => Err(format!("subcluster {part} is there and zeros")),
         (1, _) => Ok(Subcluster::There),
-        _ => Ok(Subcluster::Zeros),
+        (_, 1) => Ok(Subcluster::Zeros),
+        _ => Ok(Subcluster::Nothing),
     };
     let first = inside / part_bytes;
     let found = state(first)?;
