@@ -13,6 +13,7 @@ use extant_host::journal;
 use extant_host::place;
 use extant_host::recovery;
 use extant_host::target;
+use extant_host::written::Disk;
 use extant_journal::{Found, MapSource, Recovery};
 use extant_mount::workers::Workers;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -181,9 +182,10 @@ pub fn open(
     let looked_at = Arc::clone(&found.device);
     let (Errors { why, cut }, asked) = look(image, options, &looked_at, console)?;
     let path = file.canonicalize().map_err(|error| Error::io(file.display(), &error))?;
-    if let Some(form) = found.form {
+    if let Some(form) = found.form.filter(|form| *form != Form::Qcow2) {
         return contained(image, options, form, path, looked_at, console);
     }
+    let form = found.form;
     let place = Place { file: found.file, range: found.range };
     // The lock of a reader would keep the writer out.
     drop((looked_at, found.device));
@@ -208,7 +210,11 @@ pub fn open(
     if access == Access::ReadWrite {
         end_change(&place.file)?;
         match device(&place.file, Access::ReadWrite, hold) {
-            Ok(device) => {
+            Ok(file) => {
+                let device = match form {
+                    None => file as Arc<dyn BlockDevice>,
+                    Some(_) => Disk::in_file(file, &path, &image.display().to_string())?.device,
+                };
                 if options.discards == Discards::Told {
                     check_discards(image, &*device, console);
                 }
@@ -225,9 +231,15 @@ pub fn open(
             Err(error) => return Err(unopened(image, &error)),
         }
     }
+    if form.is_some() {
+        let device = image::find(image, &options.place(), Some(console))?.device;
+        let device = read(image, options, device, console)?;
+        return Ok(opened(Access::ReadOnly, device));
+    }
     let device = device(&place.file, Access::ReadOnly, hold);
-    let device = place.on(device.map_err(|error| unopened(image, &error))?, image);
-    let device = image::after_redo(image, &place, device)?;
+    let disk = device.map_err(|error| unopened(image, &error))? as Arc<dyn BlockDevice>;
+    let bytes = disk.info().bytes;
+    let device = image::after_redo((&place, bytes), place.on(disk, image))?;
     let device = journal::read(image, options.journal.as_deref(), device)?;
     Ok(opened(Access::ReadOnly, read(image, options, device, console)?))
 }
@@ -368,7 +380,7 @@ fn read(
     device.map_err(|error| image::failure(image, error))
 }
 
-fn device(image: &Path, access: Access, hold: Hold) -> io::Result<Arc<dyn BlockDevice>> {
+fn device(image: &Path, access: Access, hold: Hold) -> io::Result<Arc<FileDevice>> {
     // A worker that waits for the device lets another take its place.
     let clock = Workers::clock(RealClock::new());
     if hold == Hold::Ours {

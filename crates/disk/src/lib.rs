@@ -52,5 +52,5 @@ pub mod table;
 pub mod verity;
 
 pub use content::Content;
-pub use partitions::{Partition, PartitionTable, Refit, Scheme, end_at, partitions};
+pub use partitions::{Partition, PartitionTable, Refit, Scheme, Sectors, end_at, partitions};
 pub use seed::Seed;

@@ -28,7 +28,7 @@ use crate::differing::read_block;
 use crate::error::{Error, Result};
 use crate::order::{self, superblock_block};
 use crate::pending;
-use extant_block::{BlockDevice, FileDevice, Overlay};
+use extant_block::{BlockDevice, FileDevice, Overlay, Window};
 use extant_format::superblock::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
 use extant_journal::transaction::Blocks;
 use sha2::{Digest, Sha256};
@@ -456,11 +456,28 @@ pub enum Finished {
     Applied(u64),
 }
 
-/// Ends what a change left behind in the log of an image, which the caller has locked for writing.
+/// Ends what a change left behind in the log of an image, which the caller has locked for writing:
+/// a file with the bytes of the disk.
 ///
 /// # Errors
 /// A log that does not belong to the image; the host's.
 pub fn finish(path: &Path, image: &File) -> Result<Finished> {
+    finish_on(path, &|| {
+        let clock = extant_block::RealClock::new();
+        let length = rustix::fs::seek(image, rustix::fs::SeekFrom::End(0))?;
+        let name = path.display().to_string();
+        Ok(Arc::new(FileDevice::from_file(clock, image.try_clone()?, name, length, 0)?))
+    })
+}
+
+/// As [`finish`], of an image whose disk is opened where it is needed.
+///
+/// # Errors
+/// As [`finish`], and those of opening it.
+pub fn finish_on(
+    path: &Path,
+    open: &dyn Fn() -> io::Result<Arc<dyn BlockDevice>>,
+) -> Result<Finished> {
     let failed = |error: io::Error| Error::host(path, error);
     if std::fs::symlink_metadata(path).is_err() {
         pending::forget_pending(path, 0)?;
@@ -475,13 +492,9 @@ pub fn finish(path: &Path, image: &File) -> Result<Finished> {
         beside::remove(path)?;
         return Ok(Finished::Removed);
     };
-    let clock = extant_block::RealClock::new();
-    let copy = image.try_clone().map_err(failed)?;
-    let length = rustix::fs::seek(image, rustix::fs::SeekFrom::End(0));
-    let length = length.map_err(|error| Error::host(path, error))?;
-    let offset = log.identity.offset;
-    let (name, bytes) = (path.display().to_string(), length.saturating_sub(offset));
-    let device = FileDevice::from_file(clock, copy, name, bytes, offset).map_err(failed)?;
+    let disk = open().map_err(failed)?;
+    let (length, offset) = (disk.info().bytes, log.identity.offset);
+    let device = Window::new(disk, offset..length.max(offset), path.display().to_string());
     if !log.belongs(&device, length).map_err(failed)? {
         return Err(foreign(path));
     }

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::image::{Adapter, Bytes, Hold, Image, Memory};
 use crate::options::{Errors, Options, Part};
 use extant_block::{Access, BlockDevice, Clock, FileDevice, Window, in_use};
+use extant_disk::in_place::Qcow2;
 use extant_disk::partitions;
 use extant_disk::read::{Form, LOOK_BYTES, form_of};
 use extant_edit::redo::{self, Identity};
@@ -38,6 +39,7 @@ pub(crate) struct Found {
 pub(crate) enum Growing {
     File(File),
     Memory(Memory),
+    Qcow2(Arc<Qcow2>),
 }
 
 /// All bytes of an image.
@@ -142,6 +144,22 @@ fn at_path(path: &Path, clock: Arc<dyn Clock>, access: Access) -> Result<Disk> {
     };
     match (access, look().map_err(|error| error.at(&resolved))?) {
         (Access::ReadOnly, Some(form)) => contained(&resolved, clock, form),
+        (Access::ReadWrite, Some(Form::Qcow2)) => {
+            let file = FileDevice::open(Arc::clone(&clock), &resolved, access, 0);
+            let file = file.map_err(|error| Error::from(error).at(&resolved))?;
+            // What is written past the end of the file makes it longer.
+            let (bytes, copy) = (file.info().bytes, file.file().try_clone()?);
+            drop(file);
+            let name = resolved.display().to_string();
+            let file = FileDevice::from_file(clock, copy, name.clone(), bytes, 0)?;
+            let disk = Arc::new(Qcow2::open_at(Arc::new(file), &resolved, name)?);
+            let device = Arc::clone(&disk) as Arc<dyn BlockDevice>;
+            if let Some(log) = redo::path_of(&resolved) {
+                redo::finish_on(&log, &|| Ok(Arc::clone(&device)))?;
+            }
+            let growing = Some(Growing::Qcow2(disk));
+            Ok(Disk { device, path: Some(resolved), hold: None, growing })
+        }
         (Access::ReadWrite, Some(form)) => {
             let words = format!("is {}, which is only read here", form.name());
             Err(Error::new(ErrorKind::Unsupported, words))
@@ -171,7 +189,10 @@ fn contained(path: &Path, clock: Arc<dyn Clock>, form: Form) -> Result<Disk> {
     let name = path.display().to_string();
     let alone = |device| Ok(Disk { device, path: None, hold: None, growing: None });
     if !matches!(form, Form::Compressed(_)) {
-        return alone(extant_disk::read::open(clock, file, form, name)?);
+        let device = extant_disk::read::open(clock, file, form, (name, Some(path)))?;
+        // Beside a qcow2 image may be what an interrupted change has left.
+        let path = (form == Form::Qcow2).then(|| path.to_owned());
+        return Ok(Disk { device, path, hold: None, growing: None });
     }
     let unpacked = extant_disk::read::unpack(file, &std::env::temp_dir(), &())?;
     let device = FileDevice::from_file(
@@ -186,7 +207,7 @@ fn contained(path: &Path, clock: Arc<dyn Clock>, form: Form) -> Result<Disk> {
         Some(Form::Compressed(_)) => {
             Err(Error::new(ErrorKind::Unsupported, "is compressed twice: unpack it first"))
         }
-        Some(form) => alone(extant_disk::read::open(clock, unpacked.file, form, name)?),
+        Some(form) => alone(extant_disk::read::open(clock, unpacked.file, form, (name, None))?),
         None => alone(Arc::new(device)),
     }
 }

@@ -68,6 +68,15 @@ impl Length for Ending<'_> {
                 let file = file.try_clone()?;
                 Arc::new(FileDevice::from_file(Arc::clone(clock), file, name, image_bytes, 0)?)
             }
+            // Its disk does not become shorter: what is past the end is given back.
+            Growing::Qcow2(disk) => {
+                let device = Arc::clone(disk) as Arc<dyn BlockDevice>;
+                match device.info().bytes.checked_sub(image_bytes) {
+                    None => disk.grow(image_bytes)?,
+                    Some(rest) => drop(device.discard(image_bytes, rest)),
+                }
+                device
+            }
             Growing::Memory(memory) => {
                 let medium = Memory::medium(memory);
                 medium.set_length(image_bytes)?;

@@ -11,7 +11,8 @@ use crate::image::{self, ImageArguments};
 use crate::journal;
 use crate::source_options::clock;
 use crate::target::{self, Target};
-use extant_block::{BlockDevice, FileDevice, Overlay};
+use crate::written::Disk;
+use extant_block::{BlockDevice, Overlay};
 use extant_disk::{Refit, table::ALIGNMENT};
 use extant_edit::ahead::{Ahead, Moved};
 use extant_edit::e2undo;
@@ -35,7 +36,7 @@ pub struct Volume {
     image: PathBuf,
     place: Place,
     /// All bytes of the image.
-    disk: Arc<dyn BlockDevice>,
+    disk: Disk,
     /// Where a redo log may be; `None` where there is no place.
     log: Option<PathBuf>,
     identity: Identity,
@@ -181,6 +182,30 @@ impl Partition {
         Ok(())
     }
 
+    /// The same, on a disk that is written where it is; gives the disk with its new length.
+    fn write_on(&mut self, disk: &Disk, end: u64, disk_bytes: u64) -> std::io::Result<Disk> {
+        let length = disk.device.info().bytes;
+        // The disk of a qcow2 image does not become shorter, nor does its table then.
+        let bytes = if disk.is_qcow2() { disk_bytes.max(length) } else { disk_bytes };
+        self.refit.set_end(self.number, end, bytes)?;
+        let longer = match self.is_file && bytes > length {
+            true => disk.set_length(bytes)?,
+            false => disk.clone(),
+        };
+        self.refit.write(&longer.device, bytes)?;
+        let disk = match self.is_file && bytes < length {
+            true => {
+                let shorter = longer.set_length(bytes)?;
+                // tidy: writers because the volume is closed, and its disk has its length
+                shorter.device.flush()?;
+                shorter
+            }
+            false => longer,
+        };
+        (self.range.end, self.disk_bytes) = (end, bytes);
+        Ok(disk)
+    }
+
     /// The bytes of the disk behind it, up to the next one or to what the table has at the end.
     pub fn behind(&self) -> Range<u64> {
         let end = self.next.unwrap_or_else(|| self.refit.end_max(self.disk_bytes));
@@ -222,22 +247,15 @@ impl Volume {
     /// # Errors
     /// It is missing, mounted or in use; a container, which is only read; the host's.
     pub fn open(image: &Path, place: &ImageArguments, log: Option<&Path>) -> Result<Volume, Error> {
-        let found = disk::writable(image, place.offset_bytes())?;
+        let found = disk::changeable(image, place.offset_bytes())?;
         let target = Target::in_place(&found.file)?;
-        let failed = |error: std::io::Error| Error::io(image.display(), &error);
-        let bytes = match target.device_bytes {
-            Some(bytes) => bytes,
-            None => target.file.metadata().map_err(failed)?.len(),
-        };
         if let Some(log) = log {
-            let finished = redo::finish(log, &target.file);
+            let finished = target.end_change(log);
             target::say_finished(image, finished.map_err(|error| failed_change::of(image, error))?);
         }
-        let file = target.file.try_clone().map_err(failed)?;
-        let name = image.display().to_string();
-        let disk = FileDevice::from_file(clock()?, file, name, bytes, 0).map_err(failed)?;
-        let disk = Arc::new(disk) as Arc<dyn BlockDevice>;
-        let alone = found.on(Arc::clone(&disk), image);
+        let disk = target.disk(clock()?, &image.display().to_string())?;
+        let bytes = disk.device.info().bytes;
+        let alone = found.on(Arc::clone(&disk.device), image);
         let device = journal::write(image, place.journal.as_deref(), alone)?;
         if place.journal.is_some() {
             recover(&device).map_err(|error| image::failure(image, error))?;
@@ -276,12 +294,12 @@ impl Volume {
 
     /// All bytes of the file or device that it is in.
     pub fn disk(&self) -> &dyn BlockDevice {
-        &*self.disk
+        &*self.disk.device
     }
 
     /// Whether nothing says where it ends but the file or device that it is in.
     pub fn is_alone(&self) -> bool {
-        extant_disk::partitions(&*self.disk).is_none()
+        extant_disk::partitions(&*self.disk.device).is_none()
     }
 
     /// The same, as it is now.
@@ -290,6 +308,7 @@ impl Volume {
     /// The host's.
     pub fn length(&self) -> Result<u64, Error> {
         match self.target.device_bytes {
+            _ if self.disk.is_qcow2() => Ok(self.disk.device.info().bytes),
             Some(bytes) => Ok(bytes),
             None => {
                 let metadata = self.target.file.metadata();
@@ -309,12 +328,13 @@ impl Volume {
     /// It is in none, or the table cannot be changed.
     pub fn partition(&self) -> Result<Partition, Error> {
         let medium = self.medium();
-        Partition::of(&self.image, (&self.place, &*self.disk), medium)
+        Partition::of(&self.image, (&self.place, &*self.disk.device), medium)
     }
 
     fn medium(&self) -> Medium {
         match self.target.device_bytes {
             None => Medium::File,
+            // What is on a device has no place for a longer image.
             Some(_) => Medium::Device,
         }
     }
@@ -333,20 +353,17 @@ impl Volume {
         let shown = self.image.display().to_string();
         let failed = |error: std::io::Error| Error::new(format!("{shown}: {error}"));
         let after = partition.disk_bytes_for(end, wanted);
-        undisturbed(|| partition.write(&self.target.file, end, after)).map_err(failed)?;
-        let (clock, file) = (Arc::clone(self.disk.clock()), self.target.file.try_clone());
-        let file = file.map_err(failed)?;
-        let disk = FileDevice::from_file(clock, file, shown.clone(), after, 0).map_err(failed)?;
-        self.disk = Arc::new(disk);
+        let disk = &self.disk;
+        self.disk = undisturbed(|| partition.write_on(disk, end, after)).map_err(failed)?;
         self.place.range = Some(partition.range.clone());
-        self.device = self.place.on(Arc::clone(&self.disk), &self.image);
-        self.identity.image_bytes = after;
+        self.device = self.place.on(Arc::clone(&self.disk.device), &self.image);
+        self.identity.image_bytes = self.disk.device.info().bytes;
         Ok(())
     }
 
     /// How large it can become.
     pub fn room(&self) -> Room {
-        Room::of(&self.place, &*self.disk, self.medium())
+        Room::of(&self.place, &*self.disk.device, self.medium())
     }
 
     /// Writes a volume of another size: all, or nothing. A file that ends with the volume ends with
@@ -386,8 +403,16 @@ impl Volume {
         };
         let applied = undisturbed(|| resized::apply(&sized, &target));
         let applied = applied.map_err(|error| failed_change::of(&self.image, error))?;
+        if self.disk.is_qcow2() && sized.bytes_after < sized.bytes_before {
+            console.warn(&format!(
+                "{}: the disk in it has {} bytes as before; what the volume had past its end is \
+                 given back",
+                self.image.display(),
+                self.disk.device.info().bytes
+            ));
+        }
         if let Ok(superblock) = read_superblock(&*self.device) {
-            let of_disk = (&self.place, &*self.disk);
+            let of_disk = (&self.place, &*self.disk.device);
             disk::warn_of_hash_tree(&self.image, of_disk, &superblock, console);
         }
         Ok(applied)
@@ -424,7 +449,12 @@ impl Volume {
         });
         let applied = applied.map_err(|error| failed_change::of(&self.image, error))?;
         if let (true, Ok(superblock)) = (applied.blocks > 0, read_superblock(&*self.device)) {
-            disk::warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
+            disk::warn_of_hash_tree(
+                &self.image,
+                (&self.place, &*self.disk.device),
+                &superblock,
+                console,
+            );
         }
         Ok(applied)
     }
@@ -454,7 +484,12 @@ impl Volume {
         let how = (emptying, Doing::All);
         let emptied = undisturbed(|| emptied::empty(&*self.device, ranges, how)).map_err(host)?;
         if let (true, Ok(superblock)) = (emptied > 0, read_superblock(&*self.device)) {
-            disk::warn_of_hash_tree(&self.image, (&self.place, &*self.disk), &superblock, console);
+            disk::warn_of_hash_tree(
+                &self.image,
+                (&self.place, &*self.disk.device),
+                &superblock,
+                console,
+            );
         }
         Ok(emptied)
     }
@@ -516,10 +551,7 @@ pub fn machine_threads() -> NonZeroU32 {
 
 impl Length for Volume {
     fn set(&self, image_bytes: u64) -> std::io::Result<Arc<dyn BlockDevice>> {
-        self.target.file.set_len(image_bytes)?;
-        let (clock, name) = (Arc::clone(self.disk.clock()), self.image.display().to_string());
-        let file = self.target.file.try_clone()?;
-        let disk = Arc::new(FileDevice::from_file(clock, file, name, image_bytes, 0)?);
+        let disk = self.disk.set_length(image_bytes)?.device;
         let mut place = self.place.clone();
         if let Some(range) = &mut place.range {
             range.end = image_bytes;

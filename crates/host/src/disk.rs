@@ -125,6 +125,21 @@ pub fn writable(image: &Path, offset_bytes: u64) -> Result<Place, Error> {
     Ok(Place { file: name.file, range })
 }
 
+/// As [`writable`], for a command that also writes a qcow2 image where it is.
+///
+/// # Errors
+/// As [`writable`]; what is wrong with a qcow2 image.
+pub fn changeable(image: &Path, offset_bytes: u64) -> Result<Place, Error> {
+    let (name, opened) = looked_at(image, offset_bytes)?;
+    if form(&opened) != Some(Form::Qcow2) {
+        drop(opened);
+        return writable(image, offset_bytes);
+    }
+    let disk = contained(&name.file, opened, Form::Qcow2, None)?;
+    let range = place::find(&name, &*disk, offset_bytes)?;
+    Ok(Place { file: name.file, range })
+}
+
 /// The file that a word names, open for reading.
 fn looked_at(image: &Path, offset_bytes: u64) -> Result<(VolumeName, FileDevice), Error> {
     let name = VolumeName::of(image);
@@ -281,7 +296,7 @@ fn contained(
             let spooled = extant_disk::read::unpack(file, &folder, &Shown(line));
             spooled.map_err(|error| failure(&shown, &folder, error))?
         }
-        _ => return disk_in(clock, file, form, &shown),
+        _ => return disk_in(clock, file, form, (&shown, Some(path))),
     };
     let mut head = [0; LOOK_BYTES];
     let read = io::Read::read(&mut &file.file, &mut head);
@@ -290,7 +305,7 @@ fn contained(
         Some(Form::Compressed(_)) => {
             Err(Error::new(format!("{shown}: is compressed twice")).hint("unpack it first"))
         }
-        Some(form) => disk_in(clock, file.file, form, &shown),
+        Some(form) => disk_in(clock, file.file, form, (&shown, None)),
         None => {
             let disk = FileDevice::from_file(clock, file.file, shown.clone(), file.bytes, 0);
             Ok(Arc::new(disk.map_err(|error| Error::io(&shown, &error))?))
@@ -302,15 +317,25 @@ fn disk_in(
     clock: Arc<dyn Clock>,
     file: File,
     form: Form,
-    shown: &str,
+    (shown, path): (&str, Option<&Path>),
 ) -> Result<Arc<dyn BlockDevice>, Error> {
-    extant_disk::read::open(clock, file, form, shown.to_owned()).map_err(|error| {
-        let that = match error {
-            extant_disk::read::Error::Unsupported(_) => " that",
-            _ => ":",
-        };
-        let failure = Error::new(format!("{shown}: is {}{that} {error}", form.name()));
-        failure.hint(format!("another program may read it: {}", form.conversion(shown)))
+    let opened = extant_disk::read::open(clock, file, form, (shown.to_owned(), path));
+    opened.map_err(|error| unread(form, shown, &error))
+}
+
+/// What is said of a container that cannot be opened.
+pub fn unread(form: Form, shown: &str, error: &extant_disk::read::Error) -> Error {
+    use extant_disk::read::Error as Unread;
+    let that = match error {
+        Unread::Unsupported(_) | Unread::Uncounted(_) => " that",
+        _ => ":",
+    };
+    let failure = Error::new(format!("{shown}: is {}{that} {error}", form.name()));
+    failure.hint(match (form, error) {
+        (Form::Qcow2, Unread::Uncounted(_)) => {
+            format!("qemu-img check -r all {shown} counts anew")
+        }
+        _ => format!("another program may read it: {}", form.conversion(shown)),
     })
 }
 

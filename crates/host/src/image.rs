@@ -17,6 +17,7 @@ use extant_archive::{printable, reason};
 use extant_block::in_use::Mount;
 use extant_block::{Access as DeviceAccess, BlockDevice, FileDevice, RealClock};
 use extant_disk::partitions;
+use extant_disk::read::Form;
 use extant_edit::redo::{self, Identity};
 use extant_engine::error::{Corrupt, Place as DiskPlace};
 use extant_engine::preset::{DEFAULT_PRESET, Policies};
@@ -189,20 +190,20 @@ pub fn on_disk(
 ) -> Result<(Found, Arc<dyn BlockDevice>), Error> {
     let (found, disk) = disk::on_disk(image, place.offset_bytes(), console)?;
     let device = match found.form {
-        Some(_) => Arc::clone(&found.device),
-        None => after_redo(image, &found.place(), Arc::clone(&found.device))?,
+        Some(form) if form != Form::Qcow2 => Arc::clone(&found.device),
+        _ => after_redo((&found.place(), disk.info().bytes), Arc::clone(&found.device))?,
     };
     let device = journal::read(image, place.journal.as_deref(), device)?;
     Ok((Found { device, ..found }, disk))
 }
 
-/// The volume as it is once a change of it that was interrupted is ended, if there is one.
+/// The volume as it is once a change of it that was interrupted is ended, if there is one; on a
+/// disk of so many bytes.
 ///
 /// # Errors
 /// What the change left belongs to another image; the host's.
 pub fn after_redo(
-    image: &Path,
-    place: &Place,
+    (place, image_bytes): (&Place, u64),
     device: Arc<dyn BlockDevice>,
 ) -> Result<Arc<dyn BlockDevice>, Error> {
     // Beside what a link points to, as where it is written.
@@ -210,8 +211,7 @@ pub fn after_redo(
     let Some(log) = resolved.as_deref().and_then(redo::path_of).filter(|log| log.exists()) else {
         return Ok(device);
     };
-    let metadata = std::fs::metadata(&place.file).map_err(|error| place::missing(image, &error))?;
-    let identity = Identity { offset: place.start(), image_bytes: metadata.len() };
+    let identity = Identity { offset: place.start(), image_bytes };
     Ok(redo::over(&log, &device, &identity)?.unwrap_or(device))
 }
 

@@ -8,6 +8,7 @@
 //! size             "512M", "20%"
 //! place            IMAGE:/path and IMAGE@2: which part of a disk
 //! disk             the file that a word names: plain, compressed or in a container
+//! written          the disk in a file that is written: plain, or a qcow2 image
 //! image            an image that is looked at, and why it cannot be opened
 //! journal          the journal of a volume that is on another device
 //! recovery         a volume whose journal has to be replayed, as it is after that
@@ -44,3 +45,4 @@ pub mod size;
 pub mod source_options;
 pub mod target;
 pub mod tuning;
+pub mod written;

@@ -17,6 +17,7 @@ use crate::console::note;
 use crate::error::{Error, is_full};
 use crate::leftover;
 use crate::place;
+use crate::written::Disk;
 use extant_block::in_use::{self, Claim, Lasting, Mount};
 use extant_block::{Access, Clock, FileDevice, RealClock};
 use extant_edit::redo::{self, Finished};
@@ -121,17 +122,41 @@ impl Target {
         let file = in_use::open(&resolved, Access::ReadWrite);
         let file = file.map_err(|error| Error::io(path.display(), &error))?;
         let claim = claim(&file, path, Access::ReadWrite)?;
-        if let Some(log) = redo::path_of(&resolved) {
-            say_finished(path, redo::finish(&log, &file)?);
-        }
-        Ok(Target {
+        let target = Target {
             file,
             path: resolved,
             device_bytes: None,
             _claim: Some(claim),
             partial: None,
             replace: Replace::Existing,
+        };
+        if let Some(log) = redo::path_of(&target.path) {
+            say_finished(path, target.end_change(&log)?);
+        }
+        Ok(target)
+    }
+
+    /// Ends the change of a log, of the disk in the file.
+    ///
+    /// # Errors
+    /// As [`redo::finish`].
+    pub fn end_change(&self, log: &Path) -> Result<Finished, extant_edit::Error> {
+        redo::finish_on(log, &|| {
+            let disk = self.disk(RealClock::new(), &self.path.display().to_string());
+            disk.map(|disk| disk.device).map_err(|error| io::Error::other(error.message))
         })
+    }
+
+    /// The disk in the file or device, to be written where it is.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    pub fn disk(&self, clock: Arc<dyn Clock>, shown: &str) -> Result<Disk, Error> {
+        let bytes = match self.device_bytes {
+            Some(bytes) => bytes,
+            None => self.file.metadata().map_err(|error| Error::io(shown, &error))?.len(),
+        };
+        Disk::open(clock, (&self.file, &self.path), bytes, shown)
     }
 
     /// A new file beside this one, to take its name when it is whole. This one is held meanwhile,

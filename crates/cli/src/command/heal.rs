@@ -209,7 +209,7 @@ fn one(
 
 /// Whether there is nothing to do, found out without a lock: nothing is written then.
 fn is_clean(image: &Path, place: &ImageArguments, log: Option<&Path>) -> Result<bool, Error> {
-    let found = disk::writable(image, place.offset_bytes())?;
+    let found = disk::changeable(image, place.offset_bytes())?;
     let resolved = found.file.canonicalize().ok();
     let beside = resolved.as_deref().and_then(redo::path_of);
     if beside.as_deref().into_iter().chain(log).any(Path::exists) {

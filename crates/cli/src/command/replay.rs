@@ -73,9 +73,10 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let (opened, target) = match arguments.dry_run {
         true => (image::device_shown(image, &arguments.place, console)?, None),
         false => {
-            let place = disk::writable(image, offset)?;
+            let place = disk::changeable(image, offset)?;
             let target = Target::in_place(&place.file)?;
-            let volume = place.on(Arc::new(target.whole(RealClock::new())?), image);
+            let disk = target.disk(RealClock::new(), &image.display().to_string())?;
+            let volume = place.on(disk.device, image);
             let journal = arguments.place.journal.as_deref();
             (journal::write(image, journal, volume)?, Some(target))
         }

@@ -1,6 +1,6 @@
 //! `extant resize`: another size for a volume, in place.
 use super::check;
-use extant_block::{Access, BlockDevice, FileDevice, RealClock};
+use extant_block::BlockDevice;
 use extant_edit::undo::Applied;
 use extant_engine::read_superblock;
 use extant_host::closed::{self, DiskLength, Medium, Partition, Room, Volume};
@@ -152,16 +152,15 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     if arguments.dry_run {
         let device = image::device_shown(image, place, console)?;
         image::warn_if_mounted(image, console);
-        let found = extant_host::disk::writable(image, place.offset_bytes())?;
-        let disk = FileDevice::open(RealClock::new(), &found.file, Access::ReadOnly, 0);
-        let disk = disk.map_err(|error| extant_host::disk::unopened(&found.file, &error))?;
+        let found = extant_host::disk::changeable(image, place.offset_bytes())?;
+        let (_, disk) = extant_host::disk::whole(image, place.offset_bytes(), None)?;
         let medium = match std::fs::metadata(&found.file) {
             Ok(metadata) if metadata.is_file() => Medium::File,
             _ => Medium::Device,
         };
         let room = match arguments.partition {
-            false => Room::of(&found, &disk, medium),
-            true => Partition::of(image, (&found, &disk), medium)?.room(),
+            false => Room::of(&found, &*disk, medium),
+            true => Partition::of(image, (&found, &*disk), medium)?.room(),
         };
         let options = closed::options(Scope::Safe, threads, None)?;
         let settled = match arguments.no_heal {

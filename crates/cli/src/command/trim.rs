@@ -197,7 +197,7 @@ fn read_only(
     let image = &arguments.image;
     if out.is_none() {
         // What is only read can be looked at, but would not be trimmed in place.
-        extant_host::disk::writable(image, arguments.place.offset_bytes())?;
+        extant_host::disk::changeable(image, arguments.place.offset_bytes())?;
     }
     let (found, disk) = image::on_disk(image, &arguments.place, Some(console))?;
     image::warn_if_mounted(image, console);

@@ -1,6 +1,6 @@
 //! An image that is locked and open for a change.
 use super::EditArguments;
-use extant_block::{BlockDevice, FileDevice, Overlay};
+use extant_block::{BlockDevice, Overlay};
 use extant_edit::redo::{self, Identity};
 use extant_edit::{Change, ChangeOptions, OnErrors};
 use extant_engine::{ErrorKind, Orphans, check_written, read_superblock, recover, recovered};
@@ -38,21 +38,15 @@ pub fn open(image: &Path, arguments: &EditArguments, console: &Console) -> Resul
     let offset = arguments.place.offset_bytes();
     // What it is is found out first: words for what is no volume, and nothing is opened to write.
     drop(image::device(image, &arguments.place)?);
-    let place = disk::writable(image, offset)?;
+    let place = disk::changeable(image, offset)?;
     let target = Target::in_place(&place.file)?;
-    let failed = |error: std::io::Error| Error::io(image.display(), &error);
-    let bytes = match target.device_bytes {
-        Some(bytes) => bytes,
-        None => target.file.metadata().map_err(failed)?.len(),
-    };
     if let Some(log) = &arguments.log {
-        let finished = redo::finish(log, &target.file);
+        let finished = target.end_change(log);
         target::say_finished(image, finished.map_err(|error| change_failure::of(image, error))?);
     }
-    let file = target.file.try_clone().map_err(failed)?;
-    let disk = FileDevice::from_file(clock()?, file, image.display().to_string(), bytes, 0);
-    let disk = Arc::new(disk.map_err(failed)?);
-    let device = place.on(Arc::clone(&disk) as Arc<dyn BlockDevice>, image);
+    let disk = target.disk(clock()?, &image.display().to_string())?.device;
+    let bytes = disk.info().bytes;
+    let device = place.on(Arc::clone(&disk), image);
     let device = journal::write(image, arguments.place.journal.as_deref(), device)?;
     // Nothing is replayed on a volume that is not written then.
     if let Ok(superblock) = read_superblock(&*device) {

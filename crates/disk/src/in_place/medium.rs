@@ -51,7 +51,12 @@ impl Medium {
             return Ok(());
         }
         let end = end.saturating_add(STEP_BYTES).next_multiple_of(STEP_BYTES);
-        self.write(end - SECTOR.len() as u64, &[io::IoSlice::new(&SECTOR)])?;
+        let lengthened = self.write(end - SECTOR.len() as u64, &[io::IoSlice::new(&SECTOR)]);
+        lengthened.map_err(|error| match error.kind() {
+            // A block device ends where it ends.
+            io::ErrorKind::InvalidInput => io::ErrorKind::StorageFull.into(),
+            _ => error,
+        })?;
         self.bytes.fetch_max(end, Ordering::AcqRel);
         Ok(())
     }

@@ -62,8 +62,8 @@ impl State {
             header.refuse_backing(&below)?;
         }
         if header.features & DIRTY != 0 {
-            let words = "was not closed by QEMU, and is written when its counts are right again";
-            return Err(Error::Unsupported(words.into()));
+            let words = "was not closed by QEMU, and has counts that may be wrong";
+            return Err(Error::Uncounted(words.into()));
         }
         let medium = Medium::new(below);
         survey::check_length(&header, medium.bytes())?;

@@ -242,6 +242,7 @@ impl Survey<'_> {
     }
 
     fn wrong(&self, what: &str, cluster: u64) -> Error {
-        Error::damaged(what, cluster << self.header.cluster_bits)
+        let byte = cluster << self.header.cluster_bits;
+        Error::Uncounted(format!("has {what}, at byte {byte} of the file, and is not written"))
     }
 }

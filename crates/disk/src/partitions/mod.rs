@@ -14,7 +14,7 @@ mod gpt;
 mod mbr;
 mod refit;
 
-pub use refit::{ALIGNMENT, Refit};
+pub use refit::{ALIGNMENT, Refit, Sectors};
 
 use extant_block::BlockDevice;
 use std::ops::Range;

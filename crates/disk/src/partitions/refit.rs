@@ -11,6 +11,7 @@ use extant_block::BlockDevice;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Partitions begin and disks end at multiples of this where it can be, as fdisk and parted have
 /// it.
@@ -39,6 +40,40 @@ struct Gpt {
 
 fn refused(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why.into())
+}
+
+/// What a table is written to.
+pub trait Sectors {
+    /// Writes bytes at a place.
+    ///
+    /// # Errors
+    /// The host's.
+    fn put(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+    /// Makes all that was written durable.
+    ///
+    /// # Errors
+    /// The host's.
+    fn keep(&self) -> io::Result<()>;
+}
+
+impl Sectors for File {
+    fn put(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.write_all_at(bytes, at)
+    }
+    fn keep(&self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+impl Sectors for Arc<dyn BlockDevice> {
+    fn put(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        // tidy: writers because the table of a disk is changed where it is, as in a file
+        self.write(at, bytes)
+    }
+    fn keep(&self) -> io::Result<()> {
+        // tidy: writers because the table of a disk is changed where it is, as in a file
+        self.flush()
+    }
 }
 
 impl Refit {
@@ -152,10 +187,10 @@ impl Refit {
     ///
     /// # Errors
     /// The host's.
-    pub fn write(&mut self, file: &File, disk_bytes: u64) -> io::Result<()> {
+    pub fn write(&mut self, file: &impl Sectors, disk_bytes: u64) -> io::Result<()> {
         let Some(gpt) = &mut self.gpt else {
-            file.write_all_at(&self.first_sector, 0)?;
-            return file.sync_all();
+            file.put(&self.first_sector, 0)?;
+            return file.keep();
         };
         let sector = gpt.sector_bytes;
         let last = (disk_bytes / sector).saturating_sub(1);
@@ -164,12 +199,12 @@ impl Refit {
         put(&mut gpt.header, 48, &of_copy.saturating_sub(1).to_le_bytes());
         put(&mut gpt.header, 88, &crc32fast::hash(&gpt.entries).to_le_bytes());
         let copy = gpt.sealed((last, 1, of_copy));
-        file.write_all_at(&gpt.entries, of_copy * sector)?;
-        file.write_all_at(&copy, last * sector)?;
-        file.sync_all()?;
+        file.put(&gpt.entries, of_copy * sector)?;
+        file.put(&copy, last * sector)?;
+        file.keep()?;
         gpt.header = gpt.sealed((1, last, start));
-        file.write_all_at(&gpt.entries, start * sector)?;
-        file.write_all_at(&gpt.header, sector)?;
+        file.put(&gpt.entries, start * sector)?;
+        file.put(&gpt.header, sector)?;
         // The entry that protects the disk from programs that know no GPT.
         let sectors = u32::try_from(disk_bytes / sector - 1).unwrap_or(u32::MAX);
         let entries = self.first_sector.get_mut(MBR_ENTRIES..MBR_ENTRIES + 4 * MBR_ENTRY);
@@ -179,8 +214,8 @@ impl Refit {
                 put(entry, 12, &sectors.to_le_bytes());
             }
         }
-        file.write_all_at(&self.first_sector, 0)?;
-        file.sync_all()
+        file.put(&self.first_sector, 0)?;
+        file.keep()
     }
 }
 

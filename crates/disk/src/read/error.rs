@@ -18,6 +18,8 @@ pub enum Error {
     },
     /// Something that is known and not read: a sentence.
     Unsupported(String),
+    /// The counts of a qcow2 image do not fit what it uses, so that it is not written: a sentence.
+    Uncounted(String),
     /// A compressed file was opened as a disk.
     NotUnpacked,
 }
@@ -33,7 +35,7 @@ impl fmt::Display for Error {
         match self {
             Error::Read(error) | Error::Spool(error) => error.fmt(f),
             Error::Damaged { what, byte } => write!(f, "{what} (at byte {byte} of the file)"),
-            Error::Unsupported(sentence) => f.write_str(sentence),
+            Error::Unsupported(sentence) | Error::Uncounted(sentence) => f.write_str(sentence),
             Error::NotUnpacked => f.write_str("is compressed"),
         }
     }

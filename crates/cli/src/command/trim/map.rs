@@ -179,7 +179,7 @@ impl Map<'_> {
         let window = Window::new(Arc::clone(self.disk), range.clone(), name.clone());
         let place = Place { file: word.file.clone(), range: Some(range.clone()) };
         let window = Arc::new(window) as Arc<dyn BlockDevice>;
-        let device = image::after_redo(image, &place, Arc::clone(&window))?;
+        let device = image::after_redo((&place, self.disk.info().bytes), Arc::clone(&window))?;
         let heal = format!("extant heal {name} brings what waits to an end");
         if !Arc::ptr_eq(&device, &window) {
             return Err(Error::new(format!("{name}: a change of it was interrupted")).hint(heal));

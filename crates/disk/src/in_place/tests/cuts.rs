@@ -55,32 +55,34 @@ impl Life {
     }
 }
 
-/// The file as a cut before an event leaves it: of the writes since the last flush some sectors.
+/// The file as a cut before an event leaves it: each sector as it was at some moment since the last
+/// flush.
 fn cut(before: &[u8], events: &[Event], at: usize, numbers: &mut Numbers) -> Vec<u8> {
     let flush = |event: &Event| matches!(event, Event::Flush);
     let safe = events[..at].iter().rposition(flush).map_or(0, |flush| flush + 1);
-    let kept = numbers.below(4);
+    let (seed, kept) = (numbers.draw(), numbers.below(4));
+    let moment = |sector: usize| {
+        let mut numbers = Numbers::new(seed ^ sector as u64);
+        match numbers.below(4) {
+            draw if draw < kept => at,
+            _ => safe + numbers.below((at - safe + 1) as u64) as usize,
+        }
+    };
     let mut file = before.to_vec();
     for (number, event) in events[..at].iter().enumerate() {
-        match event {
-            Event::Flush => {}
-            Event::Discard { at, bytes } => {
-                if number < safe || numbers.below(4) < kept {
-                    file[*at as usize..(at + bytes) as usize].fill(0xdb);
-                }
+        let (start, bytes) = match event {
+            Event::Flush => continue,
+            Event::Discard { at, bytes } => (*at as usize, &vec![0xdb; *bytes as usize]),
+            Event::Write { at, bytes } => (*at as usize, bytes),
+        };
+        let mut done = 0;
+        while done < bytes.len() {
+            let place = start + done;
+            let end = (done + SECTOR - place % SECTOR).min(bytes.len());
+            if number < safe || number < moment(place / SECTOR) {
+                apply(&mut file, place as u64, &bytes[done..end]);
             }
-            Event::Write { at, bytes } if number < safe => apply(&mut file, *at, bytes),
-            Event::Write { at, bytes } => {
-                let mut start = 0;
-                while start < bytes.len() {
-                    let place = *at as usize + start;
-                    let end = (start + SECTOR - place % SECTOR).min(bytes.len());
-                    if numbers.below(4) <= kept {
-                        apply(&mut file, place as u64, &bytes[start..end]);
-                    }
-                    start = end;
-                }
-            }
+            done = end;
         }
     }
     file
