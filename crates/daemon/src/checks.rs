@@ -211,10 +211,7 @@ pub fn open(
         end_change(&place.file)?;
         match device(&place.file, Access::ReadWrite, hold) {
             Ok(file) => {
-                let device = match form {
-                    None => file as Arc<dyn BlockDevice>,
-                    Some(_) => Disk::in_file(file, &path, &image.display().to_string())?.device,
-                };
+                let device = Disk::in_file(file, &path, &image.display().to_string())?.device;
                 if options.discards == Discards::Told {
                     check_discards(image, &*device, console);
                 }
@@ -231,17 +228,24 @@ pub fn open(
             Err(error) => return Err(unopened(image, &error)),
         }
     }
-    if form.is_some() {
-        let device = image::find(image, &options.place(), Some(console))?.device;
-        let device = read(image, options, device, console)?;
-        return Ok(opened(Access::ReadOnly, device));
-    }
+    let device = match form {
+        Some(_) => image::find(image, &options.place(), Some(console))?.device,
+        None => read_alone(image, (&place, options), hold)?,
+    };
+    Ok(opened(Access::ReadOnly, read(image, options, device, console)?))
+}
+
+/// The bytes of a volume in a plain file that is only read, with those of its journal.
+fn read_alone(
+    image: &Path,
+    (place, options): (&Place, &MountOptions),
+    hold: Hold,
+) -> Result<Arc<dyn BlockDevice>, Error> {
     let device = device(&place.file, Access::ReadOnly, hold);
     let disk = device.map_err(|error| unopened(image, &error))? as Arc<dyn BlockDevice>;
     let bytes = disk.info().bytes;
-    let device = image::after_redo((&place, bytes), place.on(disk, image))?;
-    let device = journal::read(image, options.journal.as_deref(), device)?;
-    Ok(opened(Access::ReadOnly, read(image, options, device, console)?))
+    let device = image::after_redo((place, bytes), place.on(disk, image))?;
+    journal::read(image, options.journal.as_deref(), device)
 }
 
 /// Ends a change of the image that was interrupted, where there is one: its lock is taken for that

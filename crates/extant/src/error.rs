@@ -312,7 +312,7 @@ impl From<extant_disk::read::Error> for Error {
         match error {
             Kind::Read(cause) | Kind::Spool(cause) => cause.into(),
             Kind::Damaged { .. } => Error::new(ErrorKind::Damaged, error.to_string()),
-            Kind::Unsupported(_) | Kind::NotUnpacked => {
+            Kind::Unsupported(_) | Kind::Uncounted(_) | Kind::NotUnpacked => {
                 Error::new(ErrorKind::Unsupported, error.to_string())
             }
         }

@@ -5,6 +5,7 @@ use crate::error::{Error, is_full};
 use crate::place::{self, Part, VolumeName};
 use crate::progress::{ProgressLine, Unit};
 use crate::target;
+use crate::written;
 use extant_archive::reason;
 use extant_block::{
     Access as DeviceAccess, BlockDevice, Clock, FileDevice, RealClock, Window, raw_os_error,
@@ -320,23 +321,7 @@ fn disk_in(
     (shown, path): (&str, Option<&Path>),
 ) -> Result<Arc<dyn BlockDevice>, Error> {
     let opened = extant_disk::read::open(clock, file, form, (shown.to_owned(), path));
-    opened.map_err(|error| unread(form, shown, &error))
-}
-
-/// What is said of a container that cannot be opened.
-pub fn unread(form: Form, shown: &str, error: &extant_disk::read::Error) -> Error {
-    use extant_disk::read::Error as Unread;
-    let that = match error {
-        Unread::Unsupported(_) | Unread::Uncounted(_) => " that",
-        _ => ":",
-    };
-    let failure = Error::new(format!("{shown}: is {}{that} {error}", form.name()));
-    failure.hint(match (form, error) {
-        (Form::Qcow2, Unread::Uncounted(_)) => {
-            format!("qemu-img check -r all {shown} counts anew")
-        }
-        _ => format!("another program may read it: {}", form.conversion(shown)),
-    })
+    opened.map_err(|error| written::unread(form, shown, &error))
 }
 
 /// Where an unpacked image is kept: `TMPDIR`, or beside the image, or the system's folder.

@@ -1,7 +1,6 @@
 //! The disk in a file that is open and locked to be written: its bytes, or what a qcow2 image has.
 //!
 //! *Invariants*: the file is open as long as the disk is, and so is its lock.
-use crate::disk;
 use crate::error::Error;
 use extant_block::{BlockDevice, Clock, FileDevice};
 use extant_disk::in_place::Qcow2;
@@ -62,7 +61,7 @@ impl Disk {
         let file =
             FileDevice::from_file(clock, copy, shown.to_owned(), bytes, 0).map_err(failed)?;
         let opened = Qcow2::open_at(Arc::new(file), path, shown.to_owned());
-        let disk = Arc::new(opened.map_err(|error| disk::unread(Form::Qcow2, shown, &error))?);
+        let disk = Arc::new(opened.map_err(|error| unread(Form::Qcow2, shown, &error))?);
         Ok(Disk { device: Arc::clone(&disk) as _, kind: Kind::Qcow2(disk) })
     }
 
@@ -95,4 +94,20 @@ impl Disk {
         let file = Arc::new(FileDevice::from_file(clock, file, name, bytes, 0)?);
         Ok(Disk { device: Arc::clone(&file) as _, kind: Kind::Plain(file) })
     }
+}
+
+/// What is said of a container that cannot be opened.
+pub fn unread(form: Form, shown: &str, error: &extant_disk::read::Error) -> Error {
+    use extant_disk::read::Error as Unread;
+    let that = match error {
+        Unread::Unsupported(_) | Unread::Uncounted(_) => " that",
+        _ => ":",
+    };
+    let failure = Error::new(format!("{shown}: is {}{that} {error}", form.name()));
+    failure.hint(match (form, error) {
+        (Form::Qcow2, Unread::Uncounted(_)) => {
+            format!("qemu-img check -r all {shown} counts anew")
+        }
+        _ => format!("another program may read it: {}", form.conversion(shown)),
+    })
 }

@@ -248,7 +248,7 @@ pub const VARIABLES: &[Variable] = &[
         ["2", "6", "200"],
     ),
     variable(
-        "EXTANT_QCOW2",
+        "EXTANT_CLUSTERS",
         "disk",
         "lives and cuts of each kind of qcow2 image that is written in place",
         ["1", "4", "60"],

@@ -15,6 +15,7 @@
 //! has that byte, and nobody else does.
 //! *Locking*: `Inner::state` is held shared by reads and by writes that go where their bytes are,
 //! exclusively by all that changes where anything is; across I/O. The queue's is a short one.
+// tidy: writers because it is a device, below what caches it
 mod backing;
 mod change;
 mod commit;

@@ -41,6 +41,7 @@ mod layout;
 mod mkfs_words;
 mod normalize;
 mod page;
+mod qcow2;
 mod reading;
 mod readme;
 mod released;

@@ -33,6 +33,7 @@ mod killed;
 mod options;
 mod process;
 mod program;
+mod qcow2;
 mod refusals;
 mod session;
 mod system;

@@ -93,7 +93,7 @@ fn a_cut_leaves_what_was_flushed_and_an_image_that_is_whole() {
     if !require("qemu-img") || !require("qemu-io") {
         return;
     }
-    let rounds = variables::number("EXTANT_QCOW2");
+    let rounds = variables::number("EXTANT_CLUSTERS");
     for (number, kind) in KINDS.iter().enumerate() {
         for seed in 0..rounds {
             let mut numbers = Numbers::new(seed * 1000 + number as u64);

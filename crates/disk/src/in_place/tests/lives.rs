@@ -65,7 +65,7 @@ fn a_disk_is_what_was_written_to_it_and_qemu_finds_nothing_wrong() {
     if !require("qemu-img") || !require("qemu-io") {
         return;
     }
-    let rounds = variables::number("EXTANT_QCOW2");
+    let rounds = variables::number("EXTANT_CLUSTERS");
     for (number, kind) in KINDS.iter().enumerate() {
         for seed in 0..rounds {
             let mut numbers = Numbers::new(seed * 100 + number as u64);

@@ -78,7 +78,16 @@ impl BlockDevice for Recorder {
         &self.clock
     }
     fn capabilities(&self) -> Capabilities<'_> {
-        Capabilities { discard: Some(self), ..Capabilities::NONE }
+        Capabilities {
+            durable: None,
+            remembers: None,
+            congestion: None,
+            holes: None,
+            discard: Some(self),
+            metadata: None,
+            host_file: None,
+            annex: None,
+        }
     }
     fn submit(&self, mut request: Request) {
         let mut contents = self.contents.lock();

@@ -10,8 +10,8 @@
 //!                     (in memory)  (some)     plain, compressed, zeros, or not there: zeros
 //! ```
 //! Read are: the present state (not snapshots), all cluster sizes, subclusters, clusters compressed
-//! by deflate and zstd, and the backing file that an image names. Refused by name are an external data
-//! file, encryption, and whatever the header says has to be known.
+//! by deflate and zstd, and the backing file that an image names. Refused by name are an external
+//! data file, encryption, and whatever the header says has to be known.
 //!
 //! *Invariants*: no L2 table has two places in the L1 table, so a walk over all of them ends after
 //! as many steps as the file has room for.

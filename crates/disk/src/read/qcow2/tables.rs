@@ -103,7 +103,7 @@ impl Tables {
         Ok(found)
     }
 
-    /// The first byte at or after `from` that may be anything but zeros; `shown` is what there is of
+    /// The first byte at or after `from` that may be anything but zeros; `shown` bytes are there of
     /// a backing file.
     pub(super) fn next(
         &self,
