@@ -17,6 +17,7 @@
 //! repair       repair, undo and heal beside e2fsck
 //! tune         tune beside e2fsck and the kernel
 //! resize       resize beside e2fsck and the kernel
+//! qcow2        commands that change a qcow2 image where it is, beside QEMU
 //! repack       repack and normalize beside e2fsck, debugfs and builds
 //! chains       random chains of all these: bench/chains
 //! shrink       shrink, and the ends of partitions, beside sfdisk and sgdisk

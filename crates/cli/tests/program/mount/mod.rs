@@ -5,6 +5,7 @@
 //! options   what -o asks for, seen in the table of mounts and in the files
 //! around    a volume in a part of a file: what is around it stays
 //! access    writable or not: errors, protected files, journals that are not empty
+//! qcow2     volumes in qcow2 images, by a server that is killed
 //! refusals  what is refused before anything is mounted: one line, a hint, an exit code
 //! ending    unmounting, signals, servers that are killed
 //! killed    servers that are killed while the kernel waits for them
