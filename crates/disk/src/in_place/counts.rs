@@ -61,7 +61,11 @@ impl Counts {
         let bytes = header.refcount_clusters << header.cluster_bits;
         let file_bytes = medium.bytes();
         let fits = at.checked_add(bytes).is_some_and(|end| end <= file_bytes);
-        if bytes == 0 || bytes > TABLE_BYTES_MAX || !fits || at % header.cluster_bytes() != 0 {
+        if bytes == 0
+            || bytes > TABLE_BYTES_MAX
+            || !fits
+            || !at.is_multiple_of(header.cluster_bytes())
+        {
             let what = format!("a refcount table of {bytes} bytes at byte {at}");
             return Err(Error::damaged(what, 48));
         }
@@ -73,7 +77,7 @@ impl Counts {
         sorted.sort_unstable();
         let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
         let outside = |at: &u64| {
-            at % header.cluster_bytes() != 0
+            !at.is_multiple_of(header.cluster_bytes())
                 || at.saturating_add(header.cluster_bytes()) > file_bytes
         };
         if let Some(at) = sorted.iter().find(|at| outside(at)) {

@@ -61,9 +61,11 @@ pub(super) fn check(
     let clusters = file_bytes.div_ceil(header.cluster_bytes()) as usize;
     let mut survey = Survey { header, found: vec![0; clusters], file_bytes };
     let size = header.cluster_bytes();
-    let mut alone = vec![0..1];
-    alone.push(survey.clusters(header.l1_offset, header.l1_entries * 8)?);
-    alone.push(survey.clusters(counts.table_at, counts.table.len() as u64 * 8)?);
+    let mut alone = vec![
+        0..1,
+        survey.clusters(header.l1_offset, header.l1_entries * 8)?,
+        survey.clusters(counts.table_at, counts.table.len() as u64 * 8)?,
+    ];
     for at in counts.table.iter().filter(|at| **at != 0) {
         alone.push(survey.clusters(*at, size)?);
     }

@@ -47,7 +47,7 @@ fn damaged_tables_are_refused_or_do_no_harm() {
         let mut numbers = Numbers::new(5);
         let made = Made::new(kind, &mut numbers);
         let image = std::fs::read(made.file()).unwrap();
-        let mut places = vec![0..112_u64];
+        let mut places = Vec::from([0..112_u64, 0..112]);
         {
             let disk = made.open(Recorder::new(image.clone()) as _).unwrap();
             let mut state = disk.inner.state.write();
