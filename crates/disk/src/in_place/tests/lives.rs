@@ -167,3 +167,25 @@ fn threads_do_not_disturb_each_other() {
     std::fs::write(made.file(), file.bytes()).unwrap();
     assert_eq!(judged(made.folder.path()).0, 0);
 }
+
+/// A cluster that was given back may hold anything: what is not written of it is zeros again.
+#[test]
+fn a_cluster_that_is_used_again_shows_nothing_of_before() {
+    if !require("qemu-img") {
+        return;
+    }
+    let made = Made::new(&KINDS[15], &mut Numbers::new(1));
+    let file = Recorder::new(std::fs::read(made.file()).unwrap());
+    let disk = made.open(file as _).unwrap();
+    for turn in 0..4 {
+        disk.write(0, &[7; 8192]).unwrap();
+        disk.flush().unwrap();
+        (&disk as &dyn BlockDevice).discard(0, 8192).unwrap();
+        disk.flush().unwrap();
+        disk.write(100_000 + turn * 4096, &[1; 10]).unwrap();
+        let mut bytes = [9; 1024];
+        disk.read(99_328 + turn * 4096, &mut bytes).unwrap();
+        assert_eq!(bytes.iter().filter(|byte| **byte == 1).count(), 10);
+        assert_eq!(bytes.iter().filter(|byte| **byte == 0).count(), 1014, "turn {turn}");
+    }
+}
