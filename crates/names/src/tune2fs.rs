@@ -271,6 +271,7 @@ fn sentence(one: &Tuning, after: &Superblock) -> String {
             };
             format!("Setting default hash algorithm to {name} ({})", version.code())
         }
+        Tuning::InodeSize(size) => format!("Setting inode size {size}"),
         Tuning::TestFlag(Wanted::Set) => "Setting test filesystem flag".into(),
         Tuning::TestFlag(Wanted::Cleared) => "Clearing test filesystem flag".into(),
         Tuning::ForceCheck => "Setting filesystem error flag to force fsck.".into(),

@@ -8,8 +8,7 @@ use crate::free::FreeRuns;
 use crate::options::Scope;
 use extant_block::{BlockDevice, KnowsHoles, Overlay};
 use extant_format::checksum::inode_seed;
-use extant_format::group::BLOCK_UNINIT;
-use extant_format::group::GroupDescriptor;
+use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT};
 use extant_format::inode::Inode;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino, SECTOR_BYTES, bitmap};
@@ -181,6 +180,16 @@ impl Draft {
             of.encode(place, group, &self.superblock);
         }
         self.write(block, &bytes)
+    }
+
+    /// Inodes of a group that may have been written.
+    pub(crate) fn written_inodes(&self, of: &GroupDescriptor) -> u32 {
+        let all = self.superblock.inodes_per_group;
+        match self.superblock.has_descriptor_checksums() {
+            true if of.flags & INODE_UNINIT != 0 => 0,
+            true => all.saturating_sub(of.unused_inodes),
+            false => all,
+        }
     }
 
     /// The block that has an inode, and where in it; `None` where its table is not to be found.

@@ -13,11 +13,13 @@
 //! minimum    how small that can be
 //! names      numbers of inodes, where names have them
 //! settle     bitmaps and counts as the check finds them, and nothing else
+//! inodes     inodes of another size
 //! width      descriptors of 32 or 64 bytes
 //! copies     superblocks and descriptors in other groups
 //! ```
 pub(crate) mod copies;
 mod grow;
+mod inodes;
 mod minimum;
 mod names;
 pub(crate) mod settle;
@@ -35,6 +37,7 @@ use extant_format::BlockNo;
 use extant_format::layout::Width;
 use extant_format::superblock::Superblock;
 use extant_inspect::{CheckOptions, CheckReport, Listener, Problem, Severity, Usage, examine};
+pub(crate) use inodes::with_inode_size;
 use std::cmp::Ordering;
 use std::fs::File;
 use std::num::NonZeroU32;
@@ -149,7 +152,7 @@ pub fn widen(
     let before = extant_engine::read_superblock(&*device)?;
     let refused = |error: extant_format::layout::LayoutError| Error::Refused(error.0);
     let after = before.with_width(width).map_err(refused)?;
-    change(device, (before, after), options, width::change)
+    change(device, (before, after), options, Marked::Freed, width::change)
 }
 
 /// Gives a volume another size in memory: the largest of its geometry with at most `blocks` blocks.
@@ -166,7 +169,7 @@ pub fn resize(
     let refused = |error: extant_format::layout::LayoutError| Error::Refused(error.0);
     let after = before.resized(before.blocks_within(blocks)).map_err(refused)?;
     let order = after.blocks_count.cmp(&before.blocks_count);
-    change(device, (before, after), options, |draft, after| {
+    change(device, (before, after), options, Marked::Freed, |draft, after| {
         Ok(match order {
             Ordering::Less => {
                 let (moves, moved_blocks) = shrink::shrink(draft, after)?;
@@ -191,6 +194,7 @@ fn change(
     device: Arc<dyn BlockDevice>,
     (before, after): (Superblock, Superblock),
     options: ResizeOptions,
+    marked: Marked,
     work: impl FnOnce(&mut Draft, &Superblock) -> Result<Placed, Error>,
 ) -> Result<Resized, Error> {
     let block_size = before.block_size();
@@ -209,7 +213,8 @@ fn change(
     let mut resized =
         Resized { overlay, before, after, zeros: Vec::new(), moves: Vec::new(), moved_blocks: 0 };
     let is_same = |one: &Superblock, other: &Superblock| {
-        (one.blocks_count, one.descriptor_size) == (other.blocks_count, other.descriptor_size)
+        let shape = |it: &Superblock| (it.blocks_count, it.descriptor_size, it.inode_size);
+        shape(one) == shape(other)
     };
     if is_same(&resized.before, &resized.after) {
         return Ok(resized);
@@ -222,7 +227,7 @@ fn change(
     (resized.moves, resized.moved_blocks, resized.zeros) =
         (placed.moves, placed.moved_blocks, placed.zeros);
     drop(draft);
-    let usage = settle::settle(&resized.overlay, (&how, now), Marked::Freed)?;
+    let usage = settle::settle(&resized.overlay, (&how, now), marked)?;
     resized.after = extant_engine::read_superblock(&*resized.overlay)?;
     copies::write(&resized.overlay, &resized.after, &usage)?;
     Ok(resized)

@@ -87,33 +87,10 @@ pub(super) fn shrink(draft: &mut Draft, after: &Superblock) -> Result<(Vec<Move>
     let free = free_before(draft, end, &wanted);
     let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
     draft.released = FreeRuns::released(cluster, end, &released(draft, &before, after, &wanted));
-    for range in &wanted {
-        let is_free = |block: &u64| draft.usage.is_free(BlockNo(*block), 1);
-        let free: Vec<u64> = range.clone().filter(is_free).collect();
-        free.into_iter().for_each(|block| draft.usage.take(BlockNo(block), 1));
-    }
-    let mut shrinking = Shrinking {
-        draft,
-        end,
-        wanted,
-        free,
-        renumbered: BTreeMap::new(),
-        attribute_blocks: BTreeMap::new(),
-        clusters: BTreeMap::new(),
-        by_log: BTreeSet::new(),
-        moves: Vec::new(),
-        moved_blocks: 0,
-    };
+    let mut shrinking = Shrinking::new(draft, end, wanted, free);
     let parts = shrinking.parts()?;
     shrinking.renumber(orphans.iter().map(|(ino, _)| *ino))?;
-    for ino in (1..=after.inodes_count).map(Ino) {
-        if !shrinking.is_in_use(ino) {
-            continue;
-        }
-        if let Some(bytes) = shrinking.draft.inode_bytes(ino)? {
-            shrinking.file(ino, ino, bytes)?;
-        }
-    }
+    shrinking.files(after.inodes_count)?;
     for (ino, bytes) in orphans {
         let to = shrinking.renumbered.get(&ino).copied().unwrap_or(ino);
         shrinking.file(ino, to, bytes)?;
@@ -125,6 +102,22 @@ pub(super) fn shrink(draft: &mut Draft, after: &Superblock) -> Result<(Vec<Move>
     draft.superblock.written_seconds = draft.now.into();
     draft.write_superblock()?;
     Ok((moves, moved_blocks))
+}
+
+/// Moves what files and the volume have in ranges of blocks, which rise and are whole clusters and
+/// no tables, bitmaps or copies. Gives the contents that are to be copied, and how many blocks of
+/// files are at another place.
+///
+/// # Errors
+/// The device's; there is no room for what moves.
+pub(super) fn evacuate(draft: &mut Draft, wanted: Vec<Range<u64>>) -> Result<(Vec<Move>, u64)> {
+    let end = draft.superblock.blocks_count;
+    let free = free_before(draft, end, &wanted);
+    let inodes = draft.superblock.inodes_count;
+    let mut shrinking = Shrinking::new(draft, end, wanted, free);
+    shrinking.files(inodes)?;
+    shrinking.own_numbers()?;
+    Ok((shrinking.moves, shrinking.moved_blocks))
 }
 
 /// The inodes in use that the volume will not have, with their bytes.
@@ -241,14 +234,50 @@ fn no_room() -> Error {
     Error::NoRoom
 }
 
-impl Shrinking<'_> {
+impl<'a> Shrinking<'a> {
+    /// Nothing has moved yet. What is free of `wanted`, which rises, is taken.
+    fn new(draft: &'a mut Draft, end: u64, wanted: Vec<Range<u64>>, free: FreeRuns) -> Self {
+        for range in &wanted {
+            let is_free = |block: &u64| draft.usage.is_free(BlockNo(*block), 1);
+            let free: Vec<u64> = range.clone().filter(is_free).collect();
+            free.into_iter().for_each(|block| draft.usage.take(BlockNo(block), 1));
+        }
+        Shrinking {
+            draft,
+            end,
+            wanted,
+            free,
+            renumbered: BTreeMap::new(),
+            attribute_blocks: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            by_log: BTreeSet::new(),
+            moves: Vec::new(),
+            moved_blocks: 0,
+        }
+    }
+
+    /// Moves what files up to a number have where nothing may stay.
+    fn files(&mut self, last: u32) -> Result<()> {
+        for ino in (1..=last).map(Ino) {
+            if !self.is_in_use(ino) {
+                continue;
+            }
+            if let Some(bytes) = self.draft.inode_bytes(ino)? {
+                self.file(ino, ino, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether an inode has anything that may move.
     fn is_in_use(&self, ino: Ino) -> bool {
         self.draft.usage.is_used(ino) || ino.0 < self.draft.superblock.first_inode
     }
 
     fn must_move(&self, block: u64) -> bool {
-        block >= self.end || self.wanted.iter().any(|range| range.contains(&block))
+        let after = self.wanted.partition_point(|range| range.start <= block);
+        let range = after.checked_sub(1).and_then(|at| self.wanted.get(at));
+        block >= self.end || range.is_some_and(|range| range.contains(&block))
     }
 
     /// The end of the blocks from this one on that all move, or all stay.
@@ -256,8 +285,10 @@ impl Shrinking<'_> {
         if block >= self.end {
             return u64::MAX;
         }
-        let edges = self.wanted.iter().flat_map(|range| [range.start, range.end]);
-        edges.chain([self.end]).filter(|edge| *edge > block).min().unwrap_or(u64::MAX)
+        let after = self.wanted.partition_point(|range| range.end <= block);
+        let edges = self.wanted.get(after).map(|range| [range.start, range.end]);
+        let edges = edges.into_iter().flatten().chain([self.end]);
+        edges.filter(|edge| *edge > block).min().unwrap_or(u64::MAX)
     }
 
     fn cluster(&self) -> u64 {

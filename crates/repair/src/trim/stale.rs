@@ -197,6 +197,19 @@ mod tests {
     }
 
     #[test]
+    fn an_index_keeps_its_entries_and_its_checksum() {
+        let mut block = vec![b'x'; 1024];
+        // Room for 123 entries, of which two are in use.
+        block[32..36].copy_from_slice(&[123, 0, 2, 0]);
+        let mut expected = block.clone();
+        for range in [HEADER + 1..12, 12 + HEADER + 2..24, 48..1016] {
+            expected[range].fill(0);
+        }
+        index(&mut block, IndexPlace::Root, IndexTail::Checksum);
+        assert_eq!(block, expected);
+    }
+
+    #[test]
     fn a_list_keeps_its_entries_and_values() {
         let mut region = vec![b'x'; 96];
         // One entry with a name of three bytes, and a value of five at byte 80.

@@ -30,7 +30,7 @@ use crate::draft::Draft;
 use crate::error::Error;
 use crate::options::Scope;
 use crate::outcome::is_clean;
-use crate::reshape::{Resized, copies, settle};
+use crate::reshape::{self, ResizeOptions, Resized, copies, settle};
 use crate::rounds::MEMORY_BYTES_MAX;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::superblock::{
@@ -213,6 +213,9 @@ pub fn tune(
     let before = extant_engine::read_superblock(&*device)?;
     let drawn = Drawn { now_seconds: options.now_seconds, random: options.random };
     let plan = Plan::of(&before, asked, &drawn)?;
+    if let Some(size) = plan.inode_size {
+        return enlarged(device, (&before, size), &plan, options);
+    }
     let block_size = before.block_size();
     let overlay = Overlay::new(device, block_size, MEMORY_BYTES_MAX);
     let overlay = Arc::new(match options.spool {
@@ -239,6 +242,21 @@ pub fn tune(
     let after = extant_engine::read_superblock(&*overlay)?;
     let changes = report::changes(&before, &after);
     let resized = Resized { overlay, before, after, zeros, moves: Vec::new(), moved_blocks: 0 };
+    Ok(Tuned { resized, changes })
+}
+
+/// Gives inodes another size, with what else is of the superblock alone.
+fn enlarged(
+    device: Arc<dyn BlockDevice>,
+    (before, size): (&Superblock, u16),
+    plan: &Plan,
+    options: TuneOptions,
+) -> Result<Tuned, Error> {
+    let TuneOptions { threads, spool, now_seconds, progress, .. } = options;
+    let options = ResizeOptions { threads, spool, now_seconds, progress };
+    let fields = |superblock: &mut Superblock| plan.apply_fields(superblock);
+    let resized = reshape::with_inode_size(device, size, &fields, options)?;
+    let changes = report::changes(before, &resized.after);
     Ok(Tuned { resized, changes })
 }
 

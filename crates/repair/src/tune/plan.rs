@@ -102,6 +102,8 @@ pub(super) struct Plan {
     /// Quota files that come, and that go.
     pub(super) quota_files: [Option<Wanted>; 3],
     pub(super) clears_mount_block: bool,
+    /// Bytes of an inode, where they change.
+    pub(super) inode_size: Option<u16>,
     /// Checksums of everything are to be written, or those of descriptors at least.
     pub(super) rewrites_sums: bool,
     needs_check: bool,
@@ -121,6 +123,7 @@ struct Reading<'a> {
     orphan_bytes: Option<u64>,
     quota_files: [Option<Wanted>; 3],
     clears_mount_block: bool,
+    inode_size: Option<u16>,
     /// Whether somebody said something of uninit_bg.
     uninit: Option<Wanted>,
 }
@@ -182,7 +185,7 @@ impl Reading<'_> {
                 self.features.set(Feature::ORPHAN_FILE);
             }
             Tuning::ClearMountBlock => self.clears_mount_block = true,
-            Tuning::InodeSize(size) => return inode_size(self.before, *size),
+            Tuning::InodeSize(size) => self.inode_size = Some(inode_size(self.before, *size)?),
             _ => {}
         }
         Ok(())
@@ -273,8 +276,8 @@ impl Reading<'_> {
     }
 }
 
-/// Why a volume does not get inodes of another size.
-fn inode_size(before: &Superblock, size: u16) -> Result<(), Error> {
+/// The size that inodes of a volume get.
+fn inode_size(before: &Superblock, size: u16) -> Result<u16, Error> {
     let has = before.inode_size;
     if size == has {
         return refused(format!("The inode size is already {size}"));
@@ -285,10 +288,7 @@ fn inode_size(before: &Superblock, size: u16) -> Result<(), Error> {
     if u32::from(size) > before.block_size() {
         return refused(format!("Invalid inode size {size} (max {})", before.block_size()));
     }
-    refused(
-        "inodes of another size are not made in a volume that is there: extant tar IMAGE | extant \
-         build -I SIZE - NEW makes another one",
-    )
+    Ok(size)
 }
 
 impl Plan {
@@ -306,6 +306,7 @@ impl Plan {
             orphan_bytes: None,
             quota_files: [None; 3],
             clears_mount_block: false,
+            inode_size: None,
             uninit: None,
         };
         for tuning in asked {
@@ -316,6 +317,13 @@ impl Plan {
         let mut plan = reading.finish(drawn);
         plan.rewrites_sums = plan.must_rewrite_sums(before);
         plan.needs_check |= plan.rewrites_sums || plan.removes() || plan.adds();
+        if plan.inode_size.is_some() && (plan.needs_check || plan.clears_mount_block) {
+            return refused(
+                "-I: inodes of another size are made with changes of the superblock alone: what \
+                 else is asked for needs a line of its own",
+            );
+        }
+        plan.needs_check |= plan.inode_size.is_some();
         Ok(plan)
     }
 
@@ -446,6 +454,7 @@ impl Reading<'_> {
             orphan_file,
             quota_files: self.quota_files,
             clears_mount_block: self.clears_mount_block,
+            inode_size: self.inode_size,
             rewrites_sums: false,
             needs_check,
         }

@@ -10,7 +10,7 @@ use crate::bitmaps::{self, Marked};
 use crate::draft::{Draft, Result};
 use crate::error::Error;
 use crate::{growth_map, map};
-use extant_format::group::{BLOCK_UNINIT, GroupDescriptor, INODE_UNINIT, INODE_ZEROED};
+use extant_format::group::{BLOCK_UNINIT, INODE_UNINIT, INODE_ZEROED};
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino, attribute, extent, mount_block, orphan_file};
@@ -145,16 +145,6 @@ fn descriptors(draft: &mut Draft, before: &Superblock) -> Result<()> {
     Ok(())
 }
 
-/// Inodes of a group that may have been written.
-fn written_inodes(draft: &Draft, of: &GroupDescriptor) -> u32 {
-    let all = draft.superblock.inodes_per_group;
-    match draft.superblock.has_descriptor_checksums() {
-        true if of.flags & INODE_UNINIT != 0 => 0,
-        true => all.saturating_sub(of.unused_inodes),
-        false => all,
-    }
-}
-
 /// Writes what was never written: bitmaps, and zeros over inodes that were never used.
 fn all_written(draft: &mut Draft, zeros: &mut Vec<Range<u64>>) -> Result<()> {
     let size = u64::from(draft.superblock.inode_size);
@@ -192,7 +182,7 @@ fn inodes(draft: &mut Draft, before: &Superblock, kept: &mut Freed) -> Result<()
     let size = usize::from(draft.superblock.inode_size);
     for group in 0..draft.superblock.group_count() {
         let Some(of) = draft.descriptor(GroupNo(group))? else { continue };
-        let count = written_inodes(draft, &of);
+        let count = draft.written_inodes(&of);
         for block in 0..count.div_ceil(per_block) {
             let place = BlockNo(of.inode_table.0 + u64::from(block));
             let Some(mut bytes) = draft.read(place)? else { continue };

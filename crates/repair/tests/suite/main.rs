@@ -1,7 +1,8 @@
-//! All that mending and resizing are tested for.
+//! All that mending, resizing and scrubbing are tested for.
 mod again;
 mod cleared;
 mod corpus;
 mod kept;
 mod random;
 mod resized;
+mod scrubbed;

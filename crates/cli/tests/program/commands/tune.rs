@@ -156,3 +156,106 @@ fn a_journal_of_another_size_is_used_by_the_kernel() {
         }
     }
 }
+
+/// Words for mke2fs, a size for inodes, and whether there is room for them.
+const SIZES: [(&str, &str, bool); 9] = [
+    ("-t ext3 -I 128 -g 2048 -N 3000", "256", true),
+    ("-t ext4 -I 128 -O ^flex_bg -g 2048 -N 3000 -E stride=8,stripe_width=16", "512", true),
+    ("-t ext4 -I 128 -N 4000", "256", true),
+    ("-t ext4 -I 128 -O bigalloc,^flex_bg -C 4096 -N 3000", "256", true),
+    ("-t ext2 -r 0 -I 128 -O ^resize_inode -g 2048 -N 3000", "256", true),
+    ("-t ext4 -I 256 -O inline_data,ea_inode,orphan_file,mmp -N 2000", "512", true),
+    ("-t ext4 -I 128 -O meta_bg,^resize_inode,^flex_bg -g 1024 -N 2000", "256", true),
+    ("-t ext4 -I 128 -O ^metadata_csum,uninit_bg,^flex_bg -g 4096 -N 3000", "1024", true),
+    ("-t ext3 -I 128 -g 2048 -N 16000", "1024", false),
+];
+
+/// Inodes get another size on volumes on which most blocks after each table are files', and none
+/// that is free is zeros.
+#[test]
+fn larger_inodes_keep_what_they_had_and_get_times_beyond_2038() {
+    if !["mke2fs", "e2fsck", "dumpe2fs", "debugfs"].into_iter().all(oracle::require) {
+        return;
+    }
+    let folder = Scratch::new("tune-inodes");
+    let source = folder.join("source");
+    fs::create_dir_all(source.join("many")).unwrap();
+    for number in 0..240_usize {
+        let bytes = vec![number as u8 + 1; number % 13 * 9000 + 5];
+        fs::write(source.join(format!("many/{number}")), bytes).unwrap();
+        let target = "t".repeat(number % 90 + 1);
+        std::os::unix::fs::symlink(target, source.join(format!("link-{number}"))).unwrap();
+    }
+    let image = folder.join("disk.img");
+    for (words, size, has_room) in SIZES {
+        fs::write(&image, vec![0xa5; 24 << 20]).unwrap();
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F", "-b", "1024", "-E", "nodiscard"]).args(words.split(' '));
+        output(mke2fs.arg("-d").arg(&source).arg(&image)).expect("mke2fs makes it");
+        let removed = (0..240).step_by(3).map(|number| format!("rm many/{number}\n"));
+        let requests = folder.join("requests");
+        fs::write(&requests, removed.collect::<String>()).unwrap();
+        output(program("debugfs").arg("-w").arg("-f").arg(&requests).arg(&image)).unwrap();
+        let repaired = program("e2fsck").args(["-fy"]).arg(&image).output().unwrap();
+        assert!(repaired.status.code().is_some_and(|code| code < 2), "{words}");
+        let before = fs::read(&image).unwrap();
+        let (code, said) = tuned(&["-I", size], &image);
+        if !has_room {
+            assert_eq!(code, Some(1), "{words}: {said}");
+            assert!(said.contains("there is no room for them"), "{said}");
+            assert!(fs::read(&image).unwrap() == before, "{words}: it was refused");
+            continue;
+        }
+        assert_eq!(code, Some(0), "{words}: {said}");
+        assert!(said.contains(&format!("inode size {size}, before ")), "{said}");
+        oracle::e2fsck(&image).unwrap_or_else(|error| panic!("{words}: {error}"));
+        let inode = output(program("debugfs").args(["-R", "stat many/1"]).arg(&image)).unwrap();
+        let inode = String::from_utf8(inode.stdout).unwrap();
+        assert!(inode.contains("Size of extra inode fields: 32"), "{words}: {inode}");
+        keeps_its_files(&image, &source, words);
+    }
+    let before = fs::read(&image).unwrap();
+    for (words, why) in [
+        (&["-I", "64"][..], "Shrinking inode size is not supported"),
+        (&["-I", "2048"], "Invalid inode size 2048 (max 1024)"),
+        (&["-I", "256", "-O", "^has_journal"], "needs a line of its own"),
+    ] {
+        let (code, said) = tuned(words, &image);
+        assert!(code == Some(1) && said.contains(why), "{words:?}: {said}");
+        assert!(fs::read(&image).unwrap() == before, "{words:?}");
+    }
+}
+
+/// The kernel finds all files of `source` but those that were removed, and keeps new times.
+fn keeps_its_files(image: &Path, source: &Path, words: &str) {
+    if !oracle::can_mount() {
+        return;
+    }
+    // Such files are not written by the kernel here.
+    let is_read = words.contains("inline_data");
+    let access = if is_read { Access::ReadOnly } else { Access::ReadWrite };
+    let mounted = oracle::mount_loop(image, access, "").expect("it mounts");
+    for number in 0..240 {
+        let name = format!("many/{number}");
+        let found = fs::read(mounted.path().join(&name)).ok();
+        let expected = fs::read(source.join(&name)).ok().filter(|_| number % 3 != 0);
+        assert!(found == expected, "{words}: {name}");
+        let name = format!("link-{number}");
+        let target = |root: &Path| fs::read_link(root.join(&name)).unwrap();
+        assert_eq!(target(mounted.path()), target(source), "{words}: {name}");
+    }
+    if is_read {
+        return mounted.unmount().unwrap();
+    }
+    let (old, new) = (mounted.path().join("many/1"), mounted.path().join("new"));
+    fs::write(&new, "new").unwrap();
+    assert!(fs::metadata(&new).unwrap().created().is_ok(), "{words}: it has no time of creation");
+    let late = std::time::UNIX_EPOCH + std::time::Duration::from_secs(5_000_000_000);
+    fs::File::options().write(true).open(&old).unwrap().set_modified(late).unwrap();
+    mounted.unmount().unwrap();
+    oracle::e2fsck(image).unwrap_or_else(|error| panic!("{words}: {error}"));
+    let mounted = oracle::mount_loop(image, Access::ReadOnly, "").expect("it mounts");
+    let kept = fs::metadata(mounted.path().join("many/1")).unwrap().modified().unwrap();
+    assert_eq!(kept, late, "{words}");
+    mounted.unmount().unwrap();
+}

@@ -41,13 +41,15 @@ enum Differs {
     /// Theirs asks for e2fsck, or is not clean without it; that packs directories and forgets which
     /// inodes were never used. Ours is clean.
     Checked,
-    /// Theirs fails, by a mistake of its own; ours does what is asked for.
+    /// Where tables of inodes are, and that they are counted as overhead.
+    Tables,
+    /// Theirs fails, by a mistake of its own, or has no way; ours does what is asked for.
     TheirsFails,
     /// Ours refuses what e2fsck would take back at once.
     OursRefuses,
 }
 
-use Differs::{Checked, Nothing, OursRefuses, Places, TheirsFails};
+use Differs::{Checked, Nothing, OursRefuses, Places, Tables, TheirsFails};
 
 const LINES: &[(&str, &str, Differs)] = &[
     ("ext4", "-L hello", Nothing),
@@ -164,6 +166,10 @@ const LINES: &[(&str, &str, Differs)] = &[
     ("ext4", "-I 128", Nothing),
     ("ext4", "-I 256", Nothing),
     ("ext4", "-I 100", Nothing),
+    ("ext4", "-I 512", TheirsFails),
+    ("ext3", "-I 512", Tables),
+    ("ext2", "-I 1024 -L large", Tables),
+    ("ext2", "-I 2048", Nothing),
     ("ext4", "-f -L forced -O casefold -m 1 -e panic", Nothing),
     ("ext4", "-x", Nothing),
     ("ext4", "", Nothing),
@@ -226,7 +232,8 @@ fn facts(image: &Path, differs: Differs) -> Vec<String> {
     let text = String::from_utf8_lossy(&dumped.stdout).into_owned();
     let is_kept = |line: &&str| {
         let is_any = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start));
-        !is_any(&ALWAYS) && (differs != Checked || !is_any(&CHECKED))
+        let is_of_tables = differs == Tables && line.starts_with("Overhead clusters");
+        !is_any(&ALWAYS) && !is_of_tables && (differs != Checked || !is_any(&CHECKED))
     };
     let of_volume = |line: &&str| differs == Nothing || !line.starts_with("Group 0:");
     let without_sum = |line: &str| {
