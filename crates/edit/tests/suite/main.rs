@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! volumes   volumes, a change of one, and the tree that is there
+//! changes   what tune2fs changes of a volume
 //! devices   what the change writes to: cuts, flushes that are left out, when the log was whole
 //! held      a volume that several machines may reach
 //! host      power cuts of the host: its disk has the log before the image, and the image after it
@@ -11,6 +12,7 @@
 //! repairs   whole repairs of volumes with random damage
 //! theirs    the undo file of e2fsprogs
 //! ```
+mod changes;
 mod devices;
 mod held;
 mod host;

@@ -8,7 +8,7 @@ use extant_block::{BlockDevice, MemoryDevice};
 use extant_edit::ahead::{Ahead, Moved};
 use extant_edit::redo;
 use extant_edit::undo::{self, Keep};
-use extant_repair::{LostFound, Optimize, RepairOptions, Repaired, ResizeOptions, Scope};
+use extant_repair::{LostFound, Optimize, RepairOptions, Repaired, ResizeOptions, Resized, Scope};
 use extant_testkit::damaged::{KINDS, damage, tree, volume};
 use extant_testkit::oracle;
 use extant_testkit::variables::number;
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A time that tests give: 2026-01-01.
-const NOW_SECONDS: u64 = 1_767_225_600;
+pub const NOW_SECONDS: u64 = 1_767_225_600;
 
 fn repaired(device: Arc<dyn BlockDevice>) -> Result<Repaired, extant_repair::Error> {
     let options = RepairOptions {
@@ -96,10 +96,15 @@ fn resize(device: Arc<dyn BlockDevice>, blocks: u64, log: &Path) {
         progress: None,
     };
     let resized = extant_repair::resize(device.clone(), blocks, options).expect("it fits");
+    self::resized(&device, &resized, log);
+}
+
+/// Writes a volume that was changed in memory, by a redo log.
+pub fn resized(device: &Arc<dyn BlockDevice>, resized: &Resized, log: &Path) {
     let moves =
         resized.moves.iter().map(|it| Moved { from: it.from.0, to: it.to.0, blocks: it.blocks });
     let ahead = Ahead { moves: moves.collect(), zeros: resized.zeros.clone() };
-    let (overlay, identity) = (resized.overlay.over(device.clone()), volumes::identity(&*device));
+    let (overlay, identity) = (resized.overlay.over(device.clone()), volumes::identity(&**device));
     let place = (log, &identity);
     let size = resized.after.block_size();
     undo::apply_after(&ahead, &overlay, size, place, Keep::Nothing).expect("it is applied");
