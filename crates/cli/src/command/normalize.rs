@@ -1,15 +1,13 @@
 //! `extant normalize`: an image built anew, the same bytes for the same content.
 use super::check;
 use crate::remade::{Asked, Remade, Size};
-use extant_host::closed;
+use crate::shipping::words::CopyArguments;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::ImageArguments;
 use extant_host::recovery::counted;
-use extant_host::target::Existing;
 use extant_image::assemble::Facts;
 use serde::Serialize;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// Make an image canonical: the same content gives the same bytes again, whatever was done to it.
@@ -46,12 +44,8 @@ pub struct Arguments {
     /// Only find out whether it can be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
-    /// Replace OUT if it is there
-    #[arg(long, short = 'F', requires = "out")]
-    pub force: bool,
-    /// How many threads share a check; as many as the machine has, unless given
-    #[arg(long, short = 'j', value_name = "N")]
-    pub threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub copy: CopyArguments,
     #[command(flatten)]
     pub place: ImageArguments,
 }
@@ -80,14 +74,14 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         image: &arguments.image,
         place: &arguments.place,
         facts: Facts::Canonical,
-        threads: arguments.threads.unwrap_or_else(closed::machine_threads),
+        threads: arguments.copy.threads(),
         listener: &|| check::listener(console),
     };
-    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let remade = match (&arguments.out, arguments.dry_run) {
         (None, false) => asked.in_place(arguments.log.as_deref(), &mut |_, _| Ok(()), console)?,
         (out, dry_run) => {
-            let out = out.as_deref().filter(|_| !dry_run).map(|out| (out, existing));
+            let out =
+                out.as_deref().filter(|_| !dry_run).map(|out| (out, arguments.copy.existing()));
             asked.to_file(out, Size::Kept, &mut |_, _| Ok(()), console)?
         }
     };

@@ -1,17 +1,15 @@
 //! `extant repack`: an image built anew, with what is read first in front.
 use super::{check, lab::failure};
 use crate::remade::{Asked, Remade, Size};
+use crate::shipping::words::CopyArguments;
 use extant_engine::survey::Survey;
-use extant_host::closed;
 use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::ImageArguments;
 use extant_host::recovery::counted;
-use extant_host::target::Existing;
 use extant_image::assemble::{Facts, Remake};
 use extant_lab::traces::{self, Touched};
 use serde::Serialize;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -66,12 +64,8 @@ pub struct Arguments {
     /// Only say what would become of it
     #[arg(long, short = 'n')]
     pub dry_run: bool,
-    /// Replace OUT if it is there
-    #[arg(long, short = 'F', requires = "out")]
-    pub force: bool,
-    /// How many threads share a check; as many as the machine has, unless given
-    #[arg(long, short = 'j', value_name = "N")]
-    pub threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub copy: CopyArguments,
     #[command(flatten)]
     pub place: ImageArguments,
 }
@@ -119,7 +113,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         image: &arguments.image,
         place: &arguments.place,
         facts: Facts::All,
-        threads: arguments.threads.unwrap_or_else(closed::machine_threads),
+        threads: arguments.copy.threads(),
         listener: &|| check::listener(console),
     };
     let mut first = First::default();
@@ -128,13 +122,15 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
         Ok(())
     };
     let size = if arguments.shrink { Size::Least } else { Size::Kept };
-    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let remade = match (arguments.in_place, &arguments.out) {
         (true, _) if !arguments.dry_run => {
             asked.in_place(arguments.log.as_deref(), &mut decide, console)?
         }
         (_, out) => {
-            let out = out.as_deref().filter(|_| !arguments.dry_run).map(|out| (out, existing));
+            let out = out
+                .as_deref()
+                .filter(|_| !arguments.dry_run)
+                .map(|out| (out, arguments.copy.existing()));
             asked.to_file(out, size, &mut decide, console)?
         }
     };

@@ -2,7 +2,7 @@
 use super::check;
 use super::resize::{Ends, applied};
 use crate::shipping::copied::{self, copy, data};
-use crate::shipping::words::ShippingArguments;
+use crate::shipping::words::{CopyArguments, ShippingArguments};
 use extant_block::BlockDevice;
 use extant_disk::partitions;
 use extant_host::closed::{self, DiskLength, Medium, Partition, Volume};
@@ -12,12 +12,11 @@ use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
 use extant_host::recovery::counted;
 use extant_host::size::Size;
-use extant_host::target::{Existing, Target};
+use extant_host::target::Target;
 use extant_repair::{ResizeOptions, Resized, Scope};
 use serde::Serialize;
 use std::fs::File;
 use std::io;
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,12 +61,8 @@ pub struct Arguments {
     /// Only say how small it would be
     #[arg(long, short = 'n')]
     pub dry_run: bool,
-    /// Replace OUT if it is there
-    #[arg(long, short = 'F', requires = "out")]
-    pub force: bool,
-    /// How many threads share a check; as many as the machine has, unless given
-    #[arg(long, short = 'j', value_name = "N")]
-    pub threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub copy: CopyArguments,
     #[command(flatten)]
     pub place: ImageArguments,
 }
@@ -114,7 +109,7 @@ fn planned(
     device: Arc<dyn BlockDevice>,
     console: &Console,
 ) -> Result<Resized, Error> {
-    let threads = arguments.threads.unwrap_or_else(closed::machine_threads);
+    let threads = arguments.copy.threads();
     let now_seconds = closed::now_seconds()?;
     let mut options = || ResizeOptions {
         threads,
@@ -256,7 +251,6 @@ fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Resul
     let Some(out) = out.filter(|_| !arguments.dry_run) else {
         return Ok(Done { resized, disk_bytes, image_bytes: None });
     };
-    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
     let small_bytes = small.disk_bytes;
     small.kept.tell(image, console);
     let mut small = Some(small);
@@ -267,7 +261,7 @@ fn copied(arguments: &Arguments, out: Option<&Path>, console: &Console) -> Resul
         }
         None => Ok(small_bytes),
     };
-    let image_bytes = copied::image((out, existing), &mut fill, console)?;
+    let image_bytes = copied::image((out, arguments.copy.existing()), &mut fill, console)?;
     Ok(Done { resized, disk_bytes, image_bytes: Some(image_bytes) })
 }
 

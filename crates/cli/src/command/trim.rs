@@ -3,6 +3,7 @@ mod map;
 
 use super::check;
 use crate::shipping::copied;
+use crate::shipping::words::CopyArguments;
 use extant_block::BlockDevice;
 use extant_edit::emptied::{self, Doing, Emptying};
 use extant_edit::undo::Keep;
@@ -11,12 +12,11 @@ use extant_host::console::Console;
 use extant_host::error::{Error, Exit};
 use extant_host::image::{self, ImageArguments};
 use extant_host::recovery::counted;
-use extant_host::target::{Existing, Target};
+use extant_host::target::Target;
 use extant_repair::{Scope, Scrub, TrimOptions, Trimmed};
 use serde::Serialize;
 use std::fs::File;
 use std::io;
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,12 +73,8 @@ pub struct Arguments {
     /// Where the log may be, for a device: a file on another file system
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Replace OUT if it is there
-    #[arg(long, short = 'F', requires = "out")]
-    pub force: bool,
-    /// How many threads share a check; as many as the machine has, unless given
-    #[arg(long, short = 'j', value_name = "N")]
-    pub threads: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub copy: CopyArguments,
     #[command(flatten)]
     pub place: ImageArguments,
 }
@@ -117,10 +113,6 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
 }
 
 impl Arguments {
-    fn threads(&self) -> NonZeroU32 {
-        self.threads.unwrap_or_else(closed::machine_threads)
-    }
-
     fn emptying(&self) -> Emptying {
         if self.zero { Emptying::Zeros } else { Emptying::Holes }
     }
@@ -150,7 +142,7 @@ fn planned(
 ) -> Result<Trimmed, Error> {
     let options = TrimOptions {
         scrub: if arguments.scrub { Scrub::Stale } else { Scrub::Nothing },
-        threads: arguments.threads(),
+        threads: arguments.copy.threads(),
         // Without a place for it the changes have to fit into memory.
         spool: tempfile::tempfile().ok(),
         progress: Some(check::listener(console)),
@@ -204,7 +196,7 @@ fn read_only(
     let settled = match arguments.no_heal {
         true => None,
         false => {
-            let options = closed::options(Scope::Safe, arguments.threads(), None)?;
+            let options = closed::options(Scope::Safe, arguments.copy.threads(), None)?;
             extant_repair::settled(Arc::clone(&found.device), options)
                 .map_err(|error| refused(arguments, &*found.device, error))?
         }
@@ -236,8 +228,7 @@ fn read_only(
         };
         written().map_err(|error| target.write_error(&error))
     };
-    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
-    let image_bytes = copied::image((out, existing), &mut fill, console)?;
+    let image_bytes = copied::image((out, arguments.copy.existing()), &mut fill, console)?;
     Ok(Document { image_bytes: Some(image_bytes), ..document })
 }
 

@@ -2,7 +2,10 @@
 use extant_archive::Compression;
 use extant_disk::table::{Boot, GptType, Table};
 use extant_disk::verity;
+use extant_host::closed;
 use extant_host::error::Error;
+use extant_host::target::Existing;
+use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +34,30 @@ pub struct ShippingArguments {
     /// Write the map of blocks that bmaptool reads: those that have to be written to a card or disk
     #[arg(long, value_name = "FILE")]
     pub bmap: Option<PathBuf>,
+}
+
+/// Options of a command that checks an image and may write another one, whose name is its argument
+/// `out`; flatten it into the command's own.
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
+pub struct CopyArguments {
+    /// Replace OUT if it is there
+    #[arg(long, short = 'F', requires = "out")]
+    pub force: bool,
+    /// How many threads share a check; as many as the machine has, unless given
+    #[arg(long, short = 'j', value_name = "N")]
+    pub threads: Option<NonZeroU32>,
+}
+
+impl CopyArguments {
+    /// What becomes of a file that has the name of the other image.
+    pub fn existing(&self) -> Existing {
+        if self.force { Existing::Overwrite } else { Existing::Refuse }
+    }
+
+    /// How many threads share a check.
+    pub fn threads(&self) -> NonZeroU32 {
+        self.threads.unwrap_or_else(closed::machine_threads)
+    }
 }
 
 /// A salt, in bytes.

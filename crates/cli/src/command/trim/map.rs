@@ -10,7 +10,7 @@ use extant_host::console::Console;
 use extant_host::disk::{self, Place};
 use extant_host::error::{Error, Exit};
 use extant_host::image;
-use extant_host::target::{Existing, Target};
+use extant_host::target::Target;
 use extant_repair::{Scope, Scrub, TrimOptions};
 use serde::Serialize;
 use std::io::Write;
@@ -96,8 +96,7 @@ pub(super) fn run(arguments: &Arguments, form: Form, console: &Console) -> Resul
         console.print(&text)?;
         return Ok(Exit::Complete);
     };
-    let existing = if arguments.force { Existing::Overwrite } else { Existing::Refuse };
-    let mut target = Target::create(out, existing)?;
+    let mut target = Target::create(out, arguments.copy.existing())?;
     let written = target.file.write_all(text.as_bytes()).and_then(|()| target.file.sync_all());
     written.map_err(|error| target.write_error(&error))?;
     target.finish()?;
@@ -192,7 +191,7 @@ impl Map<'_> {
             }
             Err(error) => return Err(image::failure(name.as_ref(), error)),
         }
-        let threads = self.arguments.threads();
+        let threads = self.arguments.copy.threads();
         let failed = |error| {
             closed::failure(name.as_ref(), &*device, &self.arguments.place, error)
                 .hint(format!("extant repair {name} mends what is damaged"))
