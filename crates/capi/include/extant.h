@@ -172,6 +172,9 @@
 // As large as its partition, or what it is in.
 #define EXTANT_SIZE_MOST 2
 
+// Clean blocks in use of what was deleted, too.
+#define EXTANT_SCRUB 2
+
 // What goes into an image.
 typedef struct extant_builder extant_builder;
 
@@ -451,6 +454,22 @@ typedef struct extant_outcome {
     // something.
     uint64_t blocks;
 } extant_outcome;
+
+// What came of a trim.
+typedef struct extant_trimmed {
+    // The size of this struct.
+    size_t struct_size;
+    // Bytes of a block.
+    uint64_t block_size;
+    // How many blocks are free.
+    uint64_t free_blocks;
+    // Blocks in use that nothing reads: 0 without EXTANT_SCRUB.
+    uint64_t unread_blocks;
+    // Blocks in use that were cleaned, or would be, through the log.
+    uint64_t blocks;
+    // Bytes of free and unread blocks that were no holes.
+    uint64_t emptied_bytes;
+} extant_trimmed;
 
 // Used and free room of a volume.
 typedef struct extant_space {
@@ -776,6 +795,38 @@ int extant_mended_undo(const struct extant_mended *mended,
 
 // Ends it. NULL is no error.
 int extant_mended_close(struct extant_mended *mended);
+
+// Makes holes of the free blocks of a volume, and with EXTANT_SCRUB cleans blocks in use of what
+// was deleted. A journal that waits and orphans are brought to an end before. What is kept for
+// extant_undo goes. `options` as for extant_repair; `flags` are EXTANT_DRY_RUN and EXTANT_SCRUB;
+// `trimmed` is filled with what came of it, and may be NULL. A crash leaves fewer blocks emptied,
+// and nothing else. A volume that is refused is as it was: EUCLEAN for one that is not clean,
+// EINVAL for one whose journal is on another device.
+int extant_trim(const char *path,
+                const struct extant_open_options *options,
+                uint32_t flags,
+                struct extant_trimmed *trimmed);
+
+// Writes a volume, laid out anew with its own options, to a new file, which has its name only when
+// it is whole: what extant_build made comes out byte for byte if its files are as they were. The
+// file holds the volume alone, and the image is only read. The modify time stands for the other
+// times too. `options` as for extant_repair; `built` may be NULL. EEXIST where `out` is there,
+// EUCLEAN for a volume that is not clean; for what no build makes extant_error says what that is.
+int extant_normalize(const char *path,
+                     const struct extant_open_options *options,
+                     const char *out,
+                     struct extant_built *built);
+
+// Writes a volume, laid out anew, to a new file as extant_normalize does, with what is at `count`
+// paths in front: inodes, directories and data of what a program reads when it starts, in that
+// order. Paths lead through symlinks; what is not there is passed over. `first` may be NULL where
+// `count` is 0. All of its files stays, and the numbers and times of creation of inodes do not.
+int extant_repack(const char *path,
+                  const struct extant_open_options *options,
+                  const char *out,
+                  const char *const *first,
+                  size_t count,
+                  struct extant_built *built);
 
 // Opens the volume in an image or on a block device of the host. `options` may be NULL. The handle
 // is stored in `volume`, or NULL where it fails; it ends with extant_close or extant_commit.

@@ -300,7 +300,8 @@ unsafe fn configured(builder: extant::Builder, given: &BuildOptions) -> Result<e
     Ok(builder)
 }
 
-fn filled(made: &extant::Built) -> Built {
+/// What was built, in numbers.
+pub(crate) fn filled(made: &extant::Built) -> Built {
     Built {
         struct_size: size_of::<Built>(),
         bytes: made.bytes,

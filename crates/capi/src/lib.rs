@@ -9,6 +9,7 @@
 //! volume      open, close and look; change: what is written; file: an open file; walk: a tree
 //! build       images from folders, archives and the program
 //! check       what is wrong with a volume; mend: that is mended, taken back, made ready for use
+//! trim        volumes without what was deleted, and laid out anew
 //! device      an image behind the program's own functions
 //! structs     what both sides fill in; sized: structs that carry their size
 //! handle      what C holds: each call guarded, the last failure kept
@@ -38,5 +39,6 @@ pub mod mend;
 pub mod pointer;
 pub mod sized;
 pub mod structs;
+pub mod trim;
 pub mod volume;
 pub mod walk;

@@ -391,6 +391,27 @@ pub struct Resized {
     pub blocks: u64,
 }
 
+/// Clean blocks in use of what was deleted, too.
+pub const EXTANT_SCRUB: u32 = 2;
+
+/// What came of a trim.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Trimmed {
+    /// The size of this struct.
+    pub struct_size: usize,
+    /// Bytes of a block.
+    pub block_size: u64,
+    /// How many blocks are free.
+    pub free_blocks: u64,
+    /// Blocks in use that nothing reads: 0 without EXTANT_SCRUB.
+    pub unread_blocks: u64,
+    /// Blocks in use that were cleaned, or would be, through the log.
+    pub blocks: u64,
+    /// Bytes of free and unread blocks that were no holes.
+    pub emptied_bytes: u64,
+}
+
 /// The structs of C, and what messages call them.
 macro_rules! versioned {
     ($($name:ident: $words:literal)+) => {
@@ -417,6 +438,7 @@ versioned! {
     Outcome: "extant_outcome"
     ResizeOptions: "extant_resize_options"
     Resized: "extant_resized"
+    Trimmed: "extant_trimmed"
 }
 
 impl OpenOptions {

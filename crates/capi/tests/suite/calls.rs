@@ -7,6 +7,7 @@ use extant_capi::failure::*;
 use extant_capi::file::*;
 use extant_capi::mend::*;
 use extant_capi::structs::*;
+use extant_capi::trim::*;
 use extant_capi::volume::*;
 use extant_capi::walk::*;
 use extant_testkit::scratch::Scratch;
@@ -225,6 +226,9 @@ fn null_is_an_error_everywhere() {
             extant_heal(null(), null(), null(), &mut null_mut()),
             extant_resize(null(), null(), null(), null_mut()),
             extant_tune(null(), null(), null(), 0, 0, null_mut()),
+            extant_trim(null(), null(), 0, null_mut()),
+            extant_normalize(null(), null(), path, null_mut()),
+            extant_repack(null(), null(), path, null(), 0, null_mut()),
             extant_mended_outcome(null(), null_mut()),
             extant_mended_change(null(), 0, null_mut(), null_mut(), 0),
             extant_mended_loss(null(), 0, null_mut(), 0),
@@ -233,7 +237,7 @@ fn null_is_an_error_everywhere() {
             extant_mended_undo(null(), null_mut(), 0, null_mut()),
         ]
     };
-    assert_eq!(answers, [EINVAL; 64]);
+    assert_eq!(answers, [EINVAL; 67]);
     // What ends nothing is no error, and what counts nothing says none.
     // SAFETY: NULL.
     unsafe {

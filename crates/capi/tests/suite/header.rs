@@ -8,7 +8,7 @@ use std::mem::offset_of;
 
 use extant_capi::structs::{
     BuildOptions, Built, Device, HealOptions, NewFile, OpenOptions, Outcome, Problem,
-    RepairOptions, ResizeOptions, Resized, Space, Stat, Time,
+    RepairOptions, ResizeOptions, Resized, Space, Stat, Time, Trimmed,
 };
 
 fn header() -> String {
@@ -99,6 +99,9 @@ fn layout() -> Vec<(&'static str, &'static str, usize)> {
         "extant_resized" Resized {
             struct_size block_size blocks_before blocks_after blocks_moved blocks
         }
+        "extant_trimmed" Trimmed {
+            struct_size block_size free_blocks unread_blocks blocks emptied_bytes
+        }
     }
 }
 
@@ -144,5 +147,6 @@ fn no_struct_has_bytes_between_its_fields() {
     assert_eq!(size_of::<HealOptions>(), 8 + 2 * 4);
     assert_eq!(size_of::<ResizeOptions>(), 8 + 2 * 4 + 8);
     assert_eq!(size_of::<Resized>(), 6 * 8);
+    assert_eq!(size_of::<Trimmed>(), 6 * 8);
     assert_eq!(size_of::<Outcome>(), 8 + 2 * 4 + 4 * 8);
 }

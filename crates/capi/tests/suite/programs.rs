@@ -101,6 +101,35 @@ fn a_program_mends_an_image_and_takes_it_back() {
     clean(&image);
 }
 
+const TRIMMED: &str = "\
+would clean something: yes
+emptied: yes
+cleaned again: 0 blocks
+normal: 4096 bytes a block, as it was: yes
+packed: 4096 bytes a block
+out of order: File exists
+";
+
+#[test]
+fn a_program_trims_an_image_and_lays_it_out_anew() {
+    if !require("cc") || !require("debugfs") {
+        return;
+    }
+    let installed = installed();
+    let image = installed.join("disk.img");
+    printed(std::process::Command::new(compiled("tour", &installed)).arg(&image));
+    // What was deleted is still there.
+    let mut debugfs = program("debugfs");
+    command::output(debugfs.args(["-w", "-R", "rm /etc/host"]).arg(&image)).expect("debugfs");
+    let (said, _) = printed(
+        std::process::Command::new(compiled("trim", &installed)).current_dir(installed.path()),
+    );
+    assert_eq!(said, TRIMMED);
+    for name in ["disk.img", "normal.img", "packed.img"] {
+        clean(&installed.join(name));
+    }
+}
+
 #[test]
 fn an_image_may_be_behind_functions_of_the_program() {
     if !require("cc") {
