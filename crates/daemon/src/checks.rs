@@ -160,6 +160,8 @@ pub struct Opened {
     pub path: PathBuf,
     /// What may be done with it.
     pub access: Access,
+    /// The file or device, where the volume is all of it and can be written: it may become longer.
+    pub length: Option<Arc<FileDevice>>,
 }
 
 /// Opens and locks the image. It is opened for reading alone if that is asked for; with a warning
@@ -206,18 +208,21 @@ pub fn open(
     if let (Access::ReadWrite, Some(cut)) = (access, &cut) {
         console.skipped(cut);
     }
-    let opened = |access, device| Opened { device, path: path.clone(), access };
+    let opened = |access, device, length| Opened { device, path: path.clone(), access, length };
     if access == Access::ReadWrite {
         end_change(&place.file)?;
         match device(&place.file, Access::ReadWrite, hold) {
-            Ok(file) => {
-                let device = Disk::in_file(file, &path, &image.display().to_string())?.device;
+            Ok(whole) => {
+                let file = Arc::clone(&whole);
+                let disk = Disk::in_file(file, &path, &image.display().to_string())?.device;
                 if options.discards == Discards::Told {
-                    check_discards(image, &*device, console);
+                    check_discards(image, &*disk, console);
                 }
-                let device = place.on(device, image);
+                let device = place.on(disk, image);
                 let device = journal::write(image, options.journal.as_deref(), device)?;
-                return Ok(opened(Access::ReadWrite, device));
+                let is_all = place.range.is_none() && form.is_none();
+                let length = Some(whole).filter(|_| is_all);
+                return Ok(opened(Access::ReadWrite, device, length));
             }
             Err(error) if options.access.is_none() && is_protected(&error) => {
                 console.warn(&format!(
@@ -232,7 +237,7 @@ pub fn open(
         Some(_) => image::find(image, &options.place(), Some(console))?.device,
         None => read_alone(image, (&place, options), hold)?,
     };
-    Ok(opened(Access::ReadOnly, read(image, options, device, console)?))
+    Ok(opened(Access::ReadOnly, read(image, options, device, console)?, None))
 }
 
 /// The bytes of a volume in a plain file that is only read, with those of its journal.
@@ -367,7 +372,7 @@ fn contained(
         None => console.warn(&format!("{shown}: is {}, and mounted read-only", form.name())),
     }
     let device = read(image, options, device, console)?;
-    Ok(Opened { device, path, access: Access::ReadOnly })
+    Ok(Opened { device, path, access: Access::ReadOnly, length: None })
 }
 
 /// A volume that is only read: after its journal was replayed in memory, or as it is.

@@ -10,7 +10,7 @@ use super::observer::{Observer, Timing};
 use super::options::{Checks, Discards, MountOptions, Over, Replay, Sharing, Writes};
 use super::points;
 use super::recording::{Recorded, Records};
-use extant_block::{Access, BlockDevice, Clock, RealClock, ShortLock, Task};
+use extant_block::{Access, BlockDevice, Clock, FileDevice, RealClock, ShortLock, Task};
 use extant_engine::{
     Access as VolumeAccess, DataKeeping, ErrorKind, Filesystem, Options as VolumeOptions, Reads,
 };
@@ -19,12 +19,13 @@ use extant_host::error::{Error, Exit};
 use extant_host::image;
 use extant_image::source::IdMap as WordsOfMap;
 use extant_mount::greeting::Writing;
-use extant_mount::serve::{IdMap, IdRange, Identities, Trimming};
+use extant_mount::serve::{IdMap, IdRange, Identities, Length, Room, Trimming};
 use extant_mount::transport::{AttachError, Audience, Covering, Detach, Flag, Kind, Options};
 use extant_mount::workers::Workers;
 use extant_mount::{Session, Wishes};
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -269,7 +270,8 @@ fn report(
 /// Opens the volume and mounts it.
 fn begin(job: &Job, folder: &Path, hold: Hold, context: &Context<'_>) -> Result<Begun, Unbegun> {
     let options = &job.options;
-    let Opened { device, path, access } = checks::open(&job.image, options, hold, context.console)?;
+    let opened = checks::open(&job.image, options, hold, context.console)?;
+    let Opened { device, path, access, length } = opened;
     let observer = Arc::new(observer(job, context)?);
     let (device, records) = match &job.trace {
         None => (device, None),
@@ -283,6 +285,7 @@ fn begin(job: &Job, folder: &Path, hold: Hold, context: &Context<'_>) -> Result<
         filesystem.discard_freed();
     }
     let mut wishes = wishes(options, &path, access);
+    wishes.settings.room = Room(length.map(|file| Arc::new(Whole(file)) as Arc<dyn Length>));
     let block_bytes = filesystem.superblock().block_size();
     if hold == Hold::TheKernels && block_bytes <= PAGE_BYTES {
         wishes.options.kind = Kind::Block { block_bytes };
@@ -299,6 +302,21 @@ fn begin(job: &Job, folder: &Path, hold: Hold, context: &Context<'_>) -> Result<
             Err(Unbegun::NotMounted(failure(&job.image, error)))
         }
         Err(error) => Err(Unbegun::Failed(failure(&job.image, error))),
+    }
+}
+
+/// A volume that is all of a file or device.
+struct Whole(Arc<FileDevice>);
+
+impl Length for Whole {
+    fn bytes(&self) -> io::Result<u64> {
+        self.0.file_bytes()
+    }
+    fn lengthen(&self, bytes: u64) -> io::Result<()> {
+        self.0.lengthen(bytes)
+    }
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        self.0.shorten(bytes)
     }
 }
 

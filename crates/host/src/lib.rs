@@ -19,6 +19,7 @@
 //! source_options   what an image is built from, and how it is read
 //! change_failure   what is said of a change that failed
 //! closed           a volume that nobody has open, written as a whole
+//! mounted          a volume that is mounted, and gets longer there
 //! tuning           such a volume with another label, UUID, features, journal or the like
 //! cleanup          what is removed when a signal comes
 //! arena            memory for programs that run long
@@ -37,6 +38,7 @@ pub mod image;
 pub mod itself;
 pub mod journal;
 mod leftover;
+pub mod mounted;
 pub mod place;
 pub mod progress;
 mod recognise;

@@ -142,9 +142,30 @@ impl Journal {
         Run { start: BlockNo(run.start.0 + u64::from(offset)), length }
     }
 
-    /// Why no copy may be written to a block; `None` where one may.
-    pub(crate) fn refusal(&self, target: BlockNo) -> Option<&'static str> {
-        let inside = u64::from(self.volume.first_data_block)..self.volume.blocks_count;
+    /// The end of the volume as its superblock says.
+    pub(crate) fn volume_end(&self) -> u64 {
+        self.volume.blocks_count
+    }
+
+    /// The end of the volume as a copy of its superblock says, in a log that is replayed: it grew
+    /// while it was mounted, and what follows may belong to what it got. `None` if the block is no
+    /// such copy, or says nothing of a longer volume that the device could hold.
+    pub(crate) fn end_in_copy(&self, target: BlockNo, bytes: &[u8]) -> Option<u64> {
+        let block_size = u64::from(self.volume.block_size());
+        if target != BlockNo(SUPERBLOCK_OFFSET / block_size) {
+            return None;
+        }
+        let offset = usize::try_from(SUPERBLOCK_OFFSET % block_size).ok()?;
+        let superblock = Superblock::parse(bytes.get(offset..)?.first_chunk()?).ok()?;
+        let is_its = superblock.uuid == self.volume.uuid
+            && superblock.block_size() == self.volume.block_size();
+        let room = self.device.own_bytes().checked_div(block_size)?;
+        Some(superblock.blocks_count).filter(|end| is_its && *end <= room)
+    }
+
+    /// Why no copy may be written to a block of a volume with this end; `None` where one may.
+    pub(crate) fn refusal(&self, target: BlockNo, end: u64) -> Option<&'static str> {
+        let inside = u64::from(self.volume.first_data_block)..end;
         if !inside.contains(&target.0) {
             return Some("outside the volume");
         }

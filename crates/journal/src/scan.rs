@@ -126,6 +126,8 @@ struct Scanner<'a> {
     left: u32,
     sequence: Sequence,
     memory_left: u64,
+    /// The end of the volume, in blocks, as the newest copy of its superblock says.
+    end: u64,
     transactions: Vec<Transaction>,
     newest: FxHashMap<BlockNo, Newest>,
     revoked: FxHashMap<BlockNo, Sequence>,
@@ -150,6 +152,7 @@ impl Journal {
             left: superblock.log_blocks(),
             sequence: superblock.sequence,
             memory_left: memory_bytes,
+            end: self.volume_end(),
             transactions: Vec::new(),
             newest: FxHashMap::default(),
             revoked: FxHashMap::default(),
@@ -311,9 +314,24 @@ impl Scanner<'_> {
         for block in pending.revokes {
             self.revoked.insert(block, sequence);
         }
+        for Copied { target, source, is_escaped, bytes } in &pending.copies {
+            let end = match bytes {
+                Some(bytes) => self.journal.end_in_copy(*target, bytes),
+                None if target.0 <= 1 => {
+                    let mut bytes = vec![0; self.superblock.block_size as usize];
+                    self.journal.device.read(self.journal.offset(*source), &mut bytes)?;
+                    if *is_escaped {
+                        descriptor::restore(&mut bytes);
+                    }
+                    self.journal.end_in_copy(*target, &bytes)
+                }
+                None => None,
+            };
+            self.end = end.map_or(self.end, |end| end.max(self.end));
+        }
         for copied in pending.copies {
             let Copied { target, source, is_escaped, bytes } = copied;
-            if let Some(reason) = self.journal.refusal(target) {
+            if let Some(reason) = self.journal.refusal(target, self.end) {
                 return Err(Error::Target { sequence, target, reason });
             }
             if let Some(bytes) = bytes {

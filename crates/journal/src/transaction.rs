@@ -94,7 +94,7 @@ pub fn change(journal: &Journal, blocks: &dyn Blocks) -> Result<(), Error> {
         return Err(Error::TooLarge { what: "blocks in one transaction", limit });
     }
     for target in (0..blocks.len()).map(|at| BlockNo(blocks.number(at))) {
-        if let Some(reason) = journal.refusal(target) {
+        if let Some(reason) = journal.refusal(target, journal.volume_end()) {
             return Err(Error::Target { sequence, target, reason });
         }
     }

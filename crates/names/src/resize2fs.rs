@@ -1,4 +1,4 @@
-//! resize2fs: another size for a volume that is not mounted.
+//! resize2fs: another size for a volume. One that is mounted gets longer where it is.
 //!
 //! It is changed in memory, checked, and written by a log, so that `-f` and a run of e2fsck before
 //! are not needed: a journal that waits is replayed. A device has no place for a log beside it, and
@@ -11,9 +11,11 @@ use extant_format::superblock::{Feature, Superblock};
 use extant_host::closed::{self, Room, Volume};
 use extant_host::error::Error;
 use extant_host::image::{self, ImageArguments};
+use extant_host::mounted::{self, Keeper, Mounted, Refusal};
 use extant_repair::{ResizeOptions, Resized, Scope};
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -173,6 +175,11 @@ fn named(blocks: u64, block_size: u64) -> String {
 
 fn resize(name: &'static str, request: &Request) -> Result<()> {
     let (path, place) = (&*request.device, ImageArguments::default());
+    if request.wanted != Wanted::SayLeast
+        && let Some(mounted) = mounted::find(path)?
+    {
+        return resize_mounted(request, &mounted);
+    }
     if request.wanted == Wanted::SayLeast {
         let device = image::device(path, &place)?;
         let how = closed::options(Scope::Safe, closed::machine_threads(), None)?;
@@ -239,6 +246,55 @@ fn resize(name: &'static str, request: &Request) -> Result<()> {
     Ok(())
 }
 
+/// A volume that is mounted: the words are those of on-line resizing.
+fn resize_mounted(request: &Request, mounted: &Mounted) -> Result<()> {
+    let (Wanted::Size(_) | Wanted::Least) = &request.wanted else {
+        return Err(Refused::Said(
+            "Cannot change the 64bit feature while the filesystem is mounted.".to_owned(),
+        ));
+    };
+    let shown = request.device.display();
+    let failed = |refusal: Refusal| match refusal.errno {
+        NOT_PERMITTED => Refused::Named("Permission denied to resize filesystem".to_owned()),
+        _ => Refused::Failed(mounted.failure(&shown.to_string(), &refusal)),
+    };
+    let host = |error: std::io::Error| {
+        failed(Refusal { errno: error.raw_os_error().unwrap_or(0), reason: String::new() })
+    };
+    let extent = mounted.extent().map_err(host)?;
+    let block_size = u64::from(extent.block_size);
+    let is_file = mounted.keeper == Keeper::Ours && !is_device(&mounted.mount.source);
+    let room = Room { bytes: extent.room_bytes, can_grow: is_file };
+    let blocks = match &request.wanted {
+        Wanted::Size(size) => wanted_blocks(size.as_deref(), room, block_size)?,
+        _ => 0,
+    };
+    if blocks == extent.blocks {
+        complain(&format!(
+            "The filesystem is already {} long.  Nothing to do!\n",
+            named(blocks, block_size)
+        ));
+        return Ok(());
+    }
+    say(&format!(
+        "Filesystem at {shown} is mounted on {}; on-line resizing required\n",
+        mounted.mount.folder.display()
+    ));
+    if blocks < extent.blocks {
+        return Err(Refused::Named("On-line shrinking not supported".to_owned()));
+    }
+    let after = mounted.grow(blocks).map_err(failed)?;
+    say(&format!("The filesystem on {shown} is now {} long.\n\n", named(after, block_size)));
+    Ok(())
+}
+
+/// The errno of who may not.
+const NOT_PERMITTED: i32 = 1;
+
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
 /// Why nothing is to be done before anything is looked at.
 fn nothing_to_do(request: &Request, superblock: &Superblock) -> Option<String> {
     match (&request.wanted, superblock.descriptor_size) {
@@ -274,15 +330,15 @@ fn plan(
             extant_repair::minimize(shared, &mut || options(now_seconds))
         }
         Wanted::Size(size) => {
-            let blocks = wanted_blocks(size.as_deref(), room, superblock)?;
+            let block_size = u64::from(superblock.block_size());
+            let blocks = wanted_blocks(size.as_deref(), room, block_size)?;
             extant_repair::resize(shared, blocks, options(now_seconds))
         }
     };
     planned.map_err(|error| refused(&request.device, &*device, error))
 }
 
-fn wanted_blocks(size: Option<&str>, room: Room, superblock: &Superblock) -> Result<u64> {
-    let block_size = u64::from(superblock.block_size());
+fn wanted_blocks(size: Option<&str>, room: Room, block_size: u64) -> Result<u64> {
     let most = room.bytes / block_size;
     let Some(size) = size else {
         let page = (PAGE_BYTES / block_size).max(1);

@@ -19,13 +19,14 @@
 //! mount_hold  a volume that several machines may reach is written by one of them (mmp)
 //! proportion  shares of recent events, per device and per writer
 //! shares      how memory is divided
+//! growing     what gets longer, or is replaced, while others read it
 //! error       what can go wrong                    runs    sets of file blocks
 //! ranks       the order of all locks               seeded  mistakes that tests make on purpose
 //! ```
 //!
-//! *Invariants*: `superblock` is what was read at opening and never changes (geometry, features
-//! that decide layouts, seeds); fields that change are in `record`. Frames are changed only through
-//! a [`Handle`](handle::Handle). Nothing is written once the latch is closed, but the note that a
+//! *Invariants*: `superblock` is what was read at opening (geometry, features that decide layouts,
+//! seeds), and is replaced only when the volume grows (`space::growth`); fields that change are in
+//! `record`. Frames are changed only through a [`Handle`](handle::Handle). Nothing is written once the latch is closed, but the note that a
 //! failure closed it.
 //! *Locking*: `cache.sweep`, then `journal.checkpointing`, `gate` and `barrier.flushing`, all of
 //! them sleeping; `error_noted`, once the latch is closed, with none of them. A handle holds the
@@ -38,6 +39,7 @@ pub mod cache;
 pub mod error;
 pub mod eviction;
 mod gate;
+pub mod growing;
 pub mod handle;
 pub mod journal;
 pub mod latch;
@@ -69,6 +71,7 @@ use extant_policy::preset::{
     Congestion, DataOrder, InodeCreation, Journal, Mount, NeighbourReadAhead, Policies,
 };
 use gate::Gate;
+use growing::Versions;
 use journal::Log;
 use latch::Latch;
 pub use shares::Shares;
@@ -128,8 +131,8 @@ pub struct Store {
     pub ahead: Ahead,
     /// The clock of the device.
     pub clock: Arc<dyn Clock>,
-    /// What was read at opening; it never changes.
-    pub superblock: Superblock,
+    /// What was read at opening; another one once the volume has grown.
+    pub superblock: Versions<Superblock>,
     /// Block size and options of directory blocks.
     pub style: Style,
     /// How names of indexed directories are hashed.
@@ -241,7 +244,7 @@ impl Store {
             barrier,
             latch,
             device,
-            superblock,
+            superblock: Versions::new(superblock),
         })
     }
 

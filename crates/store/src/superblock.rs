@@ -10,7 +10,7 @@ use crate::ranks;
 use extant_block::{BlockDevice, ShortLock};
 use extant_format::GroupNo;
 use extant_format::superblock::{
-    ErrorCode, Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+    ErrorCode, Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock, state,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -37,7 +37,7 @@ pub struct SuperblockFields {
     pub large_file: bool,
     /// The file of orphans has entries.
     pub orphan_present: bool,
-    /// Blocks of the volume: fewer than at opening after it was cut.
+    /// Blocks of the volume: fewer than the superblock says after it was cut.
     pub blocks_count: u64,
 }
 
@@ -90,9 +90,21 @@ impl Record {
 }
 
 impl Store {
+    /// Writes a copy of the superblock to the start of a group, for use after damage: it never says
+    /// that the volume is clean, nor that its journal waits.
+    ///
+    /// # Errors
+    /// What the device returns; it closes the latch.
+    pub(crate) fn write_backup(&self, free: FreeCounts, group: GroupNo) -> Result<()> {
+        let mut superblock = self.current_superblock(free);
+        superblock.state &= !state::CLEAN;
+        superblock.features.clear(Feature::NEEDS_RECOVERY);
+        self.write_copy(superblock, group)
+    }
+
     /// The superblock as it should be on disk now.
     fn current_superblock(&self, free: FreeCounts) -> Superblock {
-        let mut superblock = self.superblock.clone();
+        let mut superblock = Superblock::clone(&self.superblock);
         superblock.free_blocks = free.blocks;
         superblock.free_inodes = free.inodes;
         let now = self.clock.wall().seconds.max(0) as u64;

@@ -1,4 +1,6 @@
 //! `extant resize`: another size for a volume, in place.
+mod mounted;
+
 use super::check;
 use extant_block::BlockDevice;
 use extant_edit::undo::Applied;
@@ -28,8 +30,12 @@ use std::sync::Arc;
 /// The volume is healed first (extant heal), checked, changed in memory, and checked again; only if
 /// that is clean anything is written, through a log beside the image (.NAME.extant-redo): a power
 /// cut leaves the volume as it was or as it is to be, and the next command that opens the image
-/// ends what was begun. A block device needs --log FILE. The volume must not be mounted, nor open
-/// for writing in another program (--wait waits for it).
+/// ends what was begun. A block device needs --log FILE. The volume must not be open for writing in
+/// another program (--wait waits for it).
+///
+/// A volume that is mounted grows where it is, while programs use it: one of extant mount, by the
+/// folder on which it is or by its image, and one of the kernel by its folder or device. It does
+/// not shrink there.
 ///
 /// Exit codes: 0 it has that size; 1 failed, and the volume is as it was; 2 wrong usage.
 #[derive(clap::Args)]
@@ -44,9 +50,10 @@ use std::sync::Arc;
   extant resize --partition disk.img@2 +5G  the partition gets longer, and the file if it has to
   extant resize --dry-run disk.img 1G     what would move, and nothing written
   extant resize --log /var/tmp/log /dev/sdb1
+  extant resize /mnt +2G                  what is mounted there, while it is in use
   extant resize --json disk.img 2G | jq .blocks_after")]
 pub struct Arguments {
-    /// The image: a file, a partition in one (IMAGE@2) or a block device
+    /// The image: a file, a partition in one (IMAGE@2) or a block device; or where it is mounted
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
     /// The size: 100G, +2G, 150%, a number of blocks, max (as large as there is room) or min
@@ -125,20 +132,24 @@ impl Wanted {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 struct Document {
     image: String,
     dry_run: bool,
     block_size: u32,
     blocks_before: u64,
     blocks_after: u64,
-    groups_before: u32,
-    groups_after: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups_before: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups_after: Option<u32>,
     /// Blocks of files that are at another place.
     blocks_moved: u64,
     /// Blocks that were written through the log.
     blocks_written: u64,
     uses_meta_bg: bool,
+    /// It was mounted while it grew: groups and what was written are not known.
+    mounted: bool,
 }
 
 /// Resizes it and says what came of it.
@@ -147,6 +158,9 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     if place.journal.is_some() {
         return Err(Error::usage("--journal: a volume with that on another device is not resized")
             .hint("resize2fs does, once extant replay --journal DEVICE IMAGE has emptied it"));
+    }
+    if let Some(mounted) = extant_host::mounted::find(image)? {
+        return mounted::resize(&arguments, &mounted, console);
     }
     let threads = arguments.threads.unwrap_or_else(closed::machine_threads);
     if arguments.dry_run {
@@ -308,11 +322,12 @@ fn told(
         block_size: after.block_size(),
         blocks_before: before.blocks_count,
         blocks_after: after.blocks_count,
-        groups_before: before.group_count(),
-        groups_after: after.group_count(),
+        groups_before: Some(before.group_count()),
+        groups_after: Some(after.group_count()),
         blocks_moved: moved,
         blocks_written: applied.as_ref().map_or(0, |applied| applied.blocks),
         uses_meta_bg,
+        mounted: false,
     };
     if console.is_json() {
         console.print_json("extant-resize/1", &document)?;

@@ -166,7 +166,7 @@ impl Filesystem {
         Ok(Filesystem { core })
     }
 
-    /// The superblock as it was when the file system was opened.
+    /// The superblock as it was when the file system was opened, or when it has grown last.
     pub fn superblock(&self) -> &Superblock {
         &self.core.inodes.volume.store.superblock
     }

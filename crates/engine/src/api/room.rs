@@ -1,5 +1,6 @@
 //! How much room a volume has: what `statfs(2)` and df(1) say.
 use super::filesystem::Filesystem;
+use crate::error::Result;
 use crate::inode::journal;
 use extant_format::GroupNo;
 use extant_format::superblock::Feature;
@@ -51,6 +52,39 @@ impl Filesystem {
             inodes: superblock.inodes_count,
             free_inodes: totals.free_inodes,
         }
+    }
+
+    /// How many blocks it has once it was made this long ([`Filesystem::grow`]): no less than it
+    /// has, and no more than `blocks`. Nothing is changed, and the device may be shorter.
+    ///
+    /// # Errors
+    /// As [`Filesystem::grow`], as far as it is known before.
+    pub fn blocks_when_grown(&self, blocks: u64) -> Result<u64> {
+        self.core.inodes.volume.space.blocks_when_grown(blocks)
+    }
+
+    /// Makes the volume longer while it is in use: the longest of its geometry with at most
+    /// `blocks` blocks, which its device has to have. All of it is durable in the end. A power cut
+    /// leaves it as it was, or as it is to be; where the journal has no room for the change in one
+    /// transaction it may have a length between these.
+    ///
+    /// # Errors
+    /// `Busy` while it grows already; `InvalidArgument` for less blocks than it has, or more than
+    /// its device; `OperationUnsupported` if it cannot grow while it is in use; `Layout` if no such
+    /// volume is possible; `ReadOnly`; `Corrupt`; what the device returns, after which nothing is
+    /// changed any more.
+    pub fn grow(&self, blocks: u64) -> Result<()> {
+        self.core.grow(blocks)
+    }
+
+    /// Bytes of its device that it may take.
+    pub fn device_bytes(&self) -> u64 {
+        self.core.inodes.volume.store.device.own_bytes()
+    }
+
+    /// Whether it may be changed: it was opened for that, is not closed, and nothing has failed.
+    pub fn is_writable(&self) -> bool {
+        self.core.is_writable()
     }
 
     /// Blocks that no file can ever have: tables, bitmaps, copies of the superblock, the journal.

@@ -4,6 +4,7 @@
 //! admission   when writers may make blocks dirty    changes   what is dirty, in writing order
 //! flusher     writes in the background              memory    is kept within its bounds
 //! committer   commits the journal's transactions in time
+//! growth      the volume gets longer
 //! ```
 //!
 //! *Invariants*: after every call memory is within its bounds (`balance`). Nothing is written after
@@ -15,6 +16,7 @@ mod changes;
 mod checkpoint_tests;
 pub(crate) mod committer;
 pub(crate) mod flusher;
+mod growth;
 mod memory;
 
 use crate::error::{ErrorKind, Result};
@@ -52,6 +54,8 @@ pub(crate) struct Core {
     closed: AtomicBool,
     /// It is being closed: calls that change something are refused.
     pub(crate) closing: AtomicBool,
+    /// It is being made longer.
+    growing: AtomicBool,
     /// Writes in the background, if the policy has a flusher.
     pub(crate) flusher: Flusher,
     /// Commits in time, where changes go through a journal.
@@ -91,6 +95,7 @@ impl Core {
             opened_to_change: changes,
             closed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            growing: AtomicBool::new(false),
             flusher: Flusher::new(&volume.store.clock),
             committer: Committer::new(&volume.store),
             backlog: ShortLock::ranked(ranks::LAST, Backlog::default()),

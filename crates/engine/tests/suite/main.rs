@@ -13,6 +13,7 @@ mod failing_each;
 mod feature_pairs;
 mod features;
 mod full;
+mod growth;
 mod hard;
 mod held;
 mod hostile;

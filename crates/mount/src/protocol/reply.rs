@@ -13,6 +13,7 @@ impl Errno {
     pub const NOT_FOUND: Errno = Errno(2);
     pub const INPUT_OUTPUT: Errno = Errno(5);
     pub const BAD_DESCRIPTOR: Errno = Errno(9);
+    pub const BUSY: Errno = Errno(16);
     pub const ACCESS: Errno = Errno(13);
     pub const FAULT: Errno = Errno(14);
     pub const INVALID: Errno = Errno(22);

@@ -1,4 +1,4 @@
-//! The ioctls that FUSE passes on: flags of chattr, generation, project, trim.
+//! The ioctls that FUSE passes on: flags of chattr, generation, project, trim, growth.
 use super::identities::is_master;
 use super::server::{Answer, Answering, Failure, Server, Trimming, node_of};
 use crate::protocol::{Errno, Request, wire};
@@ -18,6 +18,8 @@ mod command {
     pub(super) const GET_MORE: u32 = 0x801c_581f;
     pub(super) const SET_MORE: u32 = 0x401c_5820;
     pub(super) const TRIM: u32 = 0xc018_5879;
+    pub(super) const RESIZE: u32 = extant_control::RESIZE;
+    pub(super) const ASK: u32 = extant_control::ASK;
 }
 
 /// The flags of FS_IOC_FSGETXATTR, and those of inodes that they stand for.
@@ -117,6 +119,12 @@ impl Server {
                 };
                 answer(Trim { length, ..wanted }.as_bytes(), to);
             }
+            command::RESIZE => {
+                let blocks = input.first_chunk::<8>().ok_or(Errno::FAULT)?;
+                self.grow(request, u64::from_ne_bytes(*blocks))?;
+                answer(&[], to);
+            }
+            command::ASK => answer(self.ask_growth(request, input)?.as_bytes(), to),
             _ => return Err(Errno::NOT_TERMINAL.into()),
         }
         Ok(())

@@ -8,6 +8,7 @@
 //! attributes   what stat shows and chmod, chown, truncate and utimens change
 //! xattrs       extended attributes
 //! ioctls       flags, projects, trim
+//! growth       the volume gets longer
 //! removed      the last state of inodes that were removed while the kernel knows them
 //! handles      numbers of open files
 //! writers      which files are open for writing
@@ -22,6 +23,7 @@
 mod attributes;
 mod directories;
 mod files;
+mod growth;
 mod handles;
 mod identities;
 mod ioctls;
@@ -37,6 +39,7 @@ mod writers;
 mod xattrs;
 
 use crate::protocol::{Reply, Request};
+pub use growth::{Length, Room};
 pub use identities::{IdMap, IdRange, Identities};
 pub use reserve::Reserve;
 pub use server::{Masks, Server, Settings, Trimming, Xattrs};

@@ -11,6 +11,7 @@
 //! *Invariants*: each handle counts its inode as open, so that it lives without names until it is
 //! closed.
 //! *Locking*: none of its own is held while the engine is called; the engine has its own locks.
+use super::growth::Room;
 use super::handles::{Handles, OpenFile};
 use super::identities::Identities;
 use super::notices::Notices;
@@ -29,6 +30,7 @@ use extant_format::inode::FileType;
 use rustc_hash::FxHashSet;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The kernel's number for the root.
 pub(super) const KERNEL_ROOT: u64 = 1;
@@ -50,6 +52,8 @@ pub struct Settings {
     pub reads: Reads,
     /// Who may take the blocks that the volume reserves.
     pub reserve: Reserve,
+    /// How long the volume can become.
+    pub room: Room,
 }
 
 /// Permissions that are not shown, and so not given, whatever the volume keeps. A change of the
@@ -116,6 +120,8 @@ pub struct Server {
     pub(super) watch: Option<Arc<dyn Watch>>,
     /// Directories whose illegal names were told.
     pub(super) illegal_told: ShortLock<FxHashSet<u32>>,
+    /// The volume is being made longer.
+    pub(super) is_growing: AtomicBool,
 }
 
 /// Why a request fails.
@@ -185,6 +191,7 @@ impl Server {
             clock,
             watch,
             illegal_told: ShortLock::default(),
+            is_growing: AtomicBool::new(false),
         }
     }
 

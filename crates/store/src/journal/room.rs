@@ -25,6 +25,11 @@ impl Log {
         self.change_credits(|granted| granted.saturating_add(credits));
     }
 
+    /// Blocks of metadata that one transaction may change.
+    pub(crate) fn transaction_max(&self) -> u64 {
+        self.transaction_max
+    }
+
     /// Takes back what was granted.
     pub(crate) fn leave(&self, credits: u32) {
         let before = self.change_credits(|granted| granted.saturating_sub(credits));

@@ -61,6 +61,16 @@ impl Metadata {
             .map(move |range| range.start.max(blocks.start)..range.end.min(blocks.end))
     }
 
+    /// These ranges and others.
+    pub(super) fn joined(&self, others: Metadata) -> Metadata {
+        let mut ranges = self.ranges.clone();
+        ranges.extend(others.ranges);
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut merged = Vec::with_capacity(ranges.len());
+        ranges.into_iter().for_each(|range| push_merged(&mut merged, range));
+        Metadata { ranges: merged }
+    }
+
     /// The first block of a run that is metadata.
     pub(super) fn first_in(&self, run: Run) -> Option<BlockNo> {
         let blocks = run.start.0..run.start.0.saturating_add(run.length.into());

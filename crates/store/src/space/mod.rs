@@ -7,6 +7,7 @@
 //! metadata  where the volume's own blocks are     sweep     descriptors reach the disk
 //! cut       a volume ends earlier                 claims    blocks and inodes by their numbers
 //! trim      free blocks are given back       units     what one bit of a bitmap stands for
+//! growth    more groups, while all is in use
 //! ```
 //!
 //! *Invariants*: once loaded, a group's counters equal what its bitmaps say. `available`, the free
@@ -25,6 +26,7 @@ mod bitmaps;
 mod blocks;
 mod claims;
 mod cut;
+mod growth;
 mod held;
 mod inodes;
 mod metadata;
@@ -38,6 +40,7 @@ mod windows;
 
 use crate::cache::{BlockKind, Frame, GroupPlaces, Rollback};
 use crate::error::{Error, Place, Result};
+use crate::growing::{Growing, Versions};
 use crate::ranks;
 use crate::{Access, Store};
 use bitmaps::BitmapKind;
@@ -46,9 +49,10 @@ use extant_block::lock::SleepGuard;
 use extant_block::{Apart, ShortLock, SleepLock};
 use extant_format::group::GroupDescriptor;
 use extant_format::{BlockNo, GroupNo, Ino, Run};
-use extant_policy::allocation::{GroupShape, MapBlocks, WindowFacts};
+use extant_policy::allocation::{GroupShape, MapBlocks, Metacluster, WindowFacts};
 use extant_policy::placement::GroupFacts;
 use extant_policy::preset::{BitmapLoad, Growth};
+pub use growth::Longer;
 pub use held::{Freed, Reuse};
 use held::{Held, HeldBits};
 use metadata::{Metadata, MetadataParts};
@@ -221,12 +225,14 @@ pub struct Space {
     /// Held while bitmaps are loaded and searched, if the policy says so: the lock that the posts
     /// are about.
     superblock_lock: SleepLock<()>,
-    states: Vec<ShortLock<GroupState>>,
+    states: Growing<ShortLock<GroupState>>,
+    /// How many groups there are for everybody: `states` gets its items before.
+    groups: AtomicU32,
     /// What placement asks about each group: read without its lock, so that it may be a moment old.
-    published: Vec<Published>,
+    published: Growing<Published>,
     /// Where the inode table of each group begins, which never changes.
-    tables: Vec<BlockNo>,
-    metadata: Metadata,
+    tables: Growing<BlockNo>,
+    metadata: Versions<Metadata>,
     counters: Apart<Counters>,
     /// Groups to be stored, each listed once.
     dirty: ShortLock<Vec<GroupNo>>,
@@ -240,7 +246,7 @@ pub struct Space {
     windows_bind_all: AtomicBool,
     /// The cluster of each group, as a range of its bits. Empty where map blocks are placed among
     /// the data.
-    clusters: Vec<Range<u32>>,
+    clusters: Growing<Range<u32>>,
     /// What was freed and must not be allocated yet.
     held: Held,
     /// log2 of the blocks that one bit of a bitmap stands for.
@@ -271,10 +277,11 @@ impl Space {
             states.push(ShortLock::ranked(ranks::GROUP, state));
         })?;
         let mut space = Space {
-            metadata: metadata.merge(),
-            states,
-            published,
-            tables,
+            metadata: Versions::new(metadata.merge()),
+            groups: AtomicU32::new(superblock.group_count()),
+            states: Growing::new(states),
+            published: Growing::new(published),
+            tables: Growing::new(tables),
             store: Arc::clone(store),
             superblock_lock: SleepLock::new(Arc::clone(&store.clock), ()).ranked(ranks::SUPERBLOCK),
             counters: Apart(Counters {
@@ -290,7 +297,7 @@ impl Space {
             windows: ShortLock::ranked(ranks::LAST, Windows::default()),
             in_hand: AtomicU32::new(0),
             windows_bind_all: AtomicBool::new(store.policies.growth == Growth::Reservation),
-            clusters: Vec::new(),
+            clusters: Growing::new(Vec::new()),
             held: Held::default(),
             // More than a number of blocks can have is in no volume.
             unit_log2: superblock.cluster_log2().min(u32::BITS - 1),
@@ -333,17 +340,21 @@ impl Space {
     /// Computes the clusters, if map blocks go to clusters.
     fn set_map_blocks(&mut self, map_blocks: MapBlocks) {
         let MapBlocks::Metacluster(metacluster) = map_blocks else {
-            self.clusters.clear();
+            self.clusters = Growing::new(Vec::new());
             return;
         };
-        let place = |group| {
-            let front = self.metadata_bits(group).next().filter(|(first, _)| *first == 0);
-            metacluster.place(GroupShape {
-                blocks: self.limit(group, BitmapKind::Blocks),
-                front: front.map_or(0, |(_, length)| length),
-            })
-        };
-        self.clusters = (0..self.group_count()).map(GroupNo).map(place).collect();
+        let groups = (0..self.group_count()).map(GroupNo);
+        let clusters = groups.map(|group| self.place_cluster(group, metacluster)).collect();
+        self.clusters = Growing::new(clusters);
+    }
+
+    /// Where a group's cluster is, as a range of its bits.
+    fn place_cluster(&self, group: GroupNo, metacluster: Metacluster) -> Range<u32> {
+        let front = self.metadata_bits(group).next().filter(|(first, _)| *first == 0);
+        metacluster.place(GroupShape {
+            blocks: self.limit(group, BitmapKind::Blocks),
+            front: front.map_or(0, |(_, length)| length),
+        })
     }
 
     /// A group's cluster, as a range of its bits.
@@ -390,15 +401,14 @@ impl Space {
     }
 
     /// How many groups there are.
-    #[allow(clippy::cast_possible_truncation)] // as many as the superblock's group_count says
     pub fn group_count(&self) -> u32 {
-        self.states.len() as u32
+        self.groups.load(Ordering::Acquire)
     }
 
     /// # Panics
     /// If there is no such group.
     fn state(&self, group: GroupNo) -> &ShortLock<GroupState> {
-        &self.states[group.0 as usize]
+        self.states.get(group.0 as usize).expect("a group of the volume")
     }
 
     /// A copy of the descriptor with its current values.
@@ -414,7 +424,7 @@ impl Space {
     /// # Panics
     /// If there is no such group.
     pub fn inode_table(&self, group: GroupNo) -> BlockNo {
-        self.tables[group.0 as usize]
+        *self.tables.get(group.0 as usize).expect("a group of the volume")
     }
 
     /// Promises `blocks` to an operation. This is where ENOSPC is decided.
@@ -543,7 +553,7 @@ impl Space {
     /// # Panics
     /// If there is no such group.
     pub fn facts(&self, group: GroupNo) -> GroupFacts {
-        let published = &self.published[group.0 as usize];
+        let published = self.published.get(group.0 as usize).expect("a group of the volume");
         let (blocks, inodes) = (&published.free_blocks, &published.free_inodes);
         GroupFacts {
             free_blocks: blocks.load(Ordering::Relaxed).min(self.limit(group, BitmapKind::Blocks))
@@ -565,7 +575,9 @@ impl Space {
 
     /// Has placement see a group as it is now, and lists it to be stored.
     fn list(&self, group: GroupNo, state: &mut GroupState) {
-        self.published[group.0 as usize].publish(state);
+        if let Some(published) = self.published.get(group.0 as usize) {
+            published.publish(state);
+        }
         if !state.is_listed {
             state.is_listed = true;
             self.dirty.lock().push(group);

@@ -11,6 +11,7 @@
 //! killed    servers that are killed while the kernel waits for them
 //! coherence what is read in one way after it was written in another
 //! failing   devices that fail while they are mounted
+//! growing   volumes that get longer while they are mounted
 //! program   a mount for one program
 //! device    block devices
 //! as_ext4   the kernel's ext4 as the oracle: handles, times, rights, trimming, noload
@@ -30,6 +31,7 @@ mod ending;
 mod failing;
 pub mod fixture;
 mod full;
+mod growing;
 mod killed;
 mod options;
 mod process;
