@@ -29,7 +29,8 @@ impl Core {
             volume.space.write_ahead(&mut growth)?;
             // The new end may be seen by the next program before anything of what is in it.
             volume.store.barrier.pass()?;
-            volume.change(growth.credits(), |operation| volume.space.grow(operation, growth))?;
+            let credits = growth.credits();
+            volume.store.change(credits, |handle| volume.space.grow(handle, growth))?;
             volume.space.sync()?;
             // A kernel that replays it counts the groups before, by the superblock in its place.
             volume.store.checkpoint()?;

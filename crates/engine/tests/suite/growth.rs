@@ -26,7 +26,7 @@ fn kinds() -> Vec<Specification> {
         kind(Profile::Ext4, 1024, 32 * MIB, "bigalloc,^flex_bg", "modern"),
         kind(Profile::Ext3, 1024, 20 * MIB, "", "linux-2.6"),
         kind(Profile::Ext2, 1024, 20 * MIB + 100 * KIB, "", "modern"),
-        kind(Profile::Ext2, 1024, 20 * MIB, "^sparse_super", "linux-2.4"),
+        kind(Profile::Ext2, 1024, 20 * MIB, "^sparse_super,^resize_inode", "linux-2.4"),
     ]
 }
 
@@ -102,6 +102,50 @@ fn a_full_volume_has_room_after_each_growth() {
     }
 }
 
+/// What is past the end of a volume is not known to be zeros: tables are made, or marked so that
+/// they are.
+#[test]
+fn what_was_past_the_old_end_is_nowhere_seen() {
+    for specification in [kinds()[0], kinds()[4], kinds()[6], kinds()[7]] {
+        let device = on_longer(&specification, 64 * MIB);
+        for at in (specification.bytes..64 * MIB).step_by(256 << 10) {
+            let bytes = vec![0xa5; (64 * MIB - at).min(256 << 10) as usize];
+            device.write(at, &bytes).expect("writes");
+        }
+        let volume = specification.open(&device).expect("opens");
+        volume.grow(64 * MIB / u64::from(specification.block_size)).expect("grows");
+        let made = (0..).map_while(|number| {
+            let folder = format!("/{}", number / 200);
+            let made = match number % 200 {
+                0 => volume.create_dir(&folder, 0o755),
+                _ => volume.create_file(format!("{folder}/{number}"), 0o600).map(drop),
+            };
+            made.map_err(|error| assert!(matches!(error.kind, ErrorKind::NoInodes), "{error}")).ok()
+        });
+        assert!(made.count() > 2000, "{specification}");
+        volume.close().expect("closes");
+        // Each copy is one of the volume as it is now.
+        let primary = read_superblock(&*device).expect("is one");
+        let groups = (1..primary.group_count()).map(extant_format::GroupNo);
+        let mut bytes = [0; extant_format::superblock::SUPERBLOCK_SIZE];
+        let block_size = u64::from(primary.block_size());
+        for group in groups.filter(|group| primary.has_super(*group)) {
+            let start = primary.group_start(group).0 * block_size;
+            device.read(start, &mut bytes).expect("reads");
+            let copy = extant_format::superblock::Superblock::parse(&bytes).expect("a copy");
+            assert_eq!(copy.blocks_count, primary.blocks_count, "{specification}: {group}");
+            let (mut one, mut other) = (vec![0; 32], vec![0; 32]);
+            device.read(start + block_size, &mut one).expect("reads");
+            let first = (primary.primary_block().0 + 1) * block_size;
+            device.read(first, &mut other).expect("reads");
+            assert_eq!(one[..12], other[..12], "{specification}: descriptors in {group}");
+        }
+        if extant_testkit::oracle::require("e2fsck") {
+            judge(&device).unwrap_or_else(|said| panic!("{specification}: {said}"));
+        }
+    }
+}
+
 #[test]
 fn writers_go_on_while_a_volume_grows() {
     for specification in [kinds()[0], kinds()[7]] {
@@ -145,7 +189,7 @@ fn writers_go_on_while_a_volume_grows() {
 
 #[test]
 fn a_power_cut_leaves_one_of_both_lengths() {
-    for (specification, seed) in kinds()[..6].iter().zip(1..) {
+    for (specification, seed) in kinds()[..5].iter().zip(1..) {
         let base = on_longer(specification, 160 * MIB);
         let log = Arc::new(CrashLog::new(Arc::new(base.snapshot())));
         let device = Arc::clone(&log) as Arc<dyn BlockDevice>;

@@ -25,9 +25,10 @@ impl Log {
         self.change_credits(|granted| granted.saturating_add(credits));
     }
 
-    /// Blocks of metadata that one transaction may change.
-    pub(crate) fn transaction_max(&self) -> u64 {
-        self.transaction_max
+    /// Blocks that an operation may change which does not wait for room: with a transaction that is
+    /// full they fit into the log.
+    pub(crate) fn operation_max(&self) -> u64 {
+        self.log_blocks() / 2
     }
 
     /// Takes back what was granted.

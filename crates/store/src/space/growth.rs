@@ -122,8 +122,8 @@ impl Space {
         if blocks < before.blocks_count {
             return Err(ErrorKind::InvalidArgument(SHRINKS).into());
         }
-        let frames = u64::try_from(store.cache.frames_max() / 2).unwrap_or(u64::MAX);
-        let most = store.log().map_or(frames, |log| log.transaction_max());
+        let frames = store.cache.frames_max() as u64 / 4;
+        let most = store.log().map_or(frames, |log| log.operation_max().min(frames));
         let mut wanted = before.blocks_within(blocks);
         loop {
             let after = before.resized(wanted).map_err(ErrorKind::Layout)?;

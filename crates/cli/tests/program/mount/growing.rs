@@ -205,6 +205,22 @@ fn what_does_not_grow_mounted_is_refused_with_one_line_and_a_hint() {
     assert_eq!(fs::metadata(bench.image()).expect("is there").len(), 32 << 20);
     fs::write(bench.inside("goes-on"), "x").expect("writes");
     mounted.end();
+    if !require("debugfs") {
+        return;
+    }
+    // Found out after the file was made longer: it is as long again as it was.
+    make(&bench, &["-t", "ext4"], "32M");
+    let mut debugfs = program("debugfs");
+    let request = ["-w", "-R", "set_inode_field <7> block[DIND] 0", &bench.image()];
+    output(debugfs.args(request)).expect("changes it");
+    done(["mount", &bench.image(), &bench.point()]);
+    let mounted = crate::mount::fixture::Mounted::of(&bench);
+    let told = extant(["resize", &bench.image(), "64M"]);
+    assert!(told.code == 1 && told.stderr.contains("not mapped as they should be"), "{told:?}");
+    assert_eq!(fs::metadata(bench.image()).expect("is there").len(), 32 << 20);
+    fs::write(bench.inside("goes-on"), "x").expect("writes");
+    done(["umount", &bench.point()]);
+    drop(mounted);
 }
 
 #[test]
