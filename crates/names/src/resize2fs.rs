@@ -181,15 +181,7 @@ fn resize(name: &'static str, request: &Request) -> Result<()> {
         return resize_mounted(request, &mounted);
     }
     if request.wanted == Wanted::SayLeast {
-        let device = image::device(path, &place)?;
-        let how = closed::options(Scope::Safe, closed::machine_threads(), None)?;
-        let settled = extant_repair::settled(Arc::clone(&device), how);
-        let settled = settled.map_err(|error| refused(path, &*device, error))?;
-        let device = settled.map_or(device, |(overlay, _)| overlay as Arc<dyn BlockDevice>);
-        let room = Room { bytes: device.info().bytes, can_grow: false };
-        let least = plan(request, (Arc::clone(&device), room), &superblock(path, &*device)?)?;
-        say(&format!("Estimated minimum size of the filesystem: {}\n", least.after.blocks_count));
-        return Ok(());
+        return say_least(request);
     }
     let log = log_of_device(path, "resize")?;
     let volume = Volume::open(path, &place, log.as_deref())?;
@@ -243,6 +235,20 @@ fn resize(name: &'static str, request: &Request) -> Result<()> {
         "The filesystem on {shown} is now {} long.\n\n",
         named(after.blocks_count, block_size)
     ));
+    Ok(())
+}
+
+/// Says how small it can be.
+fn say_least(request: &Request) -> Result<()> {
+    let path = &*request.device;
+    let device = image::device(path, &ImageArguments::default())?;
+    let how = closed::options(Scope::Safe, closed::machine_threads(), None)?;
+    let settled = extant_repair::settled(Arc::clone(&device), how);
+    let settled = settled.map_err(|error| refused(path, &*device, error))?;
+    let device = settled.map_or(device, |(overlay, _)| overlay as Arc<dyn BlockDevice>);
+    let room = Room { bytes: device.info().bytes, can_grow: false };
+    let least = plan(request, (Arc::clone(&device), room), &superblock(path, &*device)?)?;
+    say(&format!("Estimated minimum size of the filesystem: {}\n", least.after.blocks_count));
     Ok(())
 }
 

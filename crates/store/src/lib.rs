@@ -26,8 +26,8 @@
 //!
 //! *Invariants*: `superblock` is what was read at opening (geometry, features that decide layouts,
 //! seeds), and is replaced only when the volume grows (`space::growth`); fields that change are in
-//! `record`. Frames are changed only through a [`Handle`](handle::Handle). Nothing is written once the latch is closed, but the note that a
-//! failure closed it.
+//! `record`. Frames are changed only through a [`Handle`](handle::Handle). Nothing is written once
+//! the latch is closed, but the note that a failure closed it.
 //! *Locking*: `cache.sweep`, then `journal.checkpointing`, `gate` and `barrier.flushing`, all of
 //! them sleeping; `error_noted`, once the latch is closed, with none of them. A handle holds the
 //! gate shared, a sweep exclusively while it freezes. The short locks: a cache shard or the list of

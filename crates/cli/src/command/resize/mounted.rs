@@ -9,7 +9,7 @@ use extant_host::recovery::counted;
 /// Makes it longer, and says what came of it.
 ///
 /// # Errors
-/// It is to become shorter, or does not grow there; words that are for volumes that are not mounted.
+/// It is to become shorter, or does not grow there; words for volumes that are not mounted.
 pub(super) fn resize(
     arguments: &Arguments,
     mounted: &Mounted,
