@@ -214,46 +214,9 @@ impl FileDevice {
         &self.shared.file
     }
 
-    /// How many bytes the file has now from the device's beginning on: others may have made it
-    /// longer.
-    ///
-    /// # Errors
-    /// Those of the host.
-    pub fn file_bytes(&self) -> io::Result<u64> {
-        Ok(size(&self.shared.file)?.saturating_sub(self.shared.origin))
-    }
-
-    /// Makes the device at least as long. A file that is shorter becomes longer, by a hole.
-    ///
-    /// # Errors
-    /// Those of the host; `InvalidInput` if it is a block special file that is shorter.
-    pub fn lengthen(&self, bytes: u64) -> io::Result<()> {
-        let shared = &self.shared;
-        let end = shared.origin.checked_add(bytes).filter(|end| *end <= i64::MAX as u64);
-        let end = end.ok_or_else(|| invalid(format!("no file has {bytes} bytes")))?;
-        let there = self.file_bytes()?;
-        if there < bytes {
-            if !shared.is_regular {
-                return Err(invalid(format!("it has {there} bytes")));
-            }
-            shared.file.set_len(end)?;
-        }
-        shared.bytes.fetch_max(bytes, Ordering::AcqRel);
-        Ok(())
-    }
-
-    /// Takes back a [`FileDevice::lengthen`] of a file that had so many bytes. Nobody uses what is
-    /// cut off.
-    ///
-    /// # Errors
-    /// Those of the host.
-    pub fn shorten(&self, bytes: u64) -> io::Result<()> {
-        let shared = &self.shared;
-        shared.bytes.fetch_min(bytes, Ordering::AcqRel);
-        match shared.is_regular {
-            true => shared.file.set_len(shared.origin.saturating_add(bytes)),
-            false => Ok(()),
-        }
+    /// Has the device end at another byte: its file has become longer, or is to become shorter.
+    pub fn set_bytes(&self, bytes: u64) {
+        self.shared.bytes.store(bytes, Ordering::Release);
     }
 
     /// Called for the first request: starts threads. One is enough; without any the request

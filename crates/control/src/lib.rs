@@ -2,8 +2,8 @@
 //! of ours answers too, and one of ours, which also says how long it is and why it does not grow.
 //!
 //! An ioctl is given a pointer to what its number says, so these two calls are `unsafe`, and they
-//! are all that is here. The pointer is to a value of the size that the number has, and lives as long
-//! as the call.
+//! are all that is here. The pointer is to a value of the size that the number has, and lives as
+//! long as the call.
 use rustix::ioctl::{Opcode, Setter, Updater, ioctl};
 use std::io;
 use std::os::fd::AsFd;

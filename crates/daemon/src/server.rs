@@ -310,13 +310,19 @@ struct Whole(Arc<FileDevice>);
 
 impl Length for Whole {
     fn bytes(&self) -> io::Result<u64> {
-        self.0.file_bytes()
+        Ok(rustix::fs::seek(self.0.file(), rustix::fs::SeekFrom::End(0))?)
     }
     fn lengthen(&self, bytes: u64) -> io::Result<()> {
-        self.0.lengthen(bytes)
+        if self.bytes()? < bytes {
+            // A block device is as long as it is: the host says so.
+            self.0.file().set_len(bytes)?;
+        }
+        self.0.set_bytes(bytes.max(self.0.info().bytes));
+        Ok(())
     }
     fn shorten(&self, bytes: u64) -> io::Result<()> {
-        self.0.shorten(bytes)
+        self.0.set_bytes(bytes);
+        self.0.file().set_len(bytes)
     }
 }
 

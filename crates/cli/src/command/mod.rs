@@ -18,6 +18,7 @@
 //! repair, undo       what is wrong with it is mended, and that is taken back
 //! heal               what it needs before it is used again
 //! resize, shrink     another size, in place; as small as can be, or as another file
+//!   resize::mounted  of what is mounted
 //! repack, normalize  built anew, what is read first in front; built anew, the same bytes again
 //! trim               free blocks become holes, and what was deleted goes
 //!   trim::map        what is in use of a disk

@@ -9,6 +9,7 @@
 //! xattrs       extended attributes
 //! ioctls       flags, projects, trim
 //! growth       the volume gets longer
+//! length       what it ends with, which may become longer
 //! removed      the last state of inodes that were removed while the kernel knows them
 //! handles      numbers of open files
 //! writers      which files are open for writing
@@ -27,6 +28,7 @@ mod growth;
 mod handles;
 mod identities;
 mod ioctls;
+mod length;
 mod names;
 mod notices;
 mod removed;
@@ -39,8 +41,8 @@ mod writers;
 mod xattrs;
 
 use crate::protocol::{Reply, Request};
-pub use growth::{Length, Room};
 pub use identities::{IdMap, IdRange, Identities};
+pub use length::{Length, Room};
 pub use reserve::Reserve;
 pub use server::{Masks, Server, Settings, Trimming, Xattrs};
 pub use watch::{Outcome, Watch};

@@ -11,9 +11,9 @@
 //! *Invariants*: each handle counts its inode as open, so that it lives without names until it is
 //! closed.
 //! *Locking*: none of its own is held while the engine is called; the engine has its own locks.
-use super::growth::Room;
 use super::handles::{Handles, OpenFile};
 use super::identities::Identities;
+use super::length::Room;
 use super::notices::Notices;
 use super::removed::Removed;
 use super::reserve::{Keepers, Reserve};
