@@ -3,16 +3,17 @@
 //! `RawInode` is the first 128 bytes, `RawExtra` the fixed fields after them; each of the latter
 //! means something only where `extra_isize` reaches past it.
 mod stored;
+mod sum;
 mod value;
 
 pub use stored::{StoredInode, is_extra_size_possible};
 pub use value::ValueFacts;
 
+use sum::{ChecksumWidth, checksum};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::attribute::inline_rest;
-use crate::checksum::crc32c;
 use crate::superblock::{Feature, Superblock};
 use crate::{BlockNo, Fault, Ino};
 
@@ -30,9 +31,6 @@ pub const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
 pub const LINKS_MAX: u16 = 65_000;
 /// The Hurd, as the creator of a volume: `s_creator_os`.
 const HURD: u32 = 1;
-/// Where the two halves of the checksum are.
-const CHECKSUM_LOW: usize = std::mem::offset_of!(RawInode, checksum_low);
-const CHECKSUM_HIGH: usize = BASE_SIZE + std::mem::offset_of!(RawExtra, checksum_high);
 
 /// The first 128 bytes.
 #[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -350,76 +348,6 @@ fn split16(value: u32) -> (U16, U16) {
 
 fn join16(high: U16, low: U16) -> u32 {
     u32::from(high.get()) << 16 | u32::from(low.get())
-}
-
-/// How much of its checksum an inode keeps.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ChecksumWidth {
-    /// The low 16 bits.
-    Low,
-    /// All 32 bits.
-    Full,
-}
-
-impl ChecksumWidth {
-    fn of(extra_isize: u16) -> ChecksumWidth {
-        match extra_isize >= reach::CHECKSUM {
-            true => ChecksumWidth::Full,
-            false => ChecksumWidth::Low,
-        }
-    }
-}
-
-/// Bytes of an inode's number and generation, which its checksum begins with.
-const SEED_BYTES: usize = 8;
-/// Bytes of an inode that are copied for its checksum: most have no more.
-const COPIED_BYTES: usize = 256;
-
-/// The number and the generation of an inode and its first bytes, as its checksum has them: in one
-/// piece, at a place where words begin.
-#[derive(IntoBytes, Immutable)]
-#[repr(C, align(8))]
-struct Summed {
-    ino: [u8; 4],
-    generation: [u8; 4],
-    inode: [u8; COPIED_BYTES],
-}
-
-/// The checksum of a whole inode, its own fields taken as zero; 16 bits where the high half has no
-/// room.
-fn checksum(
-    bytes: &[u8],
-    width: ChecksumWidth,
-    ino: Ino,
-    generation: u32,
-    superblock: &Superblock,
-) -> u32 {
-    // One call over a copy: six over the pieces between the fields take three times as long, and
-    // inodes are checked by the million.
-    let (head, rest) = bytes.split_at(bytes.len().min(COPIED_BYTES));
-    let mut summed = Summed {
-        ino: ino.0.to_le_bytes(),
-        generation: generation.to_le_bytes(),
-        inode: [0; COPIED_BYTES],
-    };
-    let (copied, _) = summed.inode.split_at_mut(head.len());
-    copied.copy_from_slice(head);
-    let fields = match width {
-        ChecksumWidth::Low => [CHECKSUM_LOW].as_slice(),
-        ChecksumWidth::Full => [CHECKSUM_LOW, CHECKSUM_HIGH].as_slice(),
-    };
-    for at in fields {
-        if let Some(field) = copied.get_mut(*at..at.saturating_add(2)) {
-            field.fill(0);
-        }
-    }
-    let length = SEED_BYTES.saturating_add(head.len());
-    let sum = crc32c(superblock.checksum_seed, summed.as_bytes().get(..length).unwrap_or_default());
-    let sum = if rest.is_empty() { sum } else { crc32c(sum, rest) };
-    match width {
-        ChecksumWidth::Low => sum & 0xffff,
-        ChecksumWidth::Full => sum,
-    }
 }
 
 /// The two parts of an inode's bytes. What is missing counts as zero; fields that `extra_isize`

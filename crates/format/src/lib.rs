@@ -25,6 +25,7 @@
 //! stored       fields of raw bytes; superblock::{raw, stored}, inode::stored, extent::stored,
 //!              attribute::stored, group::stored, layout::stored: views that believe nothing
 //! superblock::torn   one of which a cut left half
+//! sum          inode::sum: the checksum of an inode
 //! value        inode::value, attribute::in_inodes: attributes' values in inodes of their own
 //! ```
 //!

@@ -4,6 +4,14 @@ use extant_format::group::{BLOCK_UNINIT, INODE_UNINIT};
 use extant_format::{GroupNo, bitmap};
 use extant_inspect::ExpectedBits;
 
+/// Writes the bitmaps and counters of the groups that the edits of a draft left behind.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn write_stale(draft: &Draft, marked: Marked) -> Result<()> {
+    draft.stale.iter().try_for_each(|group| write(draft, *group, marked))
+}
+
 /// Writes both bitmaps of a group, and what its descriptor counts.
 ///
 /// # Errors

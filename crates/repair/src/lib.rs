@@ -12,6 +12,7 @@
 //! ```text
 //! heal          what a volume needs before it boots, and no more
 //! rounds        a check, edits for what it found, and again
+//!   earlier       what the next check need not read again
 //! scope         what mending a problem takes, and who may decide it
 //! preen         where that depends on other problems
 //!   primary       which superblock is believed
@@ -33,6 +34,7 @@ mod connect;
 mod directories;
 mod draft;
 mod duplicates;
+mod earlier;
 mod error;
 mod free;
 mod growth_map;

@@ -1,6 +1,7 @@
 //! A check, edits for what it found, and again, until nothing is left or nothing changes.
 use crate::bitmaps::Marked;
 use crate::draft::Draft;
+use crate::earlier::Earlier;
 use crate::error::Error;
 use crate::journal::Replayed;
 use crate::options::{LostFound, Optimize, RepairOptions, Scope};
@@ -9,17 +10,15 @@ use crate::preen::Preening;
 use crate::scope::{frees, price};
 use crate::shape::{self, Shaped};
 use crate::{
-    bitmaps, connect, directories, duplicates, growth_map, index, inodes, journal, orphans, places,
-    primary, quota, reserved, superblock,
+    bitmaps, connect, directories, duplicates, earlier, growth_map, index, inodes, journal,
+    orphans, places, primary, quota, reserved, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
-use extant_engine::ErrorKind;
+use extant_engine::{ErrorKind, OrphanCounts};
+use extant_format::Ino;
 use extant_format::inode::flags;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
-use extant_format::{BlockNo, GroupNo, Ino};
-use extant_inspect::{
-    CheckOptions, CheckReport, Code, Pass, Problem, Usage, examine, examine_again,
-};
+use extant_inspect::{CheckOptions, CheckReport, Code, Pass, Problem, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -138,13 +137,18 @@ fn recovered(
     };
     let Replayed { report: journal, mended: of_journal } = replayed.unwrap_or_default();
     mended.extend(of_journal);
-    let orphans = match extant_engine::free_orphans(over) {
-        Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
-            return Err(error.into());
-        }
-        orphans => orphans.ok().flatten(),
-    };
+    let orphans = freed_orphans(over)?;
     Ok((Recovery { journal, orphans }, mended))
+}
+
+/// Frees the orphans that wait; `None` if there are none, or it is not possible.
+fn freed_orphans(over: &Arc<dyn BlockDevice>) -> Result<Option<OrphanCounts>, Error> {
+    match extant_engine::free_orphans(over) {
+        Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
+            Err(error.into())
+        }
+        orphans => Ok(orphans.ok().flatten()),
+    }
 }
 
 /// Replays the journal; `None` if that is not possible, which is a problem of the check.
@@ -189,21 +193,6 @@ fn forbids(code: Code) -> bool {
             | C::TooManyGroups
             | C::RootTablePlace
     )
-}
-
-/// A check whose problems were mended, with the blocks that the overlay had before that.
-struct Earlier {
-    report: CheckReport,
-    usage: Usage,
-    blocks: Vec<(u64, Arc<Vec<u8>>)>,
-}
-
-/// The blocks that are in one of two states of an overlay alone, or differ in them.
-fn differing(before: &[(u64, Arc<Vec<u8>>)], after: &[(u64, Arc<Vec<u8>>)]) -> BTreeSet<BlockNo> {
-    let was: BTreeMap<u64, &Arc<Vec<u8>>> = before.iter().map(|(at, it)| (*at, it)).collect();
-    // A block that was written once stays so.
-    let differs = |(at, now): &&(u64, Arc<Vec<u8>>)| was.get(at).is_none_or(|was| *was != now);
-    after.iter().filter(differs).map(|(at, _)| BlockNo(*at)).collect()
 }
 
 /// A repair under way.
@@ -297,14 +286,14 @@ impl Mender {
         let mut earlier = None;
         loop {
             self.round = self.round.saturating_add(1);
-            let (report, usage) = self.examine(earlier.take())?;
+            let (report, usage) = earlier::examine(&self.overlay, &self.how, earlier.take())?;
             let first = first.get_or_insert_with(|| report.clone());
             let (report, usage) = match self.round {
                 1 => self.by_the_best((report, usage))?,
                 _ => (report, usage),
             };
             if self.places(&report, usage.as_ref())? == Progress::Made
-                || self.late_orphans(&report)? == Progress::Made
+                || self.frees_late_orphans(&report)?
             {
                 continue;
             }
@@ -350,37 +339,16 @@ impl Mender {
         }
     }
 
-    /// Checks what is in the overlay: by what changed alone, where that is enough to know all.
-    fn examine(&self, earlier: Option<Earlier>) -> Result<(CheckReport, Option<Usage>), Error> {
-        let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
-        let is_known = |earlier: &Earlier| {
-            self.overlay.spooled_bytes() == 0
-                && self.overlay.block_bytes() as u32 == earlier.usage.superblock().block_size()
-        };
-        match earlier.filter(is_known) {
-            Some(Earlier { report, usage, blocks }) => {
-                let changed = differing(&blocks, &self.overlay.changed());
-                Ok(examine_again(over, &self.how, (&report, usage), &changed)?)
-            }
-            None => Ok(examine(over, &self.how)?),
-        }
-    }
-
-    /// Frees orphans that wait where nothing else is wrong any more, once: the superblock that lists
-    /// them could not be used before the first check.
-    fn late_orphans(&mut self, report: &CheckReport) -> Result<Progress, Error> {
+    /// Frees orphans that wait where nothing else is wrong any more, once: the superblock with their
+    /// list could not be used before the first check. Gives whether there were any.
+    fn frees_late_orphans(&mut self, report: &CheckReport) -> Result<bool, Error> {
         let waits = report.counts.contains_key(Code::OrphansWait.rule().name);
         if !waits || !report.is_clean() || self.round == 1 || self.has_late_orphans {
-            return Ok(Progress::None);
+            return Ok(false);
         }
         self.has_late_orphans = true;
         let over = Arc::clone(&self.overlay) as Arc<dyn BlockDevice>;
-        match extant_engine::free_orphans(&over) {
-            Ok(Some(_)) => Ok(Progress::Made),
-            Ok(None) => Ok(Progress::None),
-            Err(error) if matches!(error.kind, ErrorKind::Device(_)) => Err(error.into()),
-            Err(_) => Ok(Progress::None),
-        }
+        Ok(freed_orphans(&over)?.is_some())
     }
 
     /// Makes `lost+found` in a volume that is clean; a file of that name is left as it is.
@@ -392,8 +360,7 @@ impl Mender {
         self.made_lost_found = true;
         self.was_clean = true;
         self.unindexed.append(&mut draft.unindexed);
-        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
-        stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, Marked::Freed))
+        bitmaps::write_stale(&draft, Marked::Freed)
     }
 
     /// Whether anything could be smaller or faster, and there are checks left to see what came of
@@ -415,8 +382,7 @@ impl Mender {
         let optimize = std::mem::replace(&mut self.optimize, Optimize::Nothing);
         self.shaped = shape::improve(&mut draft, optimize)?;
         self.was_clean = true;
-        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
-        stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, Marked::Freed))
+        bitmaps::write_stale(&draft, Marked::Freed)
     }
 
     /// Makes the indexes anew that were taken away, each once.
@@ -436,8 +402,7 @@ impl Mender {
             true => Marked::Freed,
             false => Marked::Kept,
         };
-        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
-        stale.into_iter().try_for_each(|group| bitmaps::write(&draft, group, marked))
+        bitmaps::write_stale(&draft, marked)
     }
 
     /// What is found by the superblock that fits best.
@@ -554,19 +519,13 @@ impl Mender {
         self.directories(&mut draft, is_of(Pass::Directories).filter(of_one))?;
         self.links(&mut draft, is_of(Pass::Connectivity).chain(is_of(Pass::Links)))?;
         let others = report.problems.iter().any(|it| it.rule().pass < Pass::Bitmaps);
-        self.bitmaps(
-            &mut draft,
-            is_of(Pass::Bitmaps),
-            if others { Rest::Wrong } else { Rest::Right },
-        )?;
-        let stale: Vec<GroupNo> = draft.stale.iter().copied().collect();
+        let rest = if others { Rest::Wrong } else { Rest::Right };
+        self.bitmaps(&mut draft, is_of(Pass::Bitmaps), rest)?;
         let marked = match others && self.scope != Scope::All {
             true => Marked::Kept,
             false => Marked::Freed,
         };
-        for group in stale {
-            bitmaps::write(&draft, group, marked)?;
-        }
+        bitmaps::write_stale(&draft, marked)?;
         self.unindexed.append(&mut draft.unindexed);
         let progress = match self.changes.len() as u64 + self.omitted > before {
             true => Progress::Made,
@@ -655,10 +614,8 @@ impl Mender {
     }
 
     fn of_orphan(&mut self, draft: &mut Draft, problem: &Problem) -> Result<bool, Error> {
-        match (problem.code, problem.ino) {
-            (Code::OrphanDeleted, Some(ino)) => inodes::mend(draft, ino, problem),
-            _ => Ok(false),
-        }
+        let ino = problem.ino.filter(|_| problem.code == Code::OrphanDeleted);
+        ino.map_or(Ok(false), |ino| inodes::mend(draft, ino, problem))
     }
 
     /// Blocks of several files, by file.

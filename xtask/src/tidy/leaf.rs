@@ -5,7 +5,7 @@ use super::source::{Place, Source};
 /// The leaf: a change of it builds the crates above it again.
 const LEAF: &str = "crates/block/src/";
 /// Its lines without tests. What only a laboratory or tests need belongs to `sim`.
-pub const LEAF_LINES_MAX: usize = 6950;
+pub const LEAF_LINES_MAX: usize = 7000;
 
 /// The leaf, if it has grown.
 pub fn grown(sources: &[Source]) -> Vec<Place> {
