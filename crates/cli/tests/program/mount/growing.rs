@@ -144,9 +144,10 @@ fn the_other_resize2fs_makes_a_mount_longer_as_it_makes_a_closed_volume() {
         let ours =
             |image: &str, size: &str| run(crate::names::extant("resize2fs").args([image, size]));
         for (size, by) in [("50M", 0), ("80M", 1), ("200M", 0), ("40M", 0), ("40M", 1)] {
-            let resize: &dyn Fn(&str, &str) -> (Option<i32>, String) =
-                if by == 0 { &theirs } else { &ours };
-            let (code, said) = resize(&bench.image(), size);
+            let (code, said) = match by {
+                0 => theirs(&bench.image(), size),
+                _ => ours(&bench.image(), size),
+            };
             assert!(said.contains("on-line resizing required"), "{of}: {said}");
             match size {
                 "40M" => assert!(code == Some(1) && said.contains("On-line shrinking"), "{said}"),
