@@ -339,8 +339,8 @@ impl Mender {
         }
     }
 
-    /// Frees orphans that wait where nothing else is wrong any more, once: the superblock with their
-    /// list could not be used before the first check. Gives whether there were any.
+    /// Frees orphans that wait where nothing else is wrong any more, once: the superblock that has
+    /// their list could not be used before the first check. Gives whether there were any.
     fn frees_late_orphans(&mut self, report: &CheckReport) -> Result<bool, Error> {
         let waits = report.counts.contains_key(Code::OrphansWait.rule().name);
         if !waits || !report.is_clean() || self.round == 1 || self.has_late_orphans {
