@@ -73,8 +73,12 @@ fn unattached(draft: &mut Draft, ino: Ino) -> Result<bool> {
 }
 
 fn named(draft: &mut Draft, home: Ino, ino: Ino, kind: FileType) -> Result<bool> {
-    let name = format!("#{}", ino.0).into_bytes();
-    directories::add(draft, home, (&name, ino, kind))
+    directories::add(draft, home, (&name_of(ino), ino, kind))
+}
+
+/// What an inode without a name is called in `lost+found`.
+pub(crate) fn name_of(ino: Ino) -> Vec<u8> {
+    format!("#{}", ino.0).into_bytes()
 }
 
 /// The directory for what was lost, which is made where there is none; `None` where there is no

@@ -594,6 +594,34 @@ pub(crate) fn rename(draft: &mut Draft, ino: Ino, name: &[u8], to: &[u8]) -> Res
     Ok(false)
 }
 
+/// Takes a directory out of all directories but its `home`. Gives whether it was in one.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn forget(draft: &mut Draft, ino: Ino, home: Ino) -> Result<bool> {
+    let mut is_changed = false;
+    for parent in (1..=draft.usage.superblock().inodes_count).map(Ino) {
+        let is_directory = draft.usage.file_type(parent) == Some(FileType::Directory);
+        if !is_directory || parent == home {
+            continue;
+        }
+        let Some(mut directory) = Directory::open(draft, parent)? else { continue };
+        for (at, block) in directory.blocks() {
+            let Some(mut bytes) = draft.read(block)? else { continue };
+            let is_it = |entry: &Kept| entry.ino == ino && !is_dots(&entry.name);
+            let Some(entry) = directory.entries(&bytes).into_iter().find(is_it) else { continue };
+            directory.without_index(draft)?;
+            // The index may have been in this block.
+            bytes = draft.read(block)?.unwrap_or(bytes);
+            if directory.style.remove(&mut bytes, &entry.name).unwrap_or(false) {
+                directory.seal_and_write(draft, at, block, &mut bytes)?;
+                is_changed = true;
+            }
+        }
+    }
+    Ok(is_changed)
+}
+
 /// Mends the problems of a directory whose entries are in its inode.
 fn mend_inline(draft: &Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
     let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };

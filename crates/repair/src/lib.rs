@@ -12,6 +12,7 @@
 //! ```text
 //! heal          what a volume needs before it boots, and no more
 //! rounds        a check, edits for what it found, and again
+//!   considered    what is mended in a round, and what waits
 //!   earlier       what the next check need not read again
 //! scope         what mending a problem takes, and who may decide it
 //! preen         where that depends on other problems
@@ -31,6 +32,7 @@
 
 mod bitmaps;
 mod connect;
+mod considered;
 mod directories;
 mod draft;
 mod duplicates;

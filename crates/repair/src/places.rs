@@ -119,30 +119,37 @@ pub(crate) fn numbers_of_inodes(
     let is_reserved = |it: &&Problem| {
         it.code == Code::ReservedMode && it.ino.is_some_and(|ino| ino > Ino::RESERVED_LAST)
     };
-    let of_count = |it: &&Problem| it.code == Code::InodeCount;
-    let problem = if let Some(problem) = report.problems.iter().find(is_reserved) {
+    let (superblock, problem) = if let Some(problem) = report.problems.iter().find(is_reserved) {
         superblock.first_inode = Ino::RESERVED_LAST.0.saturating_add(1);
-        problem
-    } else if let Some(problem) = report.problems.iter().find(of_count) {
-        let all = problem.found.and_then(|all| u32::try_from(all).ok()).unwrap_or(0);
-        let groups = superblock.group_count().max(1);
-        let each = all / groups;
-        // Bitmaps have whole bytes, for Linux and e2fsprogs alike.
-        let is_possible = |each: u32| each > 0 && each.is_multiple_of(8);
-        if is_possible(superblock.inodes_per_group)
-            || !is_possible(each)
-            || !all.is_multiple_of(groups)
-        {
-            return Ok(None);
-        }
-        (superblock.inodes_per_group, superblock.inodes_count) = (each, all);
-        problem
+        (superblock, problem)
+    } else if let Some(found) = with_whole_groups(&superblock, report) {
+        found
     } else {
         return Ok(None);
     };
     // tidy: writers because it is an overlay in memory
     overlay.write(SUPERBLOCK_OFFSET, &superblock.encode())?;
     Ok(Some(problem.clone()))
+}
+
+/// The superblock with the number of inodes per group that follows from that of all, where a report
+/// says that the two do not fit, and no group can have the one that is there; and that problem.
+pub(crate) fn with_whole_groups<'a>(
+    superblock: &Superblock,
+    report: &'a CheckReport,
+) -> Option<(Superblock, &'a Problem)> {
+    let problem = report.problems.iter().find(|it| it.code == Code::InodeCount)?;
+    let all = problem.found.and_then(|all| u32::try_from(all).ok())?;
+    let groups = superblock.group_count().max(1);
+    let each = all / groups;
+    // Bitmaps have whole bytes, for Linux and e2fsprogs alike.
+    let is_possible = |each: u32| each > 0 && each.is_multiple_of(8);
+    let is_called_for = !is_possible(superblock.inodes_per_group)
+        && is_possible(each)
+        && all.is_multiple_of(groups);
+    let mut whole = superblock.clone();
+    (whole.inodes_per_group, whole.inodes_count) = (each, all);
+    is_called_for.then_some((whole, problem))
 }
 
 /// Has a twentieth of the volume reserved, where more than half of it was: no check goes on there.

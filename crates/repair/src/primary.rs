@@ -4,6 +4,7 @@
 use crate::error::Error;
 use crate::journal::{self, Replayed};
 use crate::options::Scope;
+use crate::places;
 use extant_block::BlockDevice;
 use extant_engine::ErrorKind;
 use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
@@ -121,6 +122,9 @@ pub(crate) fn chosen(
         .any(|it| matches!(it.code, Code::SuperblockDamaged | Code::SuperblockChecksum));
     let may_seal = is_torn && (scope == Scope::All || is_confirmed(over));
     let mut others = Vec::from_iter(may_seal.then(|| first.clone()));
+    // Sealed as it is, it would say nothing of the inodes that it leaves out.
+    let whole = places::with_whole_groups(&first, &report).filter(|_| may_seal);
+    others.extend(whole.map(|(whole, _)| whole));
     let copies = [copy_of(over)?, copy_of_group(over, &first)];
     others.extend(
         copies

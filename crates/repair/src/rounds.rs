@@ -1,5 +1,6 @@
 //! A check, edits for what it found, and again, until nothing is left or nothing changes.
 use crate::bitmaps::Marked;
+use crate::considered::{considered, doubtful, is_sum};
 use crate::draft::Draft;
 use crate::earlier::Earlier;
 use crate::error::Error;
@@ -72,6 +73,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         lost_found: options.lost_found,
         optimize: options.optimize,
         made_lost_found: false,
+        connected: BTreeSet::new(),
         has_late_orphans: false,
         shaped: Shaped::default(),
         was_clean: false,
@@ -212,70 +214,13 @@ struct Mender {
     lost_found: LostFound,
     optimize: Optimize,
     made_lost_found: bool,
+    /// Directories that hung on nothing, and are in `lost+found` now.
+    connected: BTreeSet<Ino>,
     /// Orphans were freed after the first check.
     has_late_orphans: bool,
     shaped: Shaped,
     /// Nothing was wrong when something was made, and the counts that follow from it are mended.
     was_clean: bool,
-}
-
-/// Whether a problem is the checksum of an inode or of a node of its map.
-fn is_sum(code: Code) -> bool {
-    matches!(code, Code::ExtentChecksum | Code::InodeChecksum | Code::InodeChecksumUnread)
-}
-
-/// Inodes of which a checksum is wrong and that fit the rest of the volume no better: another
-/// problem of theirs, or blocks that bitmaps have otherwise, says that their map may be that of
-/// another file.
-fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
-    let is_odd = |code: Code| matches!(code, Code::BlocksMarkedFree | Code::BlocksMarkedUsed);
-    let is_anywhere = report.problems.iter().any(|it| is_odd(it.code));
-    let of_content = |it: &&Problem| {
-        matches!(it.rule().pass, Pass::Inodes | Pass::Duplicates) && !is_sum(it.code)
-    };
-    let odd: BTreeSet<Ino> =
-        report.problems.iter().filter(of_content).filter_map(|it| it.ino).collect();
-    let sums = report.problems.iter().filter(|it| is_sum(it.code)).filter_map(|it| it.ino);
-    sums.filter(|ino| is_anywhere || odd.contains(ino)).collect()
-}
-
-/// The problems of a report but for those of files that were `named` meanwhile; while something has
-/// no type, of those without a name: it may be the directory that has it; and of names that are
-/// wrong only where a directory is encrypted, if that is what is wrong.
-fn considered<'a>(
-    report: &'a CheckReport,
-    named: &BTreeSet<Ino>,
-    scope: Scope,
-) -> Vec<&'a Problem> {
-    // What is said to be no directory may be one.
-    let mapped: BTreeSet<Option<Ino>> = match scope {
-        Scope::All => report
-            .problems
-            .iter()
-            .filter(|it| it.code == Code::SpecialFileMapped)
-            .map(|it| it.ino)
-            .collect(),
-        _ => BTreeSet::new(),
-    };
-    let of_special =
-        |code| matches!(code, Code::SectorCount | Code::SpecialFileSize | Code::LinkCount);
-    let is_untyped =
-        !mapped.is_empty() || report.problems.iter().any(|it| it.code == Code::NoFileType);
-    let is_named = |ino: Option<Ino>| ino.is_some_and(|ino| named.contains(&ino));
-    let is_plain =
-        |it: &Problem| matches!(it.code, Code::EncryptedWithoutFeature | Code::EncryptionMissing);
-    let plain: BTreeSet<Option<Ino>> =
-        report.problems.iter().filter(|it| is_plain(it)).map(|it| it.ino).collect();
-    let of_encryption =
-        |code| matches!(code, Code::EntryNameShort | Code::EntryUnencrypted | Code::EntryPolicy);
-    let waits = |problem: &&Problem| match problem.rule().pass {
-        _ if of_special(problem.code) && mapped.contains(&problem.ino) => true,
-        _ if of_encryption(problem.code) => plain.contains(&problem.ino),
-        Pass::Connectivity | Pass::Links if is_untyped => true,
-        _ if problem.code == Code::EntryToValue => is_named(problem.other),
-        _ => problem.code == Code::InodeUnattached && is_named(problem.ino),
-    };
-    report.problems.iter().filter(|it| !waits(it)).collect()
 }
 
 impl Mender {
@@ -642,6 +587,9 @@ impl Mender {
                 continue;
             }
             let is_done = connect::mend(draft, problem)? || inodes::mend(draft, ino, problem)?;
+            if is_done && problem.code == Code::DirectoryUnreachable {
+                self.connected.insert(ino);
+            }
             self.note(problem, is_done);
         }
         Ok(())
@@ -700,6 +648,17 @@ impl Mender {
     ) -> Result<(), Error> {
         let mut by_inode: BTreeMap<Ino, Vec<&Problem>> = BTreeMap::new();
         for problem in problems.filter(|problem| problem.code != Code::EntryTwiceApart) {
+            // What was cut off has its other names in its own loop.
+            let is_here =
+                |ino: &Ino| problem.name.as_deref() == Some(connect::name_of(*ino).as_slice());
+            let other = problem.other.filter(|ino| self.connected.contains(ino) && is_here(ino));
+            if let (Code::DirectoryTwice, Some(home), Some(ino)) =
+                (problem.code, problem.ino, other)
+            {
+                let is_done = directories::forget(draft, ino, home)?;
+                self.note(problem, is_done);
+                continue;
+            }
             if let Some(ino) = problem.ino.filter(|ino| !draft.cleared.contains(ino)) {
                 by_inode.entry(ino).or_default().push(problem);
             }

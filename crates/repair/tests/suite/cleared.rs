@@ -14,6 +14,15 @@ fn block_of(image: &Path, file: &str, number: u32) -> usize {
     text.trim().parse().expect("a block")
 }
 
+/// The names in a folder, but for its first two.
+fn names_in(image: &Path, folder: &str) -> Vec<String> {
+    let mut debugfs = program("debugfs");
+    let run = output(debugfs.args(["-R", &format!("ls -p {folder}")]).arg(image));
+    let text = String::from_utf8_lossy(&run.expect("it lists").stdout).into_owned();
+    let names = text.lines().filter_map(|line| line.split('/').nth(5));
+    names.filter(|name| !name.is_empty() && !name.starts_with('.')).map(str::to_owned).collect()
+}
+
 /// Mends all, finds it clean for both judges, and all files as they were.
 fn is_mended(volume: &Volume, damaged: &[u8], code: &str) -> Vec<u8> {
     assert!(judged(&volume.written(damaged)).is_some(), "nothing is wrong");
@@ -92,4 +101,36 @@ fn a_journal_with_no_room_beside_fast_commits_is_damaged() {
     let mut damaged = volume.bytes.clone();
     damaged[journal + 0x2b] |= 0x20;
     is_mended(&volume, &damaged, "journal-superblock");
+}
+
+/// A loop of directories that nothing leads to, and no `lost+found`: the one that is made comes
+/// after the name that the loop has for its own top.
+#[test]
+fn a_loop_of_directories_is_cut_at_its_top() {
+    let Some(volume) = Volume::new("cleared-loop", "-t ext4", "16M") else { return };
+    let path = volume.written(&volume.bytes);
+    // What lost+found had goes to another folder: the one that is made lies behind the loop.
+    for command in ["link /d /d/e/f/up", "unlink /d", "rmdir /lost+found", "mkdir /h"] {
+        output(program("debugfs").args(["-w", "-R", command]).arg(&path)).expect("debugfs does it");
+    }
+    let damaged = std::fs::read(&path).expect("it is there");
+    assert!(judged(&volume.written(&damaged)).is_some(), "nothing is wrong");
+    let repaired = mended(&damaged, Scope::All).expect("it is mended");
+    assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+    let after = image(&repaired);
+    assert_eq!(judged(&volume.written(&after)), None);
+    let path = volume.written(&after);
+    let all = names_in(&path, "/lost+found");
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(names_in(&path, &format!("/lost+found/{}/e/f", all[0])), ["four"]);
+}
+
+/// A number of inodes per group that no group can have, on a volume without copies: the number of
+/// all says which it was, and no file is lost by a superblock that is sealed as it is.
+#[test]
+fn inodes_per_group_follow_from_all_where_nothing_else_says_them() {
+    let Some(volume) = Volume::new("cleared-inodes", "-t ext4 -N 256", "4M") else { return };
+    let mut damaged = volume.bytes.clone();
+    damaged[1024 + 40..][..4].copy_from_slice(&47_u32.to_le_bytes());
+    is_mended(&volume, &damaged, "inode-count");
 }
