@@ -6,7 +6,7 @@ use crate::command::{self, program};
 use crate::shipped::Checkout;
 
 /// No command and no library to load is larger than this, in bytes.
-const COMMAND_BYTES_MAX: u64 = 20_000_000;
+const COMMAND_BYTES_MAX: u64 = 22_000_000;
 
 /// Functions of equal code are one: generic code is made for each type, and much of it is equal.
 /// Nothing of ours compares the places of functions. The linker is the compiler's own.
