@@ -24,22 +24,10 @@ fn registry() -> MutexGuard<'static, Vec<PathBuf>> {
 /// What is said beside the name of a signal that ends the process.
 static REMARK: Mutex<Option<String>> = Mutex::new(None);
 
-/// Says what becomes of what was done, if a signal comes before this is dropped.
-#[derive(Debug)]
-pub struct Remark(());
-
-impl Remark {
-    /// Says this.
-    pub fn make(text: String) -> Remark {
-        *REMARK.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-        Remark(())
-    }
-}
-
-impl Drop for Remark {
-    fn drop(&mut self) {
-        *REMARK.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
+/// Says what becomes of what was done, if a signal ends the process from now on. It holds after the
+/// work too: a signal can come between its end and the end of the process.
+pub fn remark(text: String) {
+    *REMARK.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
 }
 
 /// Whether a finished file may take the place of another.

@@ -115,8 +115,7 @@ pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
     let target = open_folder(folder)?;
     let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
     let progress = console.progress("extract", Unit::Bytes, plan.bytes);
-    let kept = format!("what is in {} stays", folder.display());
-    let _kept = cleanup::Remark::make(kept);
+    cleanup::remark(format!("what is in {} stays", folder.display()));
     let mut leave_out = |left_out: LeftOut| trouble.leave_out(left_out);
     let extracted = extract(&Arc::new(plan), base, target, existing, &progress, &mut leave_out);
     drop(progress);

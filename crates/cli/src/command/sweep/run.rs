@@ -2,7 +2,7 @@
 use super::failure;
 use extant_block::RealClock;
 use extant_host::arena;
-use extant_host::cleanup::Remark;
+use extant_host::cleanup;
 use extant_host::console::{Chatter, Console};
 use extant_host::error::{Error, Exit};
 use extant_host::itself;
@@ -121,7 +121,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
     let share = memory::of_machine().map(|bytes| bytes / workers as u64);
     let clock = RealClock::new();
     let tell = console.teller();
-    let remark = Remark::make("what is done is kept: the same command goes on".into());
+    cleanup::remark("what is done is kept: the same command goes on".into());
     let options = Options {
         part,
         workers,
@@ -137,7 +137,7 @@ pub fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
         tell: &*tell,
     };
     let ran = pool::run(&directory, &plan, &options);
-    drop((remark, tell));
+    drop(tell);
     report(arguments, &ran.map_err(failure)?, console)
 }
 
