@@ -18,12 +18,14 @@
 use crate::clock::{Clock, RealClock};
 use crate::lock::ShortLock;
 use crate::stack::{Devices, Neighbour, Relation, device_number};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -249,9 +251,10 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
         // A server that has it may have been killed, and be letting go just now.
         return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
     }
-    if access == Access::ReadWrite && has_machine(&metadata) {
+    if access == Access::ReadWrite
+        && let Some(words) = machine(file)
+    {
         let _ = file.unlock();
-        let words = "is open in a virtual machine".to_owned();
         return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
     }
     let number = match metadata.file_type().is_block_device() {
@@ -279,46 +282,41 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
 /// The bytes of an image that QEMU locks, shared, where a machine of it writes the image, or lets
 /// nobody else write: the permissions that it uses (from 100 on) and those that it does not share
 /// (from 200 on), of which the second is to write and the fourth to resize.
-const MACHINE_BYTES: [u64; 4] = [101, 103, 201, 203];
+const MACHINE_BYTES: [i64; 4] = [101, 103, 201, 203];
 
-/// Whether a virtual machine has an image open, by the locks of open file descriptions that QEMU
-/// takes: it writes the image, or lets nobody else write it.
-fn has_machine(metadata: &Metadata) -> bool {
-    let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-    has_machine_lock(&table_of_locks(), device, metadata.ino())
+/// Who else has locked bytes of an image that virtual machines lock, as the end of a sentence;
+/// `None` if nobody has. Asks for each byte: the host's table of all locks takes the kernel some
+/// 10 ms to give, loses lines, and knows no names of other hosts.
+fn machine(file: &File) -> Option<String> {
+    MACHINE_BYTES.iter().find_map(|byte| lock_of_byte(file, *byte)).map(|holder| match holder {
+        Holder::OpenFile => "is open in a virtual machine".to_owned(),
+        Holder::Process(number) => format!("is locked by process {number}"),
+    })
 }
 
-/// The host's table of locks (`/proc/locks`), with every line at least once. Empty if the host has
-/// none.
-///
-/// The kernel gives it in pieces of at most a page, and counts lines between them: a line is lost
-/// where another's lock ends between two pieces. A table of several pieces is therefore read
-/// several times, and what is returned is all of them, one after the other.
-pub fn table_of_locks() -> String {
-    const PIECE_BYTES: usize = 4096;
-    const TIMES: usize = 8;
-    let mut table = Vec::new();
-    for _ in 0..TIMES {
-        let begin = table.len();
-        // With room for all of it: a small buffer makes small pieces.
-        table.reserve(16 * PIECE_BYTES);
-        let read = File::open("/proc/locks").and_then(|mut file| file.read_to_end(&mut table));
-        if read.is_err() || table.len().saturating_sub(begin) < PIECE_BYTES / 2 {
-            break;
-        }
-    }
-    String::from_utf8_lossy(&table).into_owned()
+/// Who has a lock of a byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Holder {
+    /// An open file, of whatever process: so QEMU locks.
+    OpenFile,
+    Process(i32),
 }
 
-fn has_machine_lock(table: &str, (major, minor): (u32, u32), ino: u64) -> bool {
-    let of_file = format!("{major:02x}:{minor:02x}:{ino}");
-    table.lines().any(|line| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "OFDLCK", _, _, _, file, first, last] = words.as_slice() else { return false };
-        let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>()) else {
-            return false;
-        };
-        *file == of_file && MACHINE_BYTES.iter().any(|byte| (first..=last).contains(byte))
+/// A lock (`fcntl(2)`) of a byte that this handle does not have itself; `None` also where the host
+/// file system has no locks.
+fn lock_of_byte(file: &File, byte: i64) -> Option<Holder> {
+    let mut lock = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: byte,
+        l_len: 1,
+        l_pid: 0,
+    };
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).ok()?;
+    let is_free = lock.l_type == libc::F_UNLCK as libc::c_short;
+    (!is_free).then_some(match lock.l_pid {
+        number @ 1.. => Holder::Process(number),
+        _ => Holder::OpenFile,
     })
 }
 
@@ -476,6 +474,7 @@ fn unescape(field: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use extant_testkit::scratch::Scratch;
 
     #[test]
     fn mount_points_are_unescaped() {
@@ -498,14 +497,26 @@ mod tests {
         assert!(mounts().iter().any(|mount| mount.folder == Path::new("/")));
     }
 
+    /// As QEMU locks: by open files. A lock of the same handle is its own, and no other's.
     #[test]
     fn a_machine_that_writes_is_told_from_one_that_reads() {
-        let table = "1: OFDLCK ADVISORY  READ -1 08:01:77 100 101\n\
-            2: OFDLCK ADVISORY  READ -1 08:01:78 100 100\n\
-            3: OFDLCK ADVISORY  READ -1 08:01:79 201 201\n\
-            4: POSIX  ADVISORY  WRITE 12 08:01:80 101 101\n";
-        let found = [77, 78, 79, 80].map(|ino| has_machine_lock(table, (8, 1), ino));
-        assert_eq!(found, [true, false, true, false]);
-        assert!(!has_machine_lock(table, (8, 2), 77));
+        let folder = Scratch::new("machine");
+        let path = folder.join("image");
+        std::fs::write(&path, b"bytes").unwrap();
+        let found = [(100, 2), (100, 1), (201, 1), (203, 1), (202, 1)].map(|(start, length)| {
+            let [ours, theirs] = [(); 2].map(|()| open(&path, Access::ReadWrite).unwrap());
+            let lock = libc::flock {
+                l_type: libc::F_RDLCK as libc::c_short,
+                l_whence: libc::SEEK_SET as libc::c_short,
+                l_start: start,
+                l_len: length,
+                l_pid: 0,
+            };
+            fcntl(&theirs, FcntlArg::F_OFD_SETLK(&lock)).unwrap();
+            assert_eq!(machine(&theirs), None);
+            machine(&ours)
+        });
+        let found = found.map(|words| words.is_some_and(|words| words.ends_with("machine")));
+        assert_eq!(found, [true, false, true, true, false]);
     }
 }

@@ -1,7 +1,8 @@
 //! The host's table of locks: who has locked a file, and how.
-use extant_block::{Access, in_use};
+use extant_block::Access;
 use rustix::process::Pid;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
 /// A lock of a whole file, as flock(2) takes it.
@@ -19,7 +20,29 @@ pub(crate) struct Lock {
 /// The locks of a file, one perhaps several times. Empty if none is seen.
 pub(crate) fn of(metadata: &Metadata) -> Vec<Lock> {
     let device = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-    listed(&in_use::table_of_locks(), device, metadata.ino())
+    listed(&table(), device, metadata.ino())
+}
+
+/// The host's table of locks (`/proc/locks`), with every line at least once. Empty if the host has
+/// none.
+///
+/// The kernel gives it in pieces of at most a page, and counts lines between them: a line is lost
+/// where another's lock ends between two pieces. A table of several pieces is therefore read
+/// several times, and what is returned is all of them, one after the other.
+fn table() -> String {
+    const PIECE_BYTES: usize = 4096;
+    const TIMES: usize = 8;
+    let mut table = Vec::new();
+    for _ in 0..TIMES {
+        let begin = table.len();
+        // With room for all of it: a small buffer makes small pieces.
+        table.reserve(16 * PIECE_BYTES);
+        let read = File::open("/proc/locks").and_then(|mut file| file.read_to_end(&mut table));
+        if read.is_err() || table.len().saturating_sub(begin) < PIECE_BYTES / 2 {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&table).into_owned()
 }
 
 fn listed(table: &str, (major, minor): (u32, u32), ino: u64) -> Vec<Lock> {

@@ -3,7 +3,7 @@ use crate::error::Error;
 use extant_block::{BlockDevice, Overlay};
 use extant_format::BlockNo;
 use extant_inspect::{CheckOptions, CheckReport, Usage, examine_again};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A check whose problems were mended, with the blocks that the overlay had before that.
@@ -13,13 +13,36 @@ pub(crate) struct Earlier {
     pub(crate) blocks: Vec<(u64, Arc<Vec<u8>>)>,
 }
 
-/// The blocks of an overlay, as it is now, that were not in it before, or were others.
-fn differing(before: &[(u64, Arc<Vec<u8>>)], overlay: &Overlay) -> BTreeSet<BlockNo> {
+/// The blocks of an overlay, as it is now, that were not in it before, or were others: each with
+/// what was there.
+fn differing(
+    before: &[(u64, Arc<Vec<u8>>)],
+    overlay: &Overlay,
+) -> Result<BTreeMap<BlockNo, Vec<u8>>, Error> {
     let was: BTreeMap<u64, &Arc<Vec<u8>>> = before.iter().map(|(at, it)| (*at, it)).collect();
+    let mut differing = BTreeMap::new();
     // A block that was written once stays so.
-    let differs = |(at, now): &(u64, Arc<Vec<u8>>)| was.get(at).is_none_or(|was| *was != now);
-    let now = overlay.changed().into_iter();
-    now.filter(differs).map(|(at, _)| BlockNo(at)).collect()
+    for (at, now) in overlay.changed() {
+        let before = match was.get(&at) {
+            Some(before) if **before == now => continue,
+            Some(before) => before.to_vec(),
+            None => below(overlay, at, now.len())?,
+        };
+        differing.insert(BlockNo(at), before);
+    }
+    Ok(differing)
+}
+
+/// What the device under an overlay has at a block; zeros past its end.
+fn below(overlay: &Overlay, block: u64, length: usize) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; length];
+    let offset = block.saturating_mul(length as u64);
+    let there = overlay.device().info().bytes.saturating_sub(offset);
+    let there = usize::try_from(there).map_or(length, |there| there.min(length));
+    if let Some(bytes) = bytes.get_mut(..there).filter(|bytes| !bytes.is_empty()) {
+        overlay.device().read(offset, bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Checks what is in the overlay: by what changed alone, where that is enough to know all.
@@ -39,7 +62,7 @@ pub(crate) fn examine(
     };
     match earlier.filter(is_known) {
         Some(Earlier { report, usage, blocks }) => {
-            let changed = differing(&blocks, overlay);
+            let changed = differing(&blocks, overlay)?;
             Ok(examine_again(over, how, (&report, usage), &changed)?)
         }
         None => Ok(extant_inspect::examine(over, how)?),

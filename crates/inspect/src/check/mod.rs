@@ -7,7 +7,7 @@
 //! first      what a volume says of itself, alone
 //! reader     blocks in the order of the disk, many at a time
 //! facts      what the passes share and hand on
-//! again      a check after bitmaps and counters were mended
+//! again      a check after bitmaps, counters, links and names were mended
 //! work       threads over pieces of work         progress   how far they are
 //! causes     which problem follows from which
 //! report     what comes out                      sink       where it is collected
@@ -97,14 +97,14 @@ pub fn examine(
         }
     }
     let mut report = CheckReport::new(facts.problems.take(), summary);
-    if let Some(tree) = tree.filter(|_| report.problems.iter().any(|it| it.ino.is_some())) {
-        name(&mut report, &facts, &tree)?;
-    }
-    Ok((report, Some(Usage::new(facts))))
+    name(&mut report, &facts, tree.as_deref())?;
+    Ok((report, Some(Usage::new(facts, tree))))
 }
 
 /// Says what the inodes are called that problems are about: once more through all directories.
-fn name(report: &mut CheckReport, facts: &Facts, tree: &Tree) -> Result<(), Error> {
+fn name(report: &mut CheckReport, facts: &Facts, tree: Option<&Tree>) -> Result<(), Error> {
+    let is_about_inodes = || report.problems.iter().any(|problem| problem.ino.is_some());
+    let Some(tree) = tree.filter(|_| is_about_inodes()) else { return Ok(()) };
     let wanted = report.problems.iter().filter_map(|problem| problem.ino).collect();
     let mut paths = PathTable::of(wanted);
     directories::each_entry(facts, tree, &mut |owner, entry| {
@@ -130,6 +130,11 @@ fn run(facts: &Arc<Facts>, found: &mut Option<Arc<Tree>>) -> Result<Summary, Err
     if facts.claims.any_double() {
         duplicates::run(facts, &tables)?;
     }
+    run_names(facts, found)
+}
+
+/// The passes over names and what is counted, when what inodes have is known.
+fn run_names(facts: &Arc<Facts>, found: &mut Option<Arc<Tree>>) -> Result<Summary, Error> {
     let tree = directories::run(facts)?;
     connectivity::run(facts, &tree);
     links::run(facts)?;

@@ -4,6 +4,7 @@
 //! *Locking*: that of the claims.
 use super::facts::Facts;
 use super::passes::bitmaps::{self, ExpectedBits};
+use super::passes::directories::Tree;
 use extant_format::group::GroupDescriptor;
 use extant_format::inode::FileType;
 use extant_format::quota_file::QuotaEntry;
@@ -15,20 +16,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What is in use on a volume, as the check counted it.
 pub struct Usage {
     facts: Arc<Facts>,
+    /// The directories, for a check that follows.
+    tree: Option<Arc<Tree>>,
     /// Something was taken since the check.
     has_taken: AtomicBool,
 }
 
 impl Usage {
-    pub(super) fn new(facts: Arc<Facts>) -> Usage {
-        Usage { facts, has_taken: AtomicBool::new(false) }
+    pub(super) fn new(facts: Arc<Facts>, tree: Option<Arc<Tree>>) -> Usage {
+        Usage { facts, tree, has_taken: AtomicBool::new(false) }
     }
 
-    /// What the check found; `None` if something was taken since.
-    pub(super) fn into_facts(self) -> Option<Facts> {
+    /// What the check found, with its directories; `None` if something was taken since.
+    pub(super) fn into_facts(self) -> Option<(Facts, Arc<Tree>)> {
         match self.has_taken.into_inner() {
             true => None,
-            false => Arc::into_inner(self.facts),
+            false => Arc::into_inner(self.facts).zip(self.tree),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The second check: it reads inodes again only where they can have changed.
+//! The second check: it reads maps again only where they can have changed.
 use crate::corpus::{image, judged, mended_with};
 use extant_inspect::{Listener, Pass};
 use extant_repair::Scope;
@@ -42,20 +42,29 @@ fn passes_over_inodes(words: &str, script: &str) -> Option<u32> {
 }
 
 #[test]
-fn inodes_are_read_again_only_where_more_than_counts_was_wrong() {
+fn inodes_are_read_again_only_where_more_than_links_and_names_was_wrong() {
     let volumes = [
         "-t ext2",
         "-t ext4 -O ^flex_bg",
         "-t ext4 -O meta_bg,^resize_inode",
         "-t ext4 -O bigalloc -C 4096",
         "-t ext4 -O sparse_super2 -E num_backup_sb=2",
+        "-t ext4 -O inline_data -I 512",
+    ];
+    let of_counts = ["setb 8100 4\nssv state 2", "seti <900>", "ssv free_blocks_count 7"];
+    let of_names = [
+        "setb 8100 4\nsif a links_count 3",
+        "sif b dtime 1700000000",
+        "unlink a",
+        "sif d links_count 7\nsif d/c links_count 2\nunlink b",
     ];
     for words in volumes {
-        for script in ["setb 8100 4\nssv state 2", "seti <900>", "ssv free_blocks_count 7"] {
+        for script in of_counts.into_iter().chain(of_names) {
             let Some(passes) = passes_over_inodes(words, script) else { return };
             assert_eq!(passes, 1, "{words}: {script}");
         }
-        let more = "setb 8100 4\nsif a links_count 3";
-        assert_ne!(passes_over_inodes(words, more), Some(1), "{words}: {more}");
+        for more in ["setb 8100 4\nsif a blocks 8", "sif a generation 9\nsif b size 77"] {
+            assert_ne!(passes_over_inodes(words, more), Some(1), "{words}: {more}");
+        }
     }
 }

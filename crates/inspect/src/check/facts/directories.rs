@@ -40,6 +40,12 @@ impl Directories {
         self.inline.lock().push(ino);
     }
 
+    /// Puts back what was taken.
+    pub(crate) fn put_back(&self, blocks: &[DirectoryBlock], inline: &[Ino]) {
+        self.blocks.lock().extend_from_slice(blocks);
+        self.inline.lock().extend_from_slice(inline);
+    }
+
     /// All blocks, by their place; leaves none.
     pub(crate) fn take_blocks(&self) -> Vec<DirectoryBlock> {
         let mut blocks = std::mem::take(&mut *self.blocks.lock());

@@ -1,7 +1,8 @@
 //! What pass 1 finds out of every inode, and how many entries pass 2 finds for it: one word each.
 //!
 //! *Invariants*: the word of an inode that is not in use is 0; facts are set once, by the thread
-//! that judges the inode; afterwards links are only added and the mark of a bad inode only set.
+//! that judges the inode; afterwards links are only added and the mark of a bad inode only set,
+//! but between two checks, when one thread sets links and forgets entries.
 //! *Locking*: none; each word is an atomic of its own.
 use crate::slabs::Slabs;
 use extant_format::Ino;
@@ -171,6 +172,24 @@ impl InodeFactsTable {
     /// What is known of an inode; not in use for one that does not exist.
     pub(crate) fn get(&self, ino: Ino) -> InodeFacts {
         InodeFacts(self.slot(ino).map_or(0, |slot| slot.load(Ordering::Relaxed)))
+    }
+
+    /// The inode says that it has this many links now. It is in use before and after that.
+    pub(crate) fn set_links(&self, ino: Ino, links: u16) {
+        if let Some(slot) = self.slot(ino) {
+            slot.store(
+                slot.load(Ordering::Relaxed) & !0xffff | u64::from(links),
+                Ordering::Relaxed,
+            );
+        }
+    }
+
+    /// Forgets the entries that were found.
+    pub(crate) fn forget_entries(&self) {
+        let slots = self.chunks.made().flat_map(|(_, chunk)| chunk.get().into_iter().flatten());
+        for slot in slots {
+            slot.fetch_and((1 << COUNT_SHIFT) - 1, Ordering::Relaxed);
+        }
     }
 
     /// An entry points to it.

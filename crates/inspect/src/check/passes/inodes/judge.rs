@@ -71,27 +71,11 @@ pub(super) fn judge(
     let superblock = facts.volume.superblock();
     let inode = &Inode::decode(raw, superblock);
     let subject = Subject { facts, ino, inode, raw };
-    if Inode::verify_checksum(raw, ino, superblock).is_err() {
-        // Of others than files and directories e2fsck must read the type from the inode, and does
-        // not go on.
-        let is_known = match ino {
-            Ino::RESIZE => !superblock.has(Feature::RESIZE_INODE),
-            Ino::BAD_BLOCKS => false,
-            _ if ino.0 < superblock.first_inode => true,
-            _ => matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory)),
-        };
-        let code = if is_known { Code::InodeChecksum } else { Code::InodeChecksumUnread };
-        subject.report(code);
-    }
+    judge_seal(subject);
     let is_orphan = inode.links == 0;
     let is_of_system = facts.is_of_system(ino);
-    if is_of_system {
-        leftover::judge_time(facts, ino, inode.deletion_time);
-    } else {
-        if !is_orphan && inode.deletion_time != 0 && !facts.orphans.truncated.contains(&ino) {
-            let problem = subject.problem(Code::UsedButDeleted);
-            facts.report(problem.found(inode.deletion_time));
-        }
+    judge_deletion(subject);
+    if !is_of_system {
         judge_extra_size(subject);
     }
     let file_type = inode.file_type();
@@ -124,6 +108,39 @@ pub(super) fn judge(
         quota::count(facts, ino, inode, held);
     }
     judge_map(subject, held.blocks, roots);
+}
+
+/// The checksum of an inode in use.
+pub(super) fn judge_seal(subject: Subject<'_>) {
+    let Subject { facts, ino, inode, raw } = subject;
+    let superblock = facts.volume.superblock();
+    if Inode::verify_checksum(raw, ino, superblock).is_ok() {
+        return;
+    }
+    // Of others than files and directories e2fsck must read the type from the inode, and does not
+    // go on.
+    let is_known = match ino {
+        Ino::RESIZE => !superblock.has(Feature::RESIZE_INODE),
+        Ino::BAD_BLOCKS => false,
+        _ if ino.0 < superblock.first_inode => true,
+        _ => matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory)),
+    };
+    let code = if is_known { Code::InodeChecksum } else { Code::InodeChecksumUnread };
+    subject.report(code);
+}
+
+/// The time of deletion of an inode in use.
+pub(super) fn judge_deletion(subject: Subject<'_>) {
+    let Subject { facts, ino, inode, .. } = subject;
+    if facts.is_of_system(ino) {
+        leftover::judge_time(facts, ino, inode.deletion_time);
+    } else if inode.links != 0
+        && inode.deletion_time != 0
+        && !facts.orphans.truncated.contains(&ino)
+    {
+        let problem = subject.problem(Code::UsedButDeleted);
+        facts.report(problem.found(inode.deletion_time));
+    }
 }
 
 /// What the superblock says of an inode, by its number.

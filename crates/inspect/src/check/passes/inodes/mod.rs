@@ -9,10 +9,12 @@
 //!   special     symlinks, devices, pipes, sockets
 //!   resize      the inode that maps the descriptor blocks kept for growth
 //! subject       the inode that is judged, as all of these see it
+//! again         inodes of which only links and times are others than in the check before
 //! ```
 //!
 //! *Invariants*: an inode is judged by one thread. Inodes that were never used, by descriptors with
 //! a checksum, are not read.
+pub(crate) mod again;
 mod attributes;
 mod judge;
 mod leftover;
@@ -168,28 +170,47 @@ impl TableReader {
     #[inline]
     fn inode(&mut self, pass: &InodePass, ino: Ino, raw: &[u8]) -> Result<(), Error> {
         let facts = &*pass.facts;
-        let stored = StoredInode::new(raw);
-        let links = stored.links();
-        let (words, _) = raw.as_chunks::<8>();
-        let any = words.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word));
-        // What has no checksum, and nothing else, was never used.
-        let is_sealed = facts.volume.superblock().has(Feature::METADATA_CSUM) && any != 0;
-        let is_clear =
-            links == 0 && stored.mode() == 0 && stored.deletion_time() == 0 && !is_sealed;
-        let is_reserved = ino.0 < facts.volume.superblock().first_inode;
-        let orphans = &facts.orphans.deleted;
-        if is_clear && !is_reserved && orphans.is_empty() {
-            return Ok(());
-        }
-        if links == 0 && !orphans.contains(&ino) && !quota::is_file(&facts.volume, ino) {
-            judge::judge_unused(facts, ino, raw, &mut self.roots);
-            return Ok(());
-        }
-        judge::judge(facts, &pass.targets, ino, raw, &mut self.roots);
-        if facts.read_order == ReadOrder::Vanilla && self.aside.add(&mut self.roots) {
-            self.aside.follow(&Claiming(facts), &mut self.maps)?;
+        match state(facts, ino, raw) {
+            State::Clear => return Ok(()),
+            State::Unused => judge::judge_unused(facts, ino, raw, &mut self.roots),
+            State::Used => {
+                judge::judge(facts, &pass.targets, ino, raw, &mut self.roots);
+                if facts.read_order == ReadOrder::Vanilla && self.aside.add(&mut self.roots) {
+                    self.aside.follow(&Claiming(facts), &mut self.maps)?;
+                }
+            }
         }
         Ok(())
+    }
+}
+
+/// What an inode is to this pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It was never used, or was cleared.
+    Clear,
+    /// It has no link.
+    Unused,
+    Used,
+}
+
+#[inline]
+fn state(facts: &Facts, ino: Ino, raw: &[u8]) -> State {
+    let stored = StoredInode::new(raw);
+    let links = stored.links();
+    let (words, _) = raw.as_chunks::<8>();
+    let any = words.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word));
+    // What has no checksum, and nothing else, was never used.
+    let is_sealed = facts.volume.superblock().has(Feature::METADATA_CSUM) && any != 0;
+    let is_clear = links == 0 && stored.mode() == 0 && stored.deletion_time() == 0 && !is_sealed;
+    let is_reserved = ino.0 < facts.volume.superblock().first_inode;
+    let orphans = &facts.orphans.deleted;
+    if is_clear && !is_reserved && orphans.is_empty() {
+        State::Clear
+    } else if links == 0 && !orphans.contains(&ino) && !quota::is_file(&facts.volume, ino) {
+        State::Unused
+    } else {
+        State::Used
     }
 }
 
