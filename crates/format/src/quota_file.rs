@@ -75,6 +75,12 @@ pub fn children(bytes: &[u8]) -> impl Iterator<Item = u32> {
     words.iter().map(|word| u32::from_le_bytes(*word)).filter(|child| *child > ROOT_BLOCK)
 }
 
+/// Whether a way out of an inner block leads back to the root.
+pub fn has_loop(bytes: &[u8]) -> bool {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().any(|word| u32::from_le_bytes(*word) == ROOT_BLOCK)
+}
+
 /// Takes the ways out of an inner block that lead back to the root, where no entry is.
 pub fn cut_loops(bytes: &mut [u8]) {
     let (words, _) = bytes.as_chunks_mut::<4>();

@@ -79,9 +79,9 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, kept: &mut BTreeSet<u64>) -> Res
     }
     if map::is_mapped(&inode, &draft.superblock) {
         let mut found = map::read_with(draft, &inode, OnMetadata::Kept)?;
-        let mut runs = Vec::new();
+        let (mut runs, mut placed) = (Vec::new(), None);
         for run in &found.runs {
-            split(draft, *run, kept, &mut runs)?;
+            split(draft, *run, (kept, &mut placed), &mut runs)?;
         }
         found.runs = runs;
         map::write(draft, ino, &mut inode, &found)?;
@@ -90,20 +90,27 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, kept: &mut BTreeSet<u64>) -> Res
     Ok(true)
 }
 
-/// Adds the parts of a run: what is kept, and copies of what is not. A file has whole clusters.
+/// Where a cluster of a file is put.
+struct Placed {
+    of_file: u64,
+    /// Its first block on the volume.
+    to: u64,
+}
+
+/// Adds the parts of a run: what is kept, and copies of what is not. A file has whole clusters:
+/// what is in the same one as the run before goes where that went.
 fn split(
     draft: &mut Draft,
     run: MapRun,
-    kept: &mut BTreeSet<u64>,
+    (kept, placed): (&mut BTreeSet<u64>, &mut Option<Placed>),
     runs: &mut Vec<MapRun>,
 ) -> Result<()> {
     let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
-    let mut moved: Option<(u64, u64)> = None;
     for at in 0..run.length {
         let block = run.start.saturating_add(at);
+        let of_file = run.file_block.saturating_add(at) / cluster;
         let (first, offset) = (block / cluster * cluster, block % cluster);
-        let is_new = moved.is_none_or(|(from, _)| from != first);
-        if is_new {
+        if placed.as_ref().is_none_or(|placed| placed.of_file != of_file) {
             let is_shared = draft.usage.is_double(BlockNo(block)) && !kept.insert(first);
             let is_metadata = (first..first.saturating_add(cluster))
                 .any(|it| draft.usage.is_metadata(BlockNo(it)));
@@ -111,9 +118,9 @@ fn split(
                 true => allocated(draft, BlockNo(block))?.0,
                 false => first,
             };
-            moved = Some((first, to));
+            *placed = Some(Placed { of_file, to });
         }
-        let to = moved.map_or(first, |(_, to)| to);
+        let to = placed.as_ref().map_or(first, |placed| placed.to);
         let start = to.saturating_add(offset);
         if to != first {
             let bytes = draft.read(BlockNo(block))?;

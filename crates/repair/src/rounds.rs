@@ -626,6 +626,7 @@ impl Mender {
             }
             let is_done = match problem.code {
                 Code::ResizeInode => growth_map::mend(draft)?,
+                Code::ClusterSplit => duplicates::mend(draft, ino, &mut BTreeSet::new())?,
                 // All of it follows from the superblock.
                 code if ino == Ino::RESIZE && inodes::is_of_map(code) => growth_map::mend(draft)?,
                 _ => superblock::mend(draft, problem)? || inodes::mend(draft, ino, problem)?,

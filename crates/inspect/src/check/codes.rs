@@ -254,6 +254,9 @@ codes! {
     ClusterAlignment, "cluster-alignment", Inodes, Error,
         "inode {ino}: file block {file_block} and block {block} do not have the same place in \
          their clusters", ClearPointer;
+    ClusterSplit, "cluster-split", Inodes, Error,
+        "inode {ino}: file block {file_block} is in another cluster than the one before it",
+        CopyBlock;
     ClusterPointers, "cluster-pointers", Inodes, Error,
         "inode {ino}: pointers map its blocks, and on a volume with clusters only extents can",
         RebuildMap;

@@ -47,6 +47,64 @@ fn a_quota_file_that_is_gone_is_made_anew() {
     assert!(String::from_utf8_lossy(&said.stdout).lines().count() > 1);
 }
 
+/// A cluster of a file is at two places: it becomes one again, and no byte is lost.
+#[test]
+fn a_cluster_at_two_places_is_put_together() {
+    const CLUSTER: usize = 16;
+    let words = "-t ext4 -O bigalloc,^metadata_csum,^has_journal,^resize_inode -C 16384";
+    let Some(volume) = Volume::new("cleared-split", words, "16M") else { return };
+    let first = block_of(&volume.written(&volume.bytes), "/lost+found", 0);
+    assert_eq!(first % CLUSTER, 0, "the folder begins a cluster");
+    let mut damaged = volume.bytes.clone();
+    let other = damaged.len() / BLOCK - CLUSTER;
+    let rest = (first + 1) * BLOCK..(first + CLUSTER) * BLOCK;
+    damaged.copy_within(rest.clone(), (other + 1) * BLOCK);
+    damaged[rest].fill(0);
+    let map = volume.inode_at("/lost+found") + 40;
+    let mut put = |at: usize, value: usize| {
+        damaged[map + at..map + at + 4].copy_from_slice(&(value as u32).to_le_bytes());
+    };
+    put(0, 0x0002_f30a);
+    for (at, value) in [0, 1, first, 1, CLUSTER - 1, other + 1].into_iter().enumerate() {
+        put(12 + 4 * at, value);
+    }
+    let after = is_mended(&volume, &damaged, "cluster-split");
+    assert_eq!(block_of(&volume.written(&after), "/lost+found", 1), first + 1);
+}
+
+/// The map for growth has a pointer more, to a block that it has already.
+#[test]
+fn another_pointer_in_the_map_for_growth_is_seen() {
+    let Some(volume) = Volume::new("cleared-growth", "-t ext4", "16M") else { return };
+    let inode = volume.inode_at("<7>");
+    let field = |at: usize| u32::from_le_bytes(*volume.bytes[at..].first_chunk().unwrap());
+    let root = field(inode + 40 + 13 * 4) as usize * BLOCK;
+    let mut damaged = volume.bytes.clone();
+    let slots = (0..BLOCK / 4).map(|slot| root + 4 * slot);
+    let free = slots.filter(|at| field(*at) == 0).last().expect("a slot is free");
+    let taken = (0..BLOCK / 4).map(|slot| field(root + 4 * slot)).find(|it| *it != 0).unwrap();
+    damaged[free..free + 4].copy_from_slice(&taken.to_le_bytes());
+    is_mended(&volume, &damaged, "resize-inode");
+}
+
+/// The tree of a quota leads back to its root, from the second of four steps.
+#[test]
+fn a_quota_tree_that_leads_to_its_root_is_cut() {
+    let words = "-t ext4 -O quota,^metadata_csum";
+    let Some(mut volume) = Volume::new("cleared-tree", words, "16M") else { return };
+    // mke2fs counts before it copies the tree.
+    let path = volume.written(&volume.bytes);
+    let _ = program("e2fsck").arg("-fy").arg(&path).output();
+    volume.bytes = std::fs::read(path).expect("it is there");
+    let at = block_of(&volume.written(&volume.bytes), "<3>", 2) * BLOCK;
+    let mut damaged = volume.bytes.clone();
+    damaged[at] = 1;
+    let repaired = mended(&damaged, Scope::Safe).expect("it is mended");
+    assert!(repaired.found.counts.contains_key("quota-usage"), "{:?}", repaired.found.counts);
+    assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+    assert_eq!(judged(&volume.written(&image(&repaired))), None);
+}
+
 /// A bitmap that is said to be in the cluster of a file, not in its first block: the check sees it.
 #[test]
 fn a_bitmap_within_a_cluster_of_a_file_is_seen() {

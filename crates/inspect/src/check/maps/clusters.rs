@@ -27,6 +27,24 @@ impl Edges {
     }
 }
 
+/// Whether a run goes on in the middle of a cluster of the file, and in another one of the volume
+/// than what is before it in its node.
+pub(crate) fn is_split(edges: Option<Edges>, cluster_blocks: u64, run: DataRun) -> bool {
+    let first = Cluster {
+        of_file: run.file_block / cluster_blocks,
+        of_volume: run.start.0 / cluster_blocks,
+    };
+    edges.is_some_and(|edges| edges.end().of_file == first.of_file && edges.end() != first)
+}
+
+/// What the edges of the nodes of a map come to.
+pub(crate) struct Joined {
+    /// Clusters that were counted by two nodes that follow each other.
+    pub(crate) shared: u64,
+    /// The first file block of a cluster that two nodes have at different places.
+    pub(crate) split: Option<u64>,
+}
+
 /// A run of blocks of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DataRun {
@@ -72,21 +90,23 @@ pub(crate) fn claim_inner(
     count * cluster_blocks
 }
 
-/// Claims the first and the last cluster of each node, in the order of the file. Gives how many
-/// were counted by two nodes that follow each other.
-pub(crate) fn claim_edges(claims: &Claims, cluster_blocks: u64, edges: &mut [Edges]) -> u64 {
+/// Claims the first and the last cluster of each node, in the order of the file.
+pub(crate) fn claim_edges(claims: &Claims, cluster_blocks: u64, edges: &mut [Edges]) -> Joined {
     edges.sort_unstable();
     let claim =
         |edge: Cluster| claims.claim_run(BlockNo(edge.of_volume * cluster_blocks), cluster_blocks);
-    let (mut before, mut shared) = (None, 0);
+    let (mut before, mut shared, mut split) = (None::<Cluster>, 0, None);
     for edges in edges.iter() {
         if before == Some(edges.first) {
             shared += 1;
         } else {
             claim(edges.first);
+            let of_file = edges.first.of_file;
+            let is_split = before.is_some_and(|before| before.of_file == of_file);
+            split = split.or(is_split.then_some(of_file * cluster_blocks));
         }
         edges.last.map(claim);
         before = Some(edges.end());
     }
-    shared
+    Joined { shared, split }
 }

@@ -1,7 +1,7 @@
 //! One node of a map, or the root in the inode: what it points to is judged, and given to the
 //! claimant.
 use super::claimant::{BlockOwner, Claimant};
-use super::clusters::DataRun;
+use super::clusters::{self, DataRun};
 use super::walk::{Child, MapKind, MapWalk, NodeShape, Tally};
 use crate::check::codes::Code;
 use crate::check::facts::{DirectoryBlock, Facts};
@@ -120,6 +120,9 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
         let cluster_blocks = u64::from(self.facts().volume.cluster_blocks());
         if run.start.0 % cluster_blocks != run.file_block % cluster_blocks {
             let problem = self.problem_of_run(Code::ClusterAlignment, run);
+            self.fault(problem);
+        } else if cluster_blocks > 1 && clusters::is_split(self.tally.edges, cluster_blocks, run) {
+            let problem = self.problem_of_run(Code::ClusterSplit, run);
             self.fault(problem);
         }
         let (ino, kind) = (self.walk.ino, self.walk.kind);

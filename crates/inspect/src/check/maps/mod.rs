@@ -91,7 +91,10 @@ pub(crate) fn judge_block(
 fn finish(claimant: &impl Claimant, walk: &MapWalk) {
     let facts = claimant.facts();
     let cluster_blocks = u64::from(facts.volume.cluster_blocks());
-    let shared = clusters::claim_edges(&facts.claims, cluster_blocks, &mut walk.edges.lock());
+    let joined = clusters::claim_edges(&facts.claims, cluster_blocks, &mut walk.edges.lock());
+    if let Some(file_block) = joined.split {
+        claimant.report(Problem::new(Code::ClusterSplit).ino(walk.ino).file_block(file_block));
+    }
     let sums = walk.sums();
     if sums.illegal > REPORTED_MAX {
         let problem = Problem::new(Code::ManyIllegalBlocks).ino(walk.ino);
@@ -109,7 +112,7 @@ fn finish(claimant: &impl Claimant, walk: &MapWalk) {
         note_shape(facts, walk, &sums);
     }
     let sectors_per_block = u64::from(facts.volume.superblock().block_size()) / SECTOR_BYTES;
-    let blocks = sums.blocks.saturating_sub(shared * cluster_blocks);
+    let blocks = sums.blocks.saturating_sub(joined.shared * cluster_blocks);
     let expected = (blocks + walk.held_blocks) * sectors_per_block;
     if expected != walk.sectors {
         let problem = Problem::new(Code::SectorCount).ino(walk.ino);

@@ -76,28 +76,45 @@ pub(crate) fn judge(facts: &Facts) -> Result<(), Error> {
             facts.report(Problem::new(Code::QuotaFile).ino(ino));
             continue;
         };
+        let Stored { sums: stored, has_loop } = stored;
         let ids: BTreeSet<u32> = stored.keys().chain(sums.keys()).copied().collect();
         let of = |sums: &QuotaSums, id: &u32| sums.get(id).copied().unwrap_or_default();
         let wrong = ids.iter().filter(|id| of(&stored, id) != of(&sums, id)).count();
-        if wrong > 0 {
+        if wrong > 0 || has_loop {
             facts.report(Problem::new(Code::QuotaUsage).ino(ino).found(wrong as u64));
         }
     }
     Ok(())
 }
 
+/// What a quota file says.
+#[derive(Default)]
+struct Stored {
+    sums: QuotaSums,
+    /// A way leads back to the root, and on to what would be entries. To nothing it is harmless.
+    has_loop: bool,
+}
+
+/// How a block of the tree was come to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Straight,
+    /// Through the root once more: its steps are fewer than they should be.
+    ByTheRoot,
+}
+
 /// All entries of a quota file; `None` when its head or its tree cannot be.
-fn read(volume: &Volume, ino: Ino) -> Result<Option<QuotaSums>, Error> {
+fn read(volume: &Volume, ino: Ino) -> Result<Option<Stored>, Error> {
     let inode = volume.inode(ino)?;
     let head = file_block(volume, &inode, 0)?;
     let Some(blocks) = head.and_then(|head| quota_file::blocks(&head, inode.size)) else {
         return Ok(None);
     };
-    let mut sums = QuotaSums::new();
+    let mut found = Stored::default();
     let mut seen = BTreeSet::new();
-    let mut pending = vec![(ROOT_BLOCK, STEPS)];
-    while let Some((block, steps)) = pending.pop() {
-        if seen.len() >= BLOCKS_MAX || !seen.insert((block, steps)) {
+    let mut pending = vec![(ROOT_BLOCK, STEPS, Way::Straight)];
+    while let Some((block, steps, way)) = pending.pop() {
+        if seen.len() >= BLOCKS_MAX || !seen.insert((block, steps, way)) {
             continue;
         }
         let Some(bytes) = file_block(volume, &inode, block)? else {
@@ -107,18 +124,25 @@ fn read(volume: &Volume, ino: Ino) -> Result<Option<QuotaSums>, Error> {
             if quota_file::children(&bytes).any(|child| child >= blocks) {
                 return Ok(None);
             }
-            pending.extend(quota_file::children(&bytes).map(|child| (child, steps - 1)));
+            pending.extend(quota_file::children(&bytes).map(|child| (child, steps - 1, way)));
+            if quota_file::has_loop(&bytes) {
+                pending.push((ROOT_BLOCK, steps - 1, Way::ByTheRoot));
+            }
+            continue;
+        }
+        if way == Way::ByTheRoot {
+            found.has_loop |= quota_file::entries(&bytes).next().is_some();
             continue;
         }
         for entry in quota_file::entries(&bytes) {
             let sum = QuotaSum { bytes: entry.bytes, inodes: entry.inodes };
-            if sums.insert(entry.id, sum).is_some() {
+            if found.sums.insert(entry.id, sum).is_some() {
                 // Each has one entry, which one way leads to.
                 return Ok(None);
             }
         }
     }
-    Ok(Some(sums))
+    Ok(Some(found))
 }
 
 /// A block of a quota file; `None` where nothing is mapped.

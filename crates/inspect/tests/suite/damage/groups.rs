@@ -82,6 +82,17 @@ pub const CASES: &[Case] = &[
         &["quota-file: inode 3 is no quota file"],
     ),
     case(
+        "a quota tree that leads back to its root",
+        || {
+            changed(Image::counted(), |image| {
+                // From the first step for user 0: two steps too few are left below it.
+                let at = image.block_of(3, 2);
+                image.put32(at, 1);
+            })
+        },
+        &["quota-usage: the quota file in inode 3 differs from what is used for 1 ids"],
+    ),
+    case(
         "the hash of a value is that of whole words",
         || {
             changed(Image::modern(), |image| {

@@ -313,6 +313,27 @@ pub const CASES: &[Case] = &[
              their clusters"],
     ),
     case(
+        "a cluster at two places",
+        || {
+            inode(Image::clustered(), "/large", |image, at| {
+                let (map, first) = (at + MAP, at + MAP + FIRST);
+                image.put16(map + ENTRIES, 2);
+                let length = image.get16(first + LENGTH);
+                image.put16(first + LENGTH, 1);
+                image.put32(first + 12, 1);
+                image.put16(first + 12 + LENGTH, length - 1);
+                image.put32(first + 12 + START, 2045);
+                image.put32(at + SECTORS, image.get32(at + SECTORS) + 8);
+            })
+        },
+        &[
+            "cluster-split: inode 22: file block 1 is in another cluster than the one before it",
+            "free-blocks: 1972 free blocks are counted in the superblock, should be 1968",
+            "group-free-blocks: group 0: 493 free blocks are counted, should be 492",
+            "blocks-marked-free: group 0: 1 blocks are marked free but in use, block 2044 first",
+        ],
+    ),
+    case(
         "pointers where there are clusters",
         || {
             inode(Image::clustered(), "/large", |image, at| {

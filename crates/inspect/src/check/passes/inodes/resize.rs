@@ -13,6 +13,7 @@ use crate::error::Error;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, GroupNo, Ino, indirect};
+use std::collections::BTreeSet;
 
 /// Which pointer in the inode leads to the double indirect block.
 const DOUBLE: u32 = indirect::TREES[1];
@@ -110,7 +111,14 @@ fn valid(facts: &Facts, inode: &Inode) -> Result<Option<&'static str>, Error> {
     let after_super = superblock.primary_block().0 + 1;
     let first = after_super + old_blocks;
     let mut bytes = vec![0; facts.volume.block_size()];
-    for block in first..first + u64::from(superblock.reserved_gdt_blocks) {
+    let reserved = first..first + u64::from(superblock.reserved_gdt_blocks);
+    let slots: BTreeSet<u64> =
+        reserved.clone().map(|block| (block - after_super) % pointers).collect();
+    let mut stored = (0_u64..).zip(indirect::pointers(&root));
+    if stored.any(|(slot, pointer)| pointer != 0 && !slots.contains(&slot)) {
+        return Ok(Some("it has other blocks"));
+    }
+    for block in reserved {
         let slot = (block - after_super) % pointers;
         let pointer = indirect::pointer(&root, u32::try_from(slot).unwrap_or(0));
         if u64::from(pointer) != block {
