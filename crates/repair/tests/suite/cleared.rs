@@ -81,7 +81,7 @@ fn another_pointer_in_the_map_for_growth_is_seen() {
     let root = field(inode + 40 + 13 * 4) as usize * BLOCK;
     let mut damaged = volume.bytes.clone();
     let slots = (0..BLOCK / 4).map(|slot| root + 4 * slot);
-    let free = slots.filter(|at| field(*at) == 0).last().expect("a slot is free");
+    let free = slots.rev().find(|at| field(*at) == 0).expect("a slot is free");
     let taken = (0..BLOCK / 4).map(|slot| field(root + 4 * slot)).find(|it| *it != 0).unwrap();
     damaged[free..free + 4].copy_from_slice(&taken.to_le_bytes());
     is_mended(&volume, &damaged, "resize-inode");
