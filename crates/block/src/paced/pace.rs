@@ -31,6 +31,12 @@ const USUAL_TIMES: u64 = 8;
 const SEEK_NS_MAX: u64 = SECOND / 40;
 /// .. and not more than this, in bytes: what a disk of today passes in that time.
 const SEEK_BYTES_MAX: u64 = 8 << 20;
+/// Where no short read took less than this, a request is dear: no disk and no network volume answers
+/// so late every time.
+const DEAR_NS: u64 = 3 * SECOND / 1000;
+/// A piece then has this many bytes at least, which come in less time than a store takes to answer.
+/// With longer ones a window is over too few connections, each of which has its own rate.
+const DEAR_BYTES: u64 = 1 << 20;
 /// The rate before it was seen, in bytes a second: 2 MiB in the longest time for a seek.
 const BYTES_PER_S_MIN: u64 = (2 << 20) * 40;
 
@@ -61,6 +67,8 @@ pub(super) struct Worth {
     pub(super) window_bytes: u64,
     /// The most bytes that came in a second so far.
     pub(super) bytes_per_s: u64,
+    /// How many bytes a piece of a window has at least, where a request is dear; else 0.
+    pub(super) piece_bytes: u64,
 }
 
 /// A read that was sent.
@@ -144,7 +152,9 @@ impl Pace {
         let seek = bytes_in(self.usual_ns.saturating_mul(USUAL_TIMES).min(SEEK_NS_MAX));
         let is_known = self.short_reads >= SHORT_READS_MIN;
         let window_bytes = if is_known { way.max(seek.min(SEEK_BYTES_MAX)) } else { 0 };
-        Worth { window_bytes, bytes_per_s: self.bytes_per_s }
+        let is_dear = is_known && self.least_ns >= DEAR_NS;
+        let piece_bytes = if is_dear { DEAR_BYTES } else { 0 };
+        Worth { window_bytes, bytes_per_s: self.bytes_per_s, piece_bytes }
     }
 }
 
@@ -199,6 +209,18 @@ mod tests {
         let memory = std::iter::repeat_n((4 * KIB, 2000), 50);
         let memory = after(memory.chain(std::iter::repeat_n((2 * MIB, 400_000), 50)));
         assert!(memory.window_bytes <= MIB, "{memory:?}");
+    }
+
+    #[test]
+    fn a_request_is_dear_only_where_every_answer_is_late() {
+        let store = [30, 12, 6, 40].map(|ms| (4 * KIB, ms * MS));
+        assert_eq!(after(store).piece_bytes, MIB);
+        assert_eq!(after(store.map(|(bytes, ns)| (bytes, 10 * ns))).piece_bytes, MIB);
+        assert_eq!(after(store.into_iter().take(3)).piece_bytes, 0, "too little is known");
+        // A disk answers some reads from its cache, and a network volume all of them soon.
+        let disk = [(4 * KIB, 12 * MS), (4 * KIB, 9 * MS), (4 * KIB, MS / 5), (4 * KIB, 8 * MS)];
+        assert_eq!(after(disk).piece_bytes, 0);
+        assert_eq!(after([(4 * KIB, 2 * MS); 8]).piece_bytes, 0);
     }
 
     #[test]

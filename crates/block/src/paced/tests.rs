@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 const MS: u64 = 1_000_000;
 const LIMITS: Limits = Limits { stretch_bytes_max: 2 * MIB, memory_bytes: MEMORY };
 const MEMORY: u64 = 64 * MIB;
@@ -290,4 +291,30 @@ fn a_read_that_waits_for_two_pieces_gets_both_while_others_go_on() {
     assert!(matches!(bench.walks.read(&place, &worth).0, Whereabouts::Here(_)));
     let released = bench.walks.land(coming[1].1.number, Some(Arc::default()));
     assert_eq!((released.answered.len(), released.passed_on.len()), (1, 0));
+}
+
+#[test]
+fn a_walk_that_has_come_to_where_another_one_began_reads_nothing_there_ahead() {
+    let mut bench = Bench::new(30 * MS, 500_000_000);
+    bench.sequence(8 * MIB..200 * MIB);
+    let before = bench.ahead_bytes;
+    bench.sequence(0..8 * MIB - 64 * KIB);
+    let ahead = bench.ahead_bytes - before;
+    assert!(ahead <= 8 * MIB, "{ahead} bytes");
+}
+
+#[test]
+fn where_a_request_is_dear_a_window_comes_in_few_of_them() {
+    for (latency_ns, least) in [(2 * MS, 64 * KIB), (10 * MS, MIB), (30 * MS, MIB)] {
+        let mut bench = Bench::new(latency_ns, 500_000_000);
+        (0..6).for_each(|number| _ = bench.read(number * GIB / 4, 4 * KIB));
+        bench.read(2 * GIB, 4 * KIB);
+        bench.read(2 * GIB + 4 * KIB, 4 * KIB);
+        let pieces: Vec<u64> =
+            bench.coming.iter().map(|(_, it, _)| it.place.end - it.place.start).collect();
+        assert!(pieces.len() > 2, "{latency_ns}: {pieces:?}");
+        // The first one ends at a whole unit, and the last one with the window.
+        let whole = &pieces[1..pieces.len() - 1];
+        assert!(whole.iter().all(|bytes| *bytes >= least), "{latency_ns}: {pieces:?}");
+    }
 }

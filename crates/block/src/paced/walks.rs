@@ -55,6 +55,8 @@ pub(super) struct Walks {
     reads: u64,
     /// Windows that are used may have this many bytes, whatever the device is worth.
     window_bytes_min: u64,
+    /// Pieces have at least this many bytes, where their window has.
+    piece_bytes_min: u64,
 }
 
 /// Reads that follow each other.
@@ -139,6 +141,7 @@ impl Walks {
             number_next: 0,
             reads: 0,
             window_bytes_min: limits.stretch_bytes_max,
+            piece_bytes_min: 0,
         }
     }
 
@@ -149,6 +152,7 @@ impl Walks {
         worth: &Worth,
     ) -> (Whereabouts, Vec<Stretch>) {
         self.reads += 1;
+        self.piece_bytes_min = worth.piece_bytes;
         self.note(place);
         if let Some(at) = self.walks.iter().rposition(|walk| walk.covers(place)) {
             let reads = self.reads;
@@ -248,15 +252,17 @@ impl Walks {
         for taken in pieces.chain(&self.writes).filter(|taken| taken.end > wanted.start) {
             wanted.end = wanted.end.min(taken.start);
         }
-        // What was read is in its reader's memory.
+        // What was read is in its reader's memory, from its first byte on: a walk that has come to
+        // where another one began has nothing to read there.
         let long = |read: &&Range<u64>| read.end - read.start >= NEAR_BYTES;
-        for read in self.read.iter().filter(long).filter(|read| read.start > wanted.start) {
+        for read in self.read.iter().filter(long).filter(|read| read.start >= wanted.start) {
             wanted.end = wanted.end.min(read.start);
         }
         wanted.end = wanted.end.min(self.device_bytes);
         let window = self.walks.last().map_or(0, |walk| walk.window);
         let least = (window / 4).next_power_of_two().clamp(FIRST_BYTES, PIECE_BYTES_MIN);
         let unit = (window / PIECES).next_power_of_two().clamp(least, PIECE_BYTES_MAX);
+        let unit = unit.max(self.piece_bytes_min);
         let mut stretches = Vec::new();
         while wanted.start < wanted.end {
             let end = (wanted.start / unit).saturating_add(1).saturating_mul(unit).min(wanted.end);
