@@ -6,12 +6,16 @@
 //! directory's files are next to each other.
 //!
 //! What is wanted first, as a program reads it when it starts, has the first numbers, and so is
-//! together too: a walk passes over it once, and whoever asks for it reads nothing else.
+//! together too: its directories as a walk meets them, then its files in the order in which they are
+//! wanted. Everything else follows exactly as a walk that goes into each directory at once meets it
+//! (find, tar, a copy), so that such a walk, which goes to the front and back for what is there,
+//! goes nowhere else.
 use crate::tree::{NodeId, Tree};
 use extant_engine::Packing;
 use extant_format::Ino;
 use extant_format::hash::NameHash;
 use extant_format::inode::FileType;
+use std::collections::BTreeSet;
 
 /// The directory that e2fsck needs.
 pub const LOST_AND_FOUND: &[u8] = b"lost+found";
@@ -105,8 +109,13 @@ impl Order {
             lost_and_found_ino: first_free,
             packing,
         };
-        order.number_first(tree, first, &mut next);
-        order.number_all(tree, next);
+        match first {
+            [] => order.number_all(tree, next),
+            first => {
+                order.number_first(tree, first, &mut next);
+                order.number_by_depth(tree, &|_| true, &mut next);
+            }
+        }
         order
     }
 
@@ -120,12 +129,31 @@ impl Order {
         }
     }
 
-    /// Numbers what is wanted first, as these paths lead to it: each directory and symlink on the
-    /// way, then what is at its end.
+    /// Numbers what is wanted first, as these paths lead to it: the directories on all ways as a
+    /// walk meets them, then each symlink on a way and what is at its end.
     fn number_first(&mut self, tree: &Tree, paths: &[Vec<u8>], next: &mut u32) {
-        for path in paths {
-            for node in way(tree, path).0 {
-                self.number(node, next);
+        let nodes: Vec<NodeId> = paths.iter().flat_map(|path| way(tree, path).0).collect();
+        let is_directory = |node: &NodeId| tree.file_type(*node) == FileType::Directory;
+        let directories: BTreeSet<NodeId> = nodes.iter().copied().filter(is_directory).collect();
+        let wanted = |node: NodeId| directories.contains(&node);
+        self.number_by_depth(tree, &wanted, next);
+        for node in nodes {
+            self.number(node, next);
+        }
+    }
+
+    /// Numbers those nodes that are `wanted` as a walk meets them that goes into each directory at
+    /// once.
+    fn number_by_depth(&mut self, tree: &Tree, wanted: &dyn Fn(NodeId) -> bool, next: &mut u32) {
+        // What was met and not numbered yet, the next one on top.
+        let mut waiting = vec![NodeId::ROOT];
+        let mut children = Vec::new();
+        while let Some(node) = waiting.pop() {
+            self.number(node, next);
+            if tree.file_type(node) == FileType::Directory {
+                self.sorted(tree, node, &mut children);
+                let met = children.iter().rev().map(|(_, child)| child.node);
+                waiting.extend(met.filter(|node| wanted(*node)));
             }
         }
     }
