@@ -27,6 +27,9 @@ const SMALL_BYTES: u64 = 1 << 20;
 /// Symlinks that one path leads through at most, as in Linux.
 const LINKS_MAX: u32 = 40;
 
+/// What a look-up says of a name that is not there: ENOENT.
+const NOT_FOUND: i32 = 2;
+
 /// The calls of strace that read what a path names, and those that only look at it.
 const READING: [&str; 4] = ["open", "openat", "openat2", "execve"];
 const LOOKING: [&str; 14] = [
@@ -164,10 +167,21 @@ impl<'a> Order<'a> {
                 kept.get(&ino).cloned()
             }),
         };
-        for (node, _, call) in records.filter(|(_, error, _)| *error == 0) {
+        let answered = |error: i32, call: &Call| {
+            error == 0 || error == NOT_FOUND && matches!(call, Call::Lookup { .. })
+        };
+        for (node, error, call) in records {
+            if !answered(error, call) {
+                continue;
+            }
             match call {
-                Call::Lookup { name, found: Some(child) } => {
+                Call::Lookup { name, found: child } => {
                     let Some(mut path) = path_of(&found, node) else { continue };
+                    // Whether or not it has the name, the folder is read.
+                    if !path.is_empty() {
+                        self.add(path.clone());
+                    }
+                    let Some(child) = child else { continue };
                     path.push(b'/');
                     path.extend_from_slice(&name.0);
                     found.insert(*child, path);
