@@ -84,7 +84,9 @@ pub fn replay(
     seed: u64,
 ) -> Result<SessionReport, SessionError> {
     let clock = VirtualClock::new(Settings::default());
-    let queue = setup.machine.queue();
+    let mut queue = setup.machine.queue();
+    // As in a scenario: a command is at most as long as the drive says.
+    queue.merge_bytes_max = drive.largest_command_bytes;
     let settings = DeviceSettings {
         name: "drive".to_owned(),
         queue,
