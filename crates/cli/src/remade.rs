@@ -5,6 +5,7 @@
 use crate::shipping::copied::{self, copy, data};
 use extant_block::{BlockDevice, FileDevice, Overlay, RealClock};
 use extant_disk::partitions;
+use extant_edit::anew;
 use extant_edit::undo::{Applied, Keep};
 use extant_engine::mkfs::Contents;
 use extant_engine::survey::Survey;
@@ -25,11 +26,6 @@ use std::io;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Memory for what an overlay changes, in bytes; more is in a file.
-const MEMORY_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of which it is found out at a time whether they differ.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// The image, and how it is looked at.
 pub struct Asked<'a> {
@@ -152,7 +148,16 @@ impl Asked<'_> {
     }
 
     fn refused(&self, device: &dyn BlockDevice, error: extant_repair::Error) -> Error {
-        closed::failure(self.image, device, self.place, error)
+        let is_damaged = matches!(error, extant_repair::Error::Unclean(_));
+        let failure = closed::failure(self.image, device, self.place, error);
+        match is_damaged {
+            true => failure.hint(self.mends()),
+            false => failure,
+        }
+    }
+
+    fn mends(&self) -> String {
+        format!("nothing was written; extant repair {} mends it", self.image.display())
     }
 
     /// The volume that is to be built, of one that is intact.
@@ -194,8 +199,9 @@ impl Asked<'_> {
         let worst = report.problems.iter().find(|it| it.rule().severity > Severity::Advice);
         match worst {
             None => Ok(()),
-            Some(problem) => Err(Error::new(format!("{shown}: is damaged: {problem}"))
-                .hint(format!("nothing was written; extant repair {shown} mends it"))),
+            Some(problem) => {
+                Err(Error::new(format!("{shown}: is damaged: {problem}")).hint(self.mends()))
+            }
         }
     }
 
@@ -289,34 +295,12 @@ impl Asked<'_> {
     ) -> Result<Overlay, Error> {
         let failed = |error: io::Error| Error::io(self.image.display(), &error);
         let (block_size, bytes) = (superblock.block_size(), bytes_of(superblock));
-        let spool = tempfile::tempfile().map_err(failed)?;
-        let overlay =
-            Overlay::new(Arc::clone(device), block_size, MEMORY_BYTES_MAX).with_spool(spool);
         let file = raw.try_clone().map_err(failed)?;
         let name = self.image.display().to_string();
         let built =
             FileDevice::from_file(RealClock::new(), file, name, bytes, 0).map_err(failed)?;
-        let (mut old, mut new) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
-        let mut at = 0;
-        while at < bytes {
-            // Where neither has anything, nothing differs.
-            let next = |device: &dyn BlockDevice| {
-                device.next_data(at).map(|next| next.map_or(bytes, |next| next.start.max(at)))
-            };
-            let from = next(&**device).map_err(failed)?.min(next(&built).map_err(failed)?);
-            at = from / u64::from(block_size) * u64::from(block_size);
-            let length = (bytes.saturating_sub(at)).min(PIECE_BYTES as u64) as usize;
-            let (old, new) = (&mut old[..length], &mut new[..length]);
-            device.read(at, old).and_then(|()| built.read(at, new)).map_err(failed)?;
-            let blocks = old.chunks(block_size as usize).zip(new.chunks(block_size as usize));
-            for (number, (old, new)) in (at / u64::from(block_size)..).zip(blocks) {
-                if old != new {
-                    overlay.put(number, Arc::new(new.to_vec())).map_err(failed)?;
-                }
-            }
-            at += length as u64;
-        }
-        Ok(overlay)
+        let spool = tempfile::tempfile().map_err(failed)?;
+        anew::changes(device, &built, (block_size, bytes), spool).map_err(failed)
     }
 }
 

@@ -6,7 +6,8 @@
 //!             small a one; order: which of its blocks are written first and last; undo: a repair
 //!             by such a log, and back; ahead: what is written to free blocks before a log; e2undo:
 //!             the undo file of e2fsprogs; resized: a volume of another size, and the length of
-//!             its image; emptied: what nothing reads becomes holes; beside: files beside an image
+//!             its image; anew: a volume that was built anew; emptied: what nothing reads becomes
+//!             holes; beside: files beside an image
 //! copy        cp: between host and image, within an image, from image to image. source, sink:
 //!             what is read and written; inside, host: an image and the host as both
 //! create      mkdir, ln, write, truncate       removal     rm, rmdir       renaming   mv
@@ -56,6 +57,7 @@
 //! # }
 //! ```
 pub mod ahead;
+pub mod anew;
 pub mod attribute;
 mod beside;
 pub mod change;

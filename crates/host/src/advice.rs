@@ -24,6 +24,7 @@ impl From<extant_image::Error> for Error {
 fn hint(kind: &ErrorKind) -> Option<String> {
     Some(match kind {
         ErrorKind::Host(kind) if is_full(*kind) => HOST_IS_FULL.to_owned(),
+        ErrorKind::Write(cause) if is_full(cause.kind()) => HOST_IS_FULL.to_owned(),
         ErrorKind::Archive { name, error } => return archive_hint(name, &error.kind),
         ErrorKind::Container(fault) => return container_hint(*fault).map(str::to_owned),
         ErrorKind::ArchiveEnd => {

@@ -76,7 +76,7 @@ const ARROWS: &[Arrow] = &[
     Arrow {
         name: "extant-edit",
         links: &["extant-format", "extant-tree", "extant-block", "extant-journal", "extant-engine"],
-        tests: &["extant-repair", "extant-sim"],
+        tests: &["extant-image", "extant-repair", "extant-sim"],
     },
     Arrow {
         name: "extant",

@@ -188,7 +188,7 @@ impl Arguments {
             asked.extend(read.map_err(|error| {
                 let said =
                     if error.message.is_empty() { "is none that is known" } else { &error.message };
-                Error::usage(format!("-{letter} {value}: {said}"))
+                Error::usage(format!("-{letter} {value}: {said}")).hint(WORDS)
             })?);
         }
         // A label is bytes.
@@ -198,13 +198,17 @@ impl Arguments {
                 return Err(Error::usage(format!(
                     "-L: a label has at most 16 bytes, and this has {}",
                     label.len()
-                )));
+                ))
+                .hint(WORDS));
             }
             asked.push(Tuning::Label(label));
         }
         Ok(asked)
     }
 }
+
+/// What is said where a word is none.
+const WORDS: &str = "extant tune --help says what each of them takes";
 
 /// Changes it and says what came of it.
 pub fn run(arguments: Arguments, console: &Console) -> Result<Exit, Error> {
@@ -258,15 +262,20 @@ fn list(arguments: &Arguments, console: &Console) -> Result<Exit, Error> {
 
 /// Why a volume is not changed.
 fn refused(arguments: &Arguments, device: &dyn BlockDevice, error: extant_repair::Error) -> Error {
-    let is_damaged = matches!(error, extant_repair::Error::Unclean(_));
-    let failure = closed::failure(&arguments.image, device, &arguments.place, error);
-    match is_damaged {
-        true => failure.hint(format!(
-            "nothing was changed; extant heal {0} or extant repair {0} mends it, with --all what \
-             loses something, too",
-            arguments.image.display()
+    use extant_repair::Error::{Refused, Unclean};
+    let image = arguments.image.display();
+    let hint = match error {
+        Unclean(_) => Some(format!(
+            "nothing was changed; extant heal {image} or extant repair {image} mends it, with \
+             --all what loses something, too"
         )),
-        false => failure,
+        Refused(_) => Some(format!("nothing was changed; extant tune -l {image} says what it has")),
+        _ => None,
+    };
+    let failure = closed::failure(&arguments.image, device, &arguments.place, error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 

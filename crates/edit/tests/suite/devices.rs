@@ -33,13 +33,16 @@ pub struct Recorded {
     /// Where a redo log will be; as it was when the first write came after it.
     redo: Option<PathBuf>,
     whole_log: Mutex<WholeLog>,
+    /// After how many events the redo log was gone again, where something was written after that.
+    log_gone: Mutex<Option<usize>>,
 }
 
 impl Recorded {
     pub fn new(base: MemoryDevice, skipped: Skipped, redo: Option<PathBuf>) -> Recorded {
         let (flushes, with_redo) = (Mutex::default(), Mutex::default());
         let (log, whole_log) = (CrashLog::new(base), Mutex::new(None));
-        Recorded { log, skipped, flushes, with_redo, redo, whole_log }
+        let log_gone = Mutex::new(None);
+        Recorded { log, skipped, flushes, with_redo, redo, whole_log, log_gone }
     }
 
     pub fn flush_moments(&self) -> Vec<usize> {
@@ -53,6 +56,11 @@ impl Recorded {
 
     pub fn whole_log(&self) -> WholeLog {
         self.whole_log.lock().unwrap().clone()
+    }
+
+    /// After how many events the redo log was gone: all of them, where nothing came after it.
+    pub fn log_gone(&self) -> usize {
+        self.log_gone.lock().unwrap().unwrap_or_else(|| self.log.moments())
     }
 }
 
@@ -79,6 +87,8 @@ impl BlockDevice for Recorded {
             let mut whole = self.whole_log.lock().unwrap();
             if whole.is_none() && path.exists() {
                 *whole = Some((self.log.moments(), std::fs::read(path).unwrap()));
+            } else if whole.is_some() && !path.exists() {
+                self.log_gone.lock().unwrap().get_or_insert_with(|| self.log.moments());
             }
         }
         self.log.submit(request);

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! volumes   volumes, a change of one, and the tree that is there
+//! anew      volumes that are built anew, where they are, and those that are trimmed
 //! changes   what tune2fs changes of a volume
 //! devices   what the change writes to: cuts, flushes that are left out, when the log was whole
 //! held      a volume that several machines may reach
@@ -12,6 +13,7 @@
 //! repairs   whole repairs of volumes with random damage
 //! theirs    the undo file of e2fsprogs
 //! ```
+mod anew;
 mod changes;
 mod devices;
 mod held;

@@ -265,8 +265,10 @@ pub type JudgeOfMedium<'a> = dyn FnMut(&MemoryDevice, Option<&[u8]>, &str) + 'a;
 pub struct Job {
     recorded: Arc<Recorded>,
     base: MemoryDevice,
-    /// The redo log, and after how many events it was whole.
+    /// The redo log, and after how many events it was whole; what has none is empty, at the end.
     log: (usize, Vec<u8>),
+    /// After how many events it was gone.
+    gone: usize,
     /// The bytes before and after.
     pub ends: [Vec<u8>; 2],
 }
@@ -276,14 +278,38 @@ impl Job {
         let recorded =
             Arc::new(Recorded::new(base.snapshot(), Skipped::None, Some(log.to_owned())));
         work(recorded.clone());
+        assert!(recorded.whole_log().is_some(), "a log was written");
+        Job::of(recorded, base)
+    }
+
+    /// What was done to a device that was like `base`, by a redo log or without one.
+    pub fn of(recorded: Arc<Recorded>, base: MemoryDevice) -> Job {
         let ends = [bytes_of(&base), bytes_of(&*recorded)];
-        let log = recorded.whole_log().expect("a log was written");
-        Job { recorded, base, log, ends }
+        let (moments, gone) = (recorded.log.moments(), recorded.log_gone());
+        let log = recorded.whole_log().unwrap_or((moments, Vec::new()));
+        Job { recorded, base, log, gone, ends }
+    }
+
+    /// The moments around each flush, and of the others one in so many.
+    pub fn moments(&self, step: usize, seed: usize) -> Vec<usize> {
+        let (flushes, moments) = (self.recorded.flush_moments(), self.recorded.log.moments());
+        let marks = [self.log.0, self.gone, moments];
+        let is_near = |at: usize| flushes.iter().chain(&marks).any(|one| one.abs_diff(at) < 2);
+        (0..=moments).filter(|at| (at + seed).is_multiple_of(step) || is_near(*at)).collect()
     }
 
     /// Calls `judge` with each medium, each log that may be beside it, and words for the moment.
-    pub fn each(&self, mut judge: impl FnMut(&MemoryDevice, Option<&[u8]>, &str)) {
-        self.each_medium(&mut |medium, log, at| {
+    pub fn each(&self, judge: impl FnMut(&MemoryDevice, Option<&[u8]>, &str)) {
+        self.each_of((0..=self.recorded.log.moments()).collect(), judge);
+    }
+
+    /// The same at some moments.
+    pub fn each_of(
+        &self,
+        moments: Vec<usize>,
+        mut judge: impl FnMut(&MemoryDevice, Option<&[u8]>, &str),
+    ) {
+        self.each_medium_of(moments, &mut |medium, log, at| {
             assert!(self.is_whole_or_unclean(medium), "{at}: torn, and says it is clean");
             judge(medium, log, at);
         });
@@ -291,23 +317,25 @@ impl Job {
 
     /// The same, where free blocks are written before the log, too.
     pub fn each_medium(&self, judge: &mut JudgeOfMedium<'_>) {
+        self.each_medium_of((0..=self.recorded.log.moments()).collect(), judge);
+    }
+
+    /// The same at some moments, and where something is written after the log is gone.
+    pub fn each_medium_of(&self, cuts: Vec<usize>, judge: &mut JudgeOfMedium<'_>) {
         let (begun, bytes) = &self.log;
         let moments = self.recorded.log.moments();
-        media(
-            (&self.recorded, &self.base),
-            ((0..=moments).collect(), 2),
-            &mut |moment, (words, _), medium| {
-                let torn = &bytes[..bytes.len() * (moment % 7) / 7];
-                let at = format!("moment {moment} of {moments}, {words}");
-                let logs: &[Option<&[u8]>] = match moment {
-                    _ if moment < *begun => &[None, Some(torn)],
-                    _ if moment == *begun => &[None, Some(torn), Some(bytes)],
-                    _ if moment == moments => &[Some(bytes), None],
-                    _ => &[Some(bytes)],
-                };
-                logs.iter().for_each(|log| judge(&medium, *log, &at));
-            },
-        );
+        media((&self.recorded, &self.base), (cuts, 2), &mut |moment, (words, _), medium| {
+            let torn = &bytes[..bytes.len() * (moment % 7) / 7];
+            let at = format!("moment {moment} of {moments}, {words}");
+            let logs: &[Option<&[u8]>] = match moment {
+                _ if bytes.is_empty() || moment > self.gone => &[None],
+                _ if moment < *begun => &[None, Some(torn)],
+                _ if moment == *begun => &[None, Some(torn), Some(bytes)],
+                _ if moment == self.gone => &[Some(bytes), None],
+                _ => &[Some(bytes)],
+            };
+            logs.iter().for_each(|log| judge(&medium, *log, &at));
+        });
     }
 
     /// Whether a medium is as before or after, or tells programs that know of no log that it is not

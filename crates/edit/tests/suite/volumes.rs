@@ -34,6 +34,11 @@ impl Kind {
     };
     pub const EXT4_FAST: Kind =
         Kind { name: "ext4", words: &["-b", "1024", "-O", "fast_commit"], size: "8M" };
+    pub const EXT4_CLUSTERS: Kind =
+        Kind { name: "ext4", words: &["-b", "1024", "-O", "bigalloc", "-C", "4096"], size: "4M" };
+    pub const EXT4_INLINE: Kind =
+        Kind { name: "ext4", words: &["-b", "1024", "-O", "inline_data"], size: "4M" };
+    pub const EXT4_SMALL: Kind = Kind { name: "ext4", words: &["-b", "1024"], size: "4M" };
     pub const EXT2_1K: Kind = Kind { name: "ext2", words: &["-b", "1024"], size: "4M" };
     pub const EXT2_4K: Kind = Kind { name: "ext2", words: &["-b", "4096"], size: "8M" };
 

@@ -151,7 +151,10 @@ fn marks(superblock: &Superblock, defaults: &Marks) -> Marks {
 /// # Errors
 /// The device's, or there is no volume on it.
 pub fn carry(device: &dyn BlockDevice, from: &Superblock) -> Result<(), Error> {
-    let failed = |error: extant_engine::Error| Error::new(error.to_string());
+    let failed = |error: extant_engine::Error| match error.kind {
+        extant_engine::ErrorKind::Device(cause) => Error::io("the image", &cause),
+        _ => Error::new(error.to_string()),
+    };
     let mut superblock = extant_engine::read_superblock(device).map_err(failed)?;
     superblock.max_mount_count = from.max_mount_count;
     superblock.check_interval_seconds = from.check_interval_seconds;

@@ -1,6 +1,6 @@
 //! Volumes that are scrubbed: what was in blocks before somebody got them is gone.
 use extant_block::{BlockDevice, MemoryDevice, RealClock};
-use extant_repair::{Scrub, TrimOptions, trim};
+use extant_repair::{Scrub, TrimOptions, Trimmed, trim};
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle;
 use extant_testkit::scratch::Scratch;
@@ -8,6 +8,29 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 const BLOCK: usize = 1024;
+
+/// Words for mke2fs, and how many blocks in use have something else before at least.
+const KINDS: [(&[&str], usize); 3] = [
+    (&[], 40),
+    // The rest of an attribute block's cluster, and of those of files.
+    (&["-O", "bigalloc", "-C", "16384"], 60),
+    // Bitmaps of groups that were never used.
+    (&["-g", "1024"], 44),
+];
+
+fn scrubbed(path: &std::path::Path) -> (Vec<u8>, Trimmed) {
+    let bytes = std::fs::read(path).expect("it is there");
+    let device = Arc::new(MemoryDevice::from_bytes(RealClock::new(), &bytes));
+    let (scrub, threads) = (Scrub::Stale, NonZeroU32::MIN);
+    let trimmed = trim(device, TrimOptions { scrub, threads, spool: None, progress: None });
+    (bytes, trimmed.unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn requested(path: &std::path::Path, requests: &[String]) {
+    for request in requests {
+        output(program("debugfs").args(["-w", "-R", request]).arg(path)).expect("debugfs");
+    }
+}
 
 /// No block in use has what was there before the volume was made, also not one that a file was
 /// promised and never wrote.
@@ -18,35 +41,99 @@ fn blocks_that_were_never_written_are_zeros() {
     }
     let folder = Scratch::new("scrubbed");
     let path = folder.join("volume");
-    std::fs::write(&path, vec![0xa5; 8 << 20]).expect("scratch has room");
+    for (words, least) in KINDS {
+        std::fs::write(&path, vec![0xa5; 8 << 20]).expect("scratch has room");
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-E", "nodiscard"]).args(words);
+        output(mke2fs.arg(&path)).expect("mke2fs makes it");
+        let (content, value) = (folder.join("content"), folder.join("value"));
+        std::fs::write(&content, "some").expect("scratch has room");
+        std::fs::write(&value, [b'v'; 600]).expect("scratch has room");
+        requested(
+            &path,
+            &[
+                format!("write {} promised", content.display()),
+                format!("ea_set -f {} promised user.large", value.display()),
+            ],
+        );
+        if !words.contains(&"bigalloc") {
+            requested(&path, &["fallocate promised 1 40".into()]);
+        }
+        let (bytes, trimmed) = scrubbed(&path);
+        let mut block = [0; BLOCK];
+        let (mut old, mut before) = (Vec::new(), 0);
+        for number in 1..trimmed.superblock.blocks_count {
+            if trimmed.free.iter().any(|range| range.contains(&number)) {
+                continue;
+            }
+            let start = number as usize * BLOCK;
+            before += usize::from(bytes[start..start + BLOCK] == [0xa5; BLOCK]);
+            trimmed.overlay.read(start as u64, &mut block).expect("memory does not fail");
+            if block == [0xa5; BLOCK] {
+                old.push(number);
+            }
+        }
+        assert!(before >= least, "{words:?}: {before} blocks had something else before");
+        assert!(old.is_empty(), "{words:?}: {old:?}");
+        let mut made = vec![0; bytes.len()];
+        trimmed.overlay.read(0, &mut made).expect("memory does not fail");
+        std::fs::write(&path, made).expect("scratch has room");
+        oracle::e2fsck(&path).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let kept = oracle::debugfs(&path, "ea_get promised user.large").expect("debugfs");
+        assert!(kept.contains(&"v".repeat(600)), "{words:?}: {kept}");
+    }
+}
+
+/// After the end of a file with fs-verity is the tree of its hashes, and the last block of an
+/// encrypted one is encrypted as a whole.
+#[test]
+fn what_means_something_after_the_end_of_a_file_stays() {
+    if !oracle::require("mke2fs") || !oracle::require("debugfs") {
+        return;
+    }
+    let folder = Scratch::new("scrubbed-whole");
+    let (path, content) = (folder.join("volume"), folder.join("content"));
     let mut mke2fs = program("mke2fs");
-    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-E", "nodiscard"]);
-    output(mke2fs.arg(&path)).expect("mke2fs makes it");
-    let content = folder.join("content");
-    std::fs::write(&content, "some").expect("scratch has room");
-    for request in
-        [format!("write {} promised", content.display()), "fallocate promised 1 40".into()]
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-I", "256"]);
+    mke2fs.args(["-O", "verity,encrypt,^metadata_csum"]);
+    output(mke2fs.arg(&path).arg("8M")).expect("mke2fs makes it");
+    let whole: Vec<u8> = (0..20 * BLOCK).map(|at| (at % 251) as u8 + 1).collect();
+    std::fs::write(&content, &whole).expect("scratch has room");
+    let mut requests = Vec::new();
+    for (name, flags, size) in [
+        ("verity", "0x180000", 3000),
+        ("encrypted", "0x80800", 19 * BLOCK + 17),
+        ("plain", "0x80000", 19 * BLOCK + 17),
+    ] {
+        requests.push(format!("write {} {name}", content.display()));
+        requests.push(format!("sif {name} size {size}"));
+        requests.push(format!("sif {name} flags {flags}"));
+    }
+    let context = folder.join("context");
+    std::fs::write(&context, [&[1, 1, 4, 0][..], &[7; 24]].concat()).expect("scratch has room");
+    requests.push(format!("ea_set -f {} encrypted user.c", context.display()));
+    requested(&path, &requests);
+    // debugfs has no word for the attribute that says how a file is encrypted: number 9, not 1.
+    let mut bytes = std::fs::read(&path).expect("it is there");
+    let list = [0, 0, 2, 0xea, 1, 1];
+    let at = bytes.windows(list.len()).position(|window| window == list).expect("one attribute");
+    bytes[at + 5] = 9;
+    std::fs::write(&path, bytes).expect("scratch has room");
+    let (bytes, trimmed) = scrubbed(&path);
+    for (name, kept) in
+        [("verity", 20 * BLOCK), ("encrypted", 20 * BLOCK), ("plain", 19 * BLOCK + 17)]
     {
-        output(program("debugfs").args(["-w", "-R", &request]).arg(&path)).expect("debugfs");
+        let blocks = oracle::debugfs(&path, &format!("blocks {name}")).expect("debugfs");
+        let blocks: Vec<usize> =
+            blocks.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        assert_eq!(blocks.len(), 20, "{name}");
+        let mut now = vec![0; bytes.len()];
+        trimmed.overlay.read(0, &mut now).expect("memory does not fail");
+        let found: Vec<u8> = blocks
+            .iter()
+            .flat_map(|block| now[block * BLOCK..(block + 1) * BLOCK].iter().copied())
+            .collect();
+        assert!(found[..kept] == whole[..kept], "{name}");
+        assert!(found[kept..].iter().all(|byte| *byte == 0), "{name}: its end");
     }
-    let bytes = std::fs::read(&path).expect("it is there");
-    let device = Arc::new(MemoryDevice::from_bytes(RealClock::new(), &bytes));
-    let (scrub, threads) = (Scrub::Stale, NonZeroU32::MIN);
-    let trimmed = trim(device, TrimOptions { scrub, threads, spool: None, progress: None });
-    let trimmed = trimmed.unwrap_or_else(|error| panic!("{error}"));
-    let mut block = [0; BLOCK];
-    let (mut old, mut before) = (Vec::new(), 0);
-    for number in 1..trimmed.superblock.blocks_count {
-        if trimmed.free.iter().any(|range| range.contains(&number)) {
-            continue;
-        }
-        let start = number as usize * BLOCK;
-        before += usize::from(bytes[start..start + BLOCK] == [0xa5; BLOCK]);
-        trimmed.overlay.read(start as u64, &mut block).expect("memory does not fail");
-        if block == [0xa5; BLOCK] {
-            old.push(number);
-        }
-    }
-    assert!(before >= 40, "{before} blocks had something else before");
-    assert!(old.is_empty(), "{old:?}");
 }

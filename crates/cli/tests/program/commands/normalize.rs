@@ -200,6 +200,58 @@ fn what_others_made_is_as_an_archive_of_it_built_with_its_options() {
     }
 }
 
+/// What a volume says of itself is the same afterwards, whatever it was set to.
+#[test]
+fn what_the_superblock_says_stays() {
+    if !["mke2fs", "tune2fs", "dumpe2fs", "e2fsck"].into_iter().all(require) {
+        return;
+    }
+    let folder = Scratch::new("normalize-says");
+    let tree = tree(folder.path());
+    for (kind, tuning) in [
+        (
+            "-t ext4 -b 1024 -E resize=200000 -m 3",
+            "-u 33 -g 44 -o acl,journal_data,discard -E mount_opts=data=writeback -c 5 -i 2w -e panic",
+        ),
+        ("-t ext3 -b 1024 -E resize=99999,stride=8", "-u 1 -g 2 -o ^acl,debug,bsdgroups -r 321"),
+        ("-t ext2 -b 2048 -m 0", "-c 9 -E hash_alg=tea,test_fs -e remount-ro -g 7"),
+        ("-t ext4 -b 4096 -O ^resize_inode,sparse_super2", "-o nobarrier -C 3 -L label -i 1m"),
+    ] {
+        let (image, new) = (folder.join("a.img"), folder.join("b.img"));
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F"]).args(kind.split(' ')).args(["-d", &tree]).arg(&image).arg("24M");
+        output(&mut mke2fs).expect("mke2fs makes it");
+        output(program("tune2fs").args(tuning.split(' ')).arg(&image)).expect("tune2fs");
+        for (words, out) in [(&["normalize", "-q"][..], &new), (&["repack", "-q"], &new)] {
+            let paths = [&image, out].map(|path| path.to_str().unwrap());
+            done(&[words, &["--force"], &paths].concat());
+            oracle::e2fsck(out).unwrap_or_else(|error| panic!("{kind} {words:?}: {error}"));
+            let header = |path: &Path| {
+                let said = output(program("dumpe2fs").arg("-h").arg(path)).expect("dumpe2fs");
+                let said = String::from_utf8(said.stdout).unwrap();
+                // What follows from what is in it, and from what was done with it.
+                let own = [
+                    "Last ",
+                    "Lifetime",
+                    "Checksum:",
+                    "Mount count",
+                    "Free ",
+                    "Journal ",
+                    "First",
+                    "Overhead",
+                    "Required",
+                    "Desired",
+                ];
+                let kept = said.lines().filter(|line| !own.iter().any(|own| line.starts_with(own)));
+                kept.map(str::to_owned).collect::<Vec<_>>()
+            };
+            let (before, after) = (header(&image), header(out));
+            assert!(before.len() > 25, "{before:?}");
+            assert_eq!(before, after, "{kind} {words:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_outside_of_the_volume_stays_and_what_is_damaged_is_refused() {
     if !["sfdisk", "mke2fs", "debugfs"].into_iter().all(require) {

@@ -20,6 +20,8 @@ fn tree(folder: &Path) -> PathBuf {
     }
     std::os::unix::fs::symlink("d3/f7", tree.join("link")).unwrap();
     std::os::unix::fs::symlink("d4", tree.join("folder")).unwrap();
+    std::os::unix::fs::symlink("/d6", tree.join("d0/absolute")).unwrap();
+    std::os::unix::fs::symlink("../d7", tree.join("d0/above")).unwrap();
     fs::hard_link(tree.join("d0/f1"), tree.join("d1/again")).unwrap();
     let sparse = fs::File::create(tree.join("sparse")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"end", 3 << 20).unwrap();
@@ -77,14 +79,16 @@ fn what_is_read_first_is_in_front() {
     let (out, list) = (folder.join("out.img"), folder.join("list"));
     let (out, list) = (out.display().to_string(), list.display().to_string());
     let hot = ["/d9/f20", "/d2/f29", "/d9/f3", "/d5/f10"];
-    // A path through a symlink, one at its end, one twice, one that is not there.
-    let more = ["/folder/f5", "/link", "/d9/f20", "/none/f1"];
+    // A path through a symlink, one at its end, one twice, one that is not there; through the root,
+    // above the root, by a target that begins there, and by one that leads up.
+    let more = ["/folder/f5", "/link", "/d9/f20", "/none/f1", "/d1/../../d8/./f4"];
+    let more = [&more[..], &["/d0/absolute/f6", "/d0/above/f8"]].concat();
     fs::write(&list, format!("{}\n{}\n", hot.join("\n"), more.join("\r\n"))).unwrap();
     let said = done(&["repack", &image, &out, "--trace", &list]);
     assert!(said.contains("of them first"), "{said}");
     oracle::e2fsck(Path::new(&out)).expect("e2fsck finds nothing");
     assert_eq!(extant(&["diff", &image, &out]).status.code(), Some(0));
-    let all = hot.iter().copied().chain(["/d4/f5", "/d3/f7"]);
+    let all = hot.iter().copied().chain(["/d4/f5", "/d8/f4", "/d6/f6", "/d7/f8"]);
     let places: Vec<(u64, u64)> = all.map(|path| place(&out, path)).collect();
     assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
     assert!(places.windows(2).all(|pair| pair[0].1 < pair[1].1), "{places:?}");
@@ -97,6 +101,47 @@ fn what_is_read_first_is_in_front() {
     let dump = |path: &str| oracle::dumpe2fs(Path::new(path)).expect("dumpe2fs");
     for field in ["Inode count", "Block count", "Reserved block count"] {
         assert_eq!(dump(&image).number(field), dump(&out).number(field), "{field}");
+    }
+}
+
+/// lost+found is where its name is looked for: by its hash in a root with an index, and in the order
+/// of names without one.
+#[test]
+fn lost_and_found_is_in_its_place_among_many_names() {
+    if !["mke2fs", "debugfs", "e2fsck"].into_iter().all(require) {
+        return;
+    }
+    let folder = Scratch::new("repack-lost");
+    let tree = folder.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..300 {
+        let letter = char::from(b'a' + number as u8 % 26);
+        fs::write(tree.join(format!("{letter}-{number:030}")), "x").unwrap();
+    }
+    for kind in
+        [&["-t", "ext4", "-b", "1024"][..], &["-t", "ext2", "-b", "1024", "-O", "^dir_index"]]
+    {
+        let (image, out) = (folder.join("disk.img"), folder.join("out.img"));
+        let mut mke2fs = program("mke2fs");
+        mke2fs.args(["-q", "-F"]).args(kind).arg("-d").arg(&tree).arg(&image).arg("12M");
+        output(&mut mke2fs).expect("mke2fs makes it");
+        let words = [&image, &out].map(|path| path.to_str().unwrap());
+        done(&["repack", "-q", "--force", words[0], words[1]]);
+        oracle::e2fsck(&out).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        let listed = oracle::debugfs(&out, "ls -p /").expect("debugfs");
+        let listed = listed.lines().filter_map(|line| line.split('/').nth(5)).skip(2);
+        let names: Vec<String> = listed.map(str::to_owned).collect();
+        assert_eq!(names.len(), 301, "{kind:?}");
+        let (ino, _) = place(words[1], "/lost+found");
+        assert_eq!(ino, 11, "{kind:?}");
+        if kind.contains(&"ext2") {
+            assert!(names.is_sorted(), "{kind:?}: {names:?}");
+        } else if oracle::can_mount() {
+            let mounted =
+                oracle::mount_loop(&out, oracle::Access::ReadOnly, "").expect("it mounts");
+            let found = fs::metadata(mounted.path().join("lost+found"));
+            assert!(found.is_ok_and(|it| it.is_dir()), "{kind:?}");
+        }
     }
 }
 

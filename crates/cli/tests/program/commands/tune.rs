@@ -100,19 +100,26 @@ fn debugfs(image: &Path, request: &str) {
 fn copies_have_the_label_and_the_features_too() {
     let folder = Scratch::new("tune-copies");
     let Some(image) = image(&folder, &["-t", "ext4"]) else { return };
-    for words in [&["-L", "root"][..], &["-O", "^metadata_csum", "-L", "other"]] {
+    for words in [
+        &["-L", "root", "-U", "01234567-89ab-cdef-0123-456789abcdef", "-u", "7", "-e", "panic"][..],
+        &["-O", "^metadata_csum", "-L", "other", "-U", "random", "-r", "77", "-o", "debug"],
+        &["-U", "time", "-r", "78", "-c", "5", "-i", "3d", "-E", "stride=4,stripe_width=8"],
+    ] {
         let (code, said) = tuned(words, &image);
         assert_eq!(code, Some(0), "{said}");
         let dumped = |place: &str| {
             let mut dumpe2fs = program("dumpe2fs");
             dumpe2fs.args(["-h", "-o", place, "-o", "blocksize=1024"]).arg(&image);
             let text = String::from_utf8(output(&mut dumpe2fs).unwrap().stdout).unwrap();
-            let is_told = |line: &&str| {
-                line.starts_with("Filesystem features") || line.starts_with("Filesystem volume")
-            };
+            // What a mount or a write changes of the first one alone.
+            let own =
+                ["Last ", "Lifetime", "Checksum:", "Mount count", "Free ", "Filesystem state"];
+            let is_told = |line: &&str| !own.iter().any(|own| line.starts_with(own));
             text.lines().filter(is_told).map(str::to_owned).collect::<Vec<_>>()
         };
-        assert_eq!(dumped("superblock=1"), dumped("superblock=8193"), "{words:?}");
+        let first = dumped("superblock=1");
+        assert!(first.len() > 25, "{first:?}");
+        assert_eq!(first, dumped("superblock=8193"), "{words:?}");
     }
 }
 
@@ -155,6 +162,80 @@ fn a_journal_of_another_size_is_used_by_the_kernel() {
             oracle::e2fsck(&image).unwrap_or_else(|error| panic!("{words:?}: {error}"));
         }
     }
+}
+
+/// Where free blocks have anything, what is made of them has not: a log could be found there. Nor
+/// may anybody but root read a file of the volume itself.
+#[test]
+fn what_is_made_is_zeros_and_only_of_root() {
+    let folder = Scratch::new("tune-made");
+    if !["mke2fs", "e2fsck", "debugfs"].into_iter().all(oracle::require) {
+        return;
+    }
+    let image = folder.join("disk.img");
+    fs::write(&image, vec![0xa5; 12 << 20]).unwrap();
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "1024", "-O", "^has_journal"]);
+    output(mke2fs.args(["-E", "nodiscard"]).arg(&image)).expect("mke2fs makes it");
+    let words = ["-O", "has_journal,orphan_file,mmp", "-J", "size=2", "-Q", "usrquota,grpquota"];
+    let (code, said) = tuned(&words, &image);
+    assert_eq!(code, Some(0), "{said}");
+    oracle::e2fsck(&image).expect("it is clean");
+    for (inode, flags) in [(3, "0x80010"), (4, "0x80010"), (8, "0x80000"), (12, "0x80000")] {
+        let said = oracle::debugfs(&image, &format!("stat <{inode}>")).expect("debugfs");
+        for word in ["Type: regular", "Mode:  0600", "Links: 1", &format!("Flags: {flags}")] {
+            assert!(said.contains(word), "inode {inode}, {word}: {said}");
+        }
+        assert!(said.contains("User:     0   Group:     0"), "inode {inode}: {said}");
+        assert!(!said.contains("1970"), "inode {inode} has no time: {said}");
+    }
+    let dump = folder.join("journal");
+    oracle::debugfs(&image, &format!("dump <8> {}", dump.display())).expect("debugfs");
+    let journal = fs::read(&dump).unwrap();
+    assert_eq!(journal.len(), 2 << 20);
+    assert!(journal[1024..].iter().all(|byte| *byte == 0), "what was there before");
+    let bytes = fs::read(&image).unwrap();
+    assert!(bytes[9 << 20..].contains(&0xa5), "what is free stays as it is");
+}
+
+/// What is refused says why in one line, what helps in another, and is as it was.
+#[test]
+fn what_makes_no_sense_is_refused_in_one_line() {
+    let folder = Scratch::new("tune-words");
+    let Some(image) = image(&folder, &["-t", "ext4"]) else { return };
+    let before = fs::read(&image).unwrap();
+    let huge = "9223372036854775808";
+    for (letter, values, code) in [
+        ("-L", &["a label that is too long"][..], 2),
+        ("-U", &["", "0", huge], 2),
+        ("-O", &["", "0", huge], 2),
+        ("-J", &["0", "size=", "size=9223372036854775808"], 2),
+        ("-J", &["size=0", "location=9223372036854775808"], 1),
+        ("-Q", &["", "0"], 2),
+        ("-m", &["", huge, "nan", "inf", "51"], 2),
+        ("-r", &["", "18446744073709551616"], 2),
+        ("-r", &[huge], 1),
+        ("-u", &["", huge], 2),
+        ("-c", &["", huge], 2),
+        ("-C", &["", huge], 2),
+        ("-i", &["", huge], 2),
+        ("-T", &["", "x"], 2),
+        ("-e", &["", "0"], 2),
+        ("-E", &["", "stride=9223372036854775808", "hash_alg="], 2),
+        ("-E", &["orphan_file_size=9223372036854775808"], 1),
+        ("-I", &["", "0", huge], 2),
+        ("-I", &["1", "2048"], 1),
+    ] {
+        for value in values {
+            let (ended, said) = tuned(&[letter, value], &image);
+            assert_eq!(ended, Some(code), "{letter} {value}: {said}");
+            let lines: Vec<&str> = said.lines().collect();
+            let is_one = lines.len() == 2 && lines[1].starts_with("  hint: ");
+            assert!(is_one, "{letter} {value}: {said}");
+            assert!(fs::read(&image).unwrap() == before, "{letter} {value}");
+        }
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 /// Words for mke2fs, a size for inodes, and whether there is room for them.
