@@ -4,6 +4,7 @@ use super::Unread;
 use super::stale;
 use crate::directories::style;
 use crate::draft::{Draft, Result};
+use crate::growth_map;
 use crate::map::{self, FileMap, OnMetadata};
 use extant_format::directory::stored::IndexTail;
 use extant_format::directory::{Form, IndexPlace};
@@ -83,8 +84,16 @@ impl Scrubbing<'_> {
                 Inode::seal(bytes, ino, superblock);
             }
         }
-        if matches!(ino, Ino::BAD_BLOCKS | Ino::RESIZE) {
-            return Ok(());
+        match ino {
+            Ino::BAD_BLOCKS => return Ok(()),
+            Ino::RESIZE => {
+                let root = growth_map::root(&inode);
+                if root.0 != 0 {
+                    self.rest_of_cluster(root);
+                }
+                return Ok(());
+            }
+            _ => {}
         }
         if inode.attribute_block.0 != 0 && self.attributes.insert(inode.attribute_block) {
             self.attribute_block(inode.attribute_block)?;
@@ -137,11 +146,16 @@ impl Scrubbing<'_> {
             attribute::seal_block(&mut bytes, block, &draft.superblock);
             draft.write(block, &bytes)?;
         }
-        let cluster = u64::from(draft.usage.cluster_blocks()).max(1);
+        self.rest_of_cluster(block);
+        Ok(())
+    }
+
+    /// What of the cluster of one block is not that.
+    fn rest_of_cluster(&mut self, block: BlockNo) {
+        let cluster = u64::from(self.draft.usage.cluster_blocks()).max(1);
         let start = block.0 / cluster * cluster;
         let own = block.0..block.0.saturating_add(1);
         self.unread_but(start..start.saturating_add(cluster), std::slice::from_ref(&own));
-        Ok(())
     }
 
     /// What of the clusters of a file, or of its map, no block of it is.

@@ -12,7 +12,7 @@
 //! ```text
 //! stale      which bytes of one block or inode have no meaning
 //! inodes     tables of inodes, and what each inode in use has
-//! volume     superblocks, descriptors and bitmaps
+//! volume     superblocks, descriptors and bitmaps, and the rest of their clusters
 //! ```
 //!
 //! *Invariants*: no byte changes that a file, a name or an attribute has; a block that is emptied
