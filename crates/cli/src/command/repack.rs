@@ -18,10 +18,10 @@ use std::sync::Arc;
 ///
 /// What a machine reads when it starts lies all over an image, more so the longer it was used, and
 /// each place costs a seek of a disk or a request of an object store. A trace of one start says
-/// what that is; the new image has these inodes, directories and files first. The rest is as extant
-/// build lays it out: whole files, those of a directory together. UUID, label, features, sizes of
-/// blocks and inodes, owners, times and attributes stay; the numbers and the times of creation of
-/// inodes do not.
+/// what that is; the new image has these inodes, directories and files first. The rest follows as a
+/// walk over the tree meets it: whole files, those of a directory together. UUID, label, features,
+/// sizes of blocks and inodes, owners, times and attributes stay; the numbers and the times of
+/// creation of inodes do not.
 ///
 /// A trace is what extant mount --trace NAME wrote (NAME.files, or NAME.blktrace), a trace of
 /// blktrace with the volume at its start, the output of strace -f, or a list of paths, one a line.
@@ -192,11 +192,11 @@ fn told(
     let shown = arguments.out.as_ref().unwrap_or(&arguments.image).display();
     let verb = if arguments.dry_run { "would have" } else { "has" };
     let order = match first.format {
-        Some(_) => format!(", {} of them first", counted(first.found, "path")),
-        None => String::new(),
+        Some(_) => format!("a walk, {} of them first", counted(first.found, "path")),
+        None => "a build".to_owned(),
     };
     console.report(&format!(
-        "{shown}: {verb} all files in the order of a build{order}; {} of {} bytes, {} free\n",
+        "{shown}: {verb} all files in the order of {order}; {} of {} bytes, {} free\n",
         counted(built.blocks, "block"),
         built.block_size,
         built.free_blocks
