@@ -218,6 +218,79 @@ fn traces_of_all_forms_give_the_same_order() {
     assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{found:?}");
 }
 
+/// Everything below a folder as a walk meets it that goes into each folder at once: its path, inode
+/// and kind (4 is a directory).
+fn met(image: &str, folder: &str, found: &mut Vec<(String, u64, u32)>) {
+    let listed = oracle::debugfs(Path::new(image), &format!("ls -p {folder}/")).expect("debugfs");
+    for line in listed.lines() {
+        let fields: Vec<&str> = line.split('/').collect();
+        let [_, ino, mode, _, _, name, ..] = fields[..] else { continue };
+        let (Ok(ino), Ok(mode)) = (ino.parse(), u32::from_str_radix(mode, 8)) else { continue };
+        if ino == 0 || matches!(name, "" | "." | ".." | "lost+found") {
+            continue;
+        }
+        let path = format!("{folder}/{name}");
+        found.push((path.clone(), ino, mode >> 12));
+        if mode >> 12 == 4 {
+            met(image, &path, found);
+        }
+    }
+}
+
+/// Folders that were read, be it for a name that is not there, are together in front, and all that
+/// is not in front is in the order of a walk: it goes back and forth between these and the rest.
+#[test]
+fn a_walk_meets_what_is_behind_the_first_in_the_order_of_the_disk() {
+    if !["debugfs", "e2fsck"].into_iter().all(require) {
+        return;
+    }
+    let folder = Scratch::new("repack-walk");
+    let tree = tree(folder.path());
+    for (number, nested) in ["d2/in/deep", "d2/in/flat", "d8/in", "x/y/z"].iter().enumerate() {
+        fs::create_dir_all(tree.join(nested)).unwrap();
+        for file in 0..6 {
+            fs::write(tree.join(nested).join(format!("g{file}")), vec![1; 5000 + number]).unwrap();
+        }
+    }
+    let names =
+        ["disk.img", "out.img", "trace"].map(|name| folder.join(name).display().to_string());
+    let [image, out, trace] = names;
+    let words = ["build", "-q", "--free", "2M", tree.to_str().unwrap(), &image];
+    assert!(extant_dated(&words).status.success());
+    let inode = |path: &str| place(&image, path).0;
+    let mut lines = String::from("{\"schema\":\"extant-file-trace/1\"}\n");
+    let mut line = |node: u64, rest: &str| {
+        lines += &format!("{{\"at_ns\":1,\"took_ns\":1,\"node\":{node},{rest}}}\n");
+    };
+    for path in ["/d9/f3", "/d2/in/deep/g4", "/d2/f9"] {
+        line(inode(path), "\"call\":\"read\",\"offset\":0,\"bytes\":4096");
+    }
+    let missing = "\"error\":2,\"call\":\"lookup\",\"name\":\"none\",\"found\":null";
+    line(inode("/x/y"), missing);
+    fs::write(&trace, lines).unwrap();
+    done(&["repack", &image, &out, "--trace", &trace]);
+    oracle::e2fsck(Path::new(&out)).expect("e2fsck finds nothing");
+    let mut all = Vec::new();
+    met(&out, "", &mut all);
+    let is_front =
+        |path: &str| ["/d9", "/d2", "/d2/in", "/d2/in/deep", "/x", "/x/y"].contains(&path);
+    let front: Vec<u64> = all.iter().filter(|it| is_front(&it.0)).map(|it| it.1).collect();
+    let first = front[0];
+    assert_eq!(front, (first..first + 6).collect::<Vec<u64>>(), "folders, as a walk meets them");
+    let files = ["/d9/f3", "/d2/in/deep/g4", "/d2/f9"].map(|path| place(&out, path).0);
+    assert_eq!(files, [first + 6, first + 7, first + 8], "files, as they were read");
+    let behind: Vec<&(String, u64, u32)> = all
+        .iter()
+        .filter(|it| !is_front(&it.0) && !files.contains(&it.1) && it.0 != "/d1/again")
+        .filter(|it| it.0 != "/d0/f1")
+        .collect();
+    assert!(behind.len() > 300, "{}", behind.len());
+    assert!(behind.windows(2).all(|pair| pair[0].1 < pair[1].1), "{behind:?}");
+    let bodies = behind.iter().filter(|it| it.0.ends_with("f8") || it.0.ends_with("g2"));
+    let blocks: Vec<u64> = bodies.map(|it| place(&out, &it.0).1).collect();
+    assert!(blocks.len() > 12 && blocks.windows(2).all(|pair| pair[0] < pair[1]), "{blocks:?}");
+}
+
 #[test]
 fn in_place_is_what_another_file_would_be() {
     if !["debugfs", "e2fsck"].into_iter().all(require) {
