@@ -64,9 +64,19 @@ fn a_cut_of_a_change_leaves_what_the_next_program_ends() {
     for (kind, words) in [
         (Kind::EXT4_1K, &["-O", "^metadata_csum", "-Q", "usrquota"][..]),
         (Kind::EXT3_1K, &["-I", "512"]),
-        (Kind::EXT4_SMALL, &["-J", "size=1"]),
+        // Where the old one is: what goes stays until all is written.
+        (Kind::EXT4_SMALL, &["-J", "size=1,location="]),
     ] {
-        let job = Job::new(kind.make(), &path, |device: Arc<Recorded>| {
+        let base = kind.make();
+        let superblock = extant_engine::read_superblock(&base).expect("a superblock");
+        // The first block of the first extent.
+        let journal = superblock.journal_backup[5];
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| word.replace("location=", &format!("location={journal}")))
+            .collect();
+        let words: &[&str] = &words.iter().map(String::as_str).collect::<Vec<_>>();
+        let job = Job::new(base, &path, |device: Arc<Recorded>| {
             tuned(&(device as Arc<dyn BlockDevice>), words, &path);
         });
         assert!(job.ends[0] != job.ends[1], "{words:?} changes nothing");
@@ -75,6 +85,13 @@ fn a_cut_of_a_change_leaves_what_the_next_program_ends() {
         // What is written before the log is: moved blocks and zeros, where nothing is in use.
         let is_ahead = matches!(words[0], "-I" | "-J");
         let free = free(&job.ends[0]);
+        if words[0] == "-J" {
+            let after = MemoryDevice::from_bytes(volumes::clock(), &job.ends[1]);
+            let after = extant_engine::read_superblock(&after).expect("a superblock");
+            // Both are one run of 1024 blocks.
+            let apart = after.journal_backup[5].abs_diff(journal);
+            assert!(apart >= 1024, "the new journal is on blocks of the old one");
+        }
         let mut count = 0;
         job.each_medium(&mut |medium, log, at| {
             count += 1;

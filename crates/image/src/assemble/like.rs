@@ -253,3 +253,22 @@ pub(super) enum Sized {
     AsBefore,
     ToFit,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_gives_the_same_number_again() {
+        let mut superblock =
+            crate::assemble::sample::sample_superblock(&BuildOptions::new(Profile::Ext4).wishes);
+        for blocks in [2000, 24_576, 1_000_003, 987_654_321_012] {
+            superblock.blocks_count = blocks;
+            for reserved in (1..300).chain([blocks / 20, blocks / 3, blocks / 2]) {
+                superblock.reserved_blocks = reserved;
+                let given = reserved_ratio(&superblock) * blocks as f64;
+                assert_eq!(given as u64, reserved, "of {blocks}");
+            }
+        }
+    }
+}

@@ -137,3 +137,71 @@ fn what_means_something_after_the_end_of_a_file_stays() {
         assert!(found[kept..].iter().all(|byte| *byte == 0), "{name}: its end");
     }
 }
+
+/// What follows a superblock, descriptors, the log's first words, a target, the fixed fields of an
+/// inode, and what a pipe has in place of a map.
+#[test]
+fn what_follows_in_blocks_and_inodes_of_the_volume_goes() {
+    if !oracle::require("mke2fs") || !oracle::require("debugfs") {
+        return;
+    }
+    const LARGE: usize = 4096;
+    let folder = Scratch::new("scrubbed-rest");
+    let path = folder.join("volume");
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-g", "1024", "-I", "256"]);
+    output(mke2fs.args(["-O", "^metadata_csum"]).arg(&path).arg("12M")).expect("mke2fs makes it");
+    let numbered = |request: &str, after: &str| -> usize {
+        let said = oracle::debugfs(&path, request).expect("debugfs");
+        let rest = said.split_once(after).unwrap_or_else(|| panic!("{request}: {said}")).1;
+        rest.split([' ', ',', '\n']).next().and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let journal: usize = oracle::debugfs(&path, "blocks <8>")
+        .ok()
+        .and_then(|said| said.split_whitespace().next().and_then(|word| word.parse().ok()))
+        .expect("a block");
+    let requests = ["mknod pipe p", "symlink link target", "mkdir folder"].map(str::to_owned);
+    requested(&path, &requests);
+    requested(
+        &path,
+        &["sif pipe block[6] 0x7a7a7a7a", "sif link block[9] 0x7a7a7a7a"].map(str::to_owned),
+    );
+    let table = numbered("stats", "inode table at ");
+    let mut bytes = std::fs::read(&path).expect("it is there");
+    // Inode 2 has no attributes: what follows its 32 bytes of later fields is nothing.
+    let root = table * LARGE + 256;
+    let stale = [
+        2048..LARGE,
+        1024 * LARGE + 1024..1025 * LARGE,
+        LARGE + 3 * 64..2 * LARGE,
+        1025 * LARGE + 3 * 64..1026 * LARGE,
+        journal * LARGE + 1024..(journal + 1) * LARGE,
+        root + 160..root + 256,
+    ];
+    for range in stale.clone() {
+        assert!(bytes[range.clone()].iter().all(|byte| *byte == 0), "{range:?} has something");
+        bytes[range].fill(b'z');
+    }
+    std::fs::write(&path, &bytes).expect("scratch has room");
+    let (_, trimmed) = scrubbed(&path);
+    let mut now = vec![0; bytes.len()];
+    trimmed.overlay.read(0, &mut now).expect("memory does not fail");
+    for range in stale {
+        assert!(now[range.clone()].iter().all(|byte| *byte == 0), "{range:?}");
+    }
+    assert!(!now.windows(4).any(|window| window == b"zzzz"), "in an inode");
+    std::fs::write(&path, now).expect("scratch has room");
+    oracle::e2fsck(&path).expect("e2fsck finds nothing");
+    // Where blocks belong to several files nothing is known of what is theirs alone.
+    let shared = folder.join("shared");
+    std::fs::copy(&path, &shared).expect("scratch has room");
+    requested(&shared, &["feature shared_blocks".to_owned()]);
+    let device = std::fs::read(&shared).expect("it is there");
+    let device = Arc::new(MemoryDevice::from_bytes(RealClock::new(), &device));
+    for (scrub, is_done) in [(Scrub::Stale, false), (Scrub::Nothing, true)] {
+        let threads = NonZeroU32::MIN;
+        let options = TrimOptions { scrub, threads, spool: None, progress: None };
+        assert_eq!(trim(Arc::clone(&device) as _, options).is_ok(), is_done, "{scrub:?}");
+    }
+    assert!(oracle::debugfs(&path, "stat link").expect("debugfs").contains("\"target\""));
+}

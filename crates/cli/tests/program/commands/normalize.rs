@@ -200,6 +200,34 @@ fn what_others_made_is_as_an_archive_of_it_built_with_its_options() {
     }
 }
 
+/// One that was built at a given time says of its writes that they were then; another that they were
+/// at a time that is past, whatever the times of its files are.
+#[test]
+fn times_of_writes_are_those_of_a_build() {
+    let folder = Scratch::new("normalize-dated");
+    let tree = tree(folder.path());
+    // After the latest time that counts as past.
+    let late = SystemTime::UNIX_EPOCH + Duration::from_secs(1_760_000_000);
+    fs::File::open(folder.join("tree/etc/file-1")).unwrap().set_modified(late).unwrap();
+    for size in ["5M", "24M"] {
+        for is_given in [true, false] {
+            let (image, new) = (folder.join("a.img"), folder.join("b.img"));
+            let paths = [&image, &new].map(|path| path.to_str().unwrap());
+            let words = [
+                "build", "-q", "--force", "-t", "ext2", "-b", "1024", "--size", size, &tree,
+                paths[0],
+            ];
+            let mut build = command(words);
+            if is_given {
+                build.env("SOURCE_DATE_EPOCH", "1760000000");
+            }
+            printed_text(&words, build.output().unwrap());
+            done(&["normalize", "-q", "--force", paths[0], paths[1]]);
+            assert_eq!(difference(&image, &new), None, "{size}, given: {is_given}");
+        }
+    }
+}
+
 /// What a volume says of itself is the same afterwards, whatever it was set to.
 #[test]
 fn what_the_superblock_says_stays() {
@@ -216,6 +244,10 @@ fn what_the_superblock_says_stays() {
         ("-t ext3 -b 1024 -E resize=99999,stride=8", "-u 1 -g 2 -o ^acl,debug,bsdgroups -r 321"),
         ("-t ext2 -b 2048 -m 0", "-c 9 -E hash_alg=tea,test_fs -e remount-ro -g 7"),
         ("-t ext4 -b 4096 -O ^resize_inode,sparse_super2", "-o nobarrier -C 3 -L label -i 1m"),
+        (
+            "-t ext4 -b 1024 -O ^resize_inode,sparse_super2 -E num_backup_sb=1",
+            "-o discard -u 5 -L one",
+        ),
     ] {
         let (image, new) = (folder.join("a.img"), folder.join("b.img"));
         let mut mke2fs = program("mke2fs");
@@ -226,8 +258,9 @@ fn what_the_superblock_says_stays() {
             let paths = [&image, out].map(|path| path.to_str().unwrap());
             done(&[words, &["--force"], &paths].concat());
             oracle::e2fsck(out).unwrap_or_else(|error| panic!("{kind} {words:?}: {error}"));
-            let header = |path: &Path| {
-                let said = output(program("dumpe2fs").arg("-h").arg(path)).expect("dumpe2fs");
+            let header = |path: &Path, place: &[&str]| {
+                let mut dumpe2fs = program("dumpe2fs");
+                let said = output(dumpe2fs.arg("-h").args(place).arg(path)).expect("dumpe2fs");
                 let said = String::from_utf8(said.stdout).unwrap();
                 // What follows from what is in it, and from what was done with it.
                 let own = [
@@ -245,9 +278,22 @@ fn what_the_superblock_says_stays() {
                 let kept = said.lines().filter(|line| !own.iter().any(|own| line.starts_with(own)));
                 kept.map(str::to_owned).collect::<Vec<_>>()
             };
-            let (before, after) = (header(&image), header(out));
+            let (before, after) = (header(&image, &[]), header(out, &[]));
             assert!(before.len() > 25, "{before:?}");
             assert_eq!(before, after, "{kind} {words:?}");
+            let copies = |path: &Path| {
+                let said = output(program("dumpe2fs").arg(path)).expect("dumpe2fs");
+                String::from_utf8_lossy(&said.stdout).matches("Backup superblock").count()
+            };
+            assert_eq!(copies(&image), copies(out), "{kind} {words:?}");
+            if kind.contains("-b 1024") {
+                let place = ["-o", "superblock=8193", "-o", "blocksize=1024"];
+                let copy = header(out, &place);
+                let own = "Filesystem state";
+                let differs = |(one, two): &(&String, &String)| one != two && !one.starts_with(own);
+                let wrong: Vec<_> = after.iter().zip(&copy).filter(differs).collect();
+                assert!(wrong.is_empty() && copy.len() == after.len(), "{kind}: {wrong:?}");
+            }
         }
     }
 }

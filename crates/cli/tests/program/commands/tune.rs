@@ -104,6 +104,9 @@ fn copies_have_the_label_and_the_features_too() {
         &["-L", "root", "-U", "01234567-89ab-cdef-0123-456789abcdef", "-u", "7", "-e", "panic"][..],
         &["-O", "^metadata_csum", "-L", "other", "-U", "random", "-r", "77", "-o", "debug"],
         &["-U", "time", "-r", "78", "-c", "5", "-i", "3d", "-E", "stride=4,stripe_width=8"],
+        // From here on the superblock is all that changes.
+        &["-O", "^uninit_bg", "-o", "journal_data"],
+        &["-U", "random", "-o", "journal_data_ordered", "-g", "12"],
     ] {
         let (code, said) = tuned(words, &image);
         assert_eq!(code, Some(0), "{said}");
@@ -120,7 +123,31 @@ fn copies_have_the_label_and_the_features_too() {
         let first = dumped("superblock=1");
         assert!(first.len() > 25, "{first:?}");
         assert_eq!(first, dumped("superblock=8193"), "{words:?}");
+        let uuid = first.iter().find_map(|line| line.strip_prefix("Filesystem UUID:"));
+        let version = uuid.and_then(|uuid| uuid.trim().chars().nth(14));
+        for (word, expected) in [("random", '4'), ("time", '1')] {
+            assert!(!words.contains(&word) || version == Some(expected), "{words:?}: {uuid:?}");
+        }
+        if words.contains(&"journal_data_ordered") {
+            let options = first.iter().find(|line| line.starts_with("Default mount options"));
+            let is_one = options.is_some_and(|it| it.contains(" journal_data_ordered "));
+            assert!(is_one, "{options:?}");
+        }
     }
+}
+
+/// A copy that another volume left is none of this one.
+#[test]
+fn a_copy_of_another_volume_stays() {
+    let folder = Scratch::new("tune-foreign");
+    let Some(image) = image(&folder, &["-t", "ext2"]) else { return };
+    let mut bytes = fs::read(&image).unwrap();
+    let copy = 8193 * 1024..8194 * 1024;
+    bytes[copy.start + 0x68..][..16].fill(7);
+    fs::write(&image, &bytes).unwrap();
+    let (code, said) = tuned(&["-L", "root"], &image);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(fs::read(&image).unwrap()[copy.clone()] == bytes[copy], "the copy was written over");
 }
 
 /// A journal that waits is replayed before, or the volume is refused.
@@ -155,6 +182,9 @@ fn a_journal_of_another_size_is_used_by_the_kernel() {
         let (code, said) = tuned(words, &image);
         assert_eq!(code, Some(0), "{words:?}: {said}");
         oracle::e2fsck(&image).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let bytes = fs::read(&image).unwrap();
+        let has_backup = bytes[1024 + 0x10c..][..68].iter().any(|byte| *byte != 0);
+        assert_eq!(has_backup, words[0] == "-J", "{words:?}: the copy of its map");
         if oracle::can_mount() {
             let mounted = oracle::mount_loop(&image, Access::ReadWrite, "").expect("it mounts");
             fs::write(mounted.path().join("written"), "by the kernel").unwrap();
@@ -195,6 +225,15 @@ fn what_is_made_is_zeros_and_only_of_root() {
     assert_eq!(journal.len(), 2 << 20);
     assert!(journal[1024..].iter().all(|byte| *byte == 0), "what was there before");
     let bytes = fs::read(&image).unwrap();
+    // The map and size of the journal in the superblock, for those who lose its inode.
+    let words = |at: usize| {
+        bytes[at..at + 68].chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+    };
+    let backup: Vec<u32> = words(1024 + 0x10c).collect();
+    let blocks = oracle::debugfs(&image, "blocks <8>").expect("debugfs");
+    let first: u32 = blocks.split_whitespace().next().unwrap().parse().unwrap();
+    assert_eq!((backup[0] & 0xffff, backup[5]), (0xf30a, first), "{backup:x?}");
+    assert_eq!(backup[15..], [0, 2 << 20], "{backup:x?}");
     assert!(bytes[9 << 20..].contains(&0xa5), "what is free stays as it is");
 }
 
