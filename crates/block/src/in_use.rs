@@ -288,23 +288,17 @@ const MACHINE_BYTES: [i64; 4] = [101, 103, 201, 203];
 /// `None` if nobody has. Asks for each byte: the host's table of all locks takes the kernel some
 /// 10 ms to give, loses lines, and knows no names of other hosts.
 fn machine(file: &File) -> Option<String> {
-    MACHINE_BYTES.iter().find_map(|byte| lock_of_byte(file, *byte)).map(|holder| match holder {
-        Holder::OpenFile => "is open in a virtual machine".to_owned(),
-        Holder::Process(number) => format!("is locked by process {number}"),
+    let holder = MACHINE_BYTES.iter().find_map(|byte| holder_of_byte(file, *byte))?;
+    Some(match holder {
+        process @ 1.. => format!("is locked by process {process}"),
+        // An open file, of whatever process: so QEMU locks.
+        _ => "is open in a virtual machine".to_owned(),
     })
 }
 
-/// Who has a lock of a byte.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Holder {
-    /// An open file, of whatever process: so QEMU locks.
-    OpenFile,
-    Process(i32),
-}
-
-/// A lock (`fcntl(2)`) of a byte that this handle does not have itself; `None` also where the host
-/// file system has no locks.
-fn lock_of_byte(file: &File, byte: i64) -> Option<Holder> {
+/// The process that has a lock (`fcntl(2)`) of a byte, -1 for an open file that has it; `None`
+/// where none but this handle has, and where the host file system has no locks.
+fn holder_of_byte(file: &File, byte: i64) -> Option<i32> {
     let mut lock = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
@@ -313,11 +307,7 @@ fn lock_of_byte(file: &File, byte: i64) -> Option<Holder> {
         l_pid: 0,
     };
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).ok()?;
-    let is_free = lock.l_type == libc::F_UNLCK as libc::c_short;
-    (!is_free).then_some(match lock.l_pid {
-        number @ 1.. => Holder::Process(number),
-        _ => Holder::OpenFile,
-    })
+    (lock.l_type != libc::F_UNLCK as libc::c_short).then_some(lock.l_pid)
 }
 
 impl Claim {

@@ -136,7 +136,7 @@ impl Options {
     }
 
     /// Writes a volume, laid out anew, to a new file, with what is at these paths in front: inodes,
-    /// directories and data of what a program reads when it starts, in that order. Paths lead
+    /// directories and data of what a program reads when it starts, files in that order. Paths lead
     /// through symlinks; what is not there is passed over. All of its files stays, and the numbers
     /// and times of creation of inodes do not. The file holds the volume alone.
     ///

@@ -606,6 +606,7 @@ impl Mender {
             Scope::All => inodes::garbage(draft, &problems),
             _ => BTreeSet::new(),
         };
+        let has_map_for_growth = !problems.iter().any(|it| it.code == Code::ResizeInode);
         for problem in problems {
             let Some(ino) = problem.ino else { continue };
             if garbage.contains(&ino) {
@@ -628,6 +629,9 @@ impl Mender {
                 Code::ResizeInode => growth_map::mend(draft)?,
                 Code::ClusterSplit => duplicates::mend(draft, ino, &mut BTreeSet::new())?,
                 // All of it follows from the superblock.
+                Code::SectorCount if ino == Ino::RESIZE && !has_map_for_growth => {
+                    growth_map::mend(draft)?
+                }
                 code if ino == Ino::RESIZE && inodes::is_of_map(code) => growth_map::mend(draft)?,
                 _ => superblock::mend(draft, problem)? || inodes::mend(draft, ino, problem)?,
             };

@@ -31,8 +31,8 @@ const USUAL_TIMES: u64 = 8;
 const SEEK_NS_MAX: u64 = SECOND / 40;
 /// .. and not more than this, in bytes: what a disk of today passes in that time.
 const SEEK_BYTES_MAX: u64 = 8 << 20;
-/// Where no short read took less than this, a request is dear: no disk and no network volume answers
-/// so late every time.
+/// Where no short read took less than this, a request is dear: no disk and no network volume
+/// answers so late every time.
 const DEAR_NS: u64 = 3 * SECOND / 1000;
 /// A piece then has this many bytes at least, which come in less time than a store takes to answer.
 /// With longer ones a window is over too few connections, each of which has its own rate.

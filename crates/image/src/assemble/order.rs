@@ -6,10 +6,10 @@
 //! directory's files are next to each other.
 //!
 //! What is wanted first, as a program reads it when it starts, has the first numbers, and so is
-//! together too: its directories as a walk meets them, then its files in the order in which they are
-//! wanted. Everything else follows exactly as a walk that goes into each directory at once meets it
-//! (find, tar, a copy), so that such a walk, which goes to the front and back for what is there,
-//! goes nowhere else.
+//! together too: its directories as a walk meets them, then its files in the order in which they
+//! are wanted. Everything else follows exactly as a walk that goes into each directory at once
+//! meets it (find, tar, a copy), so that such a walk, which goes to the front and back for what is
+//! there, goes nowhere else.
 use crate::tree::{NodeId, Tree};
 use extant_engine::Packing;
 use extant_format::Ino;

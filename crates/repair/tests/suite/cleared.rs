@@ -85,6 +85,7 @@ fn another_pointer_in_the_map_for_growth_is_seen() {
     let taken = (0..BLOCK / 4).map(|slot| field(root + 4 * slot)).find(|it| *it != 0).unwrap();
     damaged[free..free + 4].copy_from_slice(&taken.to_le_bytes());
     is_mended(&volume, &damaged, "resize-inode");
+    is_mended(&volume, &damaged, "sector-count");
 }
 
 /// The tree of a quota leads back to its root, from the second of four steps.

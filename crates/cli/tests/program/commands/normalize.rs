@@ -200,8 +200,8 @@ fn what_others_made_is_as_an_archive_of_it_built_with_its_options() {
     }
 }
 
-/// One that was built at a given time says of its writes that they were then; another that they were
-/// at a time that is past, whatever the times of its files are.
+/// One that was built at a given time says of its writes that they were then; another that they
+/// were at a time that is past, whatever the times of its files are.
 #[test]
 fn times_of_writes_are_those_of_a_build() {
     let folder = Scratch::new("normalize-dated");
@@ -239,7 +239,8 @@ fn what_the_superblock_says_stays() {
     for (kind, tuning) in [
         (
             "-t ext4 -b 1024 -E resize=200000 -m 3",
-            "-u 33 -g 44 -o acl,journal_data,discard -E mount_opts=data=writeback -c 5 -i 2w -e panic",
+            "-u 33 -g 44 -o acl,journal_data,discard -E mount_opts=data=writeback -c 5 -i 2w \
+             -e panic",
         ),
         ("-t ext3 -b 1024 -E resize=99999,stride=8", "-u 1 -g 2 -o ^acl,debug,bsdgroups -r 321"),
         ("-t ext2 -b 2048 -m 0", "-c 9 -E hash_alg=tea,test_fs -e remount-ro -g 7"),

@@ -104,8 +104,8 @@ fn what_is_read_first_is_in_front() {
     }
 }
 
-/// lost+found is where its name is looked for: by its hash in a root with an index, and in the order
-/// of names without one.
+/// lost+found is where its name is looked for: by its hash in a root with an index, and in the
+/// order of names without one.
 #[test]
 fn lost_and_found_is_in_its_place_among_many_names() {
     if !["mke2fs", "debugfs", "e2fsck"].into_iter().all(require) {

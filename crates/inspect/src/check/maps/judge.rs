@@ -78,6 +78,10 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
             self.tally.is_cut = true;
             return self.fault(problem);
         }
+        if !is_followed && kind == MapKind::Resize {
+            // It counts, as it does to e2fsck, and what it leads to was counted.
+            return;
+        }
         if !is_followed {
             // It was followed before, from another place. From which must not depend on threads.
             facts.set_order_matters();
