@@ -251,10 +251,9 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
         // A server that has it may have been killed, and be letting go just now.
         return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
     }
-    if access == Access::ReadWrite
-        && let Some(words) = machine(file)
-    {
+    if access == Access::ReadWrite && has_machine(file) {
         let _ = file.unlock();
+        let words = "is open in a virtual machine".to_owned();
         return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
     }
     let number = match metadata.file_type().is_block_device() {
@@ -284,21 +283,16 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
 /// (from 200 on), of which the second is to write and the fourth to resize.
 const MACHINE_BYTES: [i64; 4] = [101, 103, 201, 203];
 
-/// Who else has locked bytes of an image that virtual machines lock, as the end of a sentence;
-/// `None` if nobody has. Asks for each byte: the host's table of all locks takes the kernel some
-/// 10 ms to give, loses lines, and knows no names of other hosts.
-fn machine(file: &File) -> Option<String> {
-    let holder = MACHINE_BYTES.iter().find_map(|byte| holder_of_byte(file, *byte))?;
-    Some(match holder {
-        process @ 1.. => format!("is locked by process {process}"),
-        // An open file, of whatever process: so QEMU locks.
-        _ => "is open in a virtual machine".to_owned(),
-    })
+/// Whether others have locked bytes of an image as virtual machines do. Asks for each byte: the
+/// host's table of all locks takes the kernel some 10 ms to give, loses lines, and knows no locks
+/// of other hosts.
+fn has_machine(file: &File) -> bool {
+    MACHINE_BYTES.iter().any(|byte| is_locked(file, *byte))
 }
 
-/// The process that has a lock (`fcntl(2)`) of a byte, -1 for an open file that has it; `None`
-/// where none but this handle has, and where the host file system has no locks.
-fn holder_of_byte(file: &File, byte: i64) -> Option<i32> {
+/// Whether another handle has a lock (`fcntl(2)`) of a byte, but for a process that has it alone:
+/// it is no machine, and leaves no room for one. None has where the host has no locks.
+fn is_locked(file: &File, byte: i64) -> bool {
     let mut lock = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
@@ -306,8 +300,10 @@ fn holder_of_byte(file: &File, byte: i64) -> Option<i32> {
         l_len: 1,
         l_pid: 0,
     };
-    fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).ok()?;
-    (lock.l_type != libc::F_UNLCK as libc::c_short).then_some(lock.l_pid)
+    let is_asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok();
+    let kind = i32::from(lock.l_type);
+    let is_alone = kind == libc::F_WRLCK && lock.l_pid > 0;
+    is_asked && kind != libc::F_UNLCK && !is_alone
 }
 
 impl Claim {
@@ -487,6 +483,17 @@ mod tests {
         assert!(mounts().iter().any(|mount| mount.folder == Path::new("/")));
     }
 
+    /// A lock of a range of bytes; of no length, to the end of the file.
+    fn lock(kind: i32, start: i64, length: i64) -> libc::flock {
+        libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: start,
+            l_len: length,
+            l_pid: 0,
+        }
+    }
+
     /// As QEMU locks: by open files. A lock of the same handle is its own, and no other's.
     #[test]
     fn a_machine_that_writes_is_told_from_one_that_reads() {
@@ -495,18 +502,16 @@ mod tests {
         std::fs::write(&path, b"bytes").unwrap();
         let found = [(100, 2), (100, 1), (201, 1), (203, 1), (202, 1)].map(|(start, length)| {
             let [ours, theirs] = [(); 2].map(|()| open(&path, Access::ReadWrite).unwrap());
-            let lock = libc::flock {
-                l_type: libc::F_RDLCK as libc::c_short,
-                l_whence: libc::SEEK_SET as libc::c_short,
-                l_start: start,
-                l_len: length,
-                l_pid: 0,
-            };
-            fcntl(&theirs, FcntlArg::F_OFD_SETLK(&lock)).unwrap();
-            assert_eq!(machine(&theirs), None);
-            machine(&ours)
+            fcntl(&theirs, FcntlArg::F_OFD_SETLK(&lock(libc::F_RDLCK, start, length))).unwrap();
+            assert!(!has_machine(&theirs));
+            has_machine(&ours)
         });
-        let found = found.map(|words| words.is_some_and(|words| words.ends_with("machine")));
         assert_eq!(found, [true, false, true, true, false]);
+        // Who keeps programs of his own apart by `lockf` locks nobody of ours out.
+        let [ours, theirs] = [(); 2].map(|()| open(&path, Access::ReadWrite).unwrap());
+        fcntl(&theirs, FcntlArg::F_SETLK(&lock(libc::F_WRLCK, 0, 0))).unwrap();
+        assert!(!has_machine(&ours));
+        fcntl(&theirs, FcntlArg::F_SETLK(&lock(libc::F_RDLCK, 0, 0))).unwrap();
+        assert!(has_machine(&ours), "one of a machine may be beside it");
     }
 }
