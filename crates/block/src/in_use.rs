@@ -258,6 +258,8 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
     }
     let number = match metadata.file_type().is_block_device() {
         true => metadata.rdev(),
+        // That nothing is over it is known already.
+        false if access == Access::ReadWrite => return Ok(Ok(Claim::new(Vec::new()))),
         false => return Ok(locked_neighbours(&metadata, access).map(Claim::new)),
     };
     let held = HELD.lock().get(&number).and_then(Weak::upgrade);
@@ -322,8 +324,7 @@ enum Lock {
 }
 
 impl Lock {
-    /// Takes it. If another has the file, returns the end of a sentence that says so. A host
-    /// without locks has none to give.
+    /// Takes it. If another has the file, returns the end of a sentence that says so.
     fn take(self, file: &File, metadata: &Metadata) -> Result<(), String> {
         let locked = match self {
             Lock::Shared => file.try_lock_shared(),
@@ -333,14 +334,13 @@ impl Lock {
             (Lock::SharedAlone, Ok(())) => file.try_lock_shared(),
             (_, locked) => locked,
         };
-        match (locked, server_mount(metadata)) {
-            (Ok(()) | Err(TryLockError::Error(_)), _) => Ok(()),
-            (Err(TryLockError::WouldBlock), Some(mount)) => {
-                Err(format!("is mounted on {}", mount.folder.display()))
-            }
-            (Err(TryLockError::WouldBlock), None) => Err(match self {
-                Lock::Shared => "is open for writing elsewhere".to_owned(),
-                Lock::Exclusive | Lock::SharedAlone => "is open elsewhere".to_owned(),
+        match locked {
+            // A host without locks has none to give.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(match (server_mount(metadata), self) {
+                (Some(mount), _) => format!("is mounted on {}", mount.folder.display()),
+                (None, Lock::Shared) => "is open for writing elsewhere".to_owned(),
+                (None, Lock::Exclusive | Lock::SharedAlone) => "is open elsewhere".to_owned(),
             }),
         }
     }

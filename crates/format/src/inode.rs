@@ -438,11 +438,18 @@ impl Inode {
 
     /// The values as they are stored, unchecked: for a judge. Missing bytes count as 0.
     pub fn decode(bytes: &[u8], superblock: &Superblock) -> Inode {
+        let inode = Inode::decode_fields(bytes, superblock);
+        let start = BASE_SIZE.saturating_add(inode.extra_isize.into());
+        let tail = bytes.get(start..).unwrap_or_default();
+        Inode { tail: tail.to_vec(), ..inode }
+    }
+
+    /// As [`Inode::decode`], but with no `tail`: nothing is allocated.
+    pub fn decode_fields(bytes: &[u8], superblock: &Superblock) -> Inode {
         let (base, extra) = raw_parts(bytes);
         let extra_isize = extra.extra_isize.get();
         let when = |reach: u16, word: U32| (extra_isize >= reach).then_some(word);
         let create_extra = when(reach::CREATE_TIME_EXTRA, extra.create_time_extra);
-        let tail = bytes.get(BASE_SIZE.saturating_add(extra_isize.into())..).unwrap_or_default();
         Inode {
             mode: base.mode.get(),
             uid: join16(base.uid_high, base.uid_low),
@@ -472,7 +479,7 @@ impl Inode {
             project: extra.project.get(),
             block: base.block,
             extra_isize,
-            tail: tail.to_vec(),
+            tail: Vec::new(),
         }
     }
 

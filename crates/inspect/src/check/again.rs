@@ -4,7 +4,8 @@
 //! counters, and from inode tables, maps and attributes. Where these are the same, or inodes differ
 //! in links and times alone, it would find the same; what it found of those inodes is judged
 //! again. If only bitmaps and counters differ, and nothing was wrong but these, the passes over
-//! directories and links would find nothing; else they run again, over the same directories. In all
+//! directories and links would find nothing. Else links are judged again; of the same directories
+//! only the blocks that were written are, unless which directory is in which has changed. In all
 //! other cases everything is read once more.
 //!
 //! *Invariants*: the report is that of a whole check; builds with assertions do both, and compare.
@@ -12,7 +13,7 @@
 use super::codes::Code;
 use super::facts::{Facts, GroupFacts};
 use super::options::CheckOptions;
-use super::passes::directories::Tree;
+use super::passes::directories::{self, Tree};
 use super::passes::inodes::again::{self, JUDGED, Tables};
 use super::passes::volume::{Prepared, prepare};
 use super::passes::{bitmaps, quota};
@@ -91,13 +92,30 @@ fn of_changed(
     if !are_inodes_judged(&now, (report, &tree), &others)? {
         return Ok(None);
     }
+    let tree = judged_tree(&now, tree, &others, report)?;
+    let summary = super::run_links(&now, &tree)?;
+    let mut report = CheckReport::new(now.problems.take(), summary);
+    super::name(&mut report, &now, Some(&tree))?;
+    Ok(Some((report, Usage::new(now, Some(tree)))))
+}
+
+/// Judges the directories again, as far as they can differ. Gives the tree that they are.
+fn judged_tree(
+    now: &Arc<Facts>,
+    tree: Arc<Tree>,
+    changed: &BTreeMap<BlockNo, &[u8]>,
+    earlier: &CheckReport,
+) -> Result<Arc<Tree>, Error> {
+    let rewritten = changed.iter().filter_map(|(block, before)| {
+        Some((tree.blocks.binary_search_by_key(block, |one| one.block).ok()?, *before))
+    });
+    let rewritten: Vec<_> = rewritten.collect();
+    if directories::again::judge(now, &tree, &rewritten, &earlier.problems)? {
+        return Ok(tree);
+    }
     now.inodes.forget_entries();
     now.directories.put_back(&tree.blocks, &tree.inline);
-    let mut tree = None;
-    let summary = super::run_names(&now, &mut tree)?;
-    let mut report = CheckReport::new(now.problems.take(), summary);
-    super::name(&mut report, &now, tree.as_deref())?;
-    Ok(Some((report, Usage::new(now, tree))))
+    directories::run(now)
 }
 
 /// What a report is about.

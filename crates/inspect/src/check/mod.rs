@@ -135,11 +135,15 @@ fn run(facts: &Arc<Facts>, found: &mut Option<Arc<Tree>>) -> Result<Summary, Err
 
 /// The passes over names and what is counted, when what inodes have is known.
 fn run_names(facts: &Arc<Facts>, found: &mut Option<Arc<Tree>>) -> Result<Summary, Error> {
-    let tree = directories::run(facts)?;
-    connectivity::run(facts, &tree);
+    let tree = found.insert(directories::run(facts)?);
+    run_links(facts, tree)
+}
+
+/// The passes over what is counted, when the directories are known.
+fn run_links(facts: &Arc<Facts>, tree: &Tree) -> Result<Summary, Error> {
+    connectivity::run(facts, tree);
     links::run(facts)?;
     let summary = bitmaps::run(facts)?;
     quota::judge(facts)?;
-    *found = Some(tree);
     Ok(summary)
 }

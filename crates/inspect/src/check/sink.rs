@@ -5,7 +5,7 @@
 //! *Locking*: one short lock, held for an insertion.
 use super::codes::Code;
 use super::problem::Problem;
-use super::rule::Severity;
+use super::rule::{Pass, Severity};
 use extant_block::ShortLock;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +44,11 @@ impl Sink {
             code.rule().severity == Severity::Fatal && *code != Code::SuperblockChecksum
         };
         self.0.lock().counts.keys().any(ends)
+    }
+
+    /// Whether any problem of a pass was collected.
+    pub(crate) fn any_of(&self, pass: Pass) -> bool {
+        self.0.lock().counts.keys().any(|code| code.rule().pass == pass)
     }
 
     /// How many of this code were collected.

@@ -1,16 +1,22 @@
-//! The second check: it reads maps again only where they can have changed.
+//! The second check: it reads maps and directories again only where they can have changed.
 use crate::corpus::{image, judged, mended_with};
 use extant_inspect::{Listener, Pass};
 use extant_repair::Scope;
 use extant_testkit::command::{output, program};
 use extant_testkit::oracle::require;
 use extant_testkit::scratch::Scratch;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
-/// How often a repair of a volume of mke2fs goes through the inodes, after this script of debugfs.
-/// `None`: a tool is absent.
-fn passes_over_inodes(words: &str, script: &str) -> Option<u32> {
+/// What the passes of a repair read, in bytes, as they say when they begin.
+#[derive(Default, Clone)]
+struct Passes {
+    inodes: Vec<u64>,
+    directories: Vec<u64>,
+}
+
+/// The passes of a repair of a volume of mke2fs, after this script of debugfs. `None`: a tool is
+/// absent.
+fn passes(words: &str, script: &str, scope: Scope) -> Option<Passes> {
     if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
         return None;
     }
@@ -26,19 +32,26 @@ fn passes_over_inodes(words: &str, script: &str) -> Option<u32> {
     std::fs::write(&script_path, script).expect("scratch has room");
     output(program("debugfs").arg("-w").arg("-f").arg(&script_path).arg(&path))
         .expect("it is done");
-    let begun = Arc::new(AtomicU32::new(0));
-    let counted = Arc::clone(&begun);
+    let begun = Arc::new(Mutex::new(Passes::default()));
+    let noted = Arc::clone(&begun);
     let listener: Listener = Arc::new(move |progress| {
-        let begins = progress.pass == Pass::Inodes && progress.done_bytes == 0;
-        counted.fetch_add(u32::from(begins), Ordering::Relaxed);
+        let mut noted = noted.lock().expect("nobody fails with it");
+        match progress.pass {
+            Pass::Inodes if progress.done_bytes == 0 => noted.inodes.push(progress.expected_bytes),
+            Pass::Directories if progress.done_bytes == 0 => {
+                noted.directories.push(progress.expected_bytes);
+            }
+            _ => {}
+        }
     });
     let bytes = std::fs::read(&path).expect("it is there");
-    let repaired = mended_with(&bytes, Scope::Safe, Some(listener)).expect("it is mended");
+    let repaired = mended_with(&bytes, scope, Some(listener)).expect("it is mended");
     assert!(repaired.is_clean(), "{words} {script}: {:?}", repaired.left.counts);
     assert!(!repaired.changes.is_empty(), "{words}: nothing was wrong after {script}");
     std::fs::write(&path, image(&repaired)).expect("scratch has room");
     assert_eq!(judged(&path), None, "{words} {script}");
-    Some(begun.load(Ordering::Relaxed))
+    let begun = begun.lock().expect("nobody fails with it").clone();
+    Some(begun)
 }
 
 #[test]
@@ -60,11 +73,38 @@ fn inodes_are_read_again_only_where_more_than_links_and_names_was_wrong() {
     ];
     for words in volumes {
         for script in of_counts.into_iter().chain(of_names) {
-            let Some(passes) = passes_over_inodes(words, script) else { return };
-            assert_eq!(passes, 1, "{words}: {script}");
+            let Some(passes) = passes(words, script, Scope::Safe) else { return };
+            assert_eq!(passes.inodes.len(), 1, "{words}: {script}");
         }
         for more in ["setb 8100 4\nsif a blocks 8", "sif a generation 9\nsif b size 77"] {
-            assert_ne!(passes_over_inodes(words, more), Some(1), "{words}: {more}");
+            let Some(passes) = passes(words, more, Scope::Safe) else { return };
+            assert_ne!(passes.inodes.len(), 1, "{words}: {more}");
+        }
+    }
+}
+
+#[test]
+fn directories_are_read_again_only_where_they_were_written() {
+    // An entry is taken out, another file comes back into lost+found, links are wrong, `..` leads
+    // to a file.
+    let of_files = [
+        "clri d/c",
+        "unlink a",
+        "sif d links_count 7\nsif a links_count 4",
+        "unlink d/..\nln a d/..",
+    ];
+    // A directory is cut off, and another one is not there any more.
+    let of_the_tree = ["unlink d", "clri d"];
+    for words in ["-t ext2", "-t ext4", "-t ext4 -O bigalloc -C 4096"] {
+        for script in of_files {
+            let Some(passes) = passes(words, script, Scope::All) else { return };
+            let (first, later) = passes.directories.split_first().expect("they were read");
+            assert!(later.iter().all(|read| read < first), "{words}: {script}: {later:?}");
+        }
+        for script in of_the_tree {
+            let Some(passes) = passes(words, script, Scope::All) else { return };
+            let (first, later) = passes.directories.split_first().expect("they were read");
+            assert!(later.contains(first), "{words}: {script}: {later:?} after {first}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! *Invariants*: the word of an inode that is not in use is 0; facts are set once, by the thread
 //! that judges the inode; afterwards links are only added and the mark of a bad inode only set,
-//! but between two checks, when one thread sets links and forgets entries.
+//! but between two checks, when one thread sets links, and forgets or withdraws entries.
 //! *Locking*: none; each word is an atomic of its own.
 use crate::slabs::Slabs;
 use extant_format::Ino;
@@ -196,6 +196,13 @@ impl InodeFactsTable {
     pub(crate) fn count_link(&self, ino: Ino) {
         if let Some(slot) = self.slot(ino) {
             slot.fetch_add(1 << COUNT_SHIFT, Ordering::Relaxed);
+        }
+    }
+
+    /// An entry that was counted is not there any more.
+    pub(crate) fn uncount_link(&self, ino: Ino) {
+        if let Some(slot) = self.slot(ino) {
+            slot.fetch_sub(1 << COUNT_SHIFT, Ordering::Relaxed);
         }
     }
 

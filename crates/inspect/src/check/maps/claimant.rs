@@ -6,13 +6,13 @@
 //! keeps is bounded.
 //! *Locking*: the list of owners has a short lock, held for a push.
 use super::clusters::{self, DataRun, Edges};
-use super::walk::MapKind;
 use crate::check::codes::Code;
 use crate::check::facts::{DirectoryBlock, Facts};
 use crate::check::problem::Problem;
 use extant_block::ShortLock;
 use extant_format::{BlockNo, Ino};
 use rustc_hash::FxHashSet;
+use std::cell::Cell;
 
 /// Owners that are kept. Those that are found later are not reported.
 const OWNERS_MAX: usize = 500_000;
@@ -39,7 +39,7 @@ pub(crate) trait Claimant {
 
     /// A run of data was met, all of it on the volume. Gives how many blocks it adds to the file.
     /// With clusters, those at the ends of a node go to `edges`.
-    fn data(&self, ino: Ino, kind: MapKind, run: DataRun, edges: &mut Option<Edges>) -> u64;
+    fn data(&self, ino: Ino, run: DataRun, edges: &mut Option<Edges>) -> u64;
 
     /// A block on the list of bad blocks was met. Gives what is wrong with it.
     fn bad_block(&self, ino: Ino, block: BlockNo) -> Option<Problem>;
@@ -48,52 +48,82 @@ pub(crate) trait Claimant {
     fn directory_blocks(&self, blocks: &mut Vec<DirectoryBlock>);
 }
 
-/// Pass 1: everything is claimed and reported.
-pub(crate) struct Claiming<'a>(pub(crate) &'a Facts);
+/// Pass 1: everything is claimed and reported. Files that were written one after the other lie one
+/// behind the other: their runs are claimed as one, when another follows or this is dropped.
+pub(crate) struct Claiming<'a> {
+    facts: &'a Facts,
+    /// What is yet to be claimed: the first block, and after the last.
+    run: Cell<(u64, u64)>,
+}
+
+impl<'a> Claiming<'a> {
+    /// Nothing is to be claimed yet.
+    pub(crate) fn new(facts: &'a Facts) -> Claiming<'a> {
+        Claiming { facts, run: Cell::new((0, 0)) }
+    }
+
+    /// Claims a run, now or with those that follow it.
+    fn claim(&self, start: BlockNo, length: u64) {
+        let (from, to) = self.run.get();
+        let end = start.0.saturating_add(length);
+        // Two runs may be of one cluster, which then has two owners.
+        let may_join = self.facts.volume.cluster_blocks() == 1;
+        if may_join && start.0 == to {
+            return self.run.set((from, end));
+        }
+        self.facts.claims.claim_run(BlockNo(from), to - from);
+        self.run.set((start.0, end));
+    }
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        let (from, to) = self.run.get();
+        self.facts.claims.claim_run(BlockNo(from), to - from);
+    }
+}
 
 impl Claimant for Claiming<'_> {
     fn facts(&self) -> &Facts {
-        self.0
+        self.facts
     }
 
     fn report(&self, problem: Problem) {
-        self.0.report(problem);
+        self.facts.report(problem);
     }
 
     fn map_block(&self, _ino: Ino, block: BlockNo, owner: BlockOwner) -> bool {
         // That it is claimed as data too does not matter: only a map block that was followed is
         // not followed again.
         if owner == BlockOwner::File {
-            self.0.claims.claim_run(block, 1);
+            self.claim(block, 1);
         }
-        self.0.followed.claim_run(block, 1)
+        self.facts.followed.claim_run(block, 1)
     }
 
-    fn data(&self, _ino: Ino, kind: MapKind, run: DataRun, edges: &mut Option<Edges>) -> u64 {
-        let cluster_blocks = u64::from(self.0.volume.cluster_blocks());
+    fn data(&self, _ino: Ino, run: DataRun, edges: &mut Option<Edges>) -> u64 {
+        let cluster_blocks = u64::from(self.facts.volume.cluster_blocks());
         if cluster_blocks > 1 {
-            return clusters::claim_inner(&self.0.claims, cluster_blocks, run, edges);
+            return clusters::claim_inner(&self.facts.claims, cluster_blocks, run, edges);
         }
-        if !self.0.claims.claim_run(run.start, run.length) && kind == MapKind::Directory {
-            self.0.set_order_matters();
-        }
+        self.claim(run.start, run.length);
         run.length
     }
 
     fn bad_block(&self, ino: Ino, block: BlockNo) -> Option<Problem> {
-        if is_kept_for_growth(self.0, block) {
+        if is_kept_for_growth(self.facts, block) {
             // Nothing is stored there yet.
             return None;
         }
-        if self.0.metadata.holds(block) {
+        if self.facts.metadata.holds(block) {
             return Some(Problem::new(Code::BadMetadata).ino(ino).block(block));
         }
-        self.0.claims.claim_run(block, 1);
+        self.claim(block, 1);
         None
     }
 
     fn directory_blocks(&self, blocks: &mut Vec<DirectoryBlock>) {
-        self.0.add_directory_blocks(blocks);
+        self.facts.add_directory_blocks(blocks);
     }
 }
 
@@ -182,7 +212,7 @@ impl Claimant for Searching<'_> {
         !self.is_full() && is_first()
     }
 
-    fn data(&self, ino: Ino, _kind: MapKind, run: DataRun, _edges: &mut Option<Edges>) -> u64 {
+    fn data(&self, ino: Ino, run: DataRun, _edges: &mut Option<Edges>) -> u64 {
         self.search(ino, run.start, run.length);
         0
     }

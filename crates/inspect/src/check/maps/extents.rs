@@ -2,6 +2,7 @@
 use super::claimant::Claimant;
 use super::clusters::DataRun;
 use super::judge::NodeJudge;
+use super::levels::Levels;
 use super::walk::{MapBlock, NodeShape};
 use crate::check::codes::Code;
 use crate::check::problem::Problem;
@@ -32,7 +33,11 @@ impl<C: Claimant> NodeJudge<'_, C> {
             let problem = Problem::new(Code::ExtentDepth).ino(ino);
             self.claimant.report(problem.found(node.depth()).expected(MAX_DEPTH));
         }
-        self.walk.set_depth(node.depth());
+        if node.depth() > 0 {
+            let levels = Levels::of(node.depth());
+            levels.add(node.depth(), node.indexes().count());
+            self.tally.levels = Some(levels);
+        }
         self.node(&NodePlace { block: None, range: 0..FILE_BLOCKS_MAX }, &node);
     }
 
@@ -46,7 +51,7 @@ impl<C: Claimant> NodeJudge<'_, C> {
             return self.fault(problem(Code::ExtentNode));
         };
         let has_checksum = self.facts().volume.superblock().has(Feature::METADATA_CSUM);
-        if has_checksum && extent::verify(bytes, self.walk.seed).is_err() {
+        if has_checksum && extent::verify(bytes, map_block.walk.seed).is_err() {
             self.claimant.report(problem(Code::ExtentChecksum));
         }
         // An index entry says where its child starts; the root of a tree may start after 0.
@@ -63,7 +68,7 @@ impl<C: Claimant> NodeJudge<'_, C> {
     }
 
     fn node(&mut self, place: &NodePlace, node: &StoredNode<'_>) {
-        if let Some(levels) = self.walk.levels() {
+        if let Some(levels) = self.levels {
             let entries = match node.depth() {
                 0 => node.extents().count(),
                 _ => node.indexes().count(),

@@ -2,7 +2,8 @@
 //! claimant.
 use super::claimant::{BlockOwner, Claimant};
 use super::clusters::{self, DataRun};
-use super::walk::{Child, MapKind, MapWalk, NodeShape, Tally};
+use super::levels::Levels;
+use super::walk::{Child, MapKind, Mapped, NodeShape, Tally};
 use crate::check::codes::Code;
 use crate::check::facts::{DirectoryBlock, Facts};
 use crate::check::problem::Problem;
@@ -19,7 +20,9 @@ const DIRECTORY_BLOCKS_MAX: usize = 4096;
 /// Judges one node.
 pub(super) struct NodeJudge<'a, C> {
     pub(super) claimant: &'a C,
-    pub(super) walk: &'a MapWalk,
+    pub(super) map: &'a Mapped,
+    /// Of an extent tree, but for its root.
+    pub(super) levels: Option<&'a Levels>,
     pub(super) tally: Tally,
     /// Map blocks that are to be followed.
     pub(super) children: Vec<Child>,
@@ -27,8 +30,12 @@ pub(super) struct NodeJudge<'a, C> {
 
 impl<'a, C: Claimant> NodeJudge<'a, C> {
     /// Nothing of the node was seen yet.
-    pub(super) fn new(claimant: &'a C, walk: &'a MapWalk) -> NodeJudge<'a, C> {
-        NodeJudge { claimant, walk, tally: Tally::default(), children: Vec::new() }
+    pub(super) fn new(
+        claimant: &'a C,
+        map: &'a Mapped,
+        levels: Option<&'a Levels>,
+    ) -> NodeJudge<'a, C> {
+        NodeJudge { claimant, map, levels, tally: Tally::default(), children: Vec::new() }
     }
 
     pub(super) fn facts(&self) -> &'a Facts {
@@ -36,7 +43,7 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
     }
 
     pub(super) fn ino(&self) -> Ino {
-        self.walk.ino
+        self.map.ino
     }
 
     /// Reports a fault of a pointer, if there were not too many in this node.
@@ -51,9 +58,9 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
     /// followed.
     pub(super) fn child(&mut self, block: BlockNo, shape: NodeShape, range: Range<u64>) {
         let facts = self.facts();
-        let kind = self.walk.kind;
+        let kind = self.map.kind;
         let problem =
-            |code| Problem::new(code).ino(self.walk.ino).block(block).file_block(range.start);
+            |code| Problem::new(code).ino(self.map.ino).block(block).file_block(range.start);
         let first_data_block = u64::from(facts.volume.superblock().first_data_block);
         if block.0 <= first_data_block || !facts.volume.holds(block) {
             let problem = problem(match shape {
@@ -71,7 +78,7 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
         let is_root = matches!(shape, NodeShape::Indirect(1..));
         let is_own = kind != MapKind::Resize || is_root && !is_metadata;
         let owner = if is_own { BlockOwner::File } else { BlockOwner::Volume };
-        let is_followed = self.claimant.map_block(self.walk.ino, block, owner);
+        let is_followed = self.claimant.map_block(self.map.ino, block, owner);
         let may_be_metadata = matches!(kind, MapKind::BadBlocks | MapKind::Resize);
         if !may_be_metadata && is_metadata {
             let problem = problem(Code::MapBlockOnMetadata);
@@ -103,7 +110,7 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
             return self.fault(problem.found(run.length));
         }
         let file_end = run.file_block.saturating_add(run.length);
-        let kind = self.walk.kind;
+        let kind = self.map.kind;
         match kind {
             MapKind::BadBlocks => return self.bad_blocks(run),
             MapKind::Resize => {
@@ -129,12 +136,11 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
             let problem = self.problem_of_run(Code::ClusterSplit, run);
             self.fault(problem);
         }
-        let (ino, kind) = (self.walk.ino, self.walk.kind);
-        self.tally.blocks += self.claimant.data(ino, kind, run, &mut self.tally.edges);
+        self.tally.blocks += self.claimant.data(self.map.ino, run, &mut self.tally.edges);
     }
 
     fn problem_of_run(&self, code: Code, run: DataRun) -> Problem {
-        Problem::new(code).ino(self.walk.ino).block(run.start).file_block(run.file_block)
+        Problem::new(code).ino(self.map.ino).block(run.start).file_block(run.file_block)
     }
 
     /// Lists the blocks of a directory. Gives whether they can be a directory's at all.
@@ -160,8 +166,8 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
         for index in 0..run.length {
             self.tally.directory_blocks.push(DirectoryBlock {
                 block: BlockNo(run.start.0 + index),
-                ino: self.walk.ino,
-                generation: self.walk.generation,
+                ino: self.map.ino,
+                generation: self.map.generation,
                 file_block: u32::try_from(run.file_block + index).unwrap_or(u32::MAX),
             });
         }
@@ -175,18 +181,17 @@ impl<'a, C: Claimant> NodeJudge<'a, C> {
     fn bad_blocks(&mut self, run: DataRun) {
         self.tally.blocks += run.length;
         for block in (run.start.0..run.start.0 + run.length).map(BlockNo) {
-            if let Some(problem) = self.claimant.bad_block(self.walk.ino, block) {
+            if let Some(problem) = self.claimant.bad_block(self.map.ino, block) {
                 self.fault(problem);
             }
         }
     }
 
-    /// Hands on what the node comes to. Gives its children.
-    pub(super) fn end(mut self) -> Vec<Child> {
-        self.walk.add(&self.tally);
+    /// Hands on the blocks of directories. Gives what the node comes to, and its children.
+    pub(super) fn end(mut self) -> (Tally, Vec<Child>) {
         if !self.tally.directory_blocks.is_empty() {
             self.claimant.directory_blocks(&mut self.tally.directory_blocks);
         }
-        self.children
+        (self.tally, self.children)
     }
 }

@@ -27,7 +27,7 @@ pub(crate) mod pool;
 mod walk;
 
 pub(crate) use claimant::{Claimant, Claiming, Owner, Searching};
-pub(crate) use walk::{MapBlock, MapKind, MapWalk};
+pub(crate) use walk::{MapBlock, MapKind, Mapped};
 
 use super::codes::Code;
 use super::facts::Facts;
@@ -37,32 +37,52 @@ use extant_format::inode::{Inode, flags};
 use extant_format::superblock::Feature;
 use judge::{NodeJudge, REPORTED_MAX};
 use std::sync::Arc;
-use walk::{MapSums, NodeShape};
+use walk::{MapSums, MapWalk, NodeShape};
 
 /// Blocks of a directory from which on e2fsck gives it an index.
 const DIRECTORY_BLOCKS_INDEXED: u64 = 3;
+
+/// The maps of inodes that are met one after the other: what the inodes themselves map is claimed,
+/// what map blocks map when these are read.
+pub(crate) struct Roots<'a> {
+    claiming: Claiming<'a>,
+    /// The map blocks that they lead to.
+    pub(crate) blocks: Vec<MapBlock>,
+}
+
+impl<'a> Roots<'a> {
+    /// None was met yet.
+    pub(crate) fn new(facts: &'a Facts) -> Roots<'a> {
+        Roots { claiming: Claiming::new(facts), blocks: Vec::new() }
+    }
+
+    /// Judges the next one.
+    pub(crate) fn add(&mut self, map: Mapped, inode: &Inode) {
+        roots(&self.claiming, map, inode, &mut self.blocks);
+    }
+}
 
 /// Judges what is mapped in the inode itself, and adds the map blocks that the root leads to. When
 /// there are none the walk is over, and judged.
 pub(crate) fn roots(
     claimant: &impl Claimant,
-    walk: MapWalk,
+    map: Mapped,
     inode: &Inode,
     children: &mut Vec<MapBlock>,
 ) {
-    let mut judge = NodeJudge::new(claimant, &walk);
-    let is_of_pointers = matches!(walk.kind, MapKind::BadBlocks | MapKind::Resize);
+    let mut judge = NodeJudge::new(claimant, &map, None);
+    let is_of_pointers = matches!(map.kind, MapKind::BadBlocks | MapKind::Resize);
     if inode.has_extents() && !is_of_pointers {
         judge.root_of_extents(inode);
     } else {
         judge.root_of_pointers(inode);
     }
-    let found = judge.end();
-    if walk.begin(found.len()) {
-        return finish(claimant, &walk);
+    let (mut tally, found) = judge.end();
+    if found.is_empty() {
+        return finish(claimant, &map, tally.sums());
     }
     // Most maps are in their inodes: only those that are not are shared.
-    let walk = Arc::new(walk);
+    let walk = Arc::new(MapWalk::new(claimant.facts(), map, tally, found.len()));
     children.extend(found.into_iter().map(|child| child.of(&walk)));
 }
 
@@ -74,82 +94,82 @@ pub(crate) fn judge_block(
     children: &mut Vec<MapBlock>,
 ) {
     let walk = &map_block.walk;
-    let mut judge = NodeJudge::new(claimant, walk);
+    let mut judge = NodeJudge::new(claimant, &walk.map, walk.levels.as_ref());
     match map_block.shape {
         NodeShape::Indirect(below) => judge.pointers(map_block, below, bytes),
         NodeShape::Extents(depth) => judge.node_block(map_block, depth, bytes),
     }
-    let found = judge.end();
+    let (tally, found) = judge.end();
+    walk.add(&tally);
     let is_over = walk.step(found.len());
     children.extend(found.into_iter().map(|child| child.of(walk)));
     if is_over {
-        finish(claimant, walk);
+        finish(claimant, &walk.map, walk.sums(&mut walk.edges.lock()));
     }
 }
 
 /// All of a map was seen: judges what depends on all of it.
-fn finish(claimant: &impl Claimant, walk: &MapWalk) {
+fn finish(claimant: &impl Claimant, map: &Mapped, sums: MapSums<'_>) {
     let facts = claimant.facts();
     let cluster_blocks = u64::from(facts.volume.cluster_blocks());
-    let joined = clusters::claim_edges(&facts.claims, cluster_blocks, &mut walk.edges.lock());
+    let joined = clusters::claim_edges(&facts.claims, cluster_blocks, sums.edges);
     if let Some(file_block) = joined.split {
-        claimant.report(Problem::new(Code::ClusterSplit).ino(walk.ino).file_block(file_block));
+        claimant.report(Problem::new(Code::ClusterSplit).ino(map.ino).file_block(file_block));
     }
-    let sums = walk.sums();
     if sums.illegal > REPORTED_MAX {
-        let problem = Problem::new(Code::ManyIllegalBlocks).ino(walk.ino);
+        let problem = Problem::new(Code::ManyIllegalBlocks).ino(map.ino);
         claimant.report(problem.found(sums.illegal));
     }
-    if walk.kind == MapKind::BadBlocks || sums.is_cut {
+    if map.kind == MapKind::BadBlocks || sums.is_cut {
         return;
     }
-    let is_of_pointers = walk.flags & flags::EXTENTS == 0 && walk.kind != MapKind::Resize;
+    let is_of_pointers = map.flags & flags::EXTENTS == 0 && map.kind != MapKind::Resize;
     if cluster_blocks > 1 && is_of_pointers && sums.blocks > 0 {
-        claimant.report(Problem::new(Code::ClusterPointers).ino(walk.ino));
+        claimant.report(Problem::new(Code::ClusterPointers).ino(map.ino));
     }
     if sums.illegal == 0 {
-        judge_size(claimant, walk, &sums);
-        note_shape(facts, walk, &sums);
+        judge_size(claimant, map, &sums);
+        note_shape(facts, map, &sums);
     }
     let sectors_per_block = u64::from(facts.volume.superblock().block_size()) / SECTOR_BYTES;
     let blocks = sums.blocks.saturating_sub(joined.shared * cluster_blocks);
-    let expected = (blocks + walk.held_blocks) * sectors_per_block;
-    if expected != walk.sectors {
-        let problem = Problem::new(Code::SectorCount).ino(walk.ino);
-        claimant.report(problem.found(walk.sectors).expected(expected));
+    let expected = (blocks + map.held_blocks) * sectors_per_block;
+    if expected != map.sectors {
+        let problem = Problem::new(Code::SectorCount).ino(map.ino);
+        claimant.report(problem.found(map.sectors).expected(expected));
     }
 }
 
 /// Notes what could be smaller or faster.
-fn note_shape(facts: &Facts, walk: &MapWalk, sums: &MapSums) {
+fn note_shape(facts: &Facts, map: &Mapped, sums: &MapSums<'_>) {
     let superblock = facts.volume.superblock();
-    if walk.levels().is_some_and(|levels| levels.are_large(facts.volume.block_size())) {
-        facts.shapes.add_large_tree(walk.ino);
+    if sums.levels.is_some_and(|levels| levels.are_large(facts.volume.block_size())) {
+        facts.shapes.add_large_tree(map.ino);
     }
     let is_hashed = flags::INDEX | flags::CASEFOLDED | flags::ENCRYPTED;
-    if walk.kind == MapKind::Directory
+    if map.kind == MapKind::Directory
         && sums.end >= DIRECTORY_BLOCKS_INDEXED
-        && walk.flags & is_hashed == 0
+        && map.flags & is_hashed == 0
         && superblock.has(Feature::DIR_INDEX)
     {
-        facts.shapes.add_unindexed(walk.ino);
+        facts.shapes.add_unindexed(map.ino);
     }
 }
 
 /// The size of a file against what its map has.
-fn judge_size(claimant: &impl Claimant, walk: &MapWalk, sums: &MapSums) {
+fn judge_size(claimant: &impl Claimant, map: &Mapped, sums: &MapSums<'_>) {
     let block_size = u64::from(claimant.facts().volume.superblock().block_size());
-    let problem = |code| Problem::new(code).ino(walk.ino).found(walk.size);
-    match walk.kind {
+    let problem = |code| Problem::new(code).ino(map.ino).found(map.size);
+    match map.kind {
         MapKind::Directory if sums.end == 0 => {
             claimant.report(problem(Code::DirectoryWithoutBlocks));
         }
-        MapKind::Directory if walk.size != sums.end * block_size => {
+        MapKind::Directory if map.size != sums.end * block_size => {
             claimant.report(problem(Code::DirectorySize).expected(sums.end * block_size));
         }
         MapKind::Regular | MapKind::Resize => {
             let last = sums.written_end.saturating_sub(1) * block_size;
-            if walk.size < last && walk.flags & flags::VERITY == 0 {
+            if map.size < last && map.flags & flags::VERITY == 0 {
                 claimant.report(problem(Code::FileSize).expected(last + block_size));
             }
         }

@@ -1,7 +1,7 @@
-//! What is known of a map while it is walked: sums over its nodes, which any thread may add to.
+//! A map, and what is known of it while it is walked: sums over its nodes, which any thread may add
+//! to. Most maps have no node but the root in their inode: of these nothing is shared.
 //!
-//! *Invariants*: sums only grow; they are complete when no map block is outstanding. The depth of a
-//! tree is set before anything else of it is seen.
+//! *Invariants*: sums only grow; they are complete when no map block is outstanding.
 //! *Locking*: counters are atomics; the edges of clusters have a short lock, held for a push.
 use super::clusters::Edges;
 use super::levels::Levels;
@@ -10,8 +10,8 @@ use extant_block::ShortLock;
 use extant_format::checksum::inode_seed;
 use extant_format::inode::{FileType, Inode};
 use extant_format::{BlockNo, Ino};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// What a map belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,18 +37,38 @@ impl MapKind {
     }
 }
 
-/// A map that is being walked.
-pub(crate) struct MapWalk {
+/// What a map belongs to, as its inode says.
+pub(crate) struct Mapped {
     pub(super) ino: Ino,
     pub(super) kind: MapKind,
     pub(super) size: u64,
     pub(super) sectors: u64,
     pub(super) flags: u32,
     pub(super) generation: u32,
-    /// The seed of checksums of its extent blocks.
-    pub(super) seed: u32,
     /// Blocks of attributes, which count as the file's.
     pub(super) held_blocks: u64,
+}
+
+impl Mapped {
+    /// Of an inode whose attributes take `held_blocks`.
+    pub(crate) fn new(ino: Ino, kind: MapKind, inode: &Inode, held_blocks: u64) -> Mapped {
+        Mapped {
+            ino,
+            kind,
+            size: inode.size,
+            sectors: inode.sectors,
+            flags: inode.flags,
+            generation: inode.generation,
+            held_blocks,
+        }
+    }
+}
+
+/// A map that has more than its root, and is being walked.
+pub(crate) struct MapWalk {
+    pub(super) map: Mapped,
+    /// The seed of checksums of its extent blocks.
+    pub(super) seed: u32,
     /// Map blocks that were found but not judged yet.
     outstanding: AtomicU32,
     /// Something of it was not followed: what depends on all of it is not judged.
@@ -59,17 +79,19 @@ pub(crate) struct MapWalk {
     written_end: AtomicU64,
     illegal: AtomicU64,
     pub(super) edges: ShortLock<Vec<Edges>>,
-    /// Of an extent tree that has more than a root.
-    levels: OnceLock<Levels>,
+    /// Of an extent tree.
+    pub(super) levels: Option<Levels>,
 }
 
 /// What a whole map comes to.
-pub(super) struct MapSums {
+pub(super) struct MapSums<'a> {
     pub(super) is_cut: bool,
     pub(super) blocks: u64,
     pub(super) end: u64,
     pub(super) written_end: u64,
     pub(super) illegal: u64,
+    pub(super) edges: &'a mut [Edges],
+    pub(super) levels: Option<&'a Levels>,
 }
 
 /// What one node adds to its walk.
@@ -84,6 +106,23 @@ pub(super) struct Tally {
     pub(super) is_cut: bool,
     pub(super) edges: Option<Edges>,
     pub(super) directory_blocks: Vec<DirectoryBlock>,
+    /// Of the root of an extent tree that has more than a root.
+    pub(super) levels: Option<Levels>,
+}
+
+impl Tally {
+    /// What a map comes to that has no other node.
+    pub(super) fn sums(&mut self) -> MapSums<'_> {
+        MapSums {
+            is_cut: self.is_cut,
+            blocks: self.blocks,
+            end: self.end,
+            written_end: self.written_end,
+            illegal: self.illegal,
+            edges: self.edges.as_mut_slice(),
+            levels: self.levels.as_ref(),
+        }
+    }
 }
 
 /// A map block that is to be read.
@@ -124,32 +163,20 @@ pub(super) enum NodeShape {
 }
 
 impl MapWalk {
-    /// Of an inode whose attributes take `held_blocks`.
-    pub(crate) fn new(
-        facts: &Facts,
-        ino: Ino,
-        kind: MapKind,
-        inode: &Inode,
-        held_blocks: u64,
-    ) -> MapWalk {
+    /// Of a map whose root came to this, and has that many children.
+    pub(super) fn new(facts: &Facts, map: Mapped, root: Tally, children: usize) -> MapWalk {
         let seed = facts.volume.superblock().checksum_seed;
         MapWalk {
-            ino,
-            kind,
-            size: inode.size,
-            sectors: inode.sectors,
-            flags: inode.flags,
-            generation: inode.generation,
-            seed: inode_seed(seed, ino, inode.generation),
-            held_blocks,
-            outstanding: AtomicU32::new(0),
-            is_cut: AtomicBool::new(false),
-            blocks: AtomicU64::new(0),
-            end: AtomicU64::new(0),
-            written_end: AtomicU64::new(0),
-            illegal: AtomicU64::new(0),
-            edges: ShortLock::default(),
-            levels: OnceLock::new(),
+            seed: inode_seed(seed, map.ino, map.generation),
+            map,
+            outstanding: AtomicU32::new(u32::try_from(children).unwrap_or(u32::MAX)),
+            is_cut: AtomicBool::new(root.is_cut),
+            blocks: AtomicU64::new(root.blocks),
+            end: AtomicU64::new(root.end),
+            written_end: AtomicU64::new(root.written_end),
+            illegal: AtomicU64::new(root.illegal),
+            edges: ShortLock::new(root.edges.into_iter().collect()),
+            levels: root.levels,
         }
     }
 
@@ -165,25 +192,6 @@ impl MapWalk {
         }
     }
 
-    /// The root of an extent tree is that deep.
-    pub(super) fn set_depth(&self, depth: u16) {
-        if depth > 0 {
-            let _ = self.levels.set(Levels::of(depth));
-        }
-    }
-
-    /// The levels of an extent tree that has more than a root.
-    pub(super) fn levels(&self) -> Option<&Levels> {
-        self.levels.get()
-    }
-
-    /// The root was judged, and has that many children. Gives whether the walk is over.
-    pub(super) fn begin(&self, children: usize) -> bool {
-        let children = u32::try_from(children).unwrap_or(u32::MAX);
-        self.outstanding.store(children, Ordering::Release);
-        children == 0
-    }
-
     /// A map block was judged, and has that many children. Gives whether the walk is over.
     pub(super) fn step(&self, children: usize) -> bool {
         let children = u32::try_from(children).unwrap_or(u32::MAX);
@@ -192,14 +200,16 @@ impl MapWalk {
         self.outstanding.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// What all nodes come to. Means something when the walk is over.
-    pub(super) fn sums(&self) -> MapSums {
+    /// What all nodes come to, with their edges. Means something when the walk is over.
+    pub(super) fn sums<'a>(&'a self, edges: &'a mut [Edges]) -> MapSums<'a> {
         MapSums {
             is_cut: self.is_cut.load(Ordering::Relaxed),
             blocks: self.blocks.load(Ordering::Relaxed),
             end: self.end.load(Ordering::Relaxed),
             written_end: self.written_end.load(Ordering::Relaxed),
             illegal: self.illegal.load(Ordering::Relaxed),
+            edges,
+            levels: self.levels.as_ref(),
         }
     }
 }

@@ -7,12 +7,14 @@
 //!   inline  directories in their inodes
 //! index     the hash index
 //! twice     names that are in two blocks of a directory
+//! again     blocks that a repair has written, and no others
 //! ```
 //!
 //! *Invariants*: each block is judged once, by one thread, from its bytes, the facts of pass 1 and
 //! nothing else; what two threads may write are counters and the lowest place, which do not depend
 //! on the order.
 //! *Locking*: findings of the index have one short lock, held when a thread ends.
+pub(crate) mod again;
 mod entries;
 mod index;
 mod inline;
@@ -135,11 +137,7 @@ impl Memory {
         let superblock = facts.volume.superblock();
         let end = judge_entries(&piece, bytes, &mut self.seen);
         if pass.notes.wants(block.ino) {
-            piece.shape.entries.walk(bytes, 0, &mut |entry| {
-                if entry.ino != 0 && !is_dots(entry.name) {
-                    self.names.push((block.ino, quick_hash(entry.name)));
-                }
-            });
+            note_names(facts, block, bytes, &mut self.names);
         }
         let directory = facts.inodes.get(block.ino);
         let is_indexed = directory.is_indexed() && superblock.has(Feature::DIR_INDEX);
@@ -159,6 +157,16 @@ impl Memory {
             self.index.push(IndexedBlock::new(block, content));
         }
     }
+}
+
+/// Notes the names of a block of a directory.
+fn note_names(facts: &Facts, block: &DirectoryBlock, bytes: &[u8], names: &mut Vec<(Ino, u64)>) {
+    let shape = Shape::of(facts, facts.inodes.get(block.ino));
+    shape.entries.walk(bytes, 0, &mut |entry| {
+        if entry.ino != 0 && !is_dots(entry.name) {
+            names.push((block.ino, quick_hash(entry.name)));
+        }
+    });
 }
 
 /// Judges the checksum of a block whose entries are whole.

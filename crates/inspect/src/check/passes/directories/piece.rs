@@ -65,7 +65,7 @@ impl<'a> Piece<'a> {
             self.report(Code::EntryToSelf, |problem| problem.name(entry.name));
         } else if ino == Ino::ROOT {
             self.report(Code::EntryToRoot, |problem| problem.name(entry.name));
-        } else if known.is_directory() {
+        } else if self.is_below(ino, known) {
             self.tree.add_entry(ino, self.place);
             if self.ino == Ino::ROOT && entry.name == b"lost+found" {
                 self.facts.shapes.set_lost_found(ino);
@@ -79,20 +79,45 @@ impl<'a> Piece<'a> {
     #[inline]
     fn target(&self, entry: &StoredEntry<'_>) -> Option<InodeFacts> {
         let ino = Ino(entry.ino);
-        let known = self.facts.inodes.get(ino);
-        // What has no link is only kept for open files.
-        if !known.may_be_named()
-            || known.links() == 0
-            || !self.facts.volume.superblock().is_usable(ino)
-        {
+        let Some(known) = self.known(ino) else {
             self.not_there(entry);
             return None;
-        }
+        };
         self.facts.inodes.count_link(ino);
         if entry.code != 0 {
             self.typed(entry, known);
         }
         Some(known)
+    }
+
+    /// What is known of an inode that entries count for.
+    #[inline]
+    fn known(&self, ino: Ino) -> Option<InodeFacts> {
+        let known = self.facts.inodes.get(ino);
+        // What has no link is only kept for open files.
+        let is_there = known.may_be_named()
+            && known.links() != 0
+            && self.facts.volume.superblock().is_usable(ino);
+        is_there.then_some(known)
+    }
+
+    /// Whether an entry but `.` and `..` makes a directory one of those in this one.
+    #[inline]
+    fn is_below(&self, ino: Ino, known: InodeFacts) -> bool {
+        known.is_directory() && ino != self.ino && ino != Ino::ROOT
+    }
+
+    /// Visits what the entries of a block count for, and whether it is a directory in this one.
+    pub(super) fn each_target(&self, bytes: &[u8], visit: &mut dyn FnMut(Ino, bool)) {
+        let mut dots = if self.file_block == 0 { 2 } else { 0 };
+        self.shape.entries.walk(bytes, 0, &mut |entry| {
+            let is_dot = dots > 0;
+            dots -= i32::from(is_dot);
+            let ino = Ino(entry.ino);
+            if let Some(known) = self.known(ino).filter(|_| entry.ino != 0) {
+                visit(ino, !is_dot && self.is_below(ino, known));
+            }
+        });
     }
 
     /// What is in an encrypted directory is encrypted by the same policy, but for what has no

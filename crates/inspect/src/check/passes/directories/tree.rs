@@ -88,6 +88,13 @@ impl Tree {
         }
     }
 
+    /// One of the entries for a directory was counted twice.
+    pub(crate) fn remove_entry(&self, ino: Ino) {
+        if let Some(node) = self.node(ino) {
+            node.entries.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     /// The place of the first entry for a directory.
     pub(crate) fn first_entry(&self, ino: Ino) -> Option<u32> {
         let first = self.node(ino)?.first.load(Ordering::Relaxed);

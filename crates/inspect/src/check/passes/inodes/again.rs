@@ -8,6 +8,7 @@ use super::subject::Subject;
 use super::{State, state};
 use crate::check::codes::Code;
 use crate::check::facts::Facts;
+use crate::check::maps::Roots;
 use crate::error::Error;
 use extant_format::inode::{BASE_SIZE, Inode, StoredInode, flags};
 use extant_format::{BlockNo, Ino};
@@ -104,7 +105,7 @@ pub(crate) fn judge(
             (State::Clear | State::Unused, State::Clear) => {}
             (State::Clear | State::Unused, State::Unused) => {
                 // It maps nothing: only the list of bad blocks does without a link.
-                judge_unused(facts, ino, raw, &mut Vec::new());
+                judge_unused(facts, ino, raw, &mut Roots::new(facts));
             }
             _ => return Ok(false),
         }

@@ -8,7 +8,7 @@ use super::special::{self, SymlinkTargets};
 use super::subject::Subject;
 use crate::check::codes::Code;
 use crate::check::facts::{Encryption, Facts, InodeFacts};
-use crate::check::maps::{self, Claiming, MapBlock, MapKind, MapWalk};
+use crate::check::maps::{MapKind, Mapped, Roots};
 use crate::check::passes::quota;
 use crate::check::problem::Problem;
 use extant_format::inode::{FileType, Inode, MAP_SIZE, SMALL_FILE_MAX, StoredInode, flags};
@@ -36,7 +36,7 @@ fn is_fast_symlink(inode: &Inode) -> bool {
 }
 
 /// An inode without links is free: it has a time of deletion, or was never used.
-pub(super) fn judge_unused(facts: &Facts, ino: Ino, raw: &[u8], roots: &mut Vec<MapBlock>) {
+pub(super) fn judge_unused(facts: &Facts, ino: Ino, raw: &[u8], roots: &mut Roots<'_>) {
     let stored = StoredInode::new(raw);
     let (mode, deleted) = (stored.mode(), stored.deletion_time());
     let superblock = facts.volume.superblock();
@@ -45,8 +45,7 @@ pub(super) fn judge_unused(facts: &Facts, ino: Ino, raw: &[u8], roots: &mut Vec<
         let inode = Inode::decode(raw, superblock);
         leftover::judge_reserved(Subject { facts, ino, inode: &inode, raw });
         if ino == Ino::BAD_BLOCKS && inode.block.iter().any(|byte| *byte != 0) {
-            let walk = MapWalk::new(facts, ino, MapKind::BadBlocks, &inode, 0);
-            maps::roots(&Claiming(facts), walk, &inode, roots);
+            roots.add(Mapped::new(ino, MapKind::BadBlocks, &inode, 0), &inode);
         }
         return;
     }
@@ -66,10 +65,10 @@ pub(super) fn judge(
     targets: &SymlinkTargets,
     ino: Ino,
     raw: &[u8],
-    roots: &mut Vec<MapBlock>,
+    roots: &mut Roots<'_>,
 ) {
     let superblock = facts.volume.superblock();
-    let inode = &Inode::decode(raw, superblock);
+    let inode = &Inode::decode_fields(raw, superblock);
     let subject = Subject { facts, ino, inode, raw };
     judge_seal(subject);
     let is_orphan = inode.links == 0;
@@ -187,7 +186,7 @@ fn is_journal(superblock: &Superblock, ino: Ino) -> bool {
 }
 
 /// Inodes below the first one for users: the journal, the list of bad blocks, quotas.
-fn judge_reserved(subject: Subject<'_>, known: InodeFacts, roots: &mut Vec<MapBlock>) {
+fn judge_reserved(subject: Subject<'_>, known: InodeFacts, roots: &mut Roots<'_>) {
     let Subject { facts, ino, inode, .. } = subject;
     let superblock = facts.volume.superblock();
     facts.inodes.set(ino, known.reserved());
@@ -223,8 +222,7 @@ fn judge_reserved(subject: Subject<'_>, known: InodeFacts, roots: &mut Vec<MapBl
             return;
         }
     };
-    let walk = MapWalk::new(facts, ino, kind, inode, held.blocks);
-    maps::roots(&Claiming(facts), walk, inode, roots);
+    roots.add(Mapped::new(ino, kind, inode, held.blocks), inode);
 }
 
 /// Flags that exclude each other, or that the volume has no feature for.
@@ -268,7 +266,7 @@ fn judge_flags(subject: Subject<'_>, mut known: InodeFacts) -> InodeFacts {
 
 /// What an inode maps: what the inode itself maps is claimed now, what map blocks map when they are
 /// read.
-fn judge_map(subject: Subject<'_>, held_blocks: u64, roots: &mut Vec<MapBlock>) {
+fn judge_map(subject: Subject<'_>, held_blocks: u64, roots: &mut Roots<'_>) {
     let Subject { facts, ino, inode, .. } = subject;
     let superblock = facts.volume.superblock();
     let kind = MapKind::of(inode.file_type());
@@ -293,8 +291,7 @@ fn judge_map(subject: Subject<'_>, held_blocks: u64, roots: &mut Vec<MapBlock>) 
             if kind == MapKind::Regular && !inode.has_extents() {
                 judge_size(subject);
             }
-            let walk = MapWalk::new(facts, ino, kind, inode, held_blocks);
-            maps::roots(&Claiming(facts), walk, inode, roots);
+            roots.add(Mapped::new(ino, kind, inode, held_blocks), inode);
         }
         None => judge_sectors(subject, held_blocks),
     }

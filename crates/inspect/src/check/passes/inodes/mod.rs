@@ -26,7 +26,7 @@ mod tables;
 use super::quota;
 use crate::check::facts::Facts;
 use crate::check::maps::pool::{MapReader, Pool, PutAside};
-use crate::check::maps::{self, Claimant, Claiming, MapBlock, MapKind, MapWalk};
+use crate::check::maps::{self, Claimant, Claiming, MapKind, Mapped, Roots};
 use crate::check::options::ReadOrder;
 use crate::check::rule::Pass;
 use crate::check::work::Worker;
@@ -104,8 +104,8 @@ pub(crate) fn walk_again(claimant: &impl Claimant, tables: &InodeTables) -> Resu
                 _ => MapKind::of(inode.file_type()),
             };
             if let Some(kind) = kind.filter(|_| judge::has_map(facts, &inode)) {
-                let walk = MapWalk::new(facts, ino, kind, &inode, 0);
-                maps::roots(claimant, walk, &inode, &mut roots);
+                let map = Mapped::new(ino, kind, &inode, 0);
+                maps::roots(claimant, map, &inode, &mut roots);
                 reader.follow(claimant, std::mem::take(&mut roots))?;
             }
         }
@@ -117,7 +117,6 @@ pub(crate) fn walk_again(claimant: &impl Claimant, tables: &InodeTables) -> Resu
 #[derive(Default)]
 struct TableReader {
     buffer: Vec<u8>,
-    roots: Vec<MapBlock>,
     maps: MapReader,
     aside: PutAside,
 }
@@ -138,6 +137,7 @@ impl Worker for TableReader {
             ReadOrder::DiskOrder => blocks,
             ReadOrder::Vanilla => VANILLA_BLOCKS,
         };
+        let mut roots = Roots::new(facts);
         let (mut at, mut ino) = (0, piece.first.0);
         let mut left = piece.inodes as usize;
         while at < blocks {
@@ -148,17 +148,17 @@ impl Worker for TableReader {
             let chunk = buffer.get_mut(..bytes).unwrap_or_default();
             facts.read("inode table", BlockNo(piece.start.0 + at), chunk)?;
             for raw in chunk.chunks_exact(size).take(left) {
-                self.inode(pass, Ino(ino), raw)?;
+                self.inode(pass, Ino(ino), raw, &mut roots)?;
                 ino = ino.saturating_add(1);
             }
             left = left.saturating_sub(bytes / size);
             self.buffer = buffer;
             at += length;
         }
-        let claiming = Claiming(facts);
+        let claiming = Claiming::new(facts);
         match facts.read_order {
             ReadOrder::Vanilla => self.aside.follow(&claiming, &mut self.maps),
-            ReadOrder::DiskOrder if pass.pool.add(&mut self.roots) => {
+            ReadOrder::DiskOrder if pass.pool.add(&mut roots.blocks) => {
                 self.maps.relieve(&pass.pool, &claiming)
             }
             ReadOrder::DiskOrder => Ok(()),
@@ -168,15 +168,21 @@ impl Worker for TableReader {
 
 impl TableReader {
     #[inline]
-    fn inode(&mut self, pass: &InodePass, ino: Ino, raw: &[u8]) -> Result<(), Error> {
+    fn inode(
+        &mut self,
+        pass: &InodePass,
+        ino: Ino,
+        raw: &[u8],
+        roots: &mut Roots<'_>,
+    ) -> Result<(), Error> {
         let facts = &*pass.facts;
         match state(facts, ino, raw) {
             State::Clear => return Ok(()),
-            State::Unused => judge::judge_unused(facts, ino, raw, &mut self.roots),
+            State::Unused => judge::judge_unused(facts, ino, raw, roots),
             State::Used => {
-                judge::judge(facts, &pass.targets, ino, raw, &mut self.roots);
-                if facts.read_order == ReadOrder::Vanilla && self.aside.add(&mut self.roots) {
-                    self.aside.follow(&Claiming(facts), &mut self.maps)?;
+                judge::judge(facts, &pass.targets, ino, raw, roots);
+                if facts.read_order == ReadOrder::Vanilla && self.aside.add(&mut roots.blocks) {
+                    self.aside.follow(&Claiming::new(facts), &mut self.maps)?;
                 }
             }
         }
@@ -198,11 +204,13 @@ enum State {
 fn state(facts: &Facts, ino: Ino, raw: &[u8]) -> State {
     let stored = StoredInode::new(raw);
     let links = stored.links();
-    let (words, _) = raw.as_chunks::<8>();
-    let any = words.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word));
     // What has no checksum, and nothing else, was never used.
-    let is_sealed = facts.volume.superblock().has(Feature::METADATA_CSUM) && any != 0;
-    let is_clear = links == 0 && stored.mode() == 0 && stored.deletion_time() == 0 && !is_sealed;
+    let is_sealed = || {
+        let (words, _) = raw.as_chunks::<8>();
+        let any = words.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word));
+        facts.volume.superblock().has(Feature::METADATA_CSUM) && any != 0
+    };
+    let is_clear = links == 0 && stored.mode() == 0 && stored.deletion_time() == 0 && !is_sealed();
     let is_reserved = ino.0 < facts.volume.superblock().first_inode;
     let orphans = &facts.orphans.deleted;
     if is_clear && !is_reserved && orphans.is_empty() {
@@ -223,6 +231,6 @@ impl Worker for PoolReader {
 
     /// Every thread is at work until the pool is empty.
     fn work(&mut self, pass: &InodePass, _piece: u64) -> Result<(), Error> {
-        self.0.drain(&pass.pool, &Claiming(&pass.facts))
+        self.0.drain(&pass.pool, &Claiming::new(&pass.facts))
     }
 }

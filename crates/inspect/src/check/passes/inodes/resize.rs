@@ -7,7 +7,7 @@
 use crate::check::codes::Code;
 use crate::check::facts::Facts;
 use crate::check::maps::pool::MapReader;
-use crate::check::maps::{self, Claiming, MapKind, MapWalk};
+use crate::check::maps::{self, Claiming, MapKind, Mapped};
 use crate::check::problem::Problem;
 use crate::error::Error;
 use extant_format::inode::{FileType, Inode, flags};
@@ -64,9 +64,9 @@ pub(crate) fn judge(facts: &Facts) -> Result<(), Error> {
         }
     } else if let Some(inode) = &inode {
         let mut roots = Vec::new();
-        let claiming = Claiming(facts);
-        let walk = MapWalk::new(facts, Ino::RESIZE, MapKind::Resize, inode, 0);
-        maps::roots(&claiming, walk, inode, &mut roots);
+        let claiming = Claiming::new(facts);
+        let map = Mapped::new(Ino::RESIZE, MapKind::Resize, inode, 0);
+        maps::roots(&claiming, map, inode, &mut roots);
         MapReader::default().follow(&claiming, roots)?;
     }
     if found.is_some() && superblock.has(Feature::RESIZE_INODE) {
