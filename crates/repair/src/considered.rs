@@ -25,8 +25,8 @@ pub(crate) fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
 }
 
 /// The problems of a report but for those of files that were `named` meanwhile; while something has
-/// no type, of those without a name: it may be the directory that has it; and of names that are
-/// wrong only where a directory is encrypted, if that is what is wrong.
+/// no type, or an entry `.` hides others, of those without a name: it may be the directory that has
+/// it; and of names that are wrong only where a directory is encrypted, if that is what is wrong.
 pub(crate) fn considered<'a>(
     report: &'a CheckReport,
     named: &BTreeSet<Ino>,
@@ -46,6 +46,9 @@ pub(crate) fn considered<'a>(
         |code| matches!(code, Code::SectorCount | Code::SpecialFileSize | Code::LinkCount);
     let is_untyped =
         !mapped.is_empty() || report.problems.iter().any(|it| it.code == Code::NoFileType);
+    // The names that it hides may be those that are missing.
+    let is_hidden =
+        scope != Scope::Preen && report.problems.iter().any(|it| it.code == Code::DotTooLong);
     let is_named = |ino: Option<Ino>| ino.is_some_and(|ino| named.contains(&ino));
     let is_plain =
         |it: &Problem| matches!(it.code, Code::EncryptedWithoutFeature | Code::EncryptionMissing);
@@ -56,7 +59,7 @@ pub(crate) fn considered<'a>(
     let waits = |problem: &&Problem| match problem.rule().pass {
         _ if of_special(problem.code) && mapped.contains(&problem.ino) => true,
         _ if of_encryption(problem.code) => plain.contains(&problem.ino),
-        Pass::Connectivity | Pass::Links if is_untyped => true,
+        Pass::Connectivity | Pass::Links if is_untyped || is_hidden => true,
         _ if problem.code == Code::EntryToValue => is_named(problem.other),
         _ => problem.code == Code::InodeUnattached && is_named(problem.ino),
     };

@@ -232,6 +232,13 @@ impl Directory {
         Ok(())
     }
 
+    /// Whether entries follow each other from this byte to the end of a block.
+    fn is_whole(&self, bytes: &[u8], from: usize) -> bool {
+        let mut any = false;
+        let end = self.shape().walk(bytes, from, &mut |entry| any |= entry.ino != 0);
+        any && !matches!(end, ChainEnd::Broken(_))
+    }
+
     /// The entries of all blocks.
     pub(crate) fn all_entries(&self, draft: &Draft) -> Result<Vec<Kept>> {
         let mut entries = Vec::new();
@@ -244,18 +251,26 @@ impl Directory {
     }
 
     /// The entries of a block, as far as they can be read: a chain that breaks goes on at the next
-    /// place that looks like an entry.
+    /// place that looks like an entry. What an entry `.` that is too long has behind it are entries
+    /// too, where they are a whole chain.
     fn entries(&self, bytes: &[u8]) -> Vec<Kept> {
         let mut kept = Vec::new();
-        let mut from = 0;
+        let (mut from, mut is_first) = (0, true);
+        let goes_on = has_long_dot(bytes) && self.is_whole(bytes, RECORD_MIN);
         loop {
             let end = self.shape().walk(bytes, from, &mut |entry| {
-                if entry.ino != 0 && !entry.name.is_empty() {
+                let is_behind = goes_on && from == 0 && !is_first;
+                is_first = false;
+                if entry.ino != 0 && !entry.name.is_empty() && !is_behind {
                     let kind = FileType::from_entry_code(entry.code);
                     let kind = kind.unwrap_or(FileType::Regular);
                     kept.push(Kept { ino: Ino(entry.ino), name: entry.name.to_vec(), kind });
                 }
             });
+            if goes_on && from == 0 {
+                from = RECORD_MIN;
+                continue;
+            }
             let ChainEnd::Broken(broken) = end else { break };
             match plausible(bytes, broken.saturating_add(4)) {
                 Some(next) if next > from => from = next,
@@ -264,6 +279,13 @@ impl Directory {
         }
         kept
     }
+}
+
+/// Whether a block begins with an entry `.` that goes on where the next one should begin.
+fn has_long_dot(bytes: &[u8]) -> bool {
+    let is_dot = bytes.get(6) == Some(&1) && bytes.get(8) == Some(&b'.');
+    let length = bytes.get(4..6).map_or(0, |two| usize::from(two[0]) | usize::from(two[1]) << 8);
+    is_dot && length != RECORD_MIN
 }
 
 /// Whether a block looks like a node of an index: one unused entry from end to end.

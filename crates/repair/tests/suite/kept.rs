@@ -251,6 +251,29 @@ fn a_copy_of_a_directory_takes_no_names() {
     }
 }
 
+/// The first entry of a directory says that it takes the whole block: those behind it are there.
+#[test]
+fn names_behind_a_dot_that_is_too_long_stay() {
+    for (words, length) in [("-t ext2", BLOCK), ("-t ext4", BLOCK - 12), ("-t ext4", 24)] {
+        let Some(volume) = Volume::new("kept-dot", words, "16M") else { return };
+        let mut blocks = program("debugfs");
+        let blocks = output(blocks.args(["-R", "blocks /d"]).arg(volume.written(&volume.bytes)));
+        let text = String::from_utf8_lossy(&blocks.expect("it says").stdout).into_owned();
+        let block: usize = text.trim().parse().expect("one block");
+        let mut damaged = volume.bytes.clone();
+        let field = block * BLOCK + 4;
+        damaged[field..field + 2].copy_from_slice(&(length as u16).to_le_bytes());
+        if length > 24 {
+            volume.keeps_all(&damaged, Scope::Safe);
+            continue;
+        }
+        // Another entry could be where `..` is not, and would be lost.
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+        volume.has_all(&image(&repaired));
+    }
+}
+
 /// Blocks of the maps of two files, each in the place of the other: their checksums say that they
 /// are not what was written, and a safe repair does not make them so.
 #[test]
