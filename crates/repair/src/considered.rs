@@ -25,11 +25,12 @@ pub(crate) fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
 }
 
 /// The problems of a report but for those of files that were `named` meanwhile; while something has
-/// no type, or an entry `.` hides others, of those without a name: it may be the directory that has
-/// it; and of names that are wrong only where a directory is encrypted, if that is what is wrong.
+/// no type, an entry `.` hides others, or files are `sharing` blocks of maps, of those without a
+/// name: it may be the directory that has it, or those may be ones, of which a part was read; and of names that are wrong only where a directory is encrypted, if that is what is wrong.
 pub(crate) fn considered<'a>(
     report: &'a CheckReport,
     named: &BTreeSet<Ino>,
+    sharing: &BTreeSet<Ino>,
     scope: Scope,
 ) -> Vec<&'a Problem> {
     // What is said to be no directory may be one.
@@ -59,7 +60,8 @@ pub(crate) fn considered<'a>(
     let waits = |problem: &&Problem| match problem.rule().pass {
         _ if of_special(problem.code) && mapped.contains(&problem.ino) => true,
         _ if of_encryption(problem.code) => plain.contains(&problem.ino),
-        Pass::Connectivity | Pass::Links if is_untyped || is_hidden => true,
+        Pass::Directories if problem.ino.is_some_and(|ino| sharing.contains(&ino)) => true,
+        Pass::Connectivity | Pass::Links if is_untyped || is_hidden || !sharing.is_empty() => true,
         _ if problem.code == Code::EntryToValue => is_named(problem.other),
         _ => problem.code == Code::InodeUnattached && is_named(problem.ino),
     };

@@ -9,23 +9,34 @@ use crate::growth_map;
 use crate::map::{self, MapRun, OnMetadata};
 use extant_format::inode::{FileType, Inode};
 use extant_format::{BlockNo, Ino, attribute};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The blocks of maps that more than one of these files has. What is below a block that two maps
-/// share is counted once by a check, and yet is of both: none of them may write to it.
+/// Blocks of maps that more than one file has, and the files. What is below such a block is counted
+/// once by a check, and yet is of all: none of them may write to it, and what is said of the others
+/// is said of a part of their map.
+#[derive(Default)]
+pub(crate) struct SharedNodes {
+    pub(crate) blocks: BTreeSet<BlockNo>,
+    pub(crate) files: BTreeSet<Ino>,
+}
+
+/// Those of these files.
 ///
 /// # Errors
 /// The device's.
-pub(crate) fn shared_nodes(
-    draft: &Draft,
-    files: impl Iterator<Item = Ino>,
-) -> Result<BTreeSet<BlockNo>> {
-    let (mut seen, mut shared) = (BTreeSet::new(), BTreeSet::new());
+pub(crate) fn shared_nodes(draft: &Draft, files: impl Iterator<Item = Ino>) -> Result<SharedNodes> {
+    let (mut owners, mut shared) = (BTreeMap::new(), SharedNodes::default());
     for ino in files.collect::<BTreeSet<Ino>>() {
         let Some(inode) = draft.inode(ino)? else { continue };
-        if map::is_mapped(&inode, &draft.superblock) {
-            let nodes = map::read_with(draft, &inode, OnMetadata::Kept)?.nodes;
-            shared.extend(nodes.into_iter().filter(|block| !seen.insert(*block)));
+        if !map::is_mapped(&inode, &draft.superblock) {
+            continue;
+        }
+        for block in map::read_with(draft, &inode, OnMetadata::Kept)?.nodes {
+            let owner = *owners.entry(block).or_insert(ino);
+            if owner != ino {
+                shared.blocks.insert(block);
+                shared.files.extend([owner, ino]);
+            }
         }
     }
     Ok(shared)

@@ -429,10 +429,11 @@ impl Mender {
             return Ok((Progress::Made, None));
         }
         let several = report.problems.iter().filter(|it| it.rule().pass == Pass::Duplicates);
-        draft.shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
+        let shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
+        draft.shared = shared.blocks;
         let before = self.changes.len() as u64 + self.omitted;
         let named = self.keep_named(&mut draft, report)?;
-        let problems = considered(report, &named, self.scope);
+        let problems = considered(report, &named, &shared.files, self.scope);
         self.doubtful = doubtful(report);
         let preening = Preening::of(report);
         // Where it cannot be read it is left.

@@ -274,6 +274,48 @@ fn names_behind_a_dot_that_is_too_long_stay() {
     }
 }
 
+/// A file has the block of pointers of a directory: the directory keeps its names in their places,
+/// whichever of the two comes first.
+#[test]
+fn a_directory_whose_map_another_file_has_keeps_its_names() {
+    if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
+        return;
+    }
+    let scratch = Scratch::new("kept-shared");
+    let (path, source, script) =
+        (scratch.join("volume"), scratch.join("source"), scratch.join("script"));
+    std::fs::write(&source, "a file").expect("scratch has room");
+    let write = |name: &str| format!("write {} {name}\n", source.display());
+    let names: Vec<String> = (0..300).map(|number| format!("{number:0>100}")).collect();
+    let mut lines = write("before") + "mkdir d\n";
+    lines.extend(names.iter().map(|name| write(&format!("d/{name}"))));
+    std::fs::write(&script, lines + &write("after")).expect("scratch has room");
+    let mut mke2fs = program("mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext2", "-b", "1024", "-N", "1024"]).arg(&path).arg("8M");
+    output(&mut mke2fs).expect("mke2fs makes it");
+    output(program("debugfs").arg("-w").arg("-f").arg(&script).arg(&path)).expect("it is filled");
+    let bytes = std::fs::read(&path).expect("it is there");
+    let volume = Volume { scratch, bytes };
+    let pointer = |name: &str| volume.inode_at(name) + 40 + 12 * 4;
+    for other in ["/before", "/after"] {
+        let mut damaged = volume.bytes.clone();
+        damaged.copy_within(pointer("/d")..pointer("/d") + 4, pointer(other));
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "{other}: left {:?}", repaired.left.counts);
+        let copy = volume.written(&image(&repaired));
+        assert_eq!(judged(&copy), None, "{other}");
+        let listed = |folder: &str| {
+            let list = format!("ls -p {folder}");
+            let listed = output(program("debugfs").args(["-R", &list]).arg(&copy));
+            String::from_utf8_lossy(&listed.expect("it lists").stdout).into_owned()
+        };
+        let in_place = listed("/d");
+        let kept = names.iter().filter(|name| in_place.contains(name.as_str())).count();
+        assert_eq!(kept, names.len(), "{other}: {:?}", repaired.changes);
+        assert!(!listed("/lost+found").contains('#'), "{other}: {:?}", repaired.changes);
+    }
+}
+
 /// Blocks of the maps of two files, each in the place of the other: their checksums say that they
 /// are not what was written, and a safe repair does not make them so.
 #[test]
