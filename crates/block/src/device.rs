@@ -83,6 +83,11 @@ pub trait BlockDevice: Send + Sync {
         let segments = pieces.iter().map(|piece| Segment::Owned(piece.to_vec())).collect();
         self.transfer(Operation::Write, offset, segments).result
     }
+    /// Says that these bytes will be read soon, and waits for nothing: a device that is on the
+    /// host fetches them meanwhile, any other does nothing.
+    fn will_read(&self, offset: u64, bytes: u64) {
+        let _ = (offset, bytes);
+    }
     /// Makes all completed writes durable, and waits until that is done.
     fn flush(&self) -> io::Result<()> {
         self.transfer(Operation::Flush, 0, Vec::new()).result
@@ -213,6 +218,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
     }
     fn write_vectored(&self, offset: u64, pieces: &[io::IoSlice<'_>]) -> io::Result<()> {
         (**self).write_vectored(offset, pieces)
+    }
+    fn will_read(&self, offset: u64, bytes: u64) {
+        (**self).will_read(offset, bytes)
     }
     fn flush(&self) -> io::Result<()> {
         (**self).flush()

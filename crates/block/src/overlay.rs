@@ -636,6 +636,9 @@ impl BlockDevice for Overlay {
             annex: self.device.capabilities().annex,
         }
     }
+    fn will_read(&self, offset: u64, bytes: u64) {
+        self.device.will_read(offset, bytes);
+    }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         assert_no_short_lock();
         let length = bytes.len() as u64;

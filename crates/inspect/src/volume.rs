@@ -153,6 +153,12 @@ impl Volume {
         Ok(self.device.read(offset, bytes)?)
     }
 
+    /// Says that these blocks will be read soon.
+    pub(crate) fn will_read(&self, block: BlockNo, blocks: u64) {
+        let byte = |blocks: u64| blocks.saturating_mul(self.superblock.block_size().into());
+        self.device.will_read(byte(block.0), byte(blocks));
+    }
+
     /// The first block at or after this one that may hold anything but zeros; past all blocks when
     /// there is none.
     pub(crate) fn next_data(&self, holes: &mut Holes, from: BlockNo) -> Result<BlockNo, Error> {

@@ -58,6 +58,27 @@ impl Reader {
         batches
     }
 
+    /// Has the blocks of a batch fetched while others are judged.
+    pub(crate) fn fetch<T>(facts: &Facts, batch: &[T], place: fn(&T) -> BlockNo) {
+        let gap = gap_blocks(facts);
+        let blocks = batch.iter().map(place).filter(|block| facts.volume.holds(*block));
+        let mut run: Option<(BlockNo, BlockNo)> = None;
+        for block in blocks {
+            let is_near = |last| distance(Some(last), block).is_some_and(|more| more <= gap);
+            run = match run {
+                Some((first, last)) if is_near(last) => Some((first, block)),
+                Some((first, last)) => {
+                    facts.volume.will_read(first, last.0 - first.0 + 1);
+                    Some((block, block))
+                }
+                None => Some((block, block)),
+            };
+        }
+        if let Some((first, last)) = run {
+            facts.volume.will_read(first, last.0 - first.0 + 1);
+        }
+    }
+
     /// Reads the blocks of a batch; `what` is for the message.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ pub(crate) use tree::Tree;
 
 use crate::check::codes::Code;
 use crate::check::facts::{DirectoryBlock, Facts};
+use crate::check::options::ReadOrder;
 use crate::check::problem::Problem;
 use crate::check::reader::Reader;
 use crate::check::rule::Pass;
@@ -44,6 +45,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use twice::Notes;
 
+/// Batches that are being fetched while those before them are judged.
+const FETCHED_AHEAD: u64 = 4;
+
 /// What the threads of this pass share.
 struct DirectoryPass {
     facts: Arc<Facts>,
@@ -54,6 +58,23 @@ struct DirectoryPass {
     index: ShortLock<Vec<IndexedBlock>>,
     /// Names that may be in several blocks of a directory.
     notes: Notes,
+}
+
+impl DirectoryPass {
+    /// The blocks of a batch, and the number of the first in the tree.
+    fn batch(&self, number: u64) -> Option<(usize, &[DirectoryBlock])> {
+        let range = self.batches.get(usize::try_from(number).ok()?)?.clone();
+        Some((range.start, self.tree.blocks.get(range)?))
+    }
+
+    /// Has a batch fetched, if there is one. The checkers of the time of vanilla order did not.
+    fn fetch(&self, number: u64) {
+        if let (Some((_, batch)), ReadOrder::DiskOrder) =
+            (self.batch(number), self.facts.read_order)
+        {
+            Reader::fetch(&self.facts, batch, place);
+        }
+    }
 }
 
 /// Judges all directories. Gives the tree that they are.
@@ -76,6 +97,7 @@ pub(crate) fn run(facts: &Arc<Facts>) -> Result<Arc<Tree>, Error> {
         index: ShortLock::default(),
         notes,
     });
+    (0..FETCHED_AHEAD).for_each(|piece| pass.fetch(piece));
     facts.threads.share::<DirectoryReader>("directories", &pass, pass.batches.len() as u64)?;
     inline::judge(facts, &tree)?;
     holes(facts, &tree);
@@ -109,12 +131,11 @@ impl Worker for DirectoryReader {
     type Shared = DirectoryPass;
 
     fn work(&mut self, pass: &DirectoryPass, piece: u64) -> Result<(), Error> {
-        let range = usize::try_from(piece).ok().and_then(|piece| pass.batches.get(piece));
-        let Some(range) = range.cloned() else { return Ok(()) };
-        let batch = pass.tree.blocks.get(range.clone()).unwrap_or_default();
+        pass.fetch(piece.saturating_add(FETCHED_AHEAD));
+        let Some((first, batch)) = pass.batch(piece) else { return Ok(()) };
         self.reader.read(&pass.facts, "directory", batch, place)?;
         for (at, block) in batch.iter().enumerate() {
-            let place = pass.tree.place_of_block(range.start + at);
+            let place = pass.tree.place_of_block(first + at);
             let bytes = self.reader.item(at);
             if !bytes.is_empty() {
                 self.memory.judge(pass, block, place, bytes);

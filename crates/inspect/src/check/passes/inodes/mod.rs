@@ -41,6 +41,9 @@ use tables::TablePiece;
 /// Blocks of one read of a table in vanilla order.
 const VANILLA_BLOCKS: u64 = 8;
 
+/// Pieces of tables that are being fetched while those before them are judged: some for a thread.
+const FETCHED_AHEAD: u64 = 6;
+
 /// What the threads of this pass share.
 struct InodePass {
     facts: Arc<Facts>,
@@ -49,6 +52,19 @@ struct InodePass {
     pool: Pool,
     /// Symlinks whose targets are yet to be read.
     targets: SymlinkTargets,
+}
+
+impl InodePass {
+    fn piece(&self, number: u64) -> Option<&TablePiece> {
+        usize::try_from(number).ok().and_then(|number| self.pieces.get(number))
+    }
+
+    /// Has a piece fetched, if there is one. The checkers of the time of vanilla order did not.
+    fn fetch(&self, number: u64) {
+        if let (Some(piece), ReadOrder::DiskOrder) = (self.piece(number), self.facts.read_order) {
+            self.facts.volume.will_read(piece.start, piece.blocks(&self.facts));
+        }
+    }
 }
 
 /// The pieces of the inode tables that hold inodes in use, by place.
@@ -68,6 +84,7 @@ pub(crate) fn run(facts: &Arc<Facts>) -> Result<InodeTables, Error> {
         pool: Pool::new(facts.threads.wait_queue()),
         targets: SymlinkTargets::default(),
     });
+    (0..FETCHED_AHEAD).for_each(|piece| pass.fetch(piece));
     facts.threads.share::<TableReader>("check-inodes", &pass, pieces.len() as u64)?;
     // A volume without map blocks begins no threads for them.
     let readers = if pass.pool.is_empty() { 0 } else { facts.threads.count() };
@@ -126,13 +143,11 @@ impl Worker for TableReader {
 
     fn work(&mut self, pass: &InodePass, piece: u64) -> Result<(), Error> {
         let facts = &*pass.facts;
-        let Some(piece) = usize::try_from(piece).ok().and_then(|piece| pass.pieces.get(piece))
-        else {
-            return Ok(());
-        };
+        pass.fetch(piece.saturating_add(FETCHED_AHEAD));
+        let Some(piece) = pass.piece(piece) else { return Ok(()) };
         let size = usize::from(facts.volume.superblock().inode_size);
         let block_size = facts.volume.block_size();
-        let blocks = (piece.inodes as usize * size).div_ceil(block_size) as u64;
+        let blocks = piece.blocks(facts);
         let step = match facts.read_order {
             ReadOrder::DiskOrder => blocks,
             ReadOrder::Vanilla => VANILLA_BLOCKS,

@@ -20,6 +20,14 @@ pub(crate) struct TablePiece {
     pub(super) inodes: u32,
 }
 
+impl TablePiece {
+    /// Blocks of it.
+    pub(super) fn blocks(&self, facts: &Facts) -> u64 {
+        let bytes = u64::from(self.inodes) * u64::from(facts.volume.superblock().inode_size);
+        bytes.div_ceil(facts.volume.block_size() as u64)
+    }
+}
+
 /// What is to be read of the tables, by place. What the device knows to be zeros is no inode in
 /// use, and left out.
 pub(super) fn pieces(facts: &Facts) -> Result<Vec<TablePiece>, Error> {
