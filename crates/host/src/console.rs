@@ -52,6 +52,13 @@ struct Warning<'a> {
     warning: &'a str,
 }
 
+#[derive(Serialize)]
+struct Ended<'a> {
+    command: &'a str,
+    exit: u8,
+    means: &'a str,
+}
+
 impl Console {
     /// Whether results are JSON.
     pub fn is_json(&self) -> bool {
@@ -145,6 +152,17 @@ impl Console {
     pub fn hint(&self, hint: &str) {
         if self.form == Form::Text {
             complain(&format!("  hint: {hint}"));
+        }
+    }
+    /// What the code means that the command ends with, on stderr.
+    pub fn explain_exit(&self, code: u8) {
+        let means = &Convention::of(self.command).meaning(code);
+        match self.form {
+            Form::Text => complain(&format!("extant: {}: exit {code}: {means}", self.command)),
+            Form::Json => {
+                let ended = Ended { command: self.command, exit: code, means };
+                complain_json("extant-exit/1", &ended);
+            }
         }
     }
     /// The failure that ends the command.

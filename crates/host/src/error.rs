@@ -80,6 +80,42 @@ impl Convention {
             (Convention::Mount, Exit::Incomplete | Exit::Failure) => 32,
         }
     }
+
+    /// What a code of this convention means. Codes of signals mean the same in all.
+    pub fn meaning(self, code: u8) -> String {
+        let meaning = match (self, code) {
+            (_, 141) => "the reader of the output went away",
+            (_, 129..=159) => return format!("stopped by signal {}", code - 128),
+            (Convention::Diff, 0) => "nothing differs",
+            (Convention::Diff, 1) => "something differs",
+            (Convention::Diff, 2) => "it could not be compared, or the words are wrong",
+            (Convention::Mount, 1) | (Convention::Plain, 2) => "the words are wrong",
+            (Convention::Mount, 2) => "the host lacks something",
+            (Convention::Mount, 8) => "interrupted",
+            (Convention::Mount, 32) => "the mount, or its end, failed",
+            (Convention::Mount | Convention::Plain, 0) => "done",
+            (Convention::Plain, 1) => "failed, or files were left out",
+            (Convention::Fsck, 0) => "nothing is wrong, or nothing was but a journal to replay",
+            (Convention::Fsck, code) => return of_fsck(code),
+            _ => "as the program that was run has it",
+        };
+        meaning.to_owned()
+    }
+}
+
+/// What the bits of a code of fsck mean, each alone.
+fn of_fsck(code: u8) -> String {
+    let bits = [
+        (1, "problems were mended"),
+        (2, "the system should be restarted"),
+        (4, "problems are left"),
+        (8, "it could not be done, which says nothing of the volume"),
+        (16, "the words are wrong"),
+        (32, "stopped by the user"),
+        (128, "a library failed"),
+    ];
+    let said = bits.iter().filter(|(bit, _)| code & bit != 0).map(|(_, words)| *words);
+    said.collect::<Vec<_>>().join("; ")
 }
 
 impl Error {

@@ -209,6 +209,9 @@ pub struct Shared {
     #[arg(long, global = true, display_order = 902, value_name = "SECONDS", num_args = 0..=1)]
     #[arg(require_equals = true, default_missing_value = "18446744073")]
     pub wait: Option<u64>,
+    /// Say at the end, on stderr, what the exit code means.
+    #[arg(long, global = true, display_order = 903)]
+    pub explain_exit: bool,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or files were left out; 2 wrong usage; \
@@ -262,6 +265,7 @@ pub fn run(line: Extant) -> ExitCode {
     if let Some(seconds) = line.shared.wait {
         in_use::wait_for_others(Duration::from_secs(seconds));
     }
+    let explains = line.shared.explain_exit;
     let watched = match &line.command {
         // A mount is not removed by a signal, but unmounted.
         Command::Mount(_) => Ok(()),
@@ -271,7 +275,11 @@ pub fn run(line: Extant) -> ExitCode {
         console.fail(&error);
         error.exit
     });
-    ExitCode::from(Convention::of(console.command).code(exit))
+    let code = Convention::of(console.command).code(exit);
+    if explains {
+        console.explain_exit(code);
+    }
+    ExitCode::from(code)
 }
 
 /// Runs the words after `extant` inside of another command, which has its own signals, and gives
@@ -404,8 +412,8 @@ mod tests {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let said = |parsed: Result<Extant, clap::Error>| match parsed {
                 Ok(line) => {
-                    let Shared { json, quiet, wait } = line.shared;
-                    Ok((line.command.name(), json, quiet, wait))
+                    let Shared { json, quiet, wait, explain_exit } = line.shared;
+                    Ok((line.command.name(), json, quiet, wait, explain_exit))
                 }
                 Err(refusal) => Err(refusal.render().to_string()),
             };

@@ -27,6 +27,36 @@ fn refused(words: &[&str], folder: &Path) -> (Option<i32>, String, String) {
     (output.status.code(), message, hint)
 }
 
+/// What a program sees is a number that each tool has its own meaning for.
+#[test]
+fn an_exit_code_is_explained_where_that_is_asked_for() {
+    if !require("debugfs") {
+        return;
+    }
+    let folder = Scratch::new("words-exit");
+    told(&["mkfs", "-q", "disk.img", "8M"], folder.path());
+    let ended = |words: &[&str]| {
+        let output = extant(words, folder.path());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        errors.lines().last().unwrap_or_default().to_owned()
+    };
+    let check = ["check", "--explain-exit", "disk.img"];
+    let clean = "extant: check: exit 0: nothing is wrong, or nothing was but a journal to replay";
+    assert_eq!(ended(&check), clean);
+    let wrong = ["-w", "-R", "sif <2> links_count 9", "disk.img"];
+    output(program("debugfs").args(wrong).current_dir(folder.path())).expect("it is set");
+    assert_eq!(ended(&check), "extant: check: exit 4: problems are left");
+    let said = ended(&["check", "--json", "--explain-exit", "disk.img"]);
+    assert!(said.starts_with("{\"schema\":\"extant-exit/1\","), "{said}");
+    assert!(said.contains("\"exit\":4,"), "{said}");
+    let repair = ["repair", "-q", "--explain-exit", "disk.img"];
+    assert_eq!(ended(&repair), "extant: repair: exit 1: problems were mended");
+    let ls = ended(&["ls", "--explain-exit", "disk.img:/nothing"]);
+    assert_eq!(ls, "extant: ls: exit 1: failed, or files were left out");
+    let none = ended(&["heal", "--explain-exit", "no.img"]);
+    assert!(none.ends_with("exit 8: it could not be done, which says nothing of the volume"));
+}
+
 #[test]
 fn commands_of_other_tools_say_what_does_that_here() {
     let folder = Scratch::new("words-elsewhere");
