@@ -92,7 +92,7 @@ pub(crate) fn read_with(draft: &Draft, inode: &Inode, kept: OnMetadata) -> Resul
     };
     if inode.has_extents() {
         let depth = StoredNode::read(&inode.block).map(|node| node.depth());
-        reader.node(&inode.block, depth.unwrap_or(0).min(DEPTH_MAX))?;
+        reader.node(&inode.block, depth.unwrap_or(0).min(DEPTH_MAX), FileBlock(0))?;
     } else {
         reader.roots(&inode.block)?;
     }
@@ -185,15 +185,17 @@ impl Reader<'_> {
         self.draft.read(block)
     }
 
-    /// Reads what is under a node of an extent tree, which should have this depth.
-    fn node(&mut self, bytes: &[u8], depth: u16) -> Result<()> {
-        let (extents, indexes) = match StoredNode::read(bytes) {
+    /// Reads what is under a node of an extent tree, which should have this depth, and begin at
+    /// this block of the file at the earliest.
+    fn node(&mut self, bytes: &[u8], depth: u16, begins: FileBlock) -> Result<()> {
+        let (mut extents, indexes) = match StoredNode::read(bytes) {
             Some(node) if node.depth() == depth => {
                 (node.extents().collect::<Vec<_>>(), node.indexes().collect::<Vec<_>>())
             }
             _ => self.guessed(bytes),
         };
         if depth == 0 {
+            set_in_order(&mut extents, begins);
             for extent in extents {
                 self.add(MapRun {
                     file_block: extent.file_block.0.into(),
@@ -209,7 +211,7 @@ impl Reader<'_> {
             // What has neither the number of a node nor entries of one is none.
             if has_magic(&bytes) || !self.guessed(&bytes).0.is_empty() {
                 self.nodes.push(index.child);
-                self.node(&bytes, depth.saturating_sub(1))?;
+                self.node(&bytes, depth.saturating_sub(1), index.file_block)?;
             }
         }
         Ok(())
@@ -291,6 +293,17 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Sets right where the first extent of a leaf begins, if it cannot be there: where the leaf begins,
+/// if it has room there.
+fn set_in_order(extents: &mut [Extent], begins: FileBlock) {
+    if let [first, second, ..] = extents {
+        let end = begins.0.saturating_add(first.length.into());
+        if first.file_block >= second.file_block && end <= second.file_block.0 {
+            first.file_block = begins;
+        }
     }
 }
 

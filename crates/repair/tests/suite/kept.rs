@@ -251,6 +251,25 @@ fn a_copy_of_a_directory_takes_no_names() {
     }
 }
 
+/// The first extent of a leaf says that it is far behind the others: it is where its parent says
+/// that the leaf begins, and no hole of terabytes is before it.
+#[test]
+fn an_extent_that_is_not_in_order_is_where_its_leaf_begins() {
+    for words in ["-t ext4", "-t ext4 -O ^metadata_csum"] {
+        let Some(volume) = Volume::new("kept-order", words, "16M") else { return };
+        let index = volume.inode_at("/one") + 40 + 12;
+        let leaf = &volume.bytes[index + 4..index + 8];
+        let leaf = u32::from_le_bytes(leaf.try_into().expect("four")) as usize * BLOCK;
+        let mut damaged = volume.bytes.clone();
+        damaged[leaf + 12..leaf + 16].copy_from_slice(&3_000_000_000_u32.to_le_bytes());
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "{words}: left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None, "{words}");
+        volume.has_all(&after);
+    }
+}
+
 /// The first entry of a directory says that it takes the whole block: those behind it are there.
 #[test]
 fn names_behind_a_dot_that_is_too_long_stay() {
