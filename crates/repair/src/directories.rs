@@ -453,9 +453,19 @@ fn mended(
             entries.remove(place);
         }
     }
-    // What is encrypted is any bytes.
-    let is_plain = directory.inode.flags & flags::ENCRYPTED == 0;
     for entry in &mut entries {
+        entry.kind = draft.usage.file_type(entry.ino).unwrap_or(entry.kind);
+    }
+    legalize(&mut entries, &directory.inode, problems);
+    dots.into_iter().chain(entries).collect()
+}
+
+/// Gives names that cannot be, or are there twice, others of the same length where that is
+/// possible.
+fn legalize(entries: &mut [Kept], directory: &Inode, problems: &[&Problem]) {
+    // What is encrypted is any bytes.
+    let is_plain = directory.flags & flags::ENCRYPTED == 0;
+    for entry in &mut *entries {
         for byte in entry.name.iter_mut().filter(|_| is_plain) {
             if matches!(byte, 0 | b'/') {
                 *byte = b'.';
@@ -466,10 +476,8 @@ fn mended(
         {
             entry.name.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'.');
         }
-        entry.kind = draft.usage.file_type(entry.ino).unwrap_or(entry.kind);
     }
-    apart(&mut entries);
-    dots.into_iter().chain(entries).collect()
+    apart(entries);
 }
 
 /// The first two entries, as they are to be; the entries that were in their place stay.
@@ -657,6 +665,10 @@ fn mend_inline(draft: &Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
             }
             continue;
         }
+        if is_of_name(problem.code) {
+            is_done &= legalize_inline(&style, &mut inode, problems);
+            continue;
+        }
         let rest = attribute::inline_rest(&inode.tail).ok().flatten();
         let mut is_mended = false;
         let (_, first) = inode.block.split_at_mut(4);
@@ -678,6 +690,61 @@ fn mend_inline(draft: &Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
     }
     draft.write_inode(ino, &inode)?;
     Ok(is_done)
+}
+
+/// Whether a problem is that a name cannot be as it is.
+fn is_of_name(code: Code) -> bool {
+    matches!(code, Code::EntryNameIllegal | Code::EntryNameEncoding | Code::EntryTwice)
+}
+
+/// An entry in an inode: its part, the byte at which it begins, and the bytes to the next one.
+struct InlinePlace {
+    part: usize,
+    offset: usize,
+    length: usize,
+}
+
+/// Gives names in an inode that cannot be, or are there twice, others, each in its place. Gives
+/// whether all had room.
+fn legalize_inline(style: &Style, inode: &mut Inode, problems: &[&Problem]) -> bool {
+    let shape = EntryShape { block_size: style.block_size as usize, hash_bytes: 0 };
+    let rest = attribute::inline_rest(&inode.tail).ok().flatten();
+    let (mut entries, mut places) = (Vec::new(), Vec::new());
+    let second = rest.clone().and_then(|range| inode.tail.get(range));
+    let (_, first) = inode.block.split_at(4);
+    for (part, bytes) in std::iter::once(first).chain(second).enumerate() {
+        shape.walk(bytes, 0, &mut |entry| {
+            if entry.ino != 0 && !entry.name.is_empty() {
+                let kind = FileType::from_entry_code(entry.code).unwrap_or(FileType::Regular);
+                entries.push(Kept { ino: Ino(entry.ino), name: entry.name.to_vec(), kind });
+                places.push(InlinePlace { part, offset: entry.offset, length: entry.length });
+            }
+        });
+    }
+    legalize(&mut entries, inode, problems);
+    let mut has_room = true;
+    for (entry, place) in entries.iter().zip(places) {
+        let (_, first) = inode.block.split_at_mut(4);
+        let bytes = match place.part {
+            0 => Some(first),
+            _ => rest.clone().and_then(|range| inode.tail.get_mut(range)),
+        };
+        let end = place.offset.saturating_add(place.length);
+        let record = bytes.and_then(|bytes| bytes.get_mut(place.offset..end));
+        let split = record.and_then(|record| record.split_at_mut_checked(HEADER));
+        let name = split.and_then(|(header, rest)| {
+            let length = u8::try_from(entry.name.len()).ok()?;
+            Some((header.get_mut(6)?, length, rest.get_mut(..entry.name.len())?))
+        });
+        match name {
+            Some((stored, length, name)) => {
+                *stored = length;
+                name.copy_from_slice(&entry.name);
+            }
+            None => has_room = false,
+        }
+    }
+    has_room
 }
 
 pub(crate) fn style(draft: &Draft) -> Style {

@@ -1,7 +1,7 @@
 //! Damage that came back until the repair was given up, or was left: each is mended, e2fsck is
 //! silent, and every file holds what it held.
 use crate::corpus::{image, judged, mended};
-use crate::kept::{BLOCK, Volume};
+use crate::kept::{BLOCK, Volume, expected};
 use extant_repair::Scope;
 use extant_testkit::command::{output, program};
 use std::path::Path;
@@ -149,6 +149,32 @@ fn a_chain_of_entries_in_an_inode_is_joined() {
     let mut damaged = volume.bytes.clone();
     damaged[volume.inode_at("/d") + 40 + 4 + 4] = 3;
     is_mended(&volume, &damaged, "directory-chain");
+}
+
+/// Names in an inode that cannot be, or are there twice, get others where they are.
+#[test]
+fn names_in_an_inode_that_cannot_be_get_others() {
+    let words = "-t ext4 -I 512 -O inline_data";
+    let Some(volume) = Volume::new("cleared-names", words, "16M") else { return };
+    let linked = volume.edited("ln /one /d/thref");
+    for (name, wrong, now, of) in [
+        ("three", b"thr/e", "d/thr.e", "d/three"),
+        ("three", b"\0hree", "d/.hree", "d/three"),
+        // The first of the two keeps it.
+        ("thref", b"three", "d/thr~0", "one"),
+    ] {
+        let start = volume.inode_at("/d") + 40;
+        let inode = &linked[start..start + 512 - 40];
+        let at = inode.windows(name.len()).position(|bytes| bytes == name.as_bytes());
+        let at = start + at.expect("it is inline");
+        let mut damaged = linked.clone();
+        damaged[at..at + wrong.len()].copy_from_slice(wrong);
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "{now}: left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None, "{now}");
+        assert!(volume.read(&after, now) == expected(of), "{now}");
+    }
 }
 
 /// Fast commits in a journal that has no room for them: e2fsck takes it for damaged.

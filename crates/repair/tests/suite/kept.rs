@@ -33,7 +33,7 @@ fn content(piece: &str, shift: usize) -> Vec<u8> {
     bytes
 }
 
-fn expected(name: &str) -> Vec<u8> {
+pub(crate) fn expected(name: &str) -> Vec<u8> {
     let (at, (_, piece)) =
         FILES.iter().enumerate().find(|(_, (of, _))| *of == name).expect("a file");
     content(piece, at * 5)
@@ -97,7 +97,7 @@ impl Volume {
     }
 
     /// A file as debugfs reads it.
-    fn read(&self, bytes: &[u8], name: &str) -> Vec<u8> {
+    pub(crate) fn read(&self, bytes: &[u8], name: &str) -> Vec<u8> {
         read(&self.written(bytes), name)
     }
 
