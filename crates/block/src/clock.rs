@@ -9,8 +9,8 @@
 use crate::order::assert_no_short_lock;
 use std::io;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, Thread};
 use std::time::{Duration, Instant};
 
@@ -141,10 +141,7 @@ impl RealClock {
     }
     #[allow(clippy::disallowed_methods, reason = "this is the clock of the others")]
     fn start(pinned: Option<WallTime>) -> Arc<RealClock> {
-        // The host says it in files, and each opened image has a clock.
-        static HAS_OTHERS: OnceLock<bool> = OnceLock::new();
-        let count_others = || std::thread::available_parallelism().is_ok_and(|all| all.get() > 1);
-        let has_others = *HAS_OTHERS.get_or_init(count_others);
+        let has_others = std::thread::available_parallelism().is_ok_and(|count| count.get() > 1);
         Arc::new(RealClock { started: Instant::now(), pinned, has_others })
     }
 }

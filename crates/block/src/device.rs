@@ -25,8 +25,10 @@ pub use crate::request::{
     Completed, Completion, Operation, Request, Segment, Urgency, pieces_bytes, segments_bytes,
 };
 pub(crate) use crate::request::{check_range, read_into_shared};
+use rustix::fs::Advice;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -83,10 +85,9 @@ pub trait BlockDevice: Send + Sync {
         let segments = pieces.iter().map(|piece| Segment::Owned(piece.to_vec())).collect();
         self.transfer(Operation::Write, offset, segments).result
     }
-    /// Says that these bytes will be read soon, and waits for nothing: a device that is on the
-    /// host fetches them meanwhile, any other does nothing.
+    /// Has bytes fetched that will be read soon, if the host can; waits for nothing.
     fn will_read(&self, offset: u64, bytes: u64) {
-        let _ = (offset, bytes);
+        advise(self.capabilities(), offset, bytes, Advice::WillNeed);
     }
     /// Makes all completed writes durable, and waits until that is done.
     fn flush(&self) -> io::Result<()> {
@@ -150,12 +151,7 @@ impl dyn BlockDevice + '_ {
     /// # Errors
     /// Those of a read.
     pub fn read_anew(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        if let Some((file, start)) = self.host_file() {
-            let length = std::num::NonZeroU64::new(bytes.len() as u64);
-            let advice = rustix::fs::Advice::DontNeed;
-            // A host that cannot has no more to offer.
-            let _ = rustix::fs::fadvise(file, start.saturating_add(offset), length, advice);
-        }
+        advise(self.capabilities(), offset, bytes.len() as u64, Advice::DontNeed);
         self.read(offset, bytes)
     }
     /// Tells the device that bytes are not needed any more (`Discards::discard`).
@@ -190,6 +186,14 @@ impl dyn BlockDevice + '_ {
         }
         let end = self.info().bytes;
         Ok((offset < end).then_some(offset..end))
+    }
+}
+
+/// Advises the host about bytes of a device that is a file of it, if it takes advice.
+fn advise(of: Capabilities<'_>, offset: u64, bytes: u64, advice: Advice) {
+    // No length would be all to the end.
+    if let (Some((file, start)), Some(bytes)) = (of.host_file, NonZeroU64::new(bytes)) {
+        let _ = rustix::fs::fadvise(file, start.saturating_add(offset), Some(bytes), advice);
     }
 }
 
@@ -238,16 +242,6 @@ pub(crate) fn wait_for(
     Pending::start(clock, submit, operation, offset, segments, Urgency::Awaited).wait()
 }
 
-/// What `ReadsMetadata::read_metadata` does on a device with a queue that tells metadata apart.
-pub fn read_as_metadata(device: &dyn BlockDevice, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-    let segments = vec![Segment::Owned(vec![0; bytes.len()])];
-    let submit = |request| device.submit(request);
-    let urgency = Urgency::Metadata;
-    let pending =
-        Pending::start(device.clock(), submit, Operation::Read, offset, segments, urgency);
-    pending.wait().copy_to(bytes, &device.info().name)
-}
-
 /// A request under way whose result a thread takes later: to work while the device does.
 pub struct Pending {
     clock: Arc<dyn Clock>,
@@ -266,7 +260,8 @@ impl Pending {
         Pending::start(device.clock(), submit, operation, offset, segments, Urgency::Awaited)
     }
 
-    fn start(
+    /// Submits a request of any urgency, by `submit`.
+    pub fn start(
         clock: &Arc<dyn Clock>,
         submit: impl FnOnce(Request),
         operation: Operation,

@@ -30,7 +30,6 @@ use rustix::io::{Errno, ReadWriteFlags};
 use std::collections::VecDeque;
 use std::fs::{File, FileType};
 use std::io::{self, IoSlice, IoSliceMut, Seek, SeekFrom};
-use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -281,14 +280,6 @@ impl BlockDevice for FileDevice {
     fn transfer(&self, operation: Operation, offset: u64, mut segments: Vec<Segment>) -> Completed {
         let result = self.shared.perform(operation, offset, &mut segments);
         Completed { segments, result }
-    }
-    fn will_read(&self, offset: u64, bytes: u64) {
-        // None would be all to the end.
-        let Some(bytes) = NonZeroU64::new(bytes) else { return };
-        let (shared, advice) = (&self.shared, rustix::fs::Advice::WillNeed);
-        let start = shared.origin.saturating_add(offset);
-        // It is read when it is asked for, whatever becomes of this.
-        let _ = rustix::fs::fadvise(&shared.file, start, Some(bytes), advice);
     }
     fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         let shared = &self.shared;

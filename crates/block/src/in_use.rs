@@ -241,20 +241,19 @@ fn attempt(file: &File, access: Access) -> io::Result<Result<Claim, Obstacle>> {
         let lasting = if used.mount.is_some() { Lasting::Long } else { Lasting::Short };
         return Ok(Err(Obstacle { words: used.to_string(), lasting }));
     }
+    let passing = |words: String| Ok(Err(Obstacle { words, lasting: Lasting::Short }));
     let lock = match access {
         Access::ReadOnly => Lock::Shared,
         Access::ReadWrite => Lock::Exclusive,
     };
     if let Err(words) = lock.take(file, &metadata) {
         let by_kernel = if metadata.is_file() { kernel_use(&metadata) } else { None };
-        let words = by_kernel.map_or(words, |used| used.to_string());
         // A server that has it may have been killed, and be letting go just now.
-        return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
+        return passing(by_kernel.map_or(words, |used| used.to_string()));
     }
     if access == Access::ReadWrite && has_machine(file) {
         let _ = file.unlock();
-        let words = "is open in a virtual machine".to_owned();
-        return Ok(Err(Obstacle { words, lasting: Lasting::Short }));
+        return passing("is open in a virtual machine".to_owned());
     }
     let number = match metadata.file_type().is_block_device() {
         true => metadata.rdev(),

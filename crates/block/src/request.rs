@@ -146,7 +146,7 @@ impl Completed {
     ///
     /// # Errors
     /// The read's own; that the device with this name gave other memory back.
-    pub(crate) fn copy_to(self, bytes: &mut [u8], name: &str) -> io::Result<()> {
+    pub fn copy_to(self, bytes: &mut [u8], name: &str) -> io::Result<()> {
         self.result?;
         match self.segments.first() {
             Some(Segment::Owned(read)) if read.len() == bytes.len() => {

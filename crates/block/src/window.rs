@@ -89,11 +89,6 @@ impl BlockDevice for Window {
         let start = self.moved(Operation::Write, offset, pieces_bytes(pieces))?;
         self.device.write_vectored(start, pieces)
     }
-    fn will_read(&self, offset: u64, bytes: u64) {
-        if let Ok(start) = self.moved(Operation::Read, offset, bytes) {
-            self.device.will_read(start, bytes);
-        }
-    }
     fn flush(&self) -> io::Result<()> {
         self.device.flush()
     }

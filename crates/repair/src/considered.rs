@@ -26,7 +26,8 @@ pub(crate) fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
 
 /// The problems of a report but for those of files that were `named` meanwhile; while something has
 /// no type, an entry `.` hides others, or files are `sharing` blocks of maps, of those without a
-/// name: it may be the directory that has it, or those may be ones, of which a part was read; and of names that are wrong only where a directory is encrypted, if that is what is wrong.
+/// name: it may be the directory that has it, or one of those, of which a part was read; and of
+/// names that are wrong only where a directory is encrypted, if that is what is wrong.
 pub(crate) fn considered<'a>(
     report: &'a CheckReport,
     named: &BTreeSet<Ino>,

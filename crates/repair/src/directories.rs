@@ -10,7 +10,7 @@ use extant_format::directory::{Form, HEADER, NAME_MAX, RECORD_MIN, Style};
 use extant_format::extent::ExtentState;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::Feature;
-use extant_format::{BlockNo, FileBlock, Ino, attribute};
+use extant_format::{BlockNo, FileBlock, Ino};
 use extant_inspect::{Code, Pass, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -297,7 +297,7 @@ fn is_node(bytes: &[u8]) -> bool {
 }
 
 /// The next byte at which an entry with a name of printable bytes, and a length that fits, begins.
-fn plausible(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn plausible(bytes: &[u8], from: usize) -> Option<usize> {
     let from = from.next_multiple_of(4);
     (from..bytes.len().saturating_sub(RECORD_MIN)).step_by(4).find(|at| {
         let Some(header) = bytes.get(*at..at + HEADER) else { return false };
@@ -314,32 +314,6 @@ fn plausible(bytes: &[u8], from: usize) -> Option<usize> {
             && text.len() == name
             && text.iter().all(|byte| *byte != 0 && *byte != b'/')
     })
-}
-
-/// Joins a chain of entries that is broken: what is between the last entry and the next one that
-/// looks like one, or the end, becomes part of the last. Gives whether it was broken.
-fn rejoined(style: &Style, part: &mut [u8]) -> bool {
-    let shape = EntryShape { block_size: style.block_size as usize, hash_bytes: 0 };
-    let mut is_changed = false;
-    loop {
-        let mut last = None;
-        let end = shape.walk(part, 0, &mut |entry| last = Some(entry.offset));
-        let ChainEnd::Broken(at) = end else { return is_changed };
-        let next = plausible(part, at.saturating_add(4)).unwrap_or(part.len());
-        let from = last.unwrap_or(at);
-        let length = u16::try_from(next.saturating_sub(from)).unwrap_or(0);
-        let Some(header) = part.get_mut(from..from.saturating_add(HEADER)) else {
-            return is_changed;
-        };
-        if last.is_none() {
-            // An entry that is not used.
-            header.fill(0);
-        }
-        if let Some(place) = header.get_mut(4..6) {
-            place.copy_from_slice(&length.to_le_bytes());
-        }
-        is_changed = true;
-    }
 }
 
 /// Whether a problem is one of the index alone.
@@ -365,7 +339,7 @@ pub(crate) fn is_of_index(code: Code) -> bool {
 }
 
 /// Whether a problem is that a name must go.
-fn removes(code: Code) -> bool {
+pub(crate) fn removes(code: Code) -> bool {
     use Code as C;
     matches!(
         code,
@@ -388,10 +362,6 @@ fn removes(code: Code) -> bool {
 /// # Errors
 /// The device's.
 pub(crate) fn mend(draft: &mut Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
-    let inode = draft.inode(ino)?;
-    if inode.is_some_and(|inode| inode.flags & flags::INLINE_DATA != 0) {
-        return mend_inline(draft, ino, problems);
-    }
     let Some(mut directory) = Directory::open(draft, ino)? else { return Ok(false) };
     let is_reshaped = |problem: &&&Problem| {
         let code = problem.code;
@@ -462,7 +432,7 @@ fn mended(
 
 /// Gives names that cannot be, or are there twice, others of the same length where that is
 /// possible.
-fn legalize(entries: &mut [Kept], directory: &Inode, problems: &[&Problem]) {
+pub(crate) fn legalize(entries: &mut [Kept], directory: &Inode, problems: &[&Problem]) {
     // What is encrypted is any bytes.
     let is_plain = directory.flags & flags::ENCRYPTED == 0;
     for entry in &mut *entries {
@@ -650,101 +620,6 @@ pub(crate) fn forget(draft: &mut Draft, ino: Ino, home: Ino) -> Result<bool> {
         }
     }
     Ok(is_changed)
-}
-
-/// Mends the problems of a directory whose entries are in its inode.
-fn mend_inline(draft: &Draft, ino: Ino, problems: &[&Problem]) -> Result<bool> {
-    let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
-    let style = style(draft);
-    let mut is_done = true;
-    for problem in problems {
-        let name = problem.name.as_deref().unwrap_or_default();
-        if name == b".." {
-            if let Some(place) = inode.block.first_chunk_mut::<4>() {
-                *place = Ino::ROOT.0.to_le_bytes();
-            }
-            continue;
-        }
-        if is_of_name(problem.code) {
-            is_done &= legalize_inline(&style, &mut inode, problems);
-            continue;
-        }
-        let rest = attribute::inline_rest(&inode.tail).ok().flatten();
-        let mut is_mended = false;
-        let (_, first) = inode.block.split_at_mut(4);
-        let second = rest.and_then(|range| inode.tail.get_mut(range));
-        for part in std::iter::once(first).chain(second) {
-            let target = problem.other.unwrap_or(Ino(0));
-            is_mended |= if problem.code == Code::DirectoryChain {
-                rejoined(&style, part)
-            } else if removes(problem.code) {
-                style.remove_inline(part, name).unwrap_or(false)
-            } else if matches!(problem.code, Code::EntryType | Code::EntryTyped) {
-                let kind = draft.usage.file_type(target).unwrap_or(FileType::Regular);
-                style.replace(part, name, target, kind).unwrap_or(false)
-            } else {
-                false
-            };
-        }
-        is_done &= is_mended;
-    }
-    draft.write_inode(ino, &inode)?;
-    Ok(is_done)
-}
-
-/// Whether a problem is that a name cannot be as it is.
-fn is_of_name(code: Code) -> bool {
-    matches!(code, Code::EntryNameIllegal | Code::EntryNameEncoding | Code::EntryTwice)
-}
-
-/// An entry in an inode: its part, the byte at which it begins, and the bytes to the next one.
-struct InlinePlace {
-    part: usize,
-    offset: usize,
-    length: usize,
-}
-
-/// Gives names in an inode that cannot be, or are there twice, others, each in its place. Gives
-/// whether all had room.
-fn legalize_inline(style: &Style, inode: &mut Inode, problems: &[&Problem]) -> bool {
-    let shape = EntryShape { block_size: style.block_size as usize, hash_bytes: 0 };
-    let rest = attribute::inline_rest(&inode.tail).ok().flatten();
-    let (mut entries, mut places) = (Vec::new(), Vec::new());
-    let second = rest.clone().and_then(|range| inode.tail.get(range));
-    let (_, first) = inode.block.split_at(4);
-    for (part, bytes) in std::iter::once(first).chain(second).enumerate() {
-        shape.walk(bytes, 0, &mut |entry| {
-            if entry.ino != 0 && !entry.name.is_empty() {
-                let kind = FileType::from_entry_code(entry.code).unwrap_or(FileType::Regular);
-                entries.push(Kept { ino: Ino(entry.ino), name: entry.name.to_vec(), kind });
-                places.push(InlinePlace { part, offset: entry.offset, length: entry.length });
-            }
-        });
-    }
-    legalize(&mut entries, inode, problems);
-    let mut has_room = true;
-    for (entry, place) in entries.iter().zip(places) {
-        let (_, first) = inode.block.split_at_mut(4);
-        let bytes = match place.part {
-            0 => Some(first),
-            _ => rest.clone().and_then(|range| inode.tail.get_mut(range)),
-        };
-        let end = place.offset.saturating_add(place.length);
-        let record = bytes.and_then(|bytes| bytes.get_mut(place.offset..end));
-        let split = record.and_then(|record| record.split_at_mut_checked(HEADER));
-        let name = split.and_then(|(header, rest)| {
-            let length = u8::try_from(entry.name.len()).ok()?;
-            Some((header.get_mut(6)?, length, rest.get_mut(..entry.name.len())?))
-        });
-        match name {
-            Some((stored, length, name)) => {
-                *stored = length;
-                name.copy_from_slice(&entry.name);
-            }
-            None => has_room = false,
-        }
-    }
-    has_room
 }
 
 pub(crate) fn style(draft: &Draft) -> Style {

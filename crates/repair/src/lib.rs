@@ -20,7 +20,7 @@
 //!   reserved      how many blocks are kept for descriptors to come
 //!   places        where the parts of groups are, if no descriptor says
 //!   superblock, bitmaps, journal, orphans, quota, growth_map  the volume's own
-//!   inodes, duplicates, directories, index, connect  files and names
+//!   inodes, duplicates, directories, inline, index, connect  files and names
 //! shape         what is made smaller or faster when nothing is wrong any more
 //! reshape       another size
 //! trim          what has no meaning
@@ -42,6 +42,7 @@ mod free;
 mod growth_map;
 mod heal;
 mod index;
+mod inline;
 mod inodes;
 mod journal;
 mod map;

@@ -296,11 +296,11 @@ impl Reader<'_> {
     }
 }
 
-/// Sets right where the first extent of a leaf begins, if it cannot be there: where the leaf begins,
-/// if it has room there.
+/// Sets right where the first extent of a leaf begins, if it cannot be there: where the leaf
+/// begins, if it has room there.
 fn set_in_order(extents: &mut [Extent], begins: FileBlock) {
     if let [first, second, ..] = extents {
-        let end = begins.0.saturating_add(first.length.into());
+        let end = begins.0.saturating_add(first.length);
         if first.file_block >= second.file_block && end <= second.file_block.0 {
             first.file_block = begins;
         }

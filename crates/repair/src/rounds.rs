@@ -11,7 +11,7 @@ use crate::preen::Preening;
 use crate::scope::{frees, price};
 use crate::shape::{self, Shaped};
 use crate::{
-    bitmaps, connect, directories, duplicates, earlier, growth_map, index, inodes, journal,
+    bitmaps, connect, directories, duplicates, earlier, growth_map, index, inline, inodes, journal,
     orphans, places, primary, quota, reserved, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
@@ -670,7 +670,10 @@ impl Mender {
             }
         }
         for (ino, problems) in by_inode {
-            let is_done = directories::mend(draft, ino, &problems)?;
+            let is_done = match inline::is_inline(draft, ino)? {
+                true => inline::mend(draft, ino, &problems)?,
+                false => directories::mend(draft, ino, &problems)?,
+            };
             problems.into_iter().for_each(|problem| self.note(problem, is_done));
         }
         Ok(())

@@ -31,10 +31,9 @@ use crate::drive::{self, Drive, DriveInfo};
 use crate::queue::{QueueSettings, Queued, Unplug, WakeUp};
 use crate::trace::TraceRecord;
 use extant_block::capability::{Capabilities, Congests, ReadsMetadata};
-use extant_block::device::read_as_metadata;
 use extant_block::{
-    BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Request, Segment,
-    ShortLock, WaitQueue,
+    BlockDevice, Clock, DeviceError, DeviceInfo, MemoryDevice, Operation, Pending, Request,
+    Segment, ShortLock, Urgency, WaitQueue,
 };
 use past::Past;
 use std::io;
@@ -466,7 +465,11 @@ impl Congests for SimDevice {
 
 impl ReadsMetadata for SimDevice {
     fn read_metadata(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        read_as_metadata(self, offset, bytes)
+        let segments = vec![Segment::Owned(vec![0; bytes.len()])];
+        let submit = |request| self.submit(request);
+        let (operation, urgency) = (Operation::Read, Urgency::Metadata);
+        let pending = Pending::start(self.clock(), submit, operation, offset, segments, urgency);
+        pending.wait().copy_to(bytes, &self.info().name)
     }
 }
 

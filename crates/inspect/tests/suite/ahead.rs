@@ -69,10 +69,9 @@ fn what_is_fetched_ahead_is_read() {
     if !require("mke2fs") || !require("debugfs") {
         return;
     }
-    let images: [(&str, fn() -> Image); 3] =
-        [("plain", Image::plain), ("indexed", Image::indexed), ("branched", Image::branched)];
-    for (name, image) in images {
-        let image = image();
+    for (name, image) in
+        [("plain", Image::plain()), ("indexed", Image::indexed()), ("branched", Image::branched())]
+    {
         let (fetched, read) = self::fetched(&image, ReadOrder::DiskOrder);
         assert!(fetched.is_subset(&read), "{name}: {fetched:?}, read {read:?}");
         // The first table, and the root.
