@@ -261,11 +261,27 @@ pub(crate) fn block_at(
     if !is_mapped(volume, inode) {
         return Ok(None);
     }
-    if inode.has_extents() {
-        extent_at(volume, inode, block)
-    } else {
-        pointer_at(volume, inode, block)
+    match inode.has_extents() {
+        true => Ok(extent_at(volume, inode, block)?.map(|(place, _)| place)),
+        false => pointer_at(volume, inode, block),
     }
+}
+
+/// As [`block_at`], where the block was written: what was not reads as zeros.
+///
+/// # Errors
+/// Those of [`block_at`].
+pub(crate) fn written_at(
+    volume: &Volume,
+    inode: &Inode,
+    block: FileBlock,
+) -> Result<Option<BlockNo>, Error> {
+    if !is_mapped(volume, inode) || !inode.has_extents() {
+        return block_at(volume, inode, block);
+    }
+    let found = extent_at(volume, inode, block)?;
+    let written = found.filter(|(_, state)| *state == extent::State::Written);
+    Ok(written.map(|(place, _)| place))
 }
 
 fn pointer_at(volume: &Volume, inode: &Inode, block: FileBlock) -> Result<Option<BlockNo>, Error> {
@@ -282,7 +298,11 @@ fn pointer_at(volume: &Volume, inode: &Inode, block: FileBlock) -> Result<Option
     Ok(Some(BlockNo(pointer.into())).filter(|block| block.0 != 0))
 }
 
-fn extent_at(volume: &Volume, inode: &Inode, block: FileBlock) -> Result<Option<BlockNo>, Error> {
+fn extent_at(
+    volume: &Volume,
+    inode: &Inode,
+    block: FileBlock,
+) -> Result<Option<(BlockNo, extent::State)>, Error> {
     let mut bytes = inode.block.to_vec();
     let mut depth = None;
     loop {
@@ -293,9 +313,8 @@ fn extent_at(volume: &Volume, inode: &Inode, block: FileBlock) -> Result<Option<
         if node.depth() == 0 {
             let extent = node.extent(at);
             let offset = block.0 - extent.file_block.0;
-            return Ok(
-                (offset < extent.length).then(|| BlockNo(extent.start.0 + u64::from(offset)))
-            );
+            let place = || BlockNo(extent.start.0 + u64::from(offset));
+            return Ok((offset < extent.length).then(|| (place(), extent.state)));
         }
         depth = Some(node.depth() - 1);
         let child = node.index(at).child;

@@ -164,6 +164,8 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, code: Code) -> Result<bool> {
         map.runs.push(MapRun { file_block: at, start: block.0, length: 1, state });
     }
     map.runs.sort_by_key(|run| run.file_block);
+    // All of it is written now.
+    map.runs.iter_mut().for_each(|run| run.state = ExtentState::Written);
     map::write(draft, ino, &mut inode, &map)?;
     let holds = map::footprint(draft, &map::read(draft, &inode)?);
     inode.sectors = inode.sectors.saturating_add(holds).saturating_sub(held);
@@ -194,14 +196,16 @@ fn blocks_of(map: &FileMap) -> impl Iterator<Item = (u64, BlockNo)> + '_ {
     })
 }
 
-/// All bytes of a file.
+/// All bytes of a file: what was not written is zeros.
 fn content(draft: &Draft, inode: &Inode, map: &FileMap) -> Result<Option<Vec<u8>>> {
     if inode.size > BYTES_MAX {
         return Ok(None);
     }
     let block_size = draft.block_size();
     let mut bytes = vec![0; (inode.size as usize).next_multiple_of(block_size)];
-    for (at, block) in blocks_of(map) {
+    let mut written = map.clone();
+    written.runs.retain(|run| run.state == ExtentState::Written);
+    for (at, block) in blocks_of(&written) {
         let from = (at as usize).saturating_mul(block_size);
         let place = bytes.get_mut(from..from.saturating_add(block_size));
         if let (Some(place), Some(read)) = (place, draft.read(block)?) {

@@ -47,6 +47,19 @@ fn a_quota_file_that_is_gone_is_made_anew() {
     assert!(String::from_utf8_lossy(&said.stdout).lines().count() > 1);
 }
 
+/// A quota file says that nothing was written to its blocks: that it reads as zeros is seen, and
+/// what is put into them is seen after that.
+#[test]
+fn a_quota_file_that_was_not_written_is_made_anew() {
+    let words = "-t ext4 -O quota,^metadata_csum";
+    let Some(volume) = Volume::new("cleared-unwritten", words, "16M") else { return };
+    // The length of the first extent, with the mark of those that were not written.
+    let length = volume.inode_at("<3>") + 40 + 12 + 4;
+    let mut damaged = volume.bytes.clone();
+    damaged[length + 1] |= 0x80;
+    is_mended(&volume, &damaged, "quota-file");
+}
+
 /// A cluster of a file is at two places: it becomes one again, and no byte is lost.
 #[test]
 fn a_cluster_at_two_places_is_put_together() {

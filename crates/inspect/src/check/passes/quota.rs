@@ -8,7 +8,7 @@ use crate::check::codes::Code;
 use crate::check::facts::{Facts, HeldByAttributes, QuotaSum, QuotaSums};
 use crate::check::problem::Problem;
 use crate::error::Error;
-use crate::map::block_at;
+use crate::map::written_at;
 use crate::volume::Volume;
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::quota_file::{self, BLOCK_BYTES, ROOT_BLOCK, STEPS};
@@ -145,7 +145,7 @@ fn read(volume: &Volume, ino: Ino) -> Result<Option<Stored>, Error> {
     Ok(Some(found))
 }
 
-/// A block of a quota file; `None` where nothing is mapped.
+/// A block of a quota file; `None` where nothing was written.
 fn file_block(volume: &Volume, inode: &Inode, block: u32) -> Result<Option<Vec<u8>>, Error> {
     let block_size = u64::from(volume.superblock().block_size());
     let at = u64::from(block) * BLOCK_BYTES;
@@ -153,7 +153,7 @@ fn file_block(volume: &Volume, inode: &Inode, block: u32) -> Result<Option<Vec<u
         return Ok(None);
     };
     let Some(place) =
-        block_at(volume, inode, FileBlock(number))?.filter(|place| volume.holds(*place))
+        written_at(volume, inode, FileBlock(number))?.filter(|place| volume.holds(*place))
     else {
         return Ok(None);
     };
