@@ -267,6 +267,7 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         Code::FileSize if problem.expected.unwrap_or(0) > file_bytes_max(draft) => {
             return rebuilt(draft, ino, inode);
         }
+        Code::FileSize if is_within(draft, inode)? => return rebuilt(draft, ino, inode),
         Code::FileTooLarge if map::is_mapped(inode, &draft.superblock) => {
             let found = map::read(draft, inode)?;
             let end = found.runs.last().map_or(0, |run| run.file_block.saturating_add(run.length));
@@ -293,6 +294,17 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         _ => return Ok(set_field(inode, problem, draft.now)),
     }
     Ok(Changed::Yes)
+}
+
+/// Whether the extents of a file, as far as they can be read and are set in order, are within its
+/// size.
+fn is_within(draft: &Draft, inode: &Inode) -> Result<bool> {
+    if !inode.has_extents() || !map::is_mapped(inode, &draft.superblock) {
+        return Ok(false);
+    }
+    let runs = map::read(draft, inode)?.runs;
+    let end = runs.last().map_or(0, |run| run.file_block.saturating_add(run.length));
+    Ok((1..=inode.size.div_ceil(draft.block_size() as u64)).contains(&end))
 }
 
 /// The size of the largest file that extents map.

@@ -195,7 +195,7 @@ impl Reader<'_> {
             _ => self.guessed(bytes),
         };
         if depth == 0 {
-            set_in_order(&mut extents, begins);
+            set_in_order(&mut extents, begins, self.file_blocks);
             for extent in extents {
                 self.add(MapRun {
                     file_block: extent.file_block.0.into(),
@@ -297,13 +297,24 @@ impl Reader<'_> {
 }
 
 /// Sets right where the first extent of a leaf begins, if it cannot be there: where the leaf
-/// begins, if it has room there.
-fn set_in_order(extents: &mut [Extent], begins: FileBlock) {
-    if let [first, second, ..] = extents {
-        let end = begins.0.saturating_add(first.length);
-        if first.file_block >= second.file_block && end <= second.file_block.0 {
-            first.file_block = begins;
+/// begins, if it has room there. One that is alone, behind the end of the file and as long as the
+/// file is all of it.
+fn set_in_order(extents: &mut [Extent], begins: FileBlock, file_blocks: u64) {
+    match extents {
+        [first, second, ..] => {
+            let end = begins.0.saturating_add(first.length);
+            if first.file_block >= second.file_block && end <= second.file_block.0 {
+                first.file_block = begins;
+            }
         }
+        [only] => {
+            let is_behind = u64::from(only.file_block.0) >= file_blocks;
+            let is_all = u64::from(only.length) == file_blocks && begins == FileBlock(0);
+            if is_behind && is_all && only.state == ExtentState::Written {
+                only.file_block = begins;
+            }
+        }
+        [] => {}
     }
 }
 

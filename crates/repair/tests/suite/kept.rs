@@ -270,6 +270,28 @@ fn an_extent_that_is_not_in_order_is_where_its_leaf_begins() {
     }
 }
 
+/// The only extent of a file is far behind its end, and as long as the file: it is the file, which
+/// does not get a size of terabytes.
+#[test]
+fn an_extent_alone_is_all_of_its_file() {
+    let Some(volume) = Volume::new("kept-alone", "-t ext4", "16M") else { return };
+    let path = volume.written(&volume.bytes);
+    let source = volume.scratch.join("source");
+    std::fs::write(&source, "a file of one block").expect("scratch has room");
+    let script = format!("write {} alone", source.display());
+    output(program("debugfs").args(["-w", "-R", &script]).arg(&path)).expect("it is written");
+    let bytes = std::fs::read(&path).expect("it is there");
+    let volume = Volume { bytes, ..volume };
+    let first = volume.inode_at("/alone") + 40 + 12;
+    let mut damaged = volume.bytes.clone();
+    damaged[first..first + 4].copy_from_slice(&3_000_000_000_u32.to_le_bytes());
+    let repaired = mended(&damaged, Scope::All).expect("it is mended");
+    assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+    let after = image(&repaired);
+    assert_eq!(judged(&volume.written(&after)), None);
+    assert_eq!(volume.read(&after, "alone"), b"a file of one block");
+}
+
 /// The first entry of a directory says that it takes the whole block: those behind it are there.
 #[test]
 fn names_behind_a_dot_that_is_too_long_stay() {
