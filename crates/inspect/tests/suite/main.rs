@@ -1,4 +1,5 @@
 //! All that the checker is tested for.
+mod again;
 mod ahead;
 mod casefold;
 mod corpus;

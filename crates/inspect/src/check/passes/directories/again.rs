@@ -22,8 +22,8 @@ use std::sync::Arc;
 pub(crate) type Rewritten<'a> = (usize, &'a [u8]);
 
 /// Judges the blocks of a tree that were written. Gives whether counts, tree and problems are now
-/// those of a whole pass: not so if which directory is in which has changed, a hash index has, or
-/// anything was or is wrong with entries of other blocks, or of these now.
+/// those of a whole pass: not so if which directory is in which has changed or is in doubt, a hash
+/// index has changed, or anything was or is wrong with entries of other blocks, or of these now.
 ///
 /// # Errors
 /// When the device fails.
@@ -43,7 +43,10 @@ pub(crate) fn judge(
         problem.rule().pass != Pass::Directories || blocks.iter().any(|(_, block, _)| is_of(block))
     };
     let is_indexed = |block: &DirectoryBlock| facts.inodes.get(block.ino).is_indexed();
-    if blocks.iter().any(|(_, block, _)| is_indexed(block)) || !earlier.iter().all(is_followed) {
+    if blocks.iter().any(|(_, block, _)| is_indexed(block))
+        || !tree.linked_twice().is_empty()
+        || !earlier.iter().all(is_followed)
+    {
         return Ok(false);
     }
     let directories: FxHashSet<Ino> = blocks.iter().map(|(_, block, _)| block.ino).collect();
