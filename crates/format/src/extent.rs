@@ -129,6 +129,14 @@ impl Extent {
     }
 }
 
+impl Index {
+    /// Of the bytes of one entry, whatever its node is.
+    pub fn from_bytes(bytes: &[u8; 12]) -> Index {
+        let raw: RawEntry = zerocopy::transmute!(*bytes);
+        raw.index()
+    }
+}
+
 impl From<Extent> for RawEntry {
     fn from(extent: Extent) -> RawEntry {
         let (longest, mark) = match extent.state {
@@ -348,6 +356,21 @@ pub fn restart(bytes: &mut [u8], depth: u16) {
     let (header, _) = parts(bytes);
     header.entries = U16::ZERO;
     header.depth = U16::new(depth);
+}
+
+/// Writes the header of a node anew: its depth and how many entries it has, which stay, as its
+/// generation does.
+pub fn restore_header(bytes: &mut [u8], depth: u16, entries: u16) {
+    let max = capacity(bytes.len()) as u16;
+    assert!(entries <= max, "{entries} entries are more than fit");
+    let (header, _) = parts(bytes);
+    *header = RawHeader {
+        magic: U16::new(MAGIC),
+        entries: U16::new(entries),
+        max: U16::new(max),
+        depth: U16::new(depth),
+        generation: header.generation,
+    };
 }
 
 /// Adds an entry after the others of an index node that has room, over what is there. Panics when

@@ -1,7 +1,9 @@
 //! Which problems of a report are mended in a round: what may follow from others waits.
+use crate::inodes::is_of_map;
 use crate::options::Scope;
 use extant_format::Ino;
-use extant_inspect::{CheckReport, Code, Pass, Problem};
+use extant_format::inode::FileType;
+use extant_inspect::{CheckReport, Code, Pass, Problem, Usage};
 use std::collections::BTreeSet;
 
 /// Whether a problem is the checksum of an inode or of a node of its map.
@@ -24,30 +26,60 @@ pub(crate) fn doubtful(report: &CheckReport) -> BTreeSet<Ino> {
     sums.filter(|ino| is_anywhere || odd.contains(ino)).collect()
 }
 
+/// What a check could not read, so that others of its problems may follow from that alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Unread {
+    /// All was read.
+    Nothing,
+    /// Parts of files: what bitmaps mark without need may be these.
+    Blocks,
+    /// Parts of directories too, or who is in them: links that are missing, and files without a name, may be those of
+    /// names in there.
+    Names,
+}
+
+impl Unread {
+    /// What the check of a report could not read.
+    pub(crate) fn of(report: &CheckReport, usage: &Usage, scope: Scope) -> Unread {
+        let of_problem = |problem: &Problem| {
+            let is_directory =
+                problem.ino.is_some_and(|ino| usage.file_type(ino) == Some(FileType::Directory));
+            match problem.code {
+                // It may be a directory.
+                Code::SpecialFileMapped | Code::InodeChecksumUnread => Unread::Names,
+                Code::DirectoryHole
+                | Code::DirectoryChain
+                | Code::DirectorySize
+                | Code::DirectoryWithoutBlocks => Unread::Names,
+                Code::InlineMissing | Code::InlineSize if is_directory => Unread::Names,
+                // A loop, of which one name would have to go.
+                Code::DirectoryUnreachable
+                    if scope == Scope::Safe
+                        && problem.ino.is_some_and(|ino| usage.parent(ino).is_some()) =>
+                {
+                    Unread::Names
+                }
+                code if is_of_map(code) && is_directory => Unread::Names,
+                code if is_of_map(code) => Unread::Blocks,
+                _ => Unread::Nothing,
+            }
+        };
+        report.problems.iter().map(of_problem).max().unwrap_or(Unread::Nothing)
+    }
+}
+
 /// The problems of a report but for those of files that were `named` meanwhile; while something has
 /// no type, an entry `.` hides others, or files are `sharing` blocks of maps, of those without a
 /// name: it may be the directory that has it, or one of those, of which a part was read; and of
-/// names that are wrong only where a directory is encrypted, if that is what is wrong.
+/// names that are wrong only where a directory is encrypted, if that is what is wrong. What waits
+/// for directories that could not be read is said by [`Unread`].
 pub(crate) fn considered<'a>(
     report: &'a CheckReport,
     named: &BTreeSet<Ino>,
     sharing: &BTreeSet<Ino>,
     scope: Scope,
 ) -> Vec<&'a Problem> {
-    // What is said to be no directory may be one.
-    let mapped: BTreeSet<Option<Ino>> = match scope {
-        Scope::All => report
-            .problems
-            .iter()
-            .filter(|it| it.code == Code::SpecialFileMapped)
-            .map(|it| it.ino)
-            .collect(),
-        _ => BTreeSet::new(),
-    };
-    let of_special =
-        |code| matches!(code, Code::SectorCount | Code::SpecialFileSize | Code::LinkCount);
-    let is_untyped =
-        !mapped.is_empty() || report.problems.iter().any(|it| it.code == Code::NoFileType);
+    let is_untyped = report.problems.iter().any(|it| it.code == Code::NoFileType);
     // The names that it hides may be those that are missing.
     let is_hidden =
         scope != Scope::Preen && report.problems.iter().any(|it| it.code == Code::DotTooLong);
@@ -59,7 +91,6 @@ pub(crate) fn considered<'a>(
     let of_encryption =
         |code| matches!(code, Code::EntryNameShort | Code::EntryUnencrypted | Code::EntryPolicy);
     let waits = |problem: &&Problem| match problem.rule().pass {
-        _ if of_special(problem.code) && mapped.contains(&problem.ino) => true,
         _ if of_encryption(problem.code) => plain.contains(&problem.ino),
         Pass::Directories if problem.ino.is_some_and(|ino| sharing.contains(&ino)) => true,
         Pass::Connectivity | Pass::Links if is_untyped || is_hidden || !sharing.is_empty() => true,

@@ -272,13 +272,38 @@ impl Directory {
                 continue;
             }
             let ChainEnd::Broken(broken) = end else { break };
-            match plausible(bytes, broken.saturating_add(4)) {
+            let mut after = broken.saturating_add(4);
+            if let Some((entry, end)) = torn(bytes, broken).filter(|_| broken > 0) {
+                kept.push(entry);
+                after = end;
+            }
+            match plausible(bytes, after) {
                 Some(next) if next > from => from = next,
                 _ => break,
             }
         }
         kept
     }
+}
+
+/// The entry at a byte of a block where nothing but its length cannot be, and the byte after it.
+fn torn(bytes: &[u8], at: usize) -> Option<(Kept, usize)> {
+    let header = bytes.get(at..)?.first_chunk::<HEADER>()?;
+    let ino = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+    let length = usize::from(header[4]) | usize::from(header[5]) << 8;
+    let named = HEADER.saturating_add(header[6].into());
+    let name = bytes.get(at.saturating_add(HEADER)..at.saturating_add(named))?;
+    let is_possible = length >= named && length.is_multiple_of(4) && at + length <= bytes.len();
+    let is_name = !name.is_empty() && name.iter().all(|byte| !matches!(byte, 0 | b'/'));
+    if ino == 0 || is_possible || !is_name {
+        return None;
+    }
+    let kind = match header[7] {
+        0 => FileType::Regular,
+        code => FileType::from_entry_code(code)?,
+    };
+    let end = at.saturating_add(named).next_multiple_of(4);
+    Some((Kept { ino: Ino(ino), name: name.to_vec(), kind }, end))
 }
 
 /// Whether a block begins with an entry `.` that goes on where the next one should begin.
@@ -377,7 +402,7 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, problems: &[&Problem]) -> Result
     if problems.iter().any(|problem| problem.code == Code::DirectoryHole) {
         // What else is wrong is found again, perhaps under other numbers.
         let may_move = directory.inode.has_extents() && draft.usage.cluster_blocks() == 1;
-        let is_filled = !may_move && fill_holes(draft, &mut directory)?;
+        let is_filled = !may_move && fill_holes(draft, &mut directory, Holes::Few)?;
         return Ok(is_filled || close_holes(draft, &mut directory)?);
     }
     let mut by_block: BTreeMap<u64, Vec<&Problem>> = BTreeMap::new();
@@ -478,14 +503,23 @@ pub(crate) fn apart(entries: &mut [Kept]) {
     }
 }
 
+/// Holes that are filled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holes {
+    /// No more than blocks that are there, or a few.
+    Few,
+    /// All: they are the rest of clusters that are there.
+    OfClusters,
+}
+
 /// Puts a block without names where one is missing, as e2fsck does in maps of pointers and where
 /// blocks have a place in their cluster. Gives whether it did: not where more is missing than is
 /// there, or there is no room.
-fn fill_holes(draft: &mut Draft, directory: &mut Directory) -> Result<bool> {
+fn fill_holes(draft: &mut Draft, directory: &mut Directory, holes: Holes) -> Result<bool> {
     let present: BTreeSet<u64> = directory.blocks().into_iter().map(|(at, _)| at).collect();
     let end = present.last().map_or(1, |last| last.saturating_add(1));
     let missing = end.saturating_sub(present.len() as u64);
-    if missing > (present.len() as u64).max(HOLES_FILLED) {
+    if holes == Holes::Few && missing > (present.len() as u64).max(HOLES_FILLED) {
         return Ok(false);
     }
     for at in (0..end).filter(|at| !present.contains(at)) {
@@ -513,7 +547,7 @@ fn close_holes(draft: &mut Draft, directory: &mut Directory) -> Result<bool> {
         next = run.file_block.saturating_add(run.length);
     }
     if cluster > 1 {
-        return fill_holes(draft, directory);
+        return fill_holes(draft, directory, Holes::OfClusters);
     }
     if !has_first {
         let goal = directory.map.runs.first().map_or(0, |run| run.start);
@@ -605,6 +639,7 @@ pub(crate) fn forget(draft: &mut Draft, ino: Ino, home: Ino) -> Result<bool> {
         if !is_directory || parent == home {
             continue;
         }
+        is_changed |= crate::inline::forget(draft, parent, ino)?;
         let Some(mut directory) = Directory::open(draft, parent)? else { continue };
         for (at, block) in directory.blocks() {
             let Some(mut bytes) = draft.read(block)? else { continue };

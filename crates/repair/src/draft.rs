@@ -288,7 +288,7 @@ impl Draft {
     }
 
     /// Whether a block is free in its bitmap as it is stored; also where that cannot be read.
-    fn is_unmarked(&mut self, block: BlockNo) -> bool {
+    pub(crate) fn is_unmarked(&mut self, block: BlockNo) -> bool {
         let Some(group) = self.superblock.group_of_block(block) else { return false };
         if !self.marks.contains_key(&group) {
             let descriptor = self.usage.descriptor(group).copied();

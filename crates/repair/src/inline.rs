@@ -60,6 +60,36 @@ pub(crate) fn mend(draft: &Draft, ino: Ino, problems: &[&Problem]) -> Result<boo
     Ok(is_done)
 }
 
+/// Takes an inode out of a directory whose entries are in its inode. Gives whether it was in it.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn forget(draft: &Draft, parent: Ino, ino: Ino) -> Result<bool> {
+    let is_inline = |inode: &Inode| inode.flags & flags::INLINE_DATA != 0;
+    let Some(mut inode) = draft.inode(parent)?.filter(is_inline) else { return Ok(false) };
+    let style = directories::style(draft);
+    let shape = EntryShape { block_size: style.block_size as usize, hash_bytes: 0 };
+    let rest = attribute::inline_rest(&inode.tail).ok().flatten();
+    let (_, first) = inode.block.split_at_mut(4);
+    let second = rest.and_then(|range| inode.tail.get_mut(range));
+    let mut is_changed = false;
+    for part in std::iter::once(first).chain(second) {
+        let mut names = Vec::new();
+        shape.walk(part, 0, &mut |entry| {
+            if entry.ino == ino.0 {
+                names.push(entry.name.to_vec());
+            }
+        });
+        for name in names {
+            is_changed |= style.remove_inline(part, &name).unwrap_or(false);
+        }
+    }
+    if is_changed {
+        draft.write_inode(parent, &inode)?;
+    }
+    Ok(is_changed)
+}
+
 /// Whether a problem is that a name cannot be as it is.
 fn is_of_name(code: Code) -> bool {
     matches!(code, Code::EntryNameIllegal | Code::EntryNameEncoding | Code::EntryTwice)

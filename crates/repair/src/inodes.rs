@@ -1,7 +1,6 @@
 //! Mends inodes: their fields, their attributes, their maps.
 use crate::draft::{Draft, Result};
 use crate::map;
-use crate::options::Scope;
 use extant_format::checksum::crc32c;
 use extant_format::inode::{BASE_SIZE, FileType, Inode, MAP_SIZE, flags};
 use extant_format::superblock::Feature;
@@ -44,38 +43,6 @@ pub(crate) fn is_of_map(code: Code) -> bool {
             | C::DirectoryUnwritten
             | C::BadMetadata
     )
-}
-
-/// Gives a file the flag of extents back, if a tree of extents stands where its map is: read as
-/// pointers it leads anywhere. Gives whether it did.
-///
-/// # Errors
-/// The device's.
-pub(crate) fn regained_extents(draft: &Draft, ino: Ino) -> Result<bool> {
-    let Some(bytes) = draft.inode_bytes(ino)? else { return Ok(false) };
-    let mut inode = Inode::decode(&bytes, &draft.superblock);
-    let is_mapped_otherwise = inode.flags & (flags::EXTENTS | flags::INLINE_DATA) != 0;
-    let is_ours = ino.0 >= draft.superblock.first_inode || ino == Ino::ROOT;
-    if is_mapped_otherwise
-        || !is_ours
-        || !draft.superblock.has(Feature::EXTENTS)
-        || !is_filed(&inode)
-        || is_target(&inode)
-        || !map::has_root(&inode)
-    {
-        return Ok(false);
-    }
-    inode.flags |= flags::EXTENTS;
-    let mut sealed = vec![0; bytes.len()];
-    inode.encode(&mut sealed, ino, &draft.superblock);
-    // A checksum that is wrong now, and right with the flag, says that nothing else was changed.
-    let is_sound = |bytes: &[u8]| Inode::verify_checksum(bytes, ino, &draft.superblock).is_ok();
-    let is_proved = sealed.iter().zip(&bytes).filter(|(new, old)| new != old).count() == 1;
-    if draft.scope != Scope::All && draft.has_checksums() && !is_sound(&bytes) && !is_proved {
-        return Ok(false);
-    }
-    draft.write_inode(ino, &inode)?;
-    Ok(true)
 }
 
 /// What an inode has in a field that it cannot have.
@@ -173,13 +140,18 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, problem: &Problem) -> Result<boo
     }
 }
 
+/// Sets what an inode is; who may do what with it stays.
+pub(crate) fn set_type(inode: &mut Inode, kind: FileType) {
+    inode.mode = inode.mode & PERMISSIONS | kind.mode_bits();
+}
+
 /// Whether an inode is one of a kind that has content.
-fn is_filed(inode: &Inode) -> bool {
+pub(crate) fn is_filed(inode: &Inode) -> bool {
     matches!(inode.file_type(), Some(FileType::Regular | FileType::Directory | FileType::Symlink))
 }
 
 /// Whether an inode is a symlink whose target is in it, whatever its flags say.
-fn is_target(inode: &Inode) -> bool {
+pub(crate) fn is_target(inode: &Inode) -> bool {
     inode.file_type() == Some(FileType::Symlink)
         && inode.size < MAP_SIZE as u64
         && inode.block.iter().position(|byte| *byte == 0) == usize::try_from(inode.size).ok()
@@ -229,11 +201,6 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
     match problem.code {
         Code::InodeChecksumUnread if ino == Ino::BAD_BLOCKS => {}
         Code::NoFileType | Code::InodeChecksumUnread => return typed(draft, ino, inode),
-        // A directory whose mode says that it is something without blocks.
-        Code::SpecialFileMapped if is_directory(draft, ino, inode)? => {
-            inode.mode = inode.mode & PERMISSIONS | FileType::Directory.mode_bits();
-            return Ok(Changed::Yes);
-        }
         // No program uses these, and nothing names them.
         Code::ReservedMode if matches!(ino, Ino::UNDELETE | Ino::EXCLUDE | Ino::REPLICA) => {
             return Ok(Changed::Cleared);
@@ -407,7 +374,7 @@ fn typed(draft: &Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
             true => FileType::Directory,
             false => FileType::Regular,
         };
-        inode.mode = inode.mode & PERMISSIONS | kind.mode_bits();
+        set_type(inode, kind);
         return Ok(Changed::Yes);
     }
     let mut link = inode.clone();
@@ -424,12 +391,12 @@ fn typed(draft: &Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
         return Ok(Changed::Cleared);
     }
     let kind = if is_directory { FileType::Directory } else { FileType::Regular };
-    inode.mode = inode.mode & PERMISSIONS | kind.mode_bits();
+    set_type(inode, kind);
     Ok(Changed::Yes)
 }
 
 /// Whether what an inode maps begins as a directory does: with the entry of itself.
-fn is_directory(draft: &Draft, ino: Ino, inode: &Inode) -> Result<bool> {
+pub(crate) fn is_directory(draft: &Draft, ino: Ino, inode: &Inode) -> Result<bool> {
     if inode.flags & flags::INLINE_DATA != 0 {
         return Ok(draft.superblock.has(Feature::INLINE_DATA) && is_inline_directory(draft, inode));
     }

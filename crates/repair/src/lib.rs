@@ -14,6 +14,7 @@
 //! rounds        a check, edits for what it found, and again
 //!   considered    what is mended in a round, and what waits
 //!   earlier       what the next check need not read again
+//! regain        files that prove what they were
 //! scope         what mending a problem takes, and who may decide it
 //! preen         where that depends on other problems
 //!   primary       which superblock is believed
@@ -53,6 +54,7 @@ mod places;
 mod preen;
 mod primary;
 mod quota;
+mod regain;
 mod reserved;
 mod reshape;
 mod rounds;

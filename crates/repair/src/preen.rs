@@ -7,6 +7,7 @@ use crate::inodes;
 use crate::map::{self, MapRun};
 use crate::options::Scope;
 use crate::quota;
+use crate::regain;
 use crate::scope::price;
 use extant_format::Ino;
 use extant_format::group::INODE_UNINIT;
@@ -45,6 +46,15 @@ impl Preening {
         match (draft.scope, problem.code) {
             (_, Code::InodeUnattached) => Ok(is_asked || connect::is_nothing(draft, problem)?),
             (_, Code::InodeChecksumUnread) => Ok(is_asked || inodes::has_its_type(draft, problem)?),
+            // What its map has lost may be found by who looks for it.
+            (Scope::Safe, Code::SectorCount | Code::DirectorySize) => {
+                let is_longer = |ino| regain::is_longer_than_its_map(draft, ino);
+                Ok(!problem.ino.map_or(Ok(false), is_longer)?)
+            }
+            // Of a loop, which has a name in itself, one has to go.
+            (Scope::Safe, Code::DirectoryUnreachable) => {
+                Ok(problem.ino.is_none_or(|ino| draft.usage.parent(ino).is_none()))
+            }
             (Scope::Preen, Code::UsedButDeleted) => Ok(is_a_time(draft, problem)),
             (Scope::Preen, Code::QuotaFile | Code::OrphanFile) => {
                 let is_own = |ino: Ino| !self.named.contains(&ino) && is_of_system(draft, ino);

@@ -82,7 +82,8 @@ pub(crate) fn renumber(draft: &mut Draft, report: &CheckReport) -> Result<Vec<(P
 fn forgotten(draft: &mut Draft, report: &CheckReport) -> Result<Vec<(Problem, Found)>> {
     let numbers = draft.superblock.quota_inodes();
     let is_one = |it: &&Problem| {
-        it.code == Code::EntryInode && it.other.is_some_and(|ino| numbers.contains(&ino))
+        it.code == Code::EntryInode
+            && it.other.is_some_and(|ino| ino.0 != 0 && numbers.contains(&ino))
     };
     let Some(problem) = report.problems.iter().find(is_one) else { return Ok(Vec::new()) };
     draft.superblock.set_quota_inodes([Ino(0); 3]);

@@ -1,6 +1,6 @@
 //! A check, edits for what it found, and again, until nothing is left or nothing changes.
 use crate::bitmaps::Marked;
-use crate::considered::{considered, doubtful, is_sum};
+use crate::considered::{Unread, considered, doubtful, is_sum};
 use crate::draft::Draft;
 use crate::earlier::Earlier;
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::scope::{frees, price};
 use crate::shape::{self, Shaped};
 use crate::{
     bitmaps, connect, directories, duplicates, earlier, growth_map, index, inline, inodes, journal,
-    orphans, places, primary, quota, reserved, superblock,
+    orphans, places, primary, quota, regain, reserved, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
 use extant_engine::{ErrorKind, OrphanCounts};
@@ -69,6 +69,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         changes: mended.into_iter().map(before_the_first_check).collect(),
         omitted: 0,
         doubtful: BTreeSet::new(),
+        regained: regain::Regained::default(),
         unindexed: BTreeSet::new(),
         lost_found: options.lost_found,
         optimize: options.optimize,
@@ -208,6 +209,7 @@ struct Mender {
     omitted: u64,
     /// Inodes of which a checksum is wrong, and something else too.
     doubtful: BTreeSet<Ino>,
+    regained: regain::Regained,
     /// Directories that lost their index in this repair, and get another one at its end.
     unindexed: BTreeSet<Ino>,
     /// What is still to be made.
@@ -424,14 +426,15 @@ impl Mender {
         }
         let mut draft = Draft::new(&self.overlay, usage, self.now, self.scope);
         if self.numbers(&mut draft, report)? == Progress::Made
-            || self.regain_extents(&draft, report)? == Progress::Made
+            || self.regain(&mut draft, report)? == Progress::Made
         {
+            bitmaps::write_stale(&draft, Marked::Kept)?;
             return Ok((Progress::Made, None));
         }
         let several = report.problems.iter().filter(|it| it.rule().pass == Pass::Duplicates);
         let shared = duplicates::shared_nodes(&draft, several.filter_map(|it| it.ino))?;
         draft.shared = shared.blocks;
-        let before = self.changes.len() as u64 + self.omitted;
+        let before = self.mended();
         let named = self.keep_named(&mut draft, report)?;
         let problems = considered(report, &named, &shared.files, self.scope);
         self.doubtful = doubtful(report);
@@ -443,12 +446,18 @@ impl Mender {
             let of_content = matches!(problem.rule().pass, Pass::Inodes | Pass::Duplicates);
             of_content && problem.ino.is_some_and(|ino| self.doubtful.contains(&ino))
         };
-        let within: Vec<&Problem> = problems
+        let mut within: Vec<&Problem> = problems
             .into_iter()
             .filter(|problem| self.scope != Scope::Safe || !is_doubtful(problem))
             .filter(|problem| may_be(problem))
             .filter(|problem| !Whole::of(problem).is_some_and(|whole| lost.contains(&whole)))
             .collect();
+        // Who keeps a block is decided of all that have it, or not at all.
+        let several = |problem: &&Problem| problem.rule().pass == Pass::Duplicates;
+        let all = report.problems.iter().filter(several).count();
+        if within.iter().filter(|it| several(it)).count() < all {
+            within.retain(|problem| !several(&problem));
+        }
         let is_of = |pass: Pass| within.iter().copied().filter(move |it| it.rule().pass == pass);
         for problem in is_of(Pass::Volume) {
             let is_done = superblock::mend(&mut draft, problem)?
@@ -463,17 +472,23 @@ impl Mender {
         let shares = |ino: Option<Ino>| is_of(Pass::Duplicates).any(|it| it.ino == ino);
         let of_one = |it: &&Problem| it.code != Code::DirectoryTwice || !shares(it.ino);
         self.directories(&mut draft, is_of(Pass::Directories).filter(of_one))?;
-        self.links(&mut draft, is_of(Pass::Connectivity).chain(is_of(Pass::Links)))?;
-        let others = report.problems.iter().any(|it| it.rule().pass < Pass::Bitmaps);
-        let rest = if others { Rest::Wrong } else { Rest::Right };
-        self.bitmaps(&mut draft, is_of(Pass::Bitmaps), rest)?;
-        let marked = match others && self.scope != Scope::All {
-            true => Marked::Kept,
-            false => Marked::Freed,
+        let unread = match self.scope {
+            // What e2fsck does without asking it does at once.
+            Scope::Preen => Unread::Nothing,
+            // What is not mended now will not be.
+            Scope::All if self.mended() == before => Unread::Nothing,
+            Scope::Safe | Scope::All => Unread::of(report, &draft.usage, self.scope),
         };
+        if unread != Unread::Names {
+            self.links(&mut draft, is_of(Pass::Connectivity).chain(is_of(Pass::Links)))?;
+        }
+        let others = report.problems.iter().any(|it| it.rule().pass < Pass::Bitmaps);
+        let is_kept = others && self.scope != Scope::All || unread != Unread::Nothing;
+        let marked = if is_kept { Marked::Kept } else { Marked::Freed };
+        self.bitmaps(&mut draft, is_of(Pass::Bitmaps), marked)?;
         bitmaps::write_stale(&draft, marked)?;
         self.unindexed.append(&mut draft.unindexed);
-        let progress = match self.changes.len() as u64 + self.omitted > before {
+        let progress = match self.mended() > before {
             true => Progress::Made,
             false => Progress::None,
         };
@@ -520,30 +535,16 @@ impl Mender {
         Ok(kept)
     }
 
-    /// Gives files the flag back that their map is a tree of extents: what else is wrong with them
-    /// and with bitmaps follows from what their map was taken for.
-    fn regain_extents(&mut self, draft: &Draft, report: &CheckReport) -> Result<Progress, Error> {
-        let mut regained = BTreeSet::new();
+    /// Sets files right that prove what they were: what else is wrong with them, with what is in
+    /// them and with bitmaps follows from what they were taken for.
+    fn regain(&mut self, draft: &mut Draft, report: &CheckReport) -> Result<Progress, Error> {
         if self.scope < Scope::Safe {
             return Ok(Progress::None);
         }
-        let is_of_map = |it: &&Problem| {
-            inodes::is_of_map(it.code)
-                || matches!(it.code, Code::SectorCount | Code::InodeChecksum)
-                || it.rule().pass == Pass::Duplicates
-        };
-        for problem in report.problems.iter().filter(is_of_map) {
-            let Some(ino) = problem.ino.filter(|ino| !regained.contains(ino)) else { continue };
-            if inodes::regained_extents(draft, ino)? {
-                regained.insert(ino);
-                self.changes.push(Change {
-                    problem: problem.clone(),
-                    round: self.round,
-                    loss: None,
-                });
-            }
-        }
-        Ok(if regained.is_empty() { Progress::None } else { Progress::Made })
+        let regained = regain::mend(draft, report, &mut self.regained)?;
+        let progress = if regained.is_empty() { Progress::None } else { Progress::Made };
+        regained.into_iter().for_each(|problem| self.add(&problem, None));
+        Ok(progress)
     }
 
     /// The maps and directories of which something would be lost, or by -p decided without asking:
@@ -585,6 +586,12 @@ impl Mender {
         for problem in problems {
             let ino = problem.ino.unwrap_or(Ino(0));
             if draft.cleared.contains(&ino) {
+                continue;
+            }
+            // It is in lost+found, and what else named it does so no more.
+            let is_again =
+                problem.code == Code::DirectoryUnreachable && draft.usage.parent(ino).is_some();
+            if is_again && self.connected.contains(&ino) {
                 continue;
             }
             let is_done = connect::mend(draft, problem)? || inodes::mend(draft, ino, problem)?;
@@ -679,15 +686,16 @@ impl Mender {
         Ok(())
     }
 
-    /// Bitmaps and counters. While something else is wrong, what that may need is not set free.
+    /// Bitmaps and counters, where what they mark without need may be freed: what else is wrong may
+    /// need it.
     fn bitmaps<'a>(
         &mut self,
         draft: &mut Draft,
         problems: impl Iterator<Item = &'a Problem>,
-        rest: Rest,
+        marked: Marked,
     ) -> Result<(), Error> {
         for problem in problems {
-            if rest == Rest::Wrong && self.scope != Scope::All {
+            if marked == Marked::Kept {
                 continue;
             }
             let is_done = match problem.group {
@@ -702,6 +710,11 @@ impl Mender {
             self.note(problem, is_done);
         }
         Ok(())
+    }
+
+    /// How many problems were mended.
+    fn mended(&self) -> u64 {
+        self.changes.len() as u64 + self.omitted
     }
 
     // tidy: boolean because it is the outcome of an edit that stands in each call
@@ -757,11 +770,4 @@ impl Whole {
 enum Progress {
     None,
     Made,
-}
-
-/// How all but bitmaps and counters is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    Right,
-    Wrong,
 }

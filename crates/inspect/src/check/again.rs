@@ -24,8 +24,8 @@ use super::usage::Usage;
 use crate::error::Error;
 use crate::volume::SuperblockPlace;
 use extant_block::BlockDevice;
-use extant_format::BlockNo;
 use extant_format::group::GroupDescriptor;
+use extant_format::{BlockNo, Ino};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -114,6 +114,7 @@ fn judged_tree(
         return Ok(tree);
     }
     now.inodes.forget_entries();
+    now.shapes.set_lost_found(Ino(0));
     now.directories.put_back(&tree.blocks, &tree.inline);
     directories::run(now)
 }

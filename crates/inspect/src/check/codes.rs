@@ -349,6 +349,9 @@ codes! {
          extents", RewriteInode;
     SpecialFileImmutable, "special-file-immutable", Inodes, Advice,
         "inode {ino}: a special file is immutable or append-only", RewriteInode;
+    SpecialFileDirectory, "special-file-directory", Inodes, Error,
+        "inode {ino}: is a pipe, a socket or a device, but its first block is that of a \
+         directory", RewriteInode;
     SpecialFileMapped, "special-file-mapped", Inodes, Error,
         "inode {ino}: a special file has blocks, or an impossible device number", ClearInode;
     SpecialFileSize, "special-file-size", Inodes, Error,

@@ -97,6 +97,11 @@ impl Usage {
         if known.is_used() { known.file_type() } else { None }
     }
 
+    /// The directory that has the first name of a directory; `None` for one that has no name.
+    pub fn parent(&self, ino: Ino) -> Option<Ino> {
+        self.tree.as_ref()?.parent(ino)
+    }
+
     /// Whether an inode is in use.
     pub fn is_used(&self, ino: Ino) -> bool {
         self.facts.inodes.get(ino).is_used()

@@ -233,7 +233,37 @@ pub const CASES: &[Case] = &[
         || inode("/d/pipe", |image, at| image.put32(at + SIZE, 5)),
         &["special-file-size: inode 20: a special file has a size of 5"],
     ),
+    case(
+        "a pipe whose first block is a directory's",
+        || pipe_with(20, free_block),
+        &[
+            "special-file-directory: inode 20: is a pipe, a socket or a device, but its first block \
+             is that of a directory",
+        ],
+    ),
+    case("a pipe whose first block is another directory's", || pipe_with(21, free_block), &[]),
+    case("a pipe with a block of a file", || pipe_with(20, block_of_file), &[]),
 ];
+
+fn free_block(image: &Image) -> usize {
+    (image.superblock().blocks_count as usize - 2) * image.block_size()
+}
+
+fn block_of_file(image: &Image) -> usize {
+    image.block_of(image.find("/d/file"), 0)
+}
+
+/// A pipe whose inode has a block, which holds the begin of a directory of a number.
+fn pipe_with(ino: u32, place: fn(&Image) -> usize) -> Image {
+    let mut image = Image::plain();
+    let at = place(&image);
+    image.put32(at, ino);
+    image.put(at + 4, b"\x0c\0\x01\x02.\0\0\0\x02\0\0\0\x0c\0\x02\x02..\0\0");
+    let block = at / image.block_size();
+    let at = image.inode_of("/d/pipe");
+    image.put32(at + MAP, block as u32);
+    image
+}
 
 /// The attributes of a file are past the end of the volume.
 fn outside() -> Image {

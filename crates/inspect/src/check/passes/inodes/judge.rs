@@ -4,7 +4,7 @@
 use super::attributes;
 use super::leftover;
 use super::resize;
-use super::special::{self, SymlinkTargets};
+use super::special::{self, FirstBlocks};
 use super::subject::Subject;
 use crate::check::codes::Code;
 use crate::check::facts::{Encryption, Facts, InodeFacts};
@@ -62,7 +62,7 @@ pub(super) fn judge_unused(facts: &Facts, ino: Ino, raw: &[u8], roots: &mut Root
 /// An inode in use.
 pub(super) fn judge(
     facts: &Facts,
-    targets: &SymlinkTargets,
+    first_blocks: &FirstBlocks,
     ino: Ino,
     raw: &[u8],
     roots: &mut Roots<'_>,
@@ -95,7 +95,7 @@ pub(super) fn judge(
         known = known.bad();
         let problem = subject.problem(Code::NoFileType);
         facts.report(problem.found(inode.mode));
-    } else if !special::judge(subject, targets, held) {
+    } else if !special::judge(subject, first_blocks, held) {
         known = known.bad();
     }
     facts.inodes.set(ino, judge_place(subject, known));

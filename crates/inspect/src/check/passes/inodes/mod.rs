@@ -34,7 +34,7 @@ use crate::error::Error;
 use extant_format::inode::{Inode, StoredInode};
 use extant_format::superblock::Feature;
 use extant_format::{BlockNo, Ino};
-use special::SymlinkTargets;
+use special::FirstBlocks;
 use std::sync::Arc;
 use tables::TablePiece;
 
@@ -51,7 +51,7 @@ struct InodePass {
     /// Map blocks that wait to be read.
     pool: Pool,
     /// Symlinks whose targets are yet to be read.
-    targets: SymlinkTargets,
+    first_blocks: FirstBlocks,
 }
 
 impl InodePass {
@@ -82,7 +82,7 @@ pub(crate) fn run(facts: &Arc<Facts>) -> Result<InodeTables, Error> {
         facts: Arc::clone(facts),
         pieces: Arc::clone(&pieces),
         pool: Pool::new(facts.threads.wait_queue()),
-        targets: SymlinkTargets::default(),
+        first_blocks: FirstBlocks::default(),
     });
     (0..FETCHED_AHEAD).for_each(|piece| pass.fetch(piece));
     facts.threads.share::<TableReader>("check-inodes", &pass, pieces.len() as u64)?;
@@ -91,7 +91,7 @@ pub(crate) fn run(facts: &Arc<Facts>) -> Result<InodeTables, Error> {
     facts.threads.share::<PoolReader>("check-maps", &pass, readers)?;
     resize::judge(facts)?;
     attributes::finish(facts)?;
-    special::finish(facts, &pass.targets)?;
+    special::finish(facts, &pass.first_blocks)?;
     Ok(InodeTables(pieces))
 }
 
@@ -195,7 +195,7 @@ impl TableReader {
             State::Clear => return Ok(()),
             State::Unused => judge::judge_unused(facts, ino, raw, roots),
             State::Used => {
-                judge::judge(facts, &pass.targets, ino, raw, roots);
+                judge::judge(facts, &pass.first_blocks, ino, raw, roots);
                 if facts.read_order == ReadOrder::Vanilla && self.aside.add(&mut roots.blocks) {
                     self.aside.follow(&Claiming::new(facts), &mut self.maps)?;
                 }

@@ -1,11 +1,10 @@
 //! Inodes without data of a usual kind: symlinks, devices, pipes and sockets.
 //!
 //! The target of a symlink that is shorter than the inode's map is in its place; a longer one is
-//! one block. Blocks of symlinks are noted with their inodes, and read afterwards in the order of
-//! the disk.
+//! one block. A device, pipe or socket whose inode has what could be a map may be a directory. Blocks
+//! that tell are noted with their inodes, and read afterwards in the order of the disk.
 //!
-//! *Invariants*: a block is read only where a symlink says that it is, and its inode's map was
-//! judged to be one block.
+//! *Invariants*: a block is read only where an inode says that it is, and it is on the volume.
 //! *Locking*: one short lock around the list, held for a push.
 use super::subject::Subject;
 use crate::check::codes::Code;
@@ -21,16 +20,33 @@ use extant_format::{BlockNo, Ino, indirect};
 /// Bytes at the start of the map that may hold a device's number.
 const DEVICE_BYTES: usize = 16;
 
-/// Symlinks whose targets are in blocks.
-#[derive(Default)]
-pub(super) struct SymlinkTargets(ShortLock<Vec<Target>>);
+/// Pointers that a device, pipe or socket may have where its inode could be a directory's: those
+/// after them, but for the last three, are zero.
+const POINTERS: usize = 4;
+/// Bytes of the first two entries of a directory: the second one's name ends with them.
+const FIRST_ENTRIES: usize = 22;
+/// Bytes of the entry `.`.
+const DOT_BYTES: u16 = 12;
 
-/// A symlink whose target is in a block.
+/// First blocks that say more of an inode than it does.
+#[derive(Default)]
+pub(super) struct FirstBlocks(ShortLock<Vec<FirstBlock>>);
+
+/// The first block of an inode.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Target {
+struct FirstBlock {
     block: BlockNo,
     ino: Ino,
-    length: u64,
+    told: Told,
+}
+
+/// What is asked of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    /// A symlink: whether its target has this length.
+    Target(u64),
+    /// A device, pipe or socket: whether it is a directory.
+    Directory,
 }
 
 /// Judges what is particular to a symlink, device, pipe or socket; does nothing for files and
@@ -38,14 +54,14 @@ struct Target {
 /// [`super::attributes::judge`] gave. False when the inode is no such thing and would be cleared.
 pub(super) fn judge(
     subject: Subject<'_>,
-    targets: &SymlinkTargets,
+    first_blocks: &FirstBlocks,
     held: HeldByAttributes,
 ) -> bool {
     let is_right = match subject.file_type() {
-        Some(FileType::Symlink) => symlink(subject, targets, held),
+        Some(FileType::Symlink) => symlink(subject, first_blocks, held),
         Some(
             FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo | FileType::Socket,
-        ) => unmapped(subject),
+        ) => unmapped(subject, first_blocks),
         Some(FileType::Regular | FileType::Directory) | None => return true,
     };
     if subject.has_flag(flags::IMMUTABLE | flags::APPEND) {
@@ -55,9 +71,9 @@ pub(super) fn judge(
     is_right
 }
 
-fn symlink(subject: Subject<'_>, targets: &SymlinkTargets, held: HeldByAttributes) -> bool {
+fn symlink(subject: Subject<'_>, first_blocks: &FirstBlocks, held: HeldByAttributes) -> bool {
     // The high half of the size means something for files and directories only.
-    let is_right = subject.stored().size_high() == 0 && is_symlink(subject, targets, held);
+    let is_right = subject.stored().size_high() == 0 && is_symlink(subject, first_blocks, held);
     if !is_right {
         let problem = subject.problem(Code::SymlinkInvalid);
         subject.facts.report(problem.found(subject.inode.size));
@@ -65,7 +81,7 @@ fn symlink(subject: Subject<'_>, targets: &SymlinkTargets, held: HeldByAttribute
     is_right
 }
 
-fn is_symlink(subject: Subject<'_>, targets: &SymlinkTargets, held: HeldByAttributes) -> bool {
+fn is_symlink(subject: Subject<'_>, first_blocks: &FirstBlocks, held: HeldByAttributes) -> bool {
     let Subject { facts, ino, inode, .. } = subject;
     let block_size = u64::from(facts.volume.superblock().block_size());
     if inode.size == 0 || subject.has_flag(flags::INDEX) {
@@ -87,8 +103,8 @@ fn is_symlink(subject: Subject<'_>, targets: &SymlinkTargets, held: HeldByAttrib
         return false;
     };
     if !subject.has_flag(flags::ENCRYPTED) {
-        let length = inode.size;
-        targets.0.lock().push(Target { block, ino, length });
+        let told = Told::Target(inode.size);
+        first_blocks.0.lock().push(FirstBlock { block, ino, told });
     }
     true
 }
@@ -117,8 +133,11 @@ fn length(bytes: &[u8]) -> usize {
 
 /// Devices, pipes and sockets. Old kernels left what was in the map before, so that means nothing
 /// by itself; with flags that such an inode hardly has, it means that the inode is no such thing.
-fn unmapped(subject: Subject<'_>) -> bool {
-    let Subject { facts, inode, .. } = subject;
+fn unmapped(subject: Subject<'_>, first_blocks: &FirstBlocks) -> bool {
+    let Subject { facts, ino, inode, .. } = subject;
+    if let Some(block) = directory_block(facts, inode) {
+        first_blocks.0.lock().push(FirstBlock { block, ino, told: Told::Directory });
+    }
     let is_odd = subject.has_flag(flags::IMMUTABLE | flags::APPEND);
     let after = inode.block.get(DEVICE_BYTES..).unwrap_or_default();
     let is_mapped = subject.has_flag(flags::EXTENTS | flags::INLINE_DATA | flags::INDEX);
@@ -134,22 +153,71 @@ fn unmapped(subject: Subject<'_>) -> bool {
     is_right
 }
 
-/// Reads and judges the targets that are in blocks. Pass 1 calls it when all inodes were seen.
+/// The first block of what is no directory by its mode, where its inode could map one.
+fn directory_block(facts: &Facts, inode: &Inode) -> Option<BlockNo> {
+    let superblock = facts.volume.superblock();
+    let can_be = |block: u64| {
+        let first = u64::from(superblock.first_data_block).max(1);
+        let block = BlockNo(block);
+        block.0 >= first && facts.volume.holds(block) && !facts.metadata.holds(block)
+    };
+    let block = if inode.has_extents() {
+        let node = Node::parse(&inode.block, None, superblock.blocks_count).ok()?;
+        if node.depth() != 0 || node.len() == 0 || node.extent(0).file_block.0 != 0 {
+            return None;
+        }
+        node.extent(0).start.0
+    } else {
+        let pointers: Vec<u32> = indirect::pointers(&inode.block).collect();
+        let direct = pointers.get(..indirect::DIRECT as usize)?;
+        let (few, others) = direct.split_at_checked(POINTERS)?;
+        let are_few = others.iter().all(|pointer| *pointer == 0);
+        let are_blocks = few.iter().all(|pointer| *pointer == 0 || can_be(u64::from(*pointer)));
+        u64::from(*few.first().filter(|first| **first != 0 && are_few && are_blocks)?)
+    };
+    can_be(block).then_some(BlockNo(block))
+}
+
+/// Whether a block begins with the first two entries of the directory that the inode would be.
+fn begins_directory(bytes: &[u8], ino: Ino) -> bool {
+    let Some(first) = bytes.first_chunk::<FIRST_ENTRIES>() else { return false };
+    let length = |at: usize| u16::from_le_bytes([first[at], first[at + 1]]);
+    first[..4] == ino.0.to_le_bytes()
+        && length(4) == DOT_BYTES
+        && first[6] == 1
+        && first[8] == b'.'
+        && length(16) >= DOT_BYTES
+        && length(16).is_multiple_of(4)
+        && first[18] == 2
+        && first[20..] == *b".."
+}
+
+/// Reads and judges the blocks that were noted. Pass 1 calls it when all inodes were seen.
 ///
 /// # Errors
 /// When the device fails.
-pub(super) fn finish(facts: &Facts, targets: &SymlinkTargets) -> Result<(), Error> {
-    let mut targets = std::mem::take(&mut *targets.0.lock());
-    targets.sort_unstable();
+pub(super) fn finish(facts: &Facts, first_blocks: &FirstBlocks) -> Result<(), Error> {
+    let mut noted = std::mem::take(&mut *first_blocks.0.lock());
+    noted.sort_unstable();
     let mut reader = Reader::default();
-    for range in Reader::batches(facts, &targets, |target| target.block) {
-        let batch = targets.get(range).unwrap_or_default();
-        reader.read(facts, "symlink", batch, |target| target.block)?;
-        for (at, target) in batch.iter().enumerate() {
-            if length(reader.item(at)) as u64 != target.length {
-                let problem = Problem::new(Code::SymlinkInvalid).ino(target.ino);
-                facts.report(problem.found(target.length));
-                facts.inodes.set_bad(target.ino);
+    for range in Reader::batches(facts, &noted, |noted| noted.block) {
+        let batch = noted.get(range).unwrap_or_default();
+        reader.read(facts, "symlink", batch, |noted| noted.block)?;
+        for (at, FirstBlock { block, ino, told }) in batch.iter().enumerate() {
+            let problem = |code| Problem::new(code).ino(*ino);
+            match *told {
+                Told::Target(expected) if length(reader.item(at)) as u64 != expected => {
+                    facts.report(problem(Code::SymlinkInvalid).found(expected));
+                    facts.inodes.set_bad(*ino);
+                }
+                // A block that a file has is that file's.
+                Told::Directory
+                    if facts.claims.is_free(*block, 1)
+                        && begins_directory(reader.item(at), *ino) =>
+                {
+                    facts.report(problem(Code::SpecialFileDirectory));
+                }
+                Told::Target(_) | Told::Directory => {}
             }
         }
     }

@@ -7,7 +7,10 @@
 //! ```
 //!
 //! A node of an extent tree whose header is damaged is read by its entries, as long as they rise
-//! and lead to blocks of the volume.
+//! and lead to blocks of the volume; what stands behind the entries that a node counts may have been
+//! counted, too ([`read_remains`]).
+mod leaf;
+
 use crate::draft::{Draft, Result};
 use crate::error::Error;
 use extant_format::extent::StoredNode;
@@ -34,11 +37,30 @@ pub(crate) struct MapRun {
 }
 
 /// What could be read of a map.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct FileMap {
     /// By file block; none overlaps another.
     pub(crate) runs: Vec<MapRun>,
     /// The blocks of the map itself.
+    pub(crate) nodes: Vec<BlockNo>,
+}
+
+impl FileMap {
+    /// With what another map has; `None` where both have a block of the file.
+    pub(crate) fn joined(&self, other: &FileMap) -> Option<FileMap> {
+        let blocks = |runs: &[MapRun]| runs.iter().map(|run| run.length).sum::<u64>();
+        let runs: Vec<MapRun> = self.runs.iter().chain(&other.runs).copied().collect();
+        let all = blocks(&runs);
+        let runs = apart(runs);
+        let nodes = self.nodes.iter().chain(&other.nodes).copied().collect();
+        (blocks(&runs) == all).then_some(FileMap { runs, nodes })
+    }
+}
+
+/// What one entry of a node leads to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) runs: Vec<MapRun>,
     pub(crate) nodes: Vec<BlockNo>,
 }
 
@@ -47,8 +69,14 @@ struct Reader<'a> {
     draft: &'a Draft,
     runs: Vec<MapRun>,
     nodes: Vec<BlockNo>,
+    /// Of each node that has any, what stands behind its entries.
+    behind: Vec<Vec<Entry>>,
+    sought: Sought,
+    /// Every node is what its checksum says, as it is or with one field set right.
+    is_sound: bool,
+    /// Nodes of a depth that stand behind the entries of others, and were not read.
+    nodes_behind: Vec<(u16, Vec<Index>)>,
     met: BTreeSet<BlockNo>,
-    kept: OnMetadata,
     /// Blocks of the file, by its size.
     file_blocks: u64,
     /// The first file block that it cannot have.
@@ -66,6 +94,15 @@ pub(crate) enum OnMetadata {
     Kept,
 }
 
+/// What is looked for in a map.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    /// What it counts.
+    Counted(OnMetadata),
+    /// What it may have been; where nodes have checksums, with what these begin.
+    Remains(Option<u32>),
+}
+
 /// Reads the map of an inode that has one.
 ///
 /// # Errors
@@ -79,25 +116,60 @@ pub(crate) fn read(draft: &Draft, inode: &Inode) -> Result<FileMap> {
 /// # Errors
 /// The device's.
 pub(crate) fn read_with(draft: &Draft, inode: &Inode, kept: OnMetadata) -> Result<FileMap> {
+    let Reader { runs, nodes, .. } = reader(draft, inode, Sought::Counted(kept))?;
+    Ok(FileMap { runs: apart(runs), nodes })
+}
+
+/// What a map may have been before one field of a node was damaged.
+pub(crate) struct Remains {
+    /// What its nodes count, each as its checksum says that it was, if one field says so.
+    pub(crate) map: FileMap,
+    /// Of each node that has any, what follows behind the entries that it counts, in order: what
+    /// was removed, or what the node counted before.
+    pub(crate) behind: Vec<Vec<Entry>>,
+    /// No checksum speaks against it.
+    pub(crate) is_sound: bool,
+}
+
+/// Reads what is left of the map of an inode that has one.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn read_remains(draft: &Draft, ino: Ino, inode: &Inode) -> Result<Remains> {
+    let seed = draft.has_checksums().then(|| draft.seed(ino, inode));
+    let mut reader = reader(draft, inode, Sought::Remains(seed))?;
+    reader.read_nodes_behind()?;
+    let Reader { runs, nodes, behind, is_sound, .. } = reader;
+    Ok(Remains { map: FileMap { runs: apart(runs), nodes }, behind, is_sound })
+}
+
+/// A reader that has read what the map counts.
+fn reader<'a>(draft: &'a Draft, inode: &Inode, sought: Sought) -> Result<Reader<'a>> {
     let block_size = u64::from(draft.superblock.block_size());
     let mut reader = Reader {
         draft,
         runs: Vec::new(),
         nodes: Vec::new(),
+        behind: Vec::new(),
+        is_sound: true,
+        nodes_behind: Vec::new(),
         met: BTreeSet::new(),
-        kept,
+        sought,
         file_blocks: inode.size.div_ceil(block_size),
         blocks_max: blocks_max(inode, &draft.superblock),
         budget: draft.superblock.blocks_count.saturating_mul(2),
     };
     if inode.has_extents() {
         let depth = StoredNode::read(&inode.block).map(|node| node.depth());
-        reader.node(&inode.block, depth.unwrap_or(0).min(DEPTH_MAX), FileBlock(0))?;
+        let depth = match depth {
+            Some(depth) => depth,
+            None => reader.guessed_depth(&inode.block)?,
+        };
+        reader.node(&inode.block, depth.min(DEPTH_MAX), FileBlock(0))?;
     } else {
         reader.roots(&inode.block)?;
     }
-    let Reader { runs, nodes, .. } = reader;
-    Ok(FileMap { runs: apart(runs), nodes })
+    Ok(reader)
 }
 
 /// The first file block that a file of this kind cannot have.
@@ -172,7 +244,8 @@ impl Reader<'_> {
 
     /// Whether the file can have a block.
     fn may_have(&self, block: BlockNo) -> bool {
-        let is_kept = self.kept == OnMetadata::Kept && self.draft.usage.is_metadata(block);
+        let is_kept =
+            self.sought == Sought::Counted(OnMetadata::Kept) && self.draft.usage.is_metadata(block);
         self.draft.may_hold(block) || is_kept && self.draft.usage.holds(block)
     }
 
@@ -188,41 +261,113 @@ impl Reader<'_> {
     /// Reads what is under a node of an extent tree, which should have this depth, and begin at
     /// this block of the file at the earliest.
     fn node(&mut self, bytes: &[u8], depth: u16, begins: FileBlock) -> Result<()> {
-        let (mut extents, indexes) = match StoredNode::read(bytes) {
-            Some(node) if node.depth() == depth => {
-                (node.extents().collect::<Vec<_>>(), node.indexes().collect::<Vec<_>>())
-            }
-            _ => self.guessed(bytes),
-        };
+        let stored = StoredNode::read(bytes).filter(|node| node.depth() == depth);
         if depth == 0 {
-            set_in_order(&mut extents, begins, self.file_blocks);
-            for extent in extents {
-                self.add(MapRun {
-                    file_block: extent.file_block.0.into(),
-                    start: extent.start.0,
-                    length: extent.length.into(),
-                    state: extent.state,
-                });
+            let mut extents: Vec<Extent> = match stored {
+                Some(node) => node.extents().collect(),
+                None => self.guessed(bytes, 0, 0),
+            };
+            if matches!(self.sought, Sought::Remains(_)) {
+                leaf::set_lengths(&mut extents);
+            }
+            leaf::set_in_order(&mut extents, begins, self.file_blocks);
+            let end = extents
+                .last()
+                .map_or(0, |last| u64::from(last.file_block.0).saturating_add(last.length.into()));
+            let behind = stored.map(|_| self.guessed(bytes, extents.len(), end));
+            extents.into_iter().for_each(|extent| self.add(run_of(extent)));
+            let entry = |extent| Entry { runs: vec![run_of(extent)], nodes: Vec::new() };
+            let behind: Vec<Entry> = behind.into_iter().flatten().map(entry).collect();
+            if !behind.is_empty() {
+                self.behind.push(behind);
             }
             return Ok(());
         }
-        for index in indexes {
+        let counted: Vec<Index> = match stored {
+            Some(node) => node.indexes().collect(),
+            None => self.guessed_indexes(bytes, 0, 0)?,
+        };
+        for index in &counted {
             let Some(bytes) = self.block(index.child)? else { continue };
             // What has neither the number of a node nor entries of one is none.
-            if has_magic(&bytes) || !self.guessed(&bytes).0.is_empty() {
+            if has_magic(&bytes) || !self.guessed(&bytes, 0, 0).is_empty() {
                 self.nodes.push(index.child);
-                self.node(&bytes, depth.saturating_sub(1), index.file_block)?;
+                let below = depth.saturating_sub(1);
+                let bytes = self.as_written(bytes, below, index.file_block);
+                self.node(&bytes, below, index.file_block)?;
+            }
+        }
+        if let Some(last) = counted.last().filter(|_| stored.is_some()) {
+            let next = u64::from(last.file_block.0).saturating_add(1);
+            let behind = self.guessed_indexes(bytes, counted.len(), next)?;
+            if !behind.is_empty() {
+                self.nodes_behind.push((depth.saturating_sub(1), behind));
             }
         }
         Ok(())
     }
 
-    /// The entries of a node whose header is damaged: as many as rise and lead to the volume.
-    fn guessed(&self, bytes: &[u8]) -> (Vec<Extent>, Vec<Index>) {
+    /// Reads what stands behind the entries of index nodes, when all that they count was read: no
+    /// node is taken from where it is counted.
+    fn read_nodes_behind(&mut self) -> Result<()> {
+        for (depth, indexes) in std::mem::take(&mut self.nodes_behind) {
+            let mut behind = Vec::new();
+            for index in indexes {
+                let Some(bytes) = self.block(index.child)? else { break };
+                let runs = std::mem::take(&mut self.runs);
+                let nodes = std::mem::replace(&mut self.nodes, vec![index.child]);
+                let bytes = self.as_written(bytes, depth, index.file_block);
+                let read = self.node(&bytes, depth, index.file_block);
+                let runs = std::mem::replace(&mut self.runs, runs);
+                behind.push(Entry { runs, nodes: std::mem::replace(&mut self.nodes, nodes) });
+                read?;
+            }
+            self.behind.push(behind);
+        }
+        Ok(())
+    }
+
+    /// A node with the one field set right that makes its checksum right, if there is one.
+    fn as_written(&mut self, bytes: Vec<u8>, depth: u16, begins: FileBlock) -> Vec<u8> {
+        let Sought::Remains(Some(seed)) = self.sought else { return bytes };
+        let is_written = |bytes: &[u8]| extent::verify(bytes, seed).is_ok();
+        if is_written(&bytes) {
+            return bytes;
+        }
+        let restored = |entries: u16| {
+            let mut restored = bytes.clone();
+            extent::restore_header(&mut restored, depth, entries);
+            restored
+        };
+        let most = u16::try_from(extent::capacity(bytes.len())).unwrap_or(0);
+        if let Some(restored) = (0..=most).map(restored).find(|bytes| is_written(bytes)) {
+            return restored;
+        }
+        if depth == 0
+            && let Some(node) = StoredNode::read(&bytes)
+        {
+            let mut extents: Vec<Extent> = node.extents().collect();
+            leaf::set_lengths(&mut extents);
+            leaf::set_in_order(&mut extents, begins, self.file_blocks);
+            let mut restored = bytes.clone();
+            let is_possible = |extent: &&Extent| (1..=extent::MAX_LENGTH).contains(&extent.length);
+            for (at, extent) in extents.iter().enumerate().filter(|(_, it)| is_possible(it)) {
+                extent::set_extent(&mut restored, at, *extent);
+            }
+            if is_written(&restored) {
+                return restored;
+            }
+        }
+        self.is_sound = false;
+        bytes
+    }
+
+    /// The entries of a leaf from one of them on, whatever its header says: as many as rise from a
+    /// file block on and lead to the volume.
+    fn guessed(&self, bytes: &[u8], from: usize, mut next: u64) -> Vec<Extent> {
         let (entries, _) = bytes.get(HEADER..).unwrap_or_default().as_chunks::<ENTRY>();
-        let mut next = 0_u64;
         let mut extents = Vec::new();
-        for entry in entries {
+        for entry in entries.iter().skip(from) {
             let extent = Extent::from_bytes(entry);
             let last = extent.start.0.saturating_add(extent.length.max(1).into()) - 1;
             let rises = u64::from(extent.file_block.0) >= next;
@@ -232,7 +377,35 @@ impl Reader<'_> {
             next = u64::from(extent.file_block.0).saturating_add(extent.length.into());
             extents.push(extent);
         }
-        (extents, Vec::new())
+        extents
+    }
+
+    /// The entries of an index node from one of them on, whatever its header says: as many as rise
+    /// from a file block on and lead to nodes.
+    fn guessed_indexes(&self, bytes: &[u8], from: usize, mut next: u64) -> Result<Vec<Index>> {
+        let (entries, _) = bytes.get(HEADER..).unwrap_or_default().as_chunks::<ENTRY>();
+        let mut indexes = Vec::new();
+        for entry in entries.iter().skip(from) {
+            let index = Index::from_bytes(entry);
+            let may_be = u64::from(index.file_block.0) >= next
+                && self.draft.may_hold(index.child)
+                && !self.met.contains(&index.child);
+            let child = if may_be { self.draft.read(index.child)? } else { None };
+            if !child.is_some_and(|bytes| has_magic(&bytes)) {
+                break;
+            }
+            next = u64::from(index.file_block.0).saturating_add(1);
+            indexes.push(index);
+        }
+        Ok(indexes)
+    }
+
+    /// The depth of a root whose header is damaged, by the first node that it leads to.
+    fn guessed_depth(&self, root: &[u8]) -> Result<u16> {
+        let indexes = self.guessed_indexes(root, 0, 0)?;
+        let Some(first) = indexes.first() else { return Ok(0) };
+        let bytes = self.draft.read(first.child)?.unwrap_or_default();
+        Ok(StoredNode::read(&bytes).map_or(0, |node| node.depth().saturating_add(1)))
     }
 
     /// Reads what is under the pointers of an inode.
@@ -296,25 +469,12 @@ impl Reader<'_> {
     }
 }
 
-/// Sets right where the first extent of a leaf begins, if it cannot be there: where the leaf
-/// begins, if it has room there. One that is alone, behind the end of the file and as long as the
-/// file is all of it.
-fn set_in_order(extents: &mut [Extent], begins: FileBlock, file_blocks: u64) {
-    match extents {
-        [first, second, ..] => {
-            let end = begins.0.saturating_add(first.length);
-            if first.file_block >= second.file_block && end <= second.file_block.0 {
-                first.file_block = begins;
-            }
-        }
-        [only] => {
-            let is_behind = u64::from(only.file_block.0) >= file_blocks;
-            let is_all = u64::from(only.length) == file_blocks && begins == FileBlock(0);
-            if is_behind && is_all && only.state == ExtentState::Written {
-                only.file_block = begins;
-            }
-        }
-        [] => {}
+fn run_of(extent: Extent) -> MapRun {
+    MapRun {
+        file_block: extent.file_block.0.into(),
+        start: extent.start.0,
+        length: extent.length.into(),
+        state: extent.state,
     }
 }
 
