@@ -51,7 +51,7 @@ fn is_empty(draft: &Draft, inode: &Inode) -> bool {
         && inode.file_type() == Some(FileType::Regular)
 }
 
-/// An inode without a name: freed if it holds nothing, else named.
+/// An inode without a name: freed if it holds nothing and that may be lost, else named.
 fn unattached(draft: &mut Draft, ino: Ino) -> Result<bool> {
     let Some(inode) = draft.inode(ino)? else { return Ok(false) };
     let is_value = inode.flags & extant_format::inode::flags::EA_INODE != 0;
@@ -59,7 +59,8 @@ fn unattached(draft: &mut Draft, ino: Ino) -> Result<bool> {
         // Whose value it is may be among what is not mended.
         return Ok(false);
     }
-    if is_value || is_empty(draft, &inode) {
+    // Who has it, and who may do what with it, is something too.
+    if is_value || is_empty(draft, &inode) && draft.scope != Scope::Safe {
         draft.clear_inode(ino)?;
         return Ok(true);
     }

@@ -1,9 +1,11 @@
 //! Which problems of a report are mended in a round: what may follow from others waits.
+use crate::draft::Draft;
 use crate::inodes::is_of_map;
 use crate::options::Scope;
+use crate::regain::may_be_directory;
 use extant_format::Ino;
 use extant_format::inode::FileType;
-use extant_inspect::{CheckReport, Code, Pass, Problem, Usage};
+use extant_inspect::{CheckReport, Code, Pass, Problem};
 use std::collections::BTreeSet;
 
 /// Whether a problem is the checksum of an inode or of a node of its map.
@@ -40,7 +42,8 @@ pub(crate) enum Unread {
 
 impl Unread {
     /// What the check of a report could not read.
-    pub(crate) fn of(report: &CheckReport, usage: &Usage, scope: Scope) -> Unread {
+    pub(crate) fn of(report: &CheckReport, draft: &Draft) -> Unread {
+        let usage = &draft.usage;
         let of_problem = |problem: &Problem| {
             let is_directory =
                 problem.ino.is_some_and(|ino| usage.file_type(ino) == Some(FileType::Directory));
@@ -54,9 +57,13 @@ impl Unread {
                 Code::InlineMissing | Code::InlineSize if is_directory => Unread::Names,
                 // A loop, of which one name would have to go.
                 Code::DirectoryUnreachable
-                    if scope == Scope::Safe
+                    if draft.scope == Scope::Safe
                         && problem.ino.is_some_and(|ino| usage.parent(ino).is_some()) =>
                 {
+                    Unread::Names
+                }
+                // Where it cannot be read, more is wrong with it.
+                Code::LinkCount if may_be_directory(draft, problem).unwrap_or(false) => {
                     Unread::Names
                 }
                 code if is_of_map(code) && is_directory => Unread::Names,

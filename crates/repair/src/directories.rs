@@ -273,7 +273,9 @@ impl Directory {
             }
             let ChainEnd::Broken(broken) = end else { break };
             let mut after = broken.saturating_add(4);
-            if let Some((entry, end)) = torn(bytes, broken).filter(|_| broken > 0) {
+            // The first of a block is one if the next one is.
+            let follows = |end: usize| broken > 0 || plausible(bytes, end) == Some(end);
+            if let Some((entry, end)) = torn(bytes, broken).filter(|(_, end)| follows(*end)) {
                 kept.push(entry);
                 after = end;
             }

@@ -24,6 +24,13 @@ use std::collections::BTreeSet;
 #[derive(Default)]
 pub(crate) struct Regained(BTreeSet<(Ino, Aspect)>);
 
+impl Regained {
+    /// The blocks that an inode counts were set by its map: they prove nothing of it any more.
+    pub(crate) fn has_counted(&mut self, ino: Ino) {
+        self.0.insert((ino, Aspect::Map));
+    }
+}
+
 /// Sets right what can be, and was not yet. Gives the problems that led to it.
 ///
 /// # Errors
@@ -35,14 +42,14 @@ pub(crate) fn mend(
 ) -> Result<Vec<Problem>> {
     let mut mended = Vec::new();
     for problem in &report.problems {
-        let Some(ino) = subject(draft, problem).filter(|ino| is_of_users(draft, *ino)) else {
+        let Some(ino) = subject(problem).filter(|ino| is_of_users(draft, *ino)) else {
             continue;
         };
         let Some(aspect) = aspect(problem).filter(|of| !regained.0.contains(&(ino, *of))) else {
             continue;
         };
         let is_mended = match aspect {
-            Aspect::Type => regained_type(draft, ino, problem)?,
+            Aspect::Type => regained_type(draft, ino)?,
             Aspect::Map => regained_flag(draft, ino)? || regained_map(draft, ino, problem)?,
         };
         if is_mended {
@@ -64,7 +71,6 @@ fn aspect(problem: &Problem) -> Option<Aspect> {
     match problem.code {
         Code::EntryType
         | Code::RootNotDirectory
-        | Code::LinkCount
         | Code::SpecialFileDirectory
         | Code::SpecialFileMapped => Some(Aspect::Type),
         Code::SectorCount
@@ -77,11 +83,8 @@ fn aspect(problem: &Problem) -> Option<Aspect> {
 }
 
 /// The inode that would be set right.
-fn subject(draft: &Draft, problem: &Problem) -> Option<Ino> {
+fn subject(problem: &Problem) -> Option<Ino> {
     match problem.code {
-        // Without types in names, one that has more links than names may be a directory.
-        Code::LinkCount if draft.superblock.has(Feature::FILETYPE) => None,
-        Code::LinkCount => problem.ino.filter(|_| problem.found > problem.expected),
         Code::EntryType => {
             let says = FileType::Directory.entry_code();
             problem.other.filter(|_| problem.found == Some(says.into()))
@@ -95,11 +98,10 @@ fn is_of_users(draft: &Draft, ino: Ino) -> bool {
 }
 
 /// Gives an inode the type of a directory, if that is what it holds.
-fn regained_type(draft: &Draft, ino: Ino, problem: &Problem) -> Result<bool> {
+fn regained_type(draft: &Draft, ino: Ino) -> Result<bool> {
     let Some(mut inode) = draft.inode(ino)? else { return Ok(false) };
-    let can_be = inode.file_type() != Some(FileType::Directory)
-        && (inode.flags & flags::INLINE_DATA == 0 || problem.code != Code::LinkCount);
-    if !can_be || !inodes::is_directory(draft, ino, &inode)? {
+    if inode.file_type() == Some(FileType::Directory) || !inodes::is_directory(draft, ino, &inode)?
+    {
         return Ok(false);
     }
     inodes::set_type(&mut inode, FileType::Directory);
@@ -262,6 +264,22 @@ fn with_longer_run(draft: &Draft, inode: &Inode, map: &FileMap, missing: u64) ->
     Some(longer)
 }
 
+/// Whether a file has more links than names, and holds what a directory of its number does. Where
+/// names have no types nothing else says that it is one, and whoever can write a file can write
+/// that.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn may_be_directory(draft: &Draft, problem: &Problem) -> Result<bool> {
+    let is_of_links = problem.code == Code::LinkCount && problem.found > problem.expected;
+    let ino = problem.ino.filter(|_| is_of_links && !draft.superblock.has(Feature::FILETYPE));
+    let Some((ino, inode)) = ino.and_then(|ino| Some((ino, draft.inode(ino).ok()??))) else {
+        return Ok(false);
+    };
+    let is_one = inode.file_type() == Some(FileType::Directory);
+    Ok(!is_one && inodes::is_directory(draft, ino, &inode)?)
+}
+
 /// Whether an inode says in two ways that its map has lost something: by its size, and by the
 /// blocks that it counts.
 ///
@@ -273,7 +291,11 @@ pub(crate) fn is_longer_than_its_map(draft: &Draft, ino: Ino) -> Result<bool> {
         return Ok(false);
     };
     let map = map::read(draft, &inode)?;
-    let end = map.runs.last().map_or(0, |run| run.file_block.saturating_add(run.length));
+    let held = match inode.file_type() {
+        // It has no holes.
+        Some(FileType::Directory) => map.runs.iter().map(|run| run.length).sum(),
+        _ => map.runs.last().map_or(0, |run| run.file_block.saturating_add(run.length)),
+    };
     let file_blocks = inode.size.div_ceil(draft.block_size() as u64);
-    Ok(file_blocks > end && inode.sectors > sectors(draft, &inode, &map))
+    Ok(file_blocks > held && inode.sectors > sectors(draft, &inode, &map))
 }

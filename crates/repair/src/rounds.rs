@@ -477,7 +477,7 @@ impl Mender {
             Scope::Preen => Unread::Nothing,
             // What is not mended now will not be.
             Scope::All if self.mended() == before => Unread::Nothing,
-            Scope::Safe | Scope::All => Unread::of(report, &draft.usage, self.scope),
+            Scope::Safe | Scope::All => Unread::of(report, &draft),
         };
         if unread != Unread::Names {
             self.links(&mut draft, is_of(Pass::Connectivity).chain(is_of(Pass::Links)))?;
@@ -720,6 +720,9 @@ impl Mender {
     // tidy: boolean because it is the outcome of an edit that stands in each call
     fn note(&mut self, problem: &Problem, is_done: bool) {
         if is_done {
+            if let (Code::SectorCount, Some(ino)) = (problem.code, problem.ino) {
+                self.regained.has_counted(ino);
+            }
             let loss = price(problem.code).loss().map(str::to_owned);
             self.add(problem, loss.or_else(|| self.doubt(problem)));
         }

@@ -41,11 +41,11 @@ pub(crate) fn expected(name: &str) -> Vec<u8> {
 
 impl Volume {
     pub(crate) fn new(name: &str, words: &str, size: &str) -> Option<Volume> {
-        if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
-            return None;
-        }
-        let scratch = Scratch::new(name);
-        let tree = scratch.join("tree");
+        Volume::of_tree(name, words, size, Volume::fill)
+    }
+
+    /// The files of the tree.
+    fn fill(tree: &Path) {
         std::fs::create_dir_all(tree.join("d")).expect("scratch has room");
         for (name, _) in FILES {
             // With holes, as `mke2fs -d` keeps them.
@@ -63,6 +63,22 @@ impl Volume {
         }
         std::fs::create_dir_all(tree.join("d/e/f")).expect("scratch has room");
         std::fs::hard_link(tree.join("d/three"), tree.join("d/e/f/four")).expect("a link");
+    }
+
+    /// A volume of what is put into a folder.
+    pub(crate) fn of_tree(
+        name: &str,
+        words: &str,
+        size: &str,
+        fill: impl FnOnce(&Path),
+    ) -> Option<Volume> {
+        if !require("mke2fs") || !require("debugfs") || !require("e2fsck") {
+            return None;
+        }
+        let scratch = Scratch::new(name);
+        let tree = scratch.join("tree");
+        std::fs::create_dir_all(&tree).expect("scratch has room");
+        fill(&tree);
         let path = scratch.join("volume");
         let mut mke2fs = program("mke2fs");
         mke2fs.args(["-q", "-F", "-b", "1024"]).args(words.split_whitespace());

@@ -4,5 +4,6 @@ mod cleared;
 mod corpus;
 mod kept;
 mod random;
+mod regained;
 mod resized;
 mod scrubbed;
