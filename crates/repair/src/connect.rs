@@ -1,6 +1,7 @@
 //! Gives names in lost+found to what has none, and makes the root where it is missing.
 use crate::directories;
 use crate::draft::{Draft, Result};
+use crate::inline;
 use crate::options::Scope;
 use extant_format::Ino;
 use extant_format::inode::{FileType, Inode};
@@ -75,6 +76,22 @@ fn unattached(draft: &mut Draft, ino: Ino) -> Result<bool> {
 
 fn named(draft: &mut Draft, home: Ino, ino: Ino, kind: FileType) -> Result<bool> {
     directories::add(draft, home, (&name_of(ino), ino, kind))
+}
+
+/// Takes a directory out of all directories but its `home`. Gives whether it was in one.
+///
+/// # Errors
+/// The device's.
+pub(crate) fn forget(draft: &mut Draft, ino: Ino, home: Ino) -> Result<bool> {
+    let mut is_changed = false;
+    for parent in (1..=draft.usage.superblock().inodes_count).map(Ino) {
+        let is_directory = draft.usage.file_type(parent) == Some(FileType::Directory);
+        if is_directory && parent != home {
+            is_changed |= directories::forget(draft, parent, ino)?;
+            is_changed |= inline::forget(draft, parent, ino)?;
+        }
+    }
+    Ok(is_changed)
 }
 
 /// What an inode without a name is called in `lost+found`.

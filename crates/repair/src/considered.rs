@@ -35,8 +35,8 @@ pub(crate) enum Unread {
     Nothing,
     /// Parts of files: what bitmaps mark without need may be these.
     Blocks,
-    /// Parts of directories too, or who is in them: links that are missing, and files without a name, may be those of
-    /// names in there.
+    /// Parts of directories too, or who is in them: links that are missing, and files without a
+    /// name, may be those of names in there.
     Names,
 }
 

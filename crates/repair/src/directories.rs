@@ -630,30 +630,23 @@ pub(crate) fn rename(draft: &mut Draft, ino: Ino, name: &[u8], to: &[u8]) -> Res
     Ok(false)
 }
 
-/// Takes a directory out of all directories but its `home`. Gives whether it was in one.
+/// Takes an inode out of a directory that is kept in blocks. Gives whether it was in it.
 ///
 /// # Errors
 /// The device's.
-pub(crate) fn forget(draft: &mut Draft, ino: Ino, home: Ino) -> Result<bool> {
+pub(crate) fn forget(draft: &mut Draft, parent: Ino, ino: Ino) -> Result<bool> {
     let mut is_changed = false;
-    for parent in (1..=draft.usage.superblock().inodes_count).map(Ino) {
-        let is_directory = draft.usage.file_type(parent) == Some(FileType::Directory);
-        if !is_directory || parent == home {
-            continue;
-        }
-        is_changed |= crate::inline::forget(draft, parent, ino)?;
-        let Some(mut directory) = Directory::open(draft, parent)? else { continue };
-        for (at, block) in directory.blocks() {
-            let Some(mut bytes) = draft.read(block)? else { continue };
-            let is_it = |entry: &Kept| entry.ino == ino && !is_dots(&entry.name);
-            let Some(entry) = directory.entries(&bytes).into_iter().find(is_it) else { continue };
-            directory.without_index(draft)?;
-            // The index may have been in this block.
-            bytes = draft.read(block)?.unwrap_or(bytes);
-            if directory.style.remove(&mut bytes, &entry.name).unwrap_or(false) {
-                directory.seal_and_write(draft, at, block, &mut bytes)?;
-                is_changed = true;
-            }
+    let Some(mut directory) = Directory::open(draft, parent)? else { return Ok(false) };
+    for (at, block) in directory.blocks() {
+        let Some(mut bytes) = draft.read(block)? else { continue };
+        let is_it = |entry: &Kept| entry.ino == ino && !is_dots(&entry.name);
+        let Some(entry) = directory.entries(&bytes).into_iter().find(is_it) else { continue };
+        directory.without_index(draft)?;
+        // The index may have been in this block.
+        bytes = draft.read(block)?.unwrap_or(bytes);
+        if directory.style.remove(&mut bytes, &entry.name).unwrap_or(false) {
+            directory.seal_and_write(draft, at, block, &mut bytes)?;
+            is_changed = true;
         }
     }
     Ok(is_changed)

@@ -27,6 +27,7 @@
 //! trim          what has no meaning
 //! tune          label, UUID, features, journal, quota: what tune2fs changes
 //! map           maps of files, read as far as they can be, and written anew
+//!   leaf          what cannot be in one node as it is
 //! draft         the volume as it is to be; free: clusters that may be given out
 //! options, outcome, error
 //! ```

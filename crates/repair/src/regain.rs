@@ -1,6 +1,5 @@
 //! Files of which one field is wrong, where all the rest proves what it was: they are set right
-//! before anything else is mended, for what else is wrong follows from it, and is lost by what would
-//! be done about that.
+//! first, for what else is wrong follows from it, and would be lost by what is done about that.
 //!
 //! ```text
 //! type             a name says that it is a directory, and its content is that of one with its

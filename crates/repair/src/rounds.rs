@@ -436,11 +436,50 @@ impl Mender {
         draft.shared = shared.blocks;
         let before = self.mended();
         let named = self.keep_named(&mut draft, report)?;
-        let problems = considered(report, &named, &shared.files, self.scope);
         self.doubtful = doubtful(report);
+        let problems = considered(report, &named, &shared.files, self.scope);
+        let within = self.within(&draft, report, problems);
+        let is_of = |pass: Pass| within.iter().copied().filter(move |it| it.rule().pass == pass);
+        for problem in is_of(Pass::Volume) {
+            let is_done = superblock::mend(&mut draft, problem)?
+                || journal::mend(&mut draft, problem)?
+                || orphans::mend(&mut draft, problem)?
+                || self.of_orphan(&mut draft, problem)?;
+            self.note(problem, is_done);
+        }
+        self.inodes(&mut draft, is_of(Pass::Inodes))?;
+        self.duplicates(&mut draft, &is_of(Pass::Duplicates).collect::<Vec<_>>())?;
+        // What stands in blocks that two directories share is twice in none, once each has its own.
+        let shares = |ino: Option<Ino>| is_of(Pass::Duplicates).any(|it| it.ino == ino);
+        let of_one = |it: &&Problem| it.code != Code::DirectoryTwice || !shares(it.ino);
+        self.directories(&mut draft, is_of(Pass::Directories).filter(of_one))?;
+        let unread = self.unread(&draft, report, before);
+        if unread != Unread::Names {
+            self.links(&mut draft, is_of(Pass::Connectivity).chain(is_of(Pass::Links)))?;
+        }
+        let others = report.problems.iter().any(|it| it.rule().pass < Pass::Bitmaps);
+        let is_kept = others && self.scope != Scope::All || unread != Unread::Nothing;
+        let marked = if is_kept { Marked::Kept } else { Marked::Freed };
+        self.bitmaps(&mut draft, is_of(Pass::Bitmaps), marked)?;
+        bitmaps::write_stale(&draft, marked)?;
+        self.unindexed.append(&mut draft.unindexed);
+        let progress = match self.mended() > before {
+            true => Progress::Made,
+            false => Progress::None,
+        };
+        Ok((progress, Some(draft.usage)))
+    }
+
+    /// Of the problems that are considered those that may be mended.
+    fn within<'a>(
+        &self,
+        draft: &Draft,
+        report: &CheckReport,
+        problems: Vec<&'a Problem>,
+    ) -> Vec<&'a Problem> {
         let preening = Preening::of(report);
         // Where it cannot be read it is left.
-        let may_be = |problem: &Problem| preening.is_within(&draft, problem).unwrap_or(false);
+        let may_be = |problem: &Problem| preening.is_within(draft, problem).unwrap_or(false);
         let lost = self.lost(report, &may_be);
         let is_doubtful = |problem: &&Problem| {
             let of_content = matches!(problem.rule().pass, Pass::Inodes | Pass::Duplicates);
@@ -458,41 +497,18 @@ impl Mender {
         if within.iter().filter(|it| several(it)).count() < all {
             within.retain(|problem| !several(&problem));
         }
-        let is_of = |pass: Pass| within.iter().copied().filter(move |it| it.rule().pass == pass);
-        for problem in is_of(Pass::Volume) {
-            let is_done = superblock::mend(&mut draft, problem)?
-                || journal::mend(&mut draft, problem)?
-                || orphans::mend(&mut draft, problem)?
-                || self.of_orphan(&mut draft, problem)?;
-            self.note(problem, is_done);
-        }
-        self.inodes(&mut draft, is_of(Pass::Inodes))?;
-        self.duplicates(&mut draft, &is_of(Pass::Duplicates).collect::<Vec<_>>())?;
-        // What stands in blocks that two directories share is twice in none, once each has its own.
-        let shares = |ino: Option<Ino>| is_of(Pass::Duplicates).any(|it| it.ino == ino);
-        let of_one = |it: &&Problem| it.code != Code::DirectoryTwice || !shares(it.ino);
-        self.directories(&mut draft, is_of(Pass::Directories).filter(of_one))?;
-        let unread = match self.scope {
+        within
+    }
+
+    /// What waits, after so many problems that were mended before this round.
+    fn unread(&self, draft: &Draft, report: &CheckReport, before: u64) -> Unread {
+        match self.scope {
             // What e2fsck does without asking it does at once.
             Scope::Preen => Unread::Nothing,
             // What is not mended now will not be.
             Scope::All if self.mended() == before => Unread::Nothing,
-            Scope::Safe | Scope::All => Unread::of(report, &draft),
-        };
-        if unread != Unread::Names {
-            self.links(&mut draft, is_of(Pass::Connectivity).chain(is_of(Pass::Links)))?;
+            Scope::Safe | Scope::All => Unread::of(report, draft),
         }
-        let others = report.problems.iter().any(|it| it.rule().pass < Pass::Bitmaps);
-        let is_kept = others && self.scope != Scope::All || unread != Unread::Nothing;
-        let marked = if is_kept { Marked::Kept } else { Marked::Freed };
-        self.bitmaps(&mut draft, is_of(Pass::Bitmaps), marked)?;
-        bitmaps::write_stale(&draft, marked)?;
-        self.unindexed.append(&mut draft.unindexed);
-        let progress = match self.mended() > before {
-            true => Progress::Made,
-            false => Progress::None,
-        };
-        Ok((progress, Some(draft.usage)))
     }
 
     /// Sets right numbers of files of the system that lead to others: what else is wrong follows
@@ -668,7 +684,7 @@ impl Mender {
             if let (Code::DirectoryTwice, Some(home), Some(ino)) =
                 (problem.code, problem.ino, other)
             {
-                let is_done = directories::forget(draft, ino, home)?;
+                let is_done = connect::forget(draft, ino, home)?;
                 self.note(problem, is_done);
                 continue;
             }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A node of an extent tree whose header is damaged is read by its entries, as long as they rise
-//! and lead to blocks of the volume; what stands behind the entries that a node counts may have been
-//! counted, too ([`read_remains`]).
+//! and lead to blocks of the volume; what stands behind the entries that a node counts may have
+//! been counted, too ([`read_remains`]). [`leaf`] sets right what cannot be in a leaf as it is.
 mod leaf;
 
 use crate::draft::{Draft, Result};

@@ -236,10 +236,8 @@ pub const CASES: &[Case] = &[
     case(
         "a pipe whose first block is a directory's",
         || pipe_with(20, free_block),
-        &[
-            "special-file-directory: inode 20: is a pipe, a socket or a device, but its first block \
-             is that of a directory",
-        ],
+        &["special-file-directory: inode 20: is a pipe, a socket or a device, but its first \
+             block is that of a directory"],
     ),
     case("a pipe whose first block is another directory's", || pipe_with(21, free_block), &[]),
     case("a pipe with a block of a file", || pipe_with(20, block_of_file), &[]),

@@ -1,8 +1,8 @@
 //! Inodes without data of a usual kind: symlinks, devices, pipes and sockets.
 //!
 //! The target of a symlink that is shorter than the inode's map is in its place; a longer one is
-//! one block. A device, pipe or socket whose inode has what could be a map may be a directory. Blocks
-//! that tell are noted with their inodes, and read afterwards in the order of the disk.
+//! one block. A device, pipe or socket whose inode has what could be a map may be a directory. The
+//! blocks that tell are noted with their inodes, and read afterwards in the order of the disk.
 //!
 //! *Invariants*: a block is read only where an inode says that it is, and it is on the volume.
 //! *Locking*: one short lock around the list, held for a push.
