@@ -158,6 +158,9 @@ impl Console {
     pub fn explain_exit(&self, code: u8) {
         let means = &Convention::of(self.command).meaning(code);
         match self.form {
+            Form::Text if self.command.is_empty() => {
+                complain(&format!("extant: exit {code}: {means}"));
+            }
             Form::Text => complain(&format!("extant: {}: exit {code}: {means}", self.command)),
             Form::Json => {
                 let ended = Ended { command: self.command, exit: code, means };

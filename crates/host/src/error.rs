@@ -95,7 +95,9 @@ impl Convention {
             (Convention::Mount, 32) => "the mount, or its end, failed",
             (Convention::Mount | Convention::Plain, 0) => "done",
             (Convention::Plain, 1) => "failed, or files were left out",
-            (Convention::Fsck, 0) => "nothing is wrong, or nothing was but a journal to replay",
+            (Convention::Fsck, 0) => {
+                "nothing was wrong, or looked for; a journal may have been replayed"
+            }
             (Convention::Fsck, code) => return of_fsck(code),
             _ => "as the program that was run has it",
         };
@@ -106,7 +108,7 @@ impl Convention {
 /// What the bits of a code of fsck mean, each alone.
 fn of_fsck(code: u8) -> String {
     let bits = [
-        (1, "problems were mended"),
+        (1, "problems were mended, or would be"),
         (2, "the system should be restarted"),
         (4, "problems are left"),
         (8, "it could not be done, which says nothing of the volume"),

@@ -317,23 +317,37 @@ fn one_line(text: &str) -> String {
 }
 
 /// Prints what clap answers to words that it did not accept: help and version on stdout, mistakes
-/// on stderr.
+/// on stderr; and what the exit code means, if that is asked for.
 pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
-    use clap::error::ErrorKind;
-    let command = named(words);
-    let asked = matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let form = match words.iter().any(|word| word == "--json") {
         true => Form::Json,
         false => Form::Text,
     };
-    if let Some(error) = of_another_tool(refusal, words) {
-        let console = Console { command: "", form, chatter: Chatter::Normal };
-        console.fail(&error);
-        return ExitCode::from(Convention::Plain.code(error.exit));
+    let (command, code) = match of_another_tool(refusal, words) {
+        Some(error) => {
+            let console = Console { command: "", form, chatter: Chatter::Normal };
+            console.fail(&error);
+            ("", Convention::Plain.code(error.exit))
+        }
+        None => {
+            let command = named(words);
+            let exit = refused(refusal, (command, form));
+            (command, Convention::of(command).code(exit))
+        }
+    };
+    if words.iter().any(|word| word == "--explain-exit") {
+        Console { command, form, chatter: Chatter::Normal }.explain_exit(code);
     }
+    ExitCode::from(code)
+}
+
+/// Prints what clap answers, in the form of a command.
+fn refused(refusal: &clap::Error, (command, form): (&'static str, Form)) -> Exit {
+    use clap::error::ErrorKind;
+    let asked = matches!(refusal.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if asked || form == Form::Text {
         let printed = refusal.print().and_then(|()| std::io::stdout().flush());
-        let exit = match printed {
+        return match printed {
             // A closed pipe after `--help` is no failure.
             Err(error) if asked && error.kind() != std::io::ErrorKind::BrokenPipe => {
                 let error = Error::stdout(&error);
@@ -343,7 +357,6 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
             _ if asked => Exit::Complete,
             _ => Exit::Usage,
         };
-        return ExitCode::from(Convention::of(command).code(exit));
     }
     let text = refusal.render().to_string();
     let message = one_line(text.trim_start_matches("error: "));
@@ -352,7 +365,7 @@ pub fn refuse(refusal: &clap::Error, words: &[OsString]) -> ExitCode {
         &Error::usage(message)
             .hint("extant --help shows the commands, extant COMMAND --help the options"),
     );
-    ExitCode::from(Convention::of(command).code(Exit::Usage))
+    Exit::Usage
 }
 
 /// The refusal of a command that other tools have, and this one does not.

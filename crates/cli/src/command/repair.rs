@@ -271,9 +271,10 @@ fn print_text(
     summed.and_then(|()| out.flush()).map_err(|error| Error::stdout(&error))?;
     drop(out);
     match written {
-        Written::Withheld => {
+        Written::Withheld if scope < Scope::Safe => {
             console.hint("nothing was written; --safe mends what loses nothing, --all everything");
         }
+        Written::Withheld => console.hint("nothing was written; --all mends everything"),
         _ if !repaired.is_clean() && scope < Scope::All => console.hint(
             "--all mends the rest too, and with --dry-run only says what would be lost by it",
         ),

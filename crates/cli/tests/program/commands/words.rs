@@ -41,7 +41,8 @@ fn an_exit_code_is_explained_where_that_is_asked_for() {
         errors.lines().last().unwrap_or_default().to_owned()
     };
     let check = ["check", "--explain-exit", "disk.img"];
-    let clean = "extant: check: exit 0: nothing is wrong, or nothing was but a journal to replay";
+    let clean = "extant: check: exit 0: nothing was wrong, or looked for; a journal may have been \
+                 replayed";
     assert_eq!(ended(&check), clean);
     let wrong = ["-w", "-R", "sif <2> links_count 9", "disk.img"];
     output(program("debugfs").args(wrong).current_dir(folder.path())).expect("it is set");
@@ -50,11 +51,16 @@ fn an_exit_code_is_explained_where_that_is_asked_for() {
     assert!(said.starts_with("{\"schema\":\"extant-exit/1\","), "{said}");
     assert!(said.contains("\"exit\":4,"), "{said}");
     let repair = ["repair", "-q", "--explain-exit", "disk.img"];
-    assert_eq!(ended(&repair), "extant: repair: exit 1: problems were mended");
+    assert_eq!(ended(&repair), "extant: repair: exit 1: problems were mended, or would be");
     let ls = ended(&["ls", "--explain-exit", "disk.img:/nothing"]);
     assert_eq!(ls, "extant: ls: exit 1: failed, or files were left out");
     let none = ended(&["heal", "--explain-exit", "no.img"]);
     assert!(none.ends_with("exit 8: it could not be done, which says nothing of the volume"));
+    // Words that are not accepted, too.
+    let wrong = ended(&["repair", "--explain-exit", "--frob", "disk.img"]);
+    assert_eq!(wrong, "extant: repair: exit 16: the words are wrong");
+    assert_eq!(ended(&["frob", "--explain-exit"]), "extant: exit 2: the words are wrong");
+    assert_eq!(ended(&["--help", "--explain-exit"]), "extant: exit 0: done");
 }
 
 #[test]
