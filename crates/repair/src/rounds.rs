@@ -614,7 +614,10 @@ impl Mender {
             if is_done && problem.code == Code::DirectoryUnreachable {
                 self.connected.insert(ino);
             }
-            self.note(problem, is_done);
+            match draft.cleared.contains(&ino) {
+                true => self.add(problem, Some("an empty file that has no name".into())),
+                false => self.note(problem, is_done),
+            }
         }
         Ok(())
     }
