@@ -45,6 +45,11 @@ pub(crate) fn is_of_map(code: Code) -> bool {
     )
 }
 
+/// Whether a problem is that an inode says another length than its map.
+pub(crate) fn is_of_length(code: Code) -> bool {
+    matches!(code, Code::FileSize | Code::DirectorySize | Code::SectorCount)
+}
+
 /// What an inode has in a field that it cannot have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Odd {
@@ -246,8 +251,8 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         Code::ReservedInUse
         | Code::EncryptionContext
         | Code::BadBlocksInode
-        | Code::SymlinkInvalid
         | Code::SpecialFileMapped => return Ok(Changed::Cleared),
+        Code::SymlinkInvalid => return one_block(draft, ino, inode),
         // It lost the flag by another problem.
         Code::InlineMissing if inode.flags & flags::INLINE_DATA == 0 => {}
         Code::InlineMissing => return outlined(draft, ino, inode),
@@ -277,6 +282,26 @@ fn is_within(draft: &Draft, inode: &Inode) -> Result<bool> {
 /// The size of the largest file that extents map.
 fn file_bytes_max(draft: &Draft) -> u64 {
     u64::from(u32::MAX).saturating_mul(draft.block_size() as u64)
+}
+
+/// Lets a symlink have no block but the one with its target; frees one whose target is none.
+fn one_block(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
+    if !map::is_mapped(inode, &draft.superblock) {
+        return Ok(Changed::Cleared);
+    }
+    let mut found = map::read(draft, inode)?;
+    let Some(first) = found.runs.first_mut().filter(|run| run.file_block == 0) else {
+        return Ok(Changed::Cleared);
+    };
+    first.length = 1;
+    let bytes = draft.read(BlockNo(first.start))?.unwrap_or_default();
+    let end = bytes.iter().position(|byte| *byte == 0).and_then(|end| u64::try_from(end).ok());
+    if inode.size == 0 || end != Some(inode.size) {
+        return Ok(Changed::Cleared);
+    }
+    found.runs.truncate(1);
+    map::write(draft, ino, inode, &found)?;
+    Ok(Changed::Yes)
 }
 
 /// Sets a field of an inode to what it should be.

@@ -48,6 +48,7 @@ pub(crate) fn mend(
             continue;
         };
         let is_mended = match aspect {
+            Aspect::Type if problem.code == Code::RootMissing => regained_root(draft)?,
             Aspect::Type => regained_type(draft, ino)?,
             Aspect::Map => regained_flag(draft, ino)? || regained_map(draft, ino, problem)?,
         };
@@ -69,12 +70,14 @@ enum Aspect {
 fn aspect(problem: &Problem) -> Option<Aspect> {
     match problem.code {
         Code::EntryType
+        | Code::RootMissing
         | Code::RootNotDirectory
         | Code::SpecialFileDirectory
         | Code::SpecialFileMapped => Some(Aspect::Type),
         Code::SectorCount
         | Code::InodeChecksum
         | Code::DirectorySize
+        | Code::FileSize
         | Code::ExtentsWithoutFeature => Some(Aspect::Map),
         code if is_of_map(code) || problem.rule().pass == Pass::Duplicates => Some(Aspect::Map),
         _ => None,
@@ -94,6 +97,18 @@ fn subject(problem: &Problem) -> Option<Ino> {
 
 fn is_of_users(draft: &Draft, ino: Ino) -> bool {
     ino.0 >= draft.superblock.first_inode || ino == Ino::ROOT
+}
+
+/// Gives the root a link, if all that it lacks is one: it is counted with the others.
+fn regained_root(draft: &Draft) -> Result<bool> {
+    let Some(mut inode) = draft.inode(Ino::ROOT)? else { return Ok(false) };
+    let is_linked = inode.links > 0 || inode.file_type() != Some(FileType::Directory);
+    if is_linked || !inodes::is_directory(draft, Ino::ROOT, &inode)? {
+        return Ok(false);
+    }
+    (inode.links, inode.deletion_time) = (2, 0);
+    draft.write_inode(Ino::ROOT, &inode)?;
+    Ok(true)
 }
 
 /// Gives an inode the type of a directory, if that is what it holds.
@@ -159,19 +174,22 @@ fn without_flag(draft: &mut Draft, ino: Ino, mut inode: Inode) -> Result<bool> {
 
 /// Writes the map of a file anew, if what its nodes hold is exactly what the inode counts.
 fn regained_map(draft: &mut Draft, ino: Ino, problem: &Problem) -> Result<bool> {
-    let is_lost = match problem.code {
-        Code::SectorCount => problem.found > problem.expected,
-        code => is_of_map(code) || code == Code::DirectorySize,
-    };
+    let is_size = matches!(problem.code, Code::DirectorySize | Code::FileSize);
+    let is_lost = is_of_map(problem.code)
+        || inodes::is_of_length(problem.code)
+        || problem.rule().pass == Pass::Duplicates;
     let Some(mut inode) = draft.inode(ino)?.filter(|_| is_lost) else { return Ok(false) };
     if !inode.has_extents() || !map::is_mapped(&inode, &draft.superblock) || inode.sectors == 0 {
         return Ok(false);
     }
     let Remains { map: read, behind, is_sound } = map::read_remains(draft, ino, &inode)?;
-    let missing = inode.sectors.checked_sub(sectors(draft, &inode, &read)).filter(|_| is_sound);
-    let found = match missing {
+    let missing = inode.sectors.checked_sub(sectors(draft, &inode, &read));
+    let found = match missing.filter(|_| is_sound) {
+        // It may lead to more than the file has.
+        None if is_sound && inode.size > 0 => Some(cut(draft, &inode, &read)),
         None => None,
-        Some(0) if is_of_map(problem.code) || read != map::read(draft, &inode)? => Some(read),
+        // The check, which believes all of it, counts others.
+        Some(0) if !is_size || read != map::read(draft, &inode)? => Some(read),
         Some(0) => None,
         Some(missing) => with_entries(draft, &read, &behind, missing)
             .or_else(|| with_longer_run(draft, &inode, &read, missing)),
@@ -179,7 +197,7 @@ fn regained_map(draft: &mut Draft, ino: Ino, problem: &Problem) -> Result<bool> 
     let Some(mut found) = found.filter(|map| is_counted(draft, &inode, map)) else {
         return Ok(false);
     };
-    if !is_marked(draft, &found) {
+    if !is_marked(draft, &found) || !is_within(draft, &inode, &found) {
         return Ok(false);
     }
     if inode.file_type() == Some(FileType::Directory) {
@@ -209,6 +227,25 @@ fn is_marked(draft: &mut Draft, map: &FileMap) -> bool {
         .into_iter()
         .map(BlockNo)
         .all(|block| !draft.usage.is_double(block) && !draft.is_unmarked(block))
+}
+
+/// Whether nothing that was written is behind the end of a file.
+fn is_within(draft: &Draft, inode: &Inode, map: &FileMap) -> bool {
+    let end = inode.size.div_ceil(draft.block_size() as u64);
+    let written = map.runs.iter().filter(|run| run.state == ExtentState::Written);
+    inode.file_type() == Some(FileType::Directory)
+        || written.map(|run| run.file_block.saturating_add(run.length)).max() <= Some(end)
+}
+
+/// The part of a map that is before the end of the file.
+fn cut(draft: &Draft, inode: &Inode, map: &FileMap) -> FileMap {
+    let end = inode.size.div_ceil(draft.block_size() as u64);
+    let mut cut = map.clone();
+    for run in &mut cut.runs {
+        run.length = run.length.min(end.saturating_sub(run.file_block));
+    }
+    cut.runs.retain(|run| run.length > 0);
+    cut
 }
 
 /// The map with the first entries that stand behind those of one node, as many as are missing.

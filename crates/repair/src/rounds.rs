@@ -781,7 +781,9 @@ impl Whole {
         match problem.rule().pass {
             Pass::Directories => Some(Whole::Directory(problem.ino)),
             Pass::Duplicates => Some(Whole::Map(problem.ino)),
-            _ if inodes::is_of_map(problem.code) => Some(Whole::Map(problem.ino)),
+            _ if inodes::is_of_map(problem.code) || inodes::is_of_length(problem.code) => {
+                Some(Whole::Map(problem.ino))
+            }
             _ => None,
         }
     }

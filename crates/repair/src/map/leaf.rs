@@ -3,6 +3,14 @@
 use extant_format::FileBlock;
 use extant_format::extent::{self, Extent, ExtentState};
 
+/// Whether each extent begins at or behind the end of the one before it.
+pub(super) fn is_in_order(extents: &[Extent]) -> bool {
+    extents
+        .iter()
+        .zip(extents.iter().skip(1))
+        .all(|(one, next)| one.file_block.0.saturating_add(one.length) <= next.file_block.0)
+}
+
 /// Gives extents of no length the one that they can have, where another one follows.
 pub(super) fn set_lengths(extents: &mut [Extent]) {
     let mut rest = extents;
@@ -16,11 +24,23 @@ pub(super) fn set_lengths(extents: &mut [Extent]) {
     }
 }
 
-/// Sets right where an extent begins that cannot be there, if it has exactly the room between its
-/// neighbours, or is the first and has room where the leaf begins; and how long one is that covers
-/// the next one. One that is alone, behind the end of the file and as long as the file is all of
-/// it.
-pub(super) fn set_in_order(extents: &mut [Extent], begins: FileBlock, file_blocks: u64) {
+/// The room that an extent needs between its neighbours to be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// As long as it is.
+    Exact,
+    /// At least that: with holes beside it, where it was is not known.
+    Enough,
+}
+
+/// Sets right where an extent begins that cannot be there, if there is room between its neighbours,
+/// or it is the first and has room where the leaf begins; and how long one is that covers the next
+/// one. One that is alone, behind the end of the file and as long as the file is all of it.
+pub(super) fn set_in_order(
+    extents: &mut [Extent],
+    begins: FileBlock,
+    (file_blocks, room): (u64, Room),
+) {
     if let [only] = extents {
         let is_behind = u64::from(only.file_block.0) >= file_blocks;
         let is_all = u64::from(only.length) == file_blocks && begins == FileBlock(0);
@@ -34,7 +54,7 @@ pub(super) fn set_in_order(extents: &mut [Extent], begins: FileBlock, file_block
     while let Some((extent, others)) = rest.split_first_mut() {
         let next = others.first().map(|next| next.file_block.0);
         let is_first = from == begins.0;
-        set_between(extent, (from, next), (file_blocks, is_first));
+        set_between(extent, (from, next), (file_blocks, is_first, room));
         from = extent.file_block.0.saturating_add(extent.length).max(from);
         rest = others;
     }
@@ -46,16 +66,17 @@ pub(super) fn set_in_order(extents: &mut [Extent], begins: FileBlock, file_block
 fn set_between(
     extent: &mut Extent,
     (from, next): (u32, Option<u32>),
-    (file_blocks, is_first): (u64, bool),
+    (file_blocks, is_first, needed): (u64, bool, Room),
 ) {
     let ends = |begin: u32| u64::from(begin).saturating_add(extent.length.into());
     let begin = extent.file_block.0;
-    let is_before = begin < from;
+    // Where the leaf begins is said by another node, which may be what is wrong.
+    let is_before = begin < from && !is_first;
     let (is_behind, room) = match next {
         Some(next) => (begin >= next, u64::from(next)),
         None => (u64::from(begin) >= file_blocks, file_blocks),
     };
-    let fits = match is_first && next.is_some() {
+    let fits = match needed == Room::Enough || is_first && next.is_some() {
         true => ends(from) <= room,
         false => ends(from) == room,
     };
@@ -71,7 +92,7 @@ fn set_between(
 
 #[cfg(test)]
 mod tests {
-    use super::set_in_order;
+    use super::{Room, set_in_order};
     use extant_format::extent::{Extent, ExtentState};
     use extant_format::{BlockNo, FileBlock};
 
@@ -85,7 +106,7 @@ mod tests {
             state,
         };
         let mut extents: Vec<Extent> = given.iter().map(extent).collect();
-        set_in_order(&mut extents, FileBlock(begins), file_blocks);
+        set_in_order(&mut extents, FileBlock(begins), (file_blocks, Room::Exact));
         extents.iter().map(|extent| (extent.file_block.0, extent.length)).collect()
     }
 
@@ -107,5 +128,7 @@ mod tests {
         let odd = [(0, 2), (900, 3), (9, 1)];
         assert_eq!(in_order(&odd, 0, 10), odd);
         assert_eq!(in_order(&[(0, 2), (4, 3), (9, 1)], 0, 10), [(0, 2), (4, 3), (9, 1)]);
+        // It is the node above that says something else.
+        assert_eq!(in_order(&whole, 1, 10), whole);
     }
 }

@@ -18,6 +18,7 @@ use extant_format::extent::{self, Extent, ExtentState, Index};
 use extant_format::inode::{FileType, Inode, flags};
 use extant_format::superblock::{Feature, Superblock};
 use extant_format::{BlockNo, FileBlock, Ino, indirect};
+use leaf::Room;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of an extent node's header, and of an entry.
@@ -72,7 +73,7 @@ struct Reader<'a> {
     /// Of each node that has any, what stands behind its entries.
     behind: Vec<Vec<Entry>>,
     sought: Sought,
-    /// Every node is what its checksum says, as it is or with one field set right.
+    /// Every node is what its checksum says, as it is or with one field set right, and in order.
     is_sound: bool,
     /// Nodes of a depth that stand behind the entries of others, and were not read.
     nodes_behind: Vec<(u16, Vec<Index>)>,
@@ -127,7 +128,7 @@ pub(crate) struct Remains {
     /// Of each node that has any, what follows behind the entries that it counts, in order: what
     /// was removed, or what the node counted before.
     pub(crate) behind: Vec<Vec<Entry>>,
-    /// No checksum speaks against it.
+    /// No checksum speaks against it, nor the order of its extents.
     pub(crate) is_sound: bool,
 }
 
@@ -229,7 +230,12 @@ impl Reader<'_> {
         let mut parts: Vec<MapRun> = Vec::new();
         for at in 0..run.length.min(most) {
             let start = run.start.saturating_add(at);
-            if !may_be(start) || !usage.is_free(BlockNo(start), 1) {
+            let is_own = match self.sought {
+                Sought::Counted(_) => usage.is_free(BlockNo(start), 1),
+                // The file itself may be who has it.
+                Sought::Remains(_) => !usage.is_double(BlockNo(start)),
+            };
+            if !may_be(start) || !is_own {
                 continue;
             }
             let file_block = run.file_block.saturating_add(at);
@@ -267,10 +273,15 @@ impl Reader<'_> {
                 Some(node) => node.extents().collect(),
                 None => self.guessed(bytes, 0, 0),
             };
-            if matches!(self.sought, Sought::Remains(_)) {
-                leaf::set_lengths(&mut extents);
-            }
-            leaf::set_in_order(&mut extents, begins, self.file_blocks);
+            let room = match self.sought {
+                Sought::Remains(_) => {
+                    leaf::set_lengths(&mut extents);
+                    Room::Exact
+                }
+                Sought::Counted(_) => Room::Enough,
+            };
+            leaf::set_in_order(&mut extents, begins, (self.file_blocks, room));
+            self.is_sound &= leaf::is_in_order(&extents);
             let end = extents
                 .last()
                 .map_or(0, |last| u64::from(last.file_block.0).saturating_add(last.length.into()));
@@ -348,7 +359,7 @@ impl Reader<'_> {
         {
             let mut extents: Vec<Extent> = node.extents().collect();
             leaf::set_lengths(&mut extents);
-            leaf::set_in_order(&mut extents, begins, self.file_blocks);
+            leaf::set_in_order(&mut extents, begins, (self.file_blocks, Room::Exact));
             let mut restored = bytes.clone();
             let is_possible = |extent: &&Extent| (1..=extent::MAX_LENGTH).contains(&extent.length);
             for (at, extent) in extents.iter().enumerate().filter(|(_, it)| is_possible(it)) {

@@ -194,6 +194,13 @@ fn a_directory_without_its_type_is_one() {
             }
         }
     }
+    // Its links are none: it is not in use.
+    for words in ["-t ext2", "-t ext4"] {
+        let Some(volume) = scattered(words) else { return };
+        for field in ["links_count 0", "dtime 1", "size 0"] {
+            is_regained(&volume, &volume.edited(&format!("sif <2> {field}")), words);
+        }
+    }
     // Without types in names nothing but its content says so, and any file can have that.
     let Some(volume) = scattered("-t ext2 -O ^filetype") else { return };
     is_left(&volume, &volume.edited("sif /d mode 0100755"), "no types in names");
@@ -207,6 +214,27 @@ fn pointers_are_no_tree_of_extents() {
             let damaged = volume.edited(&format!("sif {path} flags 0x80000"));
             is_regained(&volume, &damaged, &format!("{words}, {path}"));
         }
+    }
+}
+
+/// An extent far behind the end of a file with holes: where it was is not known, and a file of
+/// terabytes is none that anybody wrote. One that is longer than the file ends where that does.
+#[test]
+fn an_extent_of_a_file_with_holes_stays_within_it() {
+    for words in ["-t ext4 -O ^metadata_csum,^has_journal", "-t ext4 -O metadata_csum,^has_journal"]
+    {
+        let Some(volume) = scattered(words) else { return };
+        let of_file = nodes(&volume, "/pieces");
+        let below = of_file.iter().find(|(level, _)| *level == 1).expect("a leaf").1;
+        let mut damaged = volume.bytes.clone();
+        damaged[below * BLOCK + 9 * ENTRY + 2] = 0x40;
+        is_left(&volume, &damaged, words);
+        let after = image(&mended(&damaged, Scope::All).expect("it is mended"));
+        assert_eq!(content(&volume, &after).1.len(), 799 * BLOCK, "{words}");
+        // The root directory has one block, by its size and its count of blocks.
+        let mut damaged = volume.bytes.clone();
+        damaged[volume.inode_at("<2>") + 40 + ENTRY + 4] = 0x81;
+        is_regained(&volume, &damaged, words);
     }
 }
 
