@@ -495,7 +495,7 @@ impl Mender {
         let several = |problem: &&Problem| problem.rule().pass == Pass::Duplicates;
         let all = report.problems.iter().filter(several).count();
         if within.iter().filter(|it| several(it)).count() < all {
-            within.retain(|problem| !several(&problem));
+            within.retain(|problem| !several(problem));
         }
         within
     }

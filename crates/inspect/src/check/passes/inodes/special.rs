@@ -163,7 +163,7 @@ fn directory_block(facts: &Facts, inode: &Inode) -> Option<BlockNo> {
     };
     let block = if inode.has_extents() {
         let node = Node::parse(&inode.block, None, superblock.blocks_count).ok()?;
-        if node.depth() != 0 || node.len() == 0 || node.extent(0).file_block.0 != 0 {
+        if node.depth() != 0 || node.is_empty() || node.extent(0).file_block.0 != 0 {
             return None;
         }
         node.extent(0).start.0
