@@ -67,6 +67,8 @@ impl Unread {
                     Unread::Names
                 }
                 code if is_of_map(code) && is_directory => Unread::Names,
+                // What is written to a block that two have is written to both.
+                _ if problem.rule().pass == Pass::Duplicates && is_directory => Unread::Names,
                 code if is_of_map(code) => Unread::Blocks,
                 _ => Unread::Nothing,
             }

@@ -11,9 +11,11 @@
 //!
 //! ```text
 //! heal          what a volume needs before it boots, and no more
+//! recovery      what is done before the first check
 //! rounds        a check, edits for what it found, and again
 //!   considered    what is mended in a round, and what waits
 //!   earlier       what the next check need not read again
+//! corrected     bytes that a checksum gives back
 //! regain        files that prove what they were
 //! scope         what mending a problem takes, and who may decide it
 //! preen         where that depends on other problems
@@ -35,6 +37,7 @@
 mod bitmaps;
 mod connect;
 mod considered;
+mod corrected;
 mod directories;
 mod draft;
 mod duplicates;
@@ -55,6 +58,7 @@ mod places;
 mod preen;
 mod primary;
 mod quota;
+mod recovery;
 mod regain;
 mod reserved;
 mod reshape;

@@ -1,13 +1,14 @@
 //! A check, edits for what it found, and again, until nothing is left or nothing changes.
 use crate::bitmaps::Marked;
 use crate::considered::{Unread, considered, doubtful, is_sum};
+use crate::corrected::{self, Corrected};
 use crate::draft::Draft;
 use crate::earlier::Earlier;
 use crate::error::Error;
-use crate::journal::Replayed;
 use crate::options::{LostFound, Optimize, RepairOptions, Scope};
-use crate::outcome::{Change, Recovery, Repaired, is_clean};
+use crate::outcome::{Change, Repaired, is_clean};
 use crate::preen::Preening;
+use crate::recovery::{freed_orphans, recovered};
 use crate::scope::{frees, price};
 use crate::shape::{self, Shaped};
 use crate::{
@@ -15,10 +16,9 @@ use crate::{
     orphans, places, primary, quota, regain, reserved, superblock,
 };
 use extant_block::{BlockDevice, Overlay};
-use extant_engine::{ErrorKind, OrphanCounts};
 use extant_format::Ino;
 use extant_format::inode::flags;
-use extant_format::superblock::{Feature, SUPERBLOCK_OFFSET, Superblock, state};
+use extant_format::superblock::{SUPERBLOCK_OFFSET, Superblock, state};
 use extant_inspect::{CheckOptions, CheckReport, Code, Pass, Problem, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,6 +69,7 @@ pub fn repair(device: Arc<dyn BlockDevice>, options: RepairOptions) -> Result<Re
         changes: mended.into_iter().map(before_the_first_check).collect(),
         omitted: 0,
         doubtful: BTreeSet::new(),
+        corrected: Corrected::default(),
         regained: regain::Regained::default(),
         unindexed: BTreeSet::new(),
         lost_found: options.lost_found,
@@ -122,65 +123,6 @@ fn before_the_first_check(problem: Problem) -> Change {
     Change { problem, round: 0, loss: None }
 }
 
-/// Replays the journal and frees orphans, as far as that is possible; by a superblock that was
-/// named, which is then the first one, or by a copy where the first one cannot be used. Gives what
-/// was mended for that.
-fn recovered(
-    over: &Arc<dyn BlockDevice>,
-    named: Option<&Superblock>,
-) -> Result<(Recovery, Vec<Problem>), Error> {
-    let mut mended = Vec::new();
-    let replayed = match named {
-        Some(named) => primary::replayed_by(over, named)?,
-        None if extant_engine::read_superblock(&**over).is_ok() => replayed(over)?,
-        None => primary::replayed_without_the_first(over)?.map(|(replayed, problem)| {
-            mended.push(problem);
-            replayed
-        }),
-    };
-    let Replayed { report: journal, mended: of_journal } = replayed.unwrap_or_default();
-    mended.extend(of_journal);
-    let orphans = freed_orphans(over)?;
-    Ok((Recovery { journal, orphans }, mended))
-}
-
-/// Frees the orphans that wait; `None` if there are none, or it is not possible.
-fn freed_orphans(over: &Arc<dyn BlockDevice>) -> Result<Option<OrphanCounts>, Error> {
-    match extant_engine::free_orphans(over) {
-        Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
-            Err(error.into())
-        }
-        orphans => Ok(orphans.ok().flatten()),
-    }
-}
-
-/// Replays the journal; `None` if that is not possible, which is a problem of the check.
-fn replayed(over: &Arc<dyn BlockDevice>) -> Result<Option<Replayed>, Error> {
-    match journal::replay(over) {
-        Ok(replayed) => Ok(Some(replayed)),
-        Err(error) if matches!(error.kind, ErrorKind::Held(_) | ErrorKind::Device(_)) => {
-            Err(error.into())
-        }
-        Err(extant_engine::Error {
-            kind: ErrorKind::Journal(journal @ extant_journal::Error::External(_)),
-            ..
-        }) => Err(Error::Refused(journal.to_string())),
-        // Nothing is wrong with such a log: it is not thrown away.
-        Err(error)
-            if matches!(error.kind, ErrorKind::NotWritten(_) | ErrorKind::Unsupported(_)) =>
-        {
-            let waits = extant_engine::read_superblock(&**over);
-            if waits.is_ok_and(|superblock| superblock.has(Feature::NEEDS_RECOVERY)) {
-                return Err(Error::Refused(format!(
-                    "its journal has to be replayed first: {error}"
-                )));
-            }
-            Ok(None)
-        }
-        Err(_) => Ok(None),
-    }
-}
-
 /// Whether a problem means that no byte of the volume may be written: what it is cannot be known.
 fn forbids(code: Code) -> bool {
     use Code as C;
@@ -209,6 +151,7 @@ struct Mender {
     omitted: u64,
     /// Inodes of which a checksum is wrong, and something else too.
     doubtful: BTreeSet<Ino>,
+    corrected: Corrected,
     regained: regain::Regained,
     /// Directories that lost their index in this repair, and get another one at its end.
     unindexed: BTreeSet<Ino>,
@@ -551,13 +494,16 @@ impl Mender {
         Ok(kept)
     }
 
-    /// Sets files right that prove what they were: what else is wrong with them, with what is in
-    /// them and with bitmaps follows from what they were taken for.
+    /// Sets right what proves what it was, bytes and then files: what else is wrong, with what is
+    /// in them and with bitmaps, follows from what they were taken for.
     fn regain(&mut self, draft: &mut Draft, report: &CheckReport) -> Result<Progress, Error> {
         if self.scope < Scope::Safe {
             return Ok(Progress::None);
         }
-        let regained = regain::mend(draft, report, &mut self.regained)?;
+        let mut regained = corrected::mend(draft, report, &mut self.corrected)?;
+        if regained.is_empty() {
+            regained = regain::mend(draft, report, &mut self.regained)?;
+        }
         let progress = if regained.is_empty() { Progress::None } else { Progress::Made };
         regained.into_iter().for_each(|problem| self.add(&problem, None));
         Ok(progress)

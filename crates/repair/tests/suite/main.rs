@@ -2,6 +2,7 @@
 mod again;
 mod cleared;
 mod corpus;
+mod corrected;
 mod kept;
 mod random;
 mod regained;

@@ -9,14 +9,14 @@ use std::path::Path;
 /// Bytes of the header of a node of extents, and of an entry.
 const ENTRY: usize = 12;
 
-fn debugfs(path: &Path, command: &str) -> String {
+pub(crate) fn debugfs(path: &Path, command: &str) -> String {
     let run = output(program("debugfs").args(["-R", command]).arg(path)).expect("debugfs reads");
     String::from_utf8_lossy(&run.stdout).into_owned()
 }
 
 /// A volume with a directory `/d` of 220 names in many pieces, every fifth an empty file, and a
 /// file `/pieces` whose map has several leaves.
-fn scattered(words: &str) -> Option<Volume> {
+pub(crate) fn scattered(words: &str) -> Option<Volume> {
     Volume::of_tree("regained", &format!("{words} -N 700"), "8M", |tree| {
         let folder = tree.join("d");
         std::fs::create_dir_all(&folder).expect("scratch has room");
@@ -35,7 +35,7 @@ fn scattered(words: &str) -> Option<Volume> {
 }
 
 /// The blocks of the map of a file, each with its level: the first column of debugfs counts them.
-fn nodes(volume: &Volume, name: &str) -> Vec<(usize, usize)> {
+pub(crate) fn nodes(volume: &Volume, name: &str) -> Vec<(usize, usize)> {
     let said = debugfs(&volume.written(&volume.bytes), &format!("ex {name}"));
     let mut nodes = Vec::new();
     for line in said.lines().skip(1) {
@@ -228,7 +228,9 @@ fn an_extent_of_a_file_with_holes_stays_within_it() {
         let below = of_file.iter().find(|(level, _)| *level == 1).expect("a leaf").1;
         let mut damaged = volume.bytes.clone();
         damaged[below * BLOCK + 9 * ENTRY + 2] = 0x40;
-        is_left(&volume, &damaged, words);
+        if words.contains("^metadata_csum") {
+            is_left(&volume, &damaged, words);
+        }
         let after = image(&mended(&damaged, Scope::All).expect("it is mended"));
         assert_eq!(content(&volume, &after).1.len(), 799 * BLOCK, "{words}");
         // The root directory has one block, by its size and its count of blocks.

@@ -179,6 +179,11 @@ pub const CASES: &[Case] = &[
              not have that feature"],
     ),
     case(
+        "an index of a directory in its inode",
+        || flag(Image::inline(), "/d/sub", INDEX),
+        &["index-flag: inode 13: has the flag of a hash index, but cannot have one"],
+    ),
+    case(
         "inline data and extents",
         || flag(Image::inline(), "/d/file", INLINE | EXTENTS),
         &["inline-with-extents: inode 15: has the flags of inline data and of extents"],

@@ -241,7 +241,9 @@ fn judge_flags(subject: Subject<'_>, mut known: InodeFacts) -> InodeFacts {
     if has(flags::INLINE_DATA) && has(flags::EXTENTS) {
         report(Code::InlineWithExtents);
     }
-    if has(flags::INDEX) && is_directory && !superblock.has(Feature::DIR_INDEX)
+    // In its inode a directory has no room for one.
+    let may_have = superblock.has(Feature::DIR_INDEX) && !is_inline(subject.facts, subject.inode);
+    if has(flags::INDEX) && is_directory && !may_have
         || has(flags::INDEX) && !is_directory && file_type.is_some()
     {
         report(Code::IndexFlag);
