@@ -34,6 +34,9 @@ const SEEK_BYTES_MAX: u64 = 8 << 20;
 /// Where no short read took less than this, a request is dear: no disk and no network volume
 /// answers so late every time.
 const DEAR_NS: u64 = 3 * SECOND / 1000;
+/// Of a store one answer in thousands comes sooner by chance: one, and one more in this many short
+/// reads, changes nothing. A disk has more in its cache.
+const RARE: u32 = 64;
 /// A piece then has this many bytes at least, which come in less time than a store takes to answer.
 /// With longer ones a window is over too few connections, each of which has its own rate.
 const DEAR_BYTES: u64 = 1 << 20;
@@ -48,6 +51,8 @@ pub(super) struct Pace {
     /// What one usually takes: an average in which an eighth is the last one.
     usual_ns: u64,
     short_reads: u32,
+    /// How many of them were answered in less than [`DEAR_NS`].
+    soon_reads: u32,
     /// The most bytes that came in a second.
     bytes_per_s: u64,
     /// When each read that has not ended was sent, by the number of the read.
@@ -85,6 +90,7 @@ impl Default for Pace {
             least_ns: u64::MAX,
             usual_ns: 0,
             short_reads: 0,
+            soon_reads: 0,
             bytes_per_s: BYTES_PER_S_MIN,
             under_way: BTreeMap::new(),
             under_way_bytes: 0,
@@ -137,7 +143,12 @@ impl Pace {
 
     /// A short read took this long.
     fn learn_latency(&mut self, elapsed_ns: u64) {
-        self.least_ns = self.least_ns.min(elapsed_ns);
+        let is_soon = elapsed_ns < DEAR_NS;
+        self.soon_reads = self.soon_reads.saturating_add(u32::from(is_soon));
+        let is_chance = self.is_dear() && is_soon && self.is_soon_rare();
+        if !is_chance {
+            self.least_ns = self.least_ns.min(elapsed_ns);
+        }
         self.usual_ns = match self.short_reads {
             0 => elapsed_ns,
             _ => self.usual_ns.saturating_mul(7).saturating_add(elapsed_ns) / 8,
@@ -145,15 +156,26 @@ impl Pace {
         self.short_reads = self.short_reads.saturating_add(1);
     }
 
+    fn is_known(&self) -> bool {
+        self.short_reads >= SHORT_READS_MIN
+    }
+
+    fn is_dear(&self) -> bool {
+        self.is_known() && self.least_ns >= DEAR_NS
+    }
+
+    /// Whether so few reads were answered soon that they say nothing of the way to the device.
+    fn is_soon_rare(&self) -> bool {
+        self.soon_reads.saturating_sub(1).saturating_mul(RARE) < self.short_reads
+    }
+
     /// What is known now.
     pub(super) fn worth(&self) -> Worth {
         let bytes_in = |ns: u64| scaled(self.bytes_per_s, ns, SECOND);
         let way = bytes_in(self.least_ns.saturating_mul(LEAST_TIMES));
         let seek = bytes_in(self.usual_ns.saturating_mul(USUAL_TIMES).min(SEEK_NS_MAX));
-        let is_known = self.short_reads >= SHORT_READS_MIN;
-        let window_bytes = if is_known { way.max(seek.min(SEEK_BYTES_MAX)) } else { 0 };
-        let is_dear = is_known && self.least_ns >= DEAR_NS;
-        let piece_bytes = if is_dear { DEAR_BYTES } else { 0 };
+        let window_bytes = if self.is_known() { way.max(seek.min(SEEK_BYTES_MAX)) } else { 0 };
+        let piece_bytes = if self.is_dear() { DEAR_BYTES } else { 0 };
         Worth { window_bytes, bytes_per_s: self.bytes_per_s, piece_bytes }
     }
 }
@@ -216,6 +238,14 @@ mod tests {
         let store = [30, 12, 6, 40].map(|ms| (4 * KIB, ms * MS));
         assert_eq!(after(store).piece_bytes, MIB);
         assert_eq!(after(store.map(|(bytes, ns)| (bytes, 10 * ns))).piece_bytes, MIB);
+        // One answer that comes soon by chance is none of a disk, and a second soon after it is.
+        let by_chance = |soon: usize| {
+            let late = std::iter::repeat_n((4 * KIB, 30 * MS), 8);
+            let soon = std::iter::repeat_n((4 * KIB, MS), soon);
+            after(store.into_iter().chain(soon).chain(late))
+        };
+        assert_eq!(by_chance(1), by_chance(0), "one of 13");
+        assert_eq!(by_chance(2).piece_bytes, 0);
         assert_eq!(after(store.into_iter().take(3)).piece_bytes, 0, "too little is known");
         // A disk answers some reads from its cache, and a network volume all of them soon.
         let disk = [(4 * KIB, 12 * MS), (4 * KIB, 9 * MS), (4 * KIB, MS / 5), (4 * KIB, 8 * MS)];
