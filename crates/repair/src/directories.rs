@@ -288,14 +288,23 @@ impl Directory {
     }
 }
 
-/// The entry at a byte of a block where nothing but its length cannot be, and the byte after it.
+/// The entry at a byte of a block where nothing but its length, or that of its name, cannot be, and
+/// the byte after it.
 fn torn(bytes: &[u8], at: usize) -> Option<(Kept, usize)> {
     let header = bytes.get(at..)?.first_chunk::<HEADER>()?;
     let ino = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
     let length = usize::from(header[4]) | usize::from(header[5]) << 8;
-    let named = HEADER.saturating_add(header[6].into());
+    let mut named = HEADER.saturating_add(header[6].into());
+    let is_record = length.is_multiple_of(4) && at + length <= bytes.len();
+    let is_possible = length >= named && is_record;
+    // What follows where it ends says that its length is right: its name is what is before that.
+    let is_followed = || plausible(bytes, at + length) == Some(at + length);
+    if is_record && length >= RECORD_MIN && named > length && is_followed() {
+        let room = bytes.get(at.saturating_add(HEADER)..at.saturating_add(length))?;
+        let zero = room.iter().position(|byte| *byte == 0);
+        named = HEADER.saturating_add(zero.unwrap_or(room.len()));
+    }
     let name = bytes.get(at.saturating_add(HEADER)..at.saturating_add(named))?;
-    let is_possible = length >= named && length.is_multiple_of(4) && at + length <= bytes.len();
     let is_name = !name.is_empty() && name.iter().all(|byte| !matches!(byte, 0 | b'/'));
     if ino == 0 || is_possible || !is_name {
         return None;

@@ -1,7 +1,7 @@
 //! Windows over devices of known latency and rate, in a time of the test's own.
 use super::Limits;
 use super::pace::{Pace, Sent};
-use super::walks::{Stretch, Walks, Whereabouts};
+use super::walks::{Lone, Stretch, Walks, Whereabouts};
 use crate::device::{Operation, Request, Segment, Urgency};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -308,8 +308,9 @@ fn where_a_request_is_dear_a_window_comes_in_few_of_them() {
     for (latency_ns, least) in [(2 * MS, 64 * KIB), (10 * MS, MIB), (30 * MS, MIB)] {
         let mut bench = Bench::new(latency_ns, 500_000_000);
         (0..6).for_each(|number| _ = bench.read(number * GIB / 4, 4 * KIB));
-        bench.read(2 * GIB, 4 * KIB);
-        bench.read(2 * GIB + 4 * KIB, 4 * KIB);
+        // Where it is dear the first one comes with the piece at whose end it is.
+        bench.read(2 * GIB - 8 * KIB, 4 * KIB);
+        bench.read(2 * GIB - 4 * KIB, 4 * KIB);
         let pieces: Vec<u64> =
             bench.coming.iter().map(|(_, it, _)| it.place.end - it.place.start).collect();
         assert!(pieces.len() > 2, "{latency_ns}: {pieces:?}");
@@ -317,4 +318,34 @@ fn where_a_request_is_dear_a_window_comes_in_few_of_them() {
         let whole = &pieces[1..pieces.len() - 1];
         assert!(whole.iter().all(|bytes| *bytes >= least), "{latency_ns}: {pieces:?}");
     }
+}
+
+#[test]
+fn where_a_request_is_dear_a_read_that_is_near_no_other_gets_what_is_around_it() {
+    let mut bench = Bench::new(30 * MS, 500_000_000);
+    (0..6).for_each(|number| _ = bench.read(number * GIB / 4, 4 * KIB));
+    let asked = bench.ahead_bytes;
+    bench.read(2 * GIB + 300 * KIB, 4 * KIB);
+    assert_eq!(bench.ahead_bytes - asked, MIB, "a whole piece, and nothing else");
+    assert!(!bench.read(2 * GIB + 4 * KIB, 4 * KIB), "before it");
+    assert!(!bench.read(2 * GIB + 900 * KIB, 4 * KIB), "behind it");
+    assert_eq!(bench.ahead_bytes - asked, MIB);
+}
+
+#[test]
+fn pieces_around_reads_are_asked_for_as_long_as_some_are_used() {
+    let mut lone = Lone::default();
+    let mut asked = |of: u32, used: u32| -> u32 {
+        let worth = (0..of).filter(|at| {
+            let is_worth = lone.meet();
+            lone.used += u32::from(is_worth && at % 8 < used);
+            is_worth
+        });
+        worth.count() as u32
+    };
+    assert_eq!(asked(200, 8), 200, "all are used");
+    assert_eq!(asked(200, 3), 200, "more than a quarter are");
+    assert!((1..=100).contains(&asked(1000, 0)), "none is");
+    assert!((1..=33).contains(&asked(1000, 0)), "one in 32 is tried all the same");
+    assert!(asked(2000, 8) > 1000, "it is known when they are again");
 }

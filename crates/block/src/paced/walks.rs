@@ -3,7 +3,8 @@
 //!
 //! A window is read in pieces, side by side, and the next pieces are asked for when half of it was
 //! read, so that the device is never idle. How long it may be is learned (`pace`); how long it is
-//! depends on how much of it the walk uses.
+//! depends on how much of it the walk uses. Where a request is dear, a read that is near no other
+//! comes with the whole piece that it is in, as long as such pieces are read again.
 //!
 //! ```text
 //!         start            reached                      end
@@ -30,6 +31,11 @@ const FIRST_BYTES: u64 = 64 << 10;
 const FIRST_SHARE: u64 = 8;
 /// A window is this many times as long as the one before while the walk uses what it gets.
 const GROWTH: u64 = 4;
+/// Where a request is dear a read that is near no other gets a whole piece around it, as long as
+/// one piece in this many is read again, ..
+const LONE_SHARE: u32 = 4;
+/// .. of at most twice as many that came last; and one in so many does all the same.
+const LONE_KNOWN: u32 = 32;
 /// Length of a piece of a long window at least and at most, in bytes, and how many it has; a short
 /// window has four.
 const PIECE_BYTES_MIN: u64 = 256 << 10;
@@ -57,6 +63,33 @@ pub(super) struct Walks {
     window_bytes_min: u64,
     /// Pieces have at least this many bytes, where their window has.
     piece_bytes_min: u64,
+    lone: Lone,
+}
+
+/// How pieces around reads that were near no other did.
+#[derive(Default)]
+pub(super) struct Lone {
+    /// Reads that were near no other.
+    met: u32,
+    /// Those that got a piece, and those of them whose piece was read again.
+    asked: u32,
+    pub(super) used: u32,
+}
+
+impl Lone {
+    /// Notes one more such read. Returns whether a piece around it is worth its bytes.
+    pub(super) fn meet(&mut self) -> bool {
+        self.met = self.met.wrapping_add(1);
+        let is_used = self.asked <= LONE_KNOWN || self.used >= self.asked / LONE_SHARE;
+        if !is_used && !self.met.is_multiple_of(LONE_KNOWN) {
+            return false;
+        }
+        self.asked += 1;
+        if self.asked > 2 * LONE_KNOWN {
+            (self.asked, self.used) = (self.asked / 2, self.used / 2);
+        }
+        true
+    }
 }
 
 /// Reads that follow each other.
@@ -88,6 +121,8 @@ struct Piece {
     left: u64,
     /// How many reads there had been when it was used last, or asked for.
     used_at: u64,
+    /// It was asked for with a read that is near no other, and not read again yet.
+    is_lone: bool,
 }
 
 /// Bytes of the device from `start` on.
@@ -142,6 +177,7 @@ impl Walks {
             reads: 0,
             window_bytes_min: limits.stretch_bytes_max,
             piece_bytes_min: 0,
+            lone: Lone::default(),
         }
     }
 
@@ -156,7 +192,10 @@ impl Walks {
         self.note(place);
         if let Some(at) = self.walks.iter().rposition(|walk| walk.covers(place)) {
             let reads = self.reads;
-            let found = self.touch(at).use_pieces(place, reads);
+            let walk = self.touch(at);
+            let is_used = walk.takes_lone(place);
+            let found = walk.use_pieces(place, reads);
+            self.lone.used += u32::from(is_used);
             self.drop_used(place.start);
             return (found, self.go_on(worth));
         }
@@ -167,7 +206,7 @@ impl Walks {
         let walk = self.walks.iter().rposition(|walk| walk.is_near(place));
         let Some(at) = walk else {
             self.begin(place);
-            return (found, Vec::new());
+            return self.around(place);
         };
         let walk = self.touch(at);
         walk.start = walk.start.min(place.start);
@@ -179,6 +218,28 @@ impl Walks {
             return (found, self.add(place.end..aligned(until)));
         }
         (found, self.go_on(worth))
+    }
+
+    /// Where a request is dear, the whole pieces that a read is in, which has begun the walk used
+    /// last: they come as one with it.
+    fn around(&mut self, place: &Range<u64>) -> (Whereabouts, Vec<Stretch>) {
+        let unit = self.piece_bytes_min;
+        let length = place.end - place.start;
+        if unit == 0 || length >= unit || !self.lone.meet() {
+            return (Whereabouts::Device, Vec::new());
+        }
+        let pieces = self.walks.iter().flat_map(|walk| &walk.pieces).map(|piece| &piece.place);
+        let before = pieces.chain(&self.writes).chain(&self.read);
+        let taken = before.map(|taken| taken.end).filter(|end| *end <= place.start).max();
+        let start = (place.start - place.start % unit).max(taken.unwrap_or(0));
+        let stretches = self.add(start..place.end.next_multiple_of(unit));
+        let reads = self.reads;
+        let Some(walk) = self.walks.last_mut().filter(|walk| walk.covers(place)) else {
+            return (Whereabouts::Device, stretches);
+        };
+        let found = walk.use_pieces(place, reads);
+        walk.pieces.iter_mut().for_each(|piece| piece.is_lone = true);
+        (found, stretches)
     }
 
     /// The bytes of a place, if all are here.
@@ -276,7 +337,10 @@ impl Walks {
             self.held_bytes += length;
             let at = walk.pieces.partition_point(|other| other.place.start < piece.start);
             let (place, used_at) = (piece.clone(), self.reads);
-            walk.pieces.insert(at, Piece { number, place, bytes: None, left: length, used_at });
+            walk.pieces.insert(
+                at,
+                Piece { number, place, bytes: None, left: length, used_at, is_lone: false },
+            );
             stretches.push(Stretch { number, place: piece });
             wanted.start = end;
         }
@@ -462,6 +526,13 @@ impl Walk {
                 Some(Held { start: piece.place.start, bytes })
             })
             .collect()
+    }
+
+    /// Whether a read is in a piece that was asked for with another one, for the first time.
+    fn takes_lone(&mut self, place: &Range<u64>) -> bool {
+        let first = self.pieces.partition_point(|piece| piece.place.end <= place.start);
+        let piece = self.pieces.get_mut(first);
+        piece.is_some_and(|piece| std::mem::take(&mut piece.is_lone))
     }
 
     /// Notes a read of what the pieces hold.

@@ -274,10 +274,13 @@ fn a_torn_entry_keeps_its_name() {
     for entry in [0, 3, 14] {
         // Each has 8 bytes and a name of 51.
         let length = block * BLOCK + entry * 60 + 4;
-        for value in [0_u16, 8, 61, 1028, 2000, 65535] {
+        let lengths = [0_u16, 8, 61, 1028, 2000, 65535].map(|value| (value, 51));
+        let of_names = [53, 63, 64, 255].map(|value| (60, value));
+        for (value, of_name) in lengths.into_iter().chain(of_names) {
             let mut damaged = volume.bytes.clone();
             damaged[length..length + 2].copy_from_slice(&value.to_le_bytes());
-            let what = format!("entry {entry}, {value}");
+            damaged[length + 2] = of_name;
+            let what = format!("entry {entry}, {value}, {of_name}");
             let repaired = mended(&damaged, Scope::All).expect("it is mended");
             assert!(repaired.is_clean(), "{what}: left {:?}", repaired.left.counts);
             let after = image(&repaired);
