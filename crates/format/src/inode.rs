@@ -397,6 +397,19 @@ impl Inode {
         Ok(Self::decode(bytes, superblock))
     }
 
+    /// The block of the program that the Hurd starts for a file, where the Hurd has made the volume;
+    /// 0 for none. Others keep the version there.
+    pub fn translator(&self, superblock: &Superblock) -> BlockNo {
+        let is_hurd = superblock.creator_os == HURD;
+        BlockNo(if is_hurd { self.version & u64::from(u32::MAX) } else { 0 })
+    }
+
+    /// Sets the block of [`Inode::translator`].
+    pub fn set_translator(&mut self, block: BlockNo) {
+        let high = self.version & !u64::from(u32::MAX);
+        self.version = high | block.0 & u64::from(u32::MAX);
+    }
+
     /// Compares the stored checksum with that of the bytes; nothing to compare without
     /// metadata_csum.
     ///

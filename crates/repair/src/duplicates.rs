@@ -88,6 +88,13 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, kept: &mut BTreeSet<u64>) -> Res
     if attributes.0 != 0 && draft.usage.is_double(attributes) && !kept.insert(attributes.0) {
         inode.attribute_block = copied_attributes(draft, attributes)?;
     }
+    let translator = inode.translator(&draft.superblock);
+    if translator.0 != 0 && draft.usage.holds(translator) {
+        let is_shared = draft.usage.is_double(translator) && !kept.insert(translator.0);
+        if is_shared || draft.usage.is_metadata(translator) {
+            inode.set_translator(copied(draft, translator)?);
+        }
+    }
     if map::is_mapped(&inode, &draft.superblock) {
         let mut found = map::read_with(draft, &inode, OnMetadata::Kept)?;
         let (mut runs, mut placed) = (Vec::new(), None);

@@ -262,6 +262,7 @@ fn change(draft: &mut Draft, ino: Ino, inode: &mut Inode, problem: &Problem) -> 
         Code::AttributeBlockChecksum | Code::AttributeReferences => {
             return attribute_header(draft, problem);
         }
+        Code::TranslatorOutside => inode.set_translator(BlockNo(0)),
         code if is_of_attributes(code) => return Ok(without_attributes(inode, problem)),
         _ => return Ok(set_field(inode, problem, draft.now)),
     }

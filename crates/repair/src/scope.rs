@@ -177,6 +177,8 @@ fn lost(code: Code) -> Option<Price> {
         | C::AttributeBlockCount
         | C::AttributeReferencesLost => ATTRIBUTES,
 
+        C::TranslatorOutside => Price::Loss("the translator that the file had"),
+
         C::EntryNameEmpty
         | C::EntryNameShort
         | C::EntryInode

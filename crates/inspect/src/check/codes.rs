@@ -316,6 +316,8 @@ codes! {
         "inode {ino}: the value of an attribute cannot be inode {other}", ClearAttributes;
     AttributeBlockOutside, "attribute-block-outside", Inodes, Error,
         "inode {ino}: its attributes cannot be in block {block}", ClearAttributes;
+    TranslatorOutside, "translator-outside", Inodes, Error,
+        "inode {ino}: its translator cannot be in block {block}", RewriteInode;
     AttributeBlockMagic, "attribute-block-magic", Inodes, Error,
         "inode {ino}: block {block} is no block of attributes", ClearAttributes;
     AttributeBlockCount, "attribute-block-count", Inodes, Error,

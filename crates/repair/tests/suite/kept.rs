@@ -915,3 +915,46 @@ fn bitmaps_are_moved_from_what_they_are_on() {
         }
     }
 }
+
+/// The Hurd keeps a translator of a file in a block that no map leads to: it is the file's, and a
+/// copy where another has it too.
+#[test]
+fn a_translator_of_the_hurd_keeps_its_block() {
+    let Some(volume) = Volume::new("kept-hurd", "-t ext2 -o hurd -I 128", "16M") else { return };
+    let translator = 9000;
+    let mut named = volume.edited(&format!("sif /one translator {translator}"));
+    named[translator * BLOCK..][..8].copy_from_slice(b"/hurd/it");
+    let repaired = mended(&named, Scope::All).expect("it is mended");
+    assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+    assert_eq!(judged(&volume.written(&image(&repaired))), None);
+    let of_two = |bytes: &[u8]| {
+        let path = volume.written(bytes);
+        ["/one", "/two"].map(|name| {
+            let run = output(program("debugfs").args(["-R", &format!("stat {name}")]).arg(&path));
+            let said = String::from_utf8_lossy(&run.expect("debugfs reads").stdout).into_owned();
+            let number = said.split("Translator: ").nth(1).expect("a number");
+            number.lines().next().expect("a line").trim().parse::<usize>().expect("a number")
+        })
+    };
+    assert_eq!(of_two(&image(&repaired)), [translator, 0]);
+    // Another file has it too; it is where metadata is; it is nowhere.
+    for (script, of_one) in [
+        (format!("sif /two translator {translator}"), Some(translator)),
+        ("sif /one translator 2".to_owned(), None),
+        ("sif /one translator 99999".to_owned(), Some(0)),
+    ] {
+        std::fs::write(volume.written(&named), &named).expect("scratch has room");
+        let path = volume.written(&named);
+        let edit = program("debugfs").args(["-w", "-R", &script]).arg(&path).status();
+        assert!(edit.expect("debugfs writes").success());
+        let damaged = std::fs::read(&path).expect("it is there");
+        let repaired = mended(&damaged, Scope::All).expect("it is mended");
+        assert!(repaired.is_clean(), "{script}: left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        assert_eq!(judged(&volume.written(&after)), None, "{script}");
+        let [one, two] = of_two(&after);
+        assert!(of_one.is_none_or(|block| block == one), "{script}: {one}");
+        assert!(two == 0 || after[two * BLOCK..].starts_with(b"/hurd/it"), "{script}: {two}");
+        assert!(one != 2 && (one != two || one == 0), "{script}: {one}, {two}");
+    }
+}

@@ -1,5 +1,5 @@
 //! Which inodes have attributes outside of them: in a block that several share, or in inodes that
-//! are values; and what attributes say of encryption.
+//! are values; what attributes say of encryption; and the blocks of translators of the Hurd.
 //!
 //! *Locking*: one short lock around each list, held for a push.
 use extant_block::ShortLock;
@@ -51,6 +51,7 @@ impl Encryption {
 #[derive(Default)]
 pub(crate) struct Sharers {
     blocks: ShortLock<Vec<Sharer>>,
+    translators: ShortLock<Vec<Sharer>>,
     values: ShortLock<Vec<Ino>>,
     policies: ShortLock<BTreeMap<Ino, Policy>>,
 }
@@ -59,6 +60,18 @@ impl Sharers {
     /// An inode has an attribute block.
     pub(crate) fn add(&self, sharer: Sharer) {
         self.blocks.lock().push(sharer);
+    }
+
+    /// The Hurd keeps the translator of an inode in a block, which no other has.
+    pub(crate) fn add_translator(&self, of: Sharer) {
+        self.translators.lock().push(of);
+    }
+
+    /// All blocks of translators, by place.
+    pub(crate) fn translators(&self) -> Vec<Sharer> {
+        let mut translators = self.translators.lock().clone();
+        translators.sort_unstable();
+        translators
     }
 
     /// An attribute has this inode as its value.

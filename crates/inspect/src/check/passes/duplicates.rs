@@ -28,7 +28,7 @@ pub(crate) fn run(facts: &Facts, tables: &InodeTables) -> Result<(), Error> {
     facts.begin(Pass::Duplicates, inodes * u64::from(bytes));
     let searching = Searching::new(facts);
     inodes::walk_again(&searching, tables)?;
-    for sharer in facts.attributes.sorted() {
+    for sharer in facts.attributes.sorted().into_iter().chain(facts.attributes.translators()) {
         searching.add_if_double(sharer.block, sharer.ino);
     }
     report(facts, &searching.owners());

@@ -12,6 +12,7 @@ const GROUP_FLAGS: usize = 18;
 
 /// Fields of an inode, and of an attribute's entry.
 const SECTORS: usize = 28;
+const VERSION: usize = 36;
 const ENTRIES: usize = 32;
 const VALUE_SIZE: usize = 8;
 
@@ -19,6 +20,15 @@ const VALUE_SIZE: usize = 8;
 fn changed(mut image: Image, change: impl FnOnce(&mut Image)) -> Image {
     change(&mut image);
     image
+}
+
+/// A volume of the Hurd, which keeps a translator of the first file in a block.
+fn translated(block: u32) -> Image {
+    changed(Image::plain(), |image| {
+        image.put32(SUPER + CREATOR, HURD);
+        let at = image.inode(12) + VERSION;
+        image.put32(at, block);
+    })
 }
 
 pub const CASES: &[Case] = &[
@@ -101,6 +111,27 @@ pub const CASES: &[Case] = &[
             })
         },
         &[],
+    ),
+    case(
+        "a translator of the Hurd that is nowhere",
+        || translated(100_000),
+        &["translator-outside: inode 12: its translator cannot be in block 100000"],
+    ),
+    case(
+        "a translator of the Hurd on metadata",
+        || translated(1),
+        &[
+            "blocks-of-metadata: inode 12: 1 of its blocks belong to metadata of the volume, block 1 first",
+        ],
+    ),
+    case(
+        "a translator of the Hurd in a block that is free",
+        || translated(900),
+        &[
+            "free-blocks: 991 free blocks are counted in the superblock, should be 990",
+            "group-free-blocks: group 0: 991 free blocks are counted, should be 990",
+            "blocks-marked-free: group 0: 1 blocks are marked free but in use, block 900 first",
+        ],
     ),
     case(
         "sectors of an inode of the Hurd",

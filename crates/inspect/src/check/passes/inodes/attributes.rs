@@ -180,7 +180,8 @@ impl ListJudge<'_> {
     }
 }
 
-/// Reads, judges and claims all attribute blocks that were remembered. Pass 1 calls it when all
+/// Reads, judges and claims all attribute blocks that were remembered, and claims those of
+/// translators. Pass 1 calls it when all
 /// inodes were seen, before it asks whether any block was claimed twice.
 ///
 /// # Errors
@@ -200,6 +201,9 @@ pub(super) fn finish(facts: &Facts) -> Result<(), Error> {
                 judge_block(facts, *first, group.len() as u64, reader.item(at));
             }
         }
+    }
+    for translator in facts.attributes.translators() {
+        facts.claims.claim_run(translator.block, 1);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::resize;
 use super::special::{self, FirstBlocks};
 use super::subject::Subject;
 use crate::check::codes::Code;
-use crate::check::facts::{Encryption, Facts, InodeFacts};
+use crate::check::facts::{Encryption, Facts, InodeFacts, Sharer};
 use crate::check::maps::{MapKind, Mapped, Roots};
 use crate::check::passes::quota;
 use crate::check::problem::Problem;
@@ -290,12 +290,28 @@ fn judge_map(subject: Subject<'_>, held_blocks: u64, roots: &mut Roots<'_>) {
     }
     match kind.filter(|_| !is_fast_symlink(inode)) {
         Some(kind) => {
+            judge_translator(subject);
             if kind == MapKind::Regular && !inode.has_extents() {
                 judge_size(subject);
             }
             roots.add(Mapped::new(ino, kind, inode, held_blocks), inode);
         }
         None => judge_sectors(subject, held_blocks),
+    }
+}
+
+/// The block that the Hurd keeps a translator in. The file does not count it.
+fn judge_translator(subject: Subject<'_>) {
+    let Subject { facts, ino, inode, .. } = subject;
+    let superblock = facts.volume.superblock();
+    let block = inode.translator(superblock);
+    if block.0 == 0 {
+        return;
+    }
+    let first = u64::from(superblock.first_data_block).max(1);
+    match block.0 >= first && facts.volume.holds(block) {
+        true => facts.attributes.add_translator(Sharer { block, ino }),
+        false => facts.report(subject.problem(Code::TranslatorOutside).block(block)),
     }
 }
 
