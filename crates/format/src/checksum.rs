@@ -53,13 +53,17 @@ pub fn bitmap(volume_seed: u32, bytes: &[u8]) -> u32 {
 mod tests {
     use super::{changes, crc32c};
 
+    fn flip(bytes: &mut [u8], at: usize, change: u8) {
+        *bytes.get_mut(at).expect("a byte") ^= change;
+    }
+
     #[test]
     fn a_change_is_found_at_its_place() {
         let bytes: Vec<u8> = (0..300_u32).map(|at| (at * 7 % 253) as u8).collect();
         let sum = crc32c(0x1234, &bytes);
         for (at, change) in [(0, 1), (17, 0x80), (150, 0xa5), (298, 7), (299, 0xff)] {
             let mut changed = bytes.clone();
-            changed[at] ^= change;
+            flip(&mut changed, at, change);
             let found: Vec<_> = changes(sum ^ crc32c(0x1234, &changed), bytes.len())
                 .filter(|(_, change)| *change < 0x100)
                 .collect();
@@ -67,15 +71,14 @@ mod tests {
         }
         // Four bytes of a word, and what any other place would need.
         let mut changed = bytes.clone();
-        for (byte, change) in changed[40..44].iter_mut().zip(0xdead_beef_u32.to_le_bytes()) {
-            *byte ^= change;
-        }
+        let flip_word = |bytes: &mut [u8], at: usize, change: u32| {
+            (at..).zip(change.to_le_bytes()).for_each(|(at, change)| flip(bytes, at, change));
+        };
+        flip_word(&mut changed, 40, 0xdead_beef);
         let difference = sum ^ crc32c(0x1234, &changed);
         for (at, change) in changes(difference, bytes.len()).filter(|(at, _)| at + 4 <= 300) {
             let mut right = changed.clone();
-            for (byte, change) in right[at..at + 4].iter_mut().zip(change.to_le_bytes()) {
-                *byte ^= change;
-            }
+            flip_word(&mut right, at, change);
             assert_eq!(crc32c(0x1234, &right), sum, "byte {at}");
             assert_eq!(right == bytes, at == 40, "byte {at}");
         }

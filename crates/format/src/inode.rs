@@ -397,8 +397,8 @@ impl Inode {
         Ok(Self::decode(bytes, superblock))
     }
 
-    /// The block of the program that the Hurd starts for a file, where the Hurd has made the volume;
-    /// 0 for none. Others keep the version there.
+    /// The block of the program that the Hurd starts for a file, where the Hurd has made the
+    /// volume; 0 for none. Others keep the version there.
     pub fn translator(&self, superblock: &Superblock) -> BlockNo {
         let is_hurd = superblock.creator_os == HURD;
         BlockNo(if is_hurd { self.version & u64::from(u32::MAX) } else { 0 })

@@ -1,6 +1,6 @@
 //! Which problems of a report are mended in a round: what may follow from others waits.
 use crate::draft::Draft;
-use crate::inodes::is_of_map;
+use crate::inodes::{is_of_attributes, is_of_map};
 use crate::options::Scope;
 use crate::regain::may_be_directory;
 use extant_format::Ino;
@@ -80,8 +80,9 @@ impl Unread {
 /// The problems of a report but for those of files that were `named` meanwhile; while something has
 /// no type, an entry `.` hides others, or files are `sharing` blocks of maps, of those without a
 /// name: it may be the directory that has it, or one of those, of which a part was read; and of
-/// names that are wrong only where a directory is encrypted, if that is what is wrong. What waits
-/// for directories that could not be read is said by [`Unread`].
+/// names that are wrong only where a directory is encrypted, if that is what is wrong; of the count
+/// in a block of attributes, and of how a file is encrypted, where the attributes that say it are
+/// wrong. What waits for directories that could not be read is said by [`Unread`].
 pub(crate) fn considered<'a>(
     report: &'a CheckReport,
     named: &BTreeSet<Ino>,
@@ -99,7 +100,15 @@ pub(crate) fn considered<'a>(
         report.problems.iter().filter(|it| is_plain(it)).map(|it| it.ino).collect();
     let of_encryption =
         |code| matches!(code, Code::EntryNameShort | Code::EntryUnencrypted | Code::EntryPolicy);
+    let has_with = |problem: &Problem, is_cause: fn(Code) -> bool| {
+        let mut others = report.problems.iter().filter(|it| it.ino == problem.ino);
+        others.any(|it| is_cause(it.code))
+    };
     let waits = |problem: &&Problem| match problem.rule().pass {
+        _ if problem.code == Code::EncryptionContext => has_with(problem, is_of_attributes),
+        _ if problem.code == Code::AttributeReferencesLost => {
+            has_with(problem, |code| code == Code::AttributeBlockChecksum)
+        }
         _ if of_encryption(problem.code) => plain.contains(&problem.ino),
         Pass::Directories if problem.ino.is_some_and(|ino| sharing.contains(&ino)) => true,
         Pass::Connectivity | Pass::Links if is_untyped || is_hidden || !sharing.is_empty() => true,

@@ -523,7 +523,8 @@ fn cut(draft: &mut Draft, ino: Ino, inode: &mut Inode) -> Result<Changed> {
     Ok(Changed::Yes)
 }
 
-fn is_of_attributes(code: Code) -> bool {
+/// Whether a problem is mended by taking attributes away.
+pub(crate) fn is_of_attributes(code: Code) -> bool {
     use Code as C;
     matches!(
         code,

@@ -5,9 +5,10 @@
 //! type             a name says that it is a directory, and its content is that of one with its
 //!                  number
 //! flag of extents  a tree of extents stands where the map is; or pointers do
-//! map              read by what its nodes hold, whatever they count, it has exactly the blocks
-//!                  that the inode counts; no checksum speaks against it, the bitmaps have them in
-//!                  use, and nobody else has them
+//! map              read by what its nodes hold, whatever they count, or without what is behind
+//!                  the end of the file, it has exactly the blocks that the inode counts; no
+//!                  checksum speaks against it, the bitmaps have them in use, and nobody else has
+//!                  them
 //! ```
 use crate::draft::{Draft, Result};
 use crate::inodes::{self, is_of_map};
@@ -179,7 +180,7 @@ fn regained_map(draft: &mut Draft, ino: Ino, problem: &Problem) -> Result<bool> 
         || inodes::is_of_length(problem.code)
         || problem.rule().pass == Pass::Duplicates;
     let Some(mut inode) = draft.inode(ino)?.filter(|_| is_lost) else { return Ok(false) };
-    if !inode.has_extents() || !map::is_mapped(&inode, &draft.superblock) || inode.sectors == 0 {
+    if !map::is_mapped(&inode, &draft.superblock) || inode.sectors == 0 {
         return Ok(false);
     }
     let Remains { map: read, behind, is_sound } = map::read_remains(draft, ino, &inode)?;
@@ -191,6 +192,8 @@ fn regained_map(draft: &mut Draft, ino: Ino, problem: &Problem) -> Result<bool> 
         // The check, which believes all of it, counts others.
         Some(0) if !is_size || read != map::read(draft, &inode)? => Some(read),
         Some(0) => None,
+        // Of pointers none hides others.
+        Some(_) if !inode.has_extents() => None,
         Some(missing) => with_entries(draft, &read, &behind, missing)
             .or_else(|| with_longer_run(draft, &inode, &read, missing)),
     };

@@ -295,3 +295,52 @@ fn a_torn_entry_keeps_its_name() {
         }
     }
 }
+
+/// A pointer behind the end of a file, where size and count of blocks agree on all before it: the
+/// file does not become longer, with a copy of metadata at its end.
+#[test]
+fn a_pointer_behind_the_end_is_none_of_the_file() {
+    for words in ["-t ext2", "-t ext3", "-t ext4 -O ^extents,^64bit"] {
+        let Some(volume) = Volume::new("regained-pointer", words, "16M") else { return };
+        let path = volume.written(&volume.bytes);
+        let small = path.with_extension("small");
+        std::fs::write(&small, "abc").expect("scratch has room");
+        let put = format!("write {} short", small.display());
+        for command in [put.as_str(), "sif short block[3] 5"] {
+            output(program("debugfs").args(["-w", "-R", command]).arg(&path)).expect("it does it");
+        }
+        let damaged = std::fs::read(&path).expect("it is there");
+        for scope in [Scope::Safe, Scope::All] {
+            let repaired = mended(&damaged, scope).expect("it is mended");
+            assert!(repaired.is_clean(), "{words}: left {:?}", repaired.left.counts);
+            let lost: Vec<_> = repaired.changes.iter().filter(|it| it.loss.is_some()).collect();
+            assert!(lost.is_empty(), "{words}, {scope:?}: {lost:?}");
+            let after = image(&repaired);
+            assert_eq!(judged(&volume.written(&after)), None, "{words}, {scope:?}");
+            assert_eq!(volume.read(&after, "short"), b"abc", "{words}, {scope:?}");
+        }
+    }
+}
+
+/// The count of a block of attributes is wrong, and so is its checksum: the attributes stay.
+#[test]
+fn a_wrong_count_of_attributes_costs_none() {
+    let Some(mut volume) = Volume::new("regained-count", "-t ext4", "16M") else { return };
+    let path = volume.written(&volume.bytes);
+    let set = format!("ea_set /one user.long {}", "v".repeat(300));
+    output(program("debugfs").args(["-w", "-R", &set]).arg(&path)).expect("it does it");
+    volume.bytes = std::fs::read(&path).expect("it is there");
+    let said = debugfs(&path, "stat /one");
+    let (_, after) = said.split_once("File ACL: ").expect("a block");
+    let block: usize = after.lines().next().expect("a line").trim().parse().expect("a number");
+    let mut damaged = volume.bytes.clone();
+    damaged[block * BLOCK + 4..][..2].copy_from_slice(&[0x79, 8]);
+    for scope in [Scope::Safe, Scope::All] {
+        let repaired = mended(&damaged, scope).expect("it is mended");
+        assert!(repaired.is_clean(), "left {:?}", repaired.left.counts);
+        let after = image(&repaired);
+        let path = volume.written(&after);
+        assert_eq!(judged(&path), None, "{scope:?}");
+        assert!(debugfs(&path, "ea_list /one").contains("user.long (300)"), "{scope:?}");
+    }
+}

@@ -120,9 +120,8 @@ pub const CASES: &[Case] = &[
     case(
         "a translator of the Hurd on metadata",
         || translated(1),
-        &[
-            "blocks-of-metadata: inode 12: 1 of its blocks belong to metadata of the volume, block 1 first",
-        ],
+        &["blocks-of-metadata: inode 12: 1 of its blocks belong to metadata of the volume, \
+             block 1 first"],
     ),
     case(
         "a translator of the Hurd in a block that is free",
