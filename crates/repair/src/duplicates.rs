@@ -7,8 +7,9 @@ use crate::draft::{Draft, Result};
 use crate::error::Error;
 use crate::growth_map;
 use crate::map::{self, MapRun, OnMetadata};
+use extant_format::attribute::{self, StoredBlock};
 use extant_format::inode::{FileType, Inode};
-use extant_format::{BlockNo, Ino, attribute};
+use extant_format::{BlockNo, Ino};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks of maps that more than one file has, and the files. What is below such a block is counted
@@ -85,7 +86,13 @@ pub(crate) fn mend(draft: &mut Draft, ino: Ino, kept: &mut BTreeSet<u64>) -> Res
         return Ok(true);
     }
     let attributes = inode.attribute_block;
-    if attributes.0 != 0 && draft.usage.is_double(attributes) && !kept.insert(attributes.0) {
+    let is_of_volume = draft.usage.is_metadata(attributes);
+    if attributes.0 != 0 && is_of_volume && !is_attributes(draft, attributes)? {
+        // They are lost, which is another problem.
+        return Ok(false);
+    }
+    let is_double = attributes.0 != 0 && draft.usage.is_double(attributes);
+    if attributes.0 != 0 && is_of_volume || is_double && !kept.insert(attributes.0) {
         inode.attribute_block = copied_attributes(draft, attributes)?;
     }
     let translator = inode.translator(&draft.superblock);
@@ -169,6 +176,11 @@ fn copied(draft: &mut Draft, block: BlockNo) -> Result<BlockNo> {
     let bytes = draft.read(block)?.unwrap_or_else(|| vec![0; draft.block_size()]);
     draft.write(copy, &bytes)?;
     Ok(copy)
+}
+
+fn is_attributes(draft: &Draft, block: BlockNo) -> Result<bool> {
+    let bytes = draft.read(block)?;
+    Ok(bytes.is_some_and(|bytes| StoredBlock::new(&bytes).magic() == attribute::MAGIC))
 }
 
 fn copied_attributes(draft: &mut Draft, block: BlockNo) -> Result<BlockNo> {

@@ -344,3 +344,26 @@ fn a_wrong_count_of_attributes_costs_none() {
         assert!(debugfs(&path, "ea_list /one").contains("user.long (300)"), "{scope:?}");
     }
 }
+
+/// A block of attributes that is metadata of the volume: a safe repair says that it is left, and
+/// the attributes are lost otherwise.
+#[test]
+fn attributes_on_metadata_are_left_or_lost() {
+    for words in ["-t ext4", "-t ext4 -O inline_data -I 512", "-t ext2"] {
+        let Some(volume) = Volume::new("regained-on-metadata", words, "16M") else { return };
+        for block in [1, 2, 5] {
+            is_left_but(&volume, &volume.edited(&format!("sif /one file_acl {block}")), words);
+        }
+    }
+}
+
+/// A safe repair leaves a problem, and says so; a whole one ends clean.
+fn is_left_but(volume: &Volume, damaged: &[u8], what: &str) {
+    let repaired = mended(damaged, Scope::Safe).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(!repaired.is_clean(), "{what}");
+    assert!(repaired.changes.iter().all(|it| it.loss.is_none()), "{what}");
+    let repaired = mended(damaged, Scope::All).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(repaired.is_clean(), "{what}: left {:?}", repaired.left.counts);
+    assert_eq!(judged(&volume.written(&image(&repaired))), None, "{what}");
+    assert!(volume.read(&image(&repaired), "one") == crate::kept::expected("one"), "{what}");
+}
